@@ -1,0 +1,97 @@
+//! BLAKE3 digests: the content identity of files.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::map::bytes_of;
+
+/// A BLAKE3 digest. Prints as 64 lower-case hexadecimal digits and parses from them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest(pub [u8; 32]);
+
+/// Not 64 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a digest of 64 hexadecimal digits, found {found:?}")]
+pub struct DigestError {
+    /// What was given instead.
+    pub found: String,
+}
+
+impl Digest {
+    /// Below this size threads cost more than they save (the figure of BLAKE3's documentation).
+    const PARALLEL_BYTES_MIN: usize = 128 << 10;
+
+    /// The digest of some bytes; on all threads of the current rayon pool if there are many.
+    pub fn of(bytes: &[u8]) -> Self {
+        if bytes.len() < Self::PARALLEL_BYTES_MIN {
+            return Digest(*blake3::hash(bytes).as_bytes());
+        }
+        Digest(
+            *blake3::Hasher::new()
+                .update_rayon(bytes)
+                .finalize()
+                .as_bytes(),
+        )
+    }
+
+    /// The digest of scores, one byte each in two's complement.
+    pub fn of_i8(scores: &[i8]) -> Self {
+        Digest::of(bytes_of(scores))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(blake3::Hash::from_bytes(self.0).to_hex().as_str())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        match blake3::Hash::from_hex(text) {
+            Ok(hash) => Ok(Digest(*hash.as_bytes())),
+            Err(_) => Err(DigestError {
+                found: text.chars().take(80).collect(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_value() {
+        // The BLAKE3 digest of no bytes, from its specification.
+        assert_eq!(
+            Digest::of(&[]).to_string(),
+            "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
+        );
+    }
+
+    #[test]
+    fn text_round_trip_and_refusals() {
+        let digest = Digest::of(b"awari");
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert_eq!(format!("{digest:.8}").len(), 8);
+        assert!("xyz".parse::<Digest>().is_err());
+        assert!("é".repeat(32).parse::<Digest>().is_err());
+        assert!("".parse::<Digest>().is_err());
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        let bytes: Vec<u8> = (0..1_000_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+        assert_eq!(Digest::of(&bytes).0, *blake3::hash(&bytes).as_bytes());
+        assert_eq!(Digest::of_i8(crate::signed_of(&bytes)), Digest::of(&bytes));
+    }
+}

@@ -1,0 +1,253 @@
+//! What can go wrong between us and the operating system, in words that name the file and the remedy.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was being done when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Reading a whole file.
+    Read,
+    /// Creating or opening a file for writing.
+    Create,
+    /// Writing at the end of a file.
+    Write,
+    /// Setting space aside.
+    Reserve,
+    /// Making a file or a directory durable.
+    Sync,
+    /// Cutting a file.
+    Truncate,
+    /// Mapping a file.
+    Map,
+    /// Asking for the length of a file.
+    Measure,
+    /// Listing a directory.
+    List,
+    /// Renaming a file.
+    Rename,
+    /// Removing a file or a directory.
+    Remove,
+    /// Making a directory.
+    MakeDirectory,
+    /// Asking for the free space.
+    FreeSpace,
+    /// Taking a lock.
+    Lock,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::Read => "read",
+            Operation::Create => "create",
+            Operation::Write => "write",
+            Operation::Reserve => "reserve space for",
+            Operation::Sync => "sync",
+            Operation::Truncate => "truncate",
+            Operation::Map => "map",
+            Operation::Measure => "measure",
+            Operation::List => "list",
+            Operation::Rename => "rename",
+            Operation::Remove => "remove",
+            Operation::MakeDirectory => "make directory",
+            Operation::FreeSpace => "ask for the free space of",
+            Operation::Lock => "lock",
+        })
+    }
+}
+
+/// An operation on a file that failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskError {
+    /// The disk or the user's quota is full.
+    #[error(
+        "no space left to {operation} {}{}; make room or choose another directory, then repeat the command",
+        path.display(),
+        Shortage { needed: *needed, free: *free }
+    )]
+    NoSpace {
+        /// What was being done.
+        operation: Operation,
+        /// To which file.
+        path: PathBuf,
+        /// Bytes that this operation asked for, where known.
+        needed: Option<u64>,
+        /// Bytes that were free, where known.
+        free: Option<u64>,
+    },
+    /// The file system is mounted read-only.
+    #[error("cannot {operation} {}: the file system is read-only; choose another directory", path.display())]
+    ReadOnly {
+        /// What was being done.
+        operation: Operation,
+        /// To which file.
+        path: PathBuf,
+    },
+    /// The permissions of a file or directory forbid it.
+    #[error("cannot {operation} {}: permission denied; check who owns the directory", path.display())]
+    PermissionDenied {
+        /// What was being done.
+        operation: Operation,
+        /// To which file.
+        path: PathBuf,
+    },
+    /// The file or a directory on its path is absent.
+    #[error("cannot {operation} {}: no such file or directory", path.display())]
+    NotFound {
+        /// What was being done.
+        operation: Operation,
+        /// To which file.
+        path: PathBuf,
+    },
+    /// The file is larger than its reader accepts.
+    #[error("{} has {bytes} bytes, expected at most {bytes_max}; this is not the file it should be", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+        /// The longest that is accepted.
+        bytes_max: u64,
+    },
+    /// Somebody else holds the lock.
+    #[error(
+        "{} is locked by {holder}; wait for that run to end, or stop it (the lock goes with the process)",
+        path.display()
+    )]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// The note of the holder.
+        holder: String,
+    },
+    /// Anything else.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        operation: Operation,
+        /// To which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl DiskError {
+    /// Sorts an error of the operating system into the variants above.
+    pub fn from_io(operation: Operation, path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskError::NoSpace {
+                operation,
+                path,
+                needed: None,
+                free: None,
+            },
+            io::ErrorKind::ReadOnlyFilesystem => DiskError::ReadOnly { operation, path },
+            io::ErrorKind::PermissionDenied => DiskError::PermissionDenied { operation, path },
+            io::ErrorKind::NotFound => DiskError::NotFound { operation, path },
+            _ => DiskError::Io {
+                operation,
+                path,
+                source,
+            },
+        }
+    }
+
+    /// The same error with the bytes needed and free filled in, if it is [`DiskError::NoSpace`].
+    #[must_use]
+    pub fn with_shortage(mut self, bytes_needed: u64, bytes_free: Option<u64>) -> Self {
+        if let DiskError::NoSpace { needed, free, .. } = &mut self {
+            *needed = Some(bytes_needed);
+            *free = bytes_free;
+        }
+        self
+    }
+
+    /// Whether the disk is full (`ENOSPC`, `EDQUOT`).
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, DiskError::NoSpace { .. })
+    }
+
+    /// Whether the file is absent (`ENOENT`).
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, DiskError::NotFound { .. })
+    }
+
+    /// Whether writing is not allowed here (`EROFS`, `EACCES`, `EPERM`).
+    pub fn is_read_only(&self) -> bool {
+        matches!(
+            self,
+            DiskError::ReadOnly { .. } | DiskError::PermissionDenied { .. }
+        )
+    }
+
+    /// Whether somebody else holds the lock.
+    pub fn is_locked(&self) -> bool {
+        matches!(self, DiskError::Locked { .. })
+    }
+}
+
+/// The clause ": 10 bytes needed, 3 free", as far as it is known.
+struct Shortage {
+    needed: Option<u64>,
+    free: Option<u64>,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.needed, self.free) {
+            (Some(needed), Some(free)) => write!(f, ": {needed} bytes needed, {free} free"),
+            (Some(needed), None) => write!(f, ": {needed} bytes needed"),
+            (None, Some(free)) => write!(f, ": {free} bytes free"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: io::ErrorKind, expect: &str) {
+        let error = DiskError::from_io(Operation::Write, Path::new("/d/x"), kind.into());
+        assert_eq!(error.with_shortage(10, Some(3)).to_string(), expect);
+    }
+
+    #[test]
+    fn kinds_are_told_apart_and_name_the_remedy() {
+        let no_space = "no space left to write /d/x: 10 bytes needed, 3 free; \
+                        make room or choose another directory, then repeat the command";
+        check(io::ErrorKind::StorageFull, no_space);
+        check(io::ErrorKind::QuotaExceeded, no_space);
+        check(
+            io::ErrorKind::ReadOnlyFilesystem,
+            "cannot write /d/x: the file system is read-only; choose another directory",
+        );
+        check(
+            io::ErrorKind::PermissionDenied,
+            "cannot write /d/x: permission denied; check who owns the directory",
+        );
+        check(
+            io::ErrorKind::NotFound,
+            "cannot write /d/x: no such file or directory",
+        );
+        check(io::ErrorKind::TimedOut, "cannot write /d/x: timed out");
+    }
+
+    #[test]
+    fn predicates_follow_the_kinds() {
+        let of = |kind: io::ErrorKind| {
+            DiskError::from_io(Operation::Create, Path::new("x"), kind.into())
+        };
+        assert!(of(io::ErrorKind::StorageFull).is_no_space());
+        assert!(of(io::ErrorKind::ReadOnlyFilesystem).is_read_only());
+        assert!(of(io::ErrorKind::PermissionDenied).is_read_only());
+        assert!(of(io::ErrorKind::NotFound).is_not_found());
+        assert!(!of(io::ErrorKind::Other).is_no_space());
+    }
+}

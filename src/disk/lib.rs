@@ -1,0 +1,149 @@
+//! The only door to the operating system: files, maps, locks, clocks.
+//!
+//! Everything above this crate sees files through the trait [`Disk`]. It has two implementations:
+//! [`RealDisk`], and [`MemoryDisk`], its twin for tests, which counts operations, fails any one of
+//! them on request and forgets unsynced writes when it crashes.
+//!
+//! Invariants:
+//!
+//! * A final name is always complete: [`Staged`] is the one way to publish an artifact.
+//! * After [`Output::sync`] returns, the file *and its name* survive a loss of power; after
+//!   [`Disk::rename`] returns, so does the new name.
+//! * Only one process holds a [`Lock`], and the kernel releases it when that process dies.
+//! * A mapped file is never changed by us: artifacts are immutable, and what replaces one is a
+//!   rename, which leaves existing maps on the old bytes.
+//!
+//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `map`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod clock;
+mod digest;
+mod error;
+mod lock;
+mod map;
+mod memory;
+mod real;
+mod staged;
+
+pub use digest::{Digest, DigestError};
+pub use error::{DiskError, Operation};
+pub use lock::Lock;
+pub use map::{Mapping, bytes_of, bytes_of_mut, signed_of};
+pub use memory::{Fault, MemoryDisk};
+pub use real::RealDisk;
+pub use staged::{Staged, is_leftover, remove_leftovers};
+
+use std::path::{Path, PathBuf};
+
+/// A file system as the pipeline sees it.
+///
+/// Methods take whole paths and keep no state between calls, so one `&dyn Disk` serves all threads.
+pub trait Disk: Send + Sync {
+    /// The whole of a small file.
+    ///
+    /// # Errors
+    /// [`DiskError::TooLarge`] if it holds more than `bytes_max` bytes, so that a strange file
+    /// cannot exhaust memory; [`DiskError::NotFound`] if it is absent.
+    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError>;
+
+    /// Creates a file, or empties an existing one. Makes missing parent directories.
+    ///
+    /// # Errors
+    /// What the operating system says. Artifacts go through [`Staged`] instead.
+    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError>;
+
+    /// Opens a file at its end, creating it and its parent directories if absent.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError>;
+
+    /// Cuts an existing file to `bytes` bytes, durably.
+    ///
+    /// # Errors
+    /// [`DiskError::NotFound`] if it is absent; [`DiskError::Io`] if it is shorter than that.
+    fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError>;
+
+    /// Maps a file for reading.
+    ///
+    /// # Errors
+    /// [`DiskError::NotFound`] if it is absent, or what the operating system says.
+    fn map(&self, path: &Path) -> Result<Mapping, DiskError>;
+
+    /// The length of a file, or `None` if it is absent.
+    ///
+    /// # Errors
+    /// What the operating system says, or [`DiskError::Io`] if the path is a directory.
+    fn bytes(&self, path: &Path) -> Result<Option<u64>, DiskError>;
+
+    /// The files (not directories) in a directory, sorted by path. An absent directory is empty.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError>;
+
+    /// Renames a file, replacing what had the new name, and syncs both directories. If it fails
+    /// the file has one of the two names, or after a loss of power either.
+    ///
+    /// # Errors
+    /// [`DiskError::NotFound`] if `from` is absent, or what the operating system says.
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
+
+    /// Removes a file; an absent one is fine. Not synced: a loss of power may bring it back.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn remove(&self, path: &Path) -> Result<(), DiskError>;
+
+    /// Removes a directory with all it contains; an absent one is fine. Not synced.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError>;
+
+    /// Makes a directory and its parents, durably; existing ones are fine.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError>;
+
+    /// The bytes that may still be written below a directory, which need not exist yet.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError>;
+
+    /// Takes the lock `path`, creating the file (and its parents) if absent, and writes into it who
+    /// holds it: process, host, time and `note` (the command). Does not wait.
+    ///
+    /// # Errors
+    /// [`DiskError::Locked`] with the holder's note if another process, or another [`Lock`] of
+    /// this one, holds it.
+    fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError>;
+}
+
+/// A file open for writing at its end. Unbuffered: callers write large pieces, or whole records.
+///
+/// Dropping it without [`sync`](Output::sync) is allowed and promises nothing.
+pub trait Output: Send {
+    /// Appends all of `bytes`.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`] and its like; some of `bytes` may then have been written.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Sets space aside for the next `bytes` bytes, so that a disk too full is noticed before hours
+    /// of work. The length of the file stays as it is. Where the file system cannot reserve, only
+    /// the free space is compared.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`] with the bytes needed and free.
+    fn reserve(&mut self, bytes: u64) -> Result<(), DiskError>;
+
+    /// Makes all that was written durable, name included, and gives unused reserved space back.
+    ///
+    /// # Errors
+    /// What the operating system says. The file's content is then unknown: begin again.
+    fn sync(&mut self) -> Result<(), DiskError>;
+}

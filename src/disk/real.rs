@@ -1,0 +1,424 @@
+//! The disk of the operating system.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use crate::error::{DiskError, Operation};
+use crate::{Disk, Lock, Mapping, Output};
+
+/// The real file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Read, path, source);
+        let file = File::open(path).map_err(failed)?;
+        let expected = file.metadata().map_err(failed)?.len();
+        let mut bytes = Vec::with_capacity(expected.min(bytes_max) as usize);
+        // One byte more than allowed tells "too large" also for a file that grows meanwhile.
+        file.take(bytes_max.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        let found = bytes.len() as u64;
+        if found > bytes_max {
+            return Err(DiskError::TooLarge {
+                path: path.to_path_buf(),
+                bytes: expected.max(found),
+                bytes_max,
+            });
+        }
+        Ok(bytes)
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
+        self.open(path, Length::Empty)
+    }
+
+    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
+        self.open(path, Length::Kept)
+    }
+
+    fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Truncate, path, source);
+        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?.len();
+        if found < bytes {
+            return Err(failed(too_short(found, bytes)));
+        }
+        file.set_len(bytes).map_err(failed)?;
+        file.sync_all().map_err(failed)
+    }
+
+    fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
+        File::open(path)
+            .and_then(|file| Mapping::of_file(&file))
+            .map_err(|source| DiskError::from_io(Operation::Map, path, source))
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Option<u64>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Measure, path, source);
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+            Ok(_) => Err(failed(io::Error::other("it is not a file"))),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(failed(source)),
+        }
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::List, directory, source);
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(failed(source)),
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            if !entry.file_type().map_err(failed)?.is_dir() {
+                paths.push(entry.path());
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        fs::rename(from, to)
+            .map_err(|source| DiskError::from_io(Operation::Rename, from, source))?;
+        sync_directory(parent(to))?;
+        if parent(from) != parent(to) {
+            sync_directory(parent(from))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        absent_is_fine(fs::remove_file(path))
+            .map_err(|source| DiskError::from_io(Operation::Remove, path, source))
+    }
+
+    fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
+        absent_is_fine(fs::remove_dir_all(directory))
+            .map_err(|source| DiskError::from_io(Operation::Remove, directory, source))
+    }
+
+    fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
+        // Ours rather than `fs::create_dir_all`, because each new name must be synced in its parent.
+        let mut missing = Vec::new();
+        let mut at = directory;
+        while !at.as_os_str().is_empty() && !at.is_dir() {
+            missing.push(at);
+            at = parent(at);
+        }
+        for made in missing.into_iter().rev() {
+            match fs::create_dir(made) {
+                Ok(()) => sync_directory(parent(made))?,
+                // Another thread or process was faster.
+                Err(_) if made.is_dir() => {}
+                Err(source) => {
+                    return Err(DiskError::from_io(Operation::MakeDirectory, made, source));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
+        let mut at = directory;
+        loop {
+            match rustix::fs::statvfs(here_if_empty(at)) {
+                Ok(found) => return Ok(found.f_bavail.saturating_mul(found.f_frsize)),
+                // Not made yet: its parent will hold it.
+                Err(Errno::NOENT) if at.parent().is_some() => at = parent(at),
+                Err(errno) => {
+                    let source = errno.into();
+                    return Err(DiskError::from_io(Operation::FreeSpace, directory, source));
+                }
+            }
+        }
+    }
+
+    fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
+        self.create_dir_all(parent(path))?;
+        Lock::take(path, note)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Empty,
+    Kept,
+}
+
+impl RealDisk {
+    fn open(self, path: &Path, length: Length) -> Result<Box<dyn Output>, DiskError> {
+        self.create_dir_all(parent(path))?;
+        let failed = |source| DiskError::from_io(Operation::Create, path, source);
+        let name_is_new = !path.exists();
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(failed)?;
+        if length == Length::Empty {
+            file.set_len(0).map_err(failed)?;
+        }
+        let bytes = file.metadata().map_err(failed)?.len();
+        Ok(Box::new(RealOutput {
+            file,
+            path: path.to_path_buf(),
+            bytes,
+            bytes_reserved: 0,
+            name_is_new,
+        }))
+    }
+}
+
+struct RealOutput {
+    file: File,
+    path: PathBuf,
+    /// Length of the file.
+    bytes: u64,
+    /// Where the reserved space ends, if beyond `bytes`.
+    bytes_reserved: u64,
+    /// The directory has not been synced since the file was created.
+    name_is_new: bool,
+}
+
+impl RealOutput {
+    fn failed(&self, operation: Operation, bytes: u64, source: io::Error) -> DiskError {
+        let error = DiskError::from_io(operation, &self.path, source);
+        if !error.is_no_space() {
+            return error;
+        }
+        let free = RealDisk.free_bytes(parent(&self.path)).ok();
+        error.with_shortage(bytes, free)
+    }
+}
+
+impl Output for RealOutput {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        self.file
+            .write_all(bytes)
+            .map_err(|source| self.failed(Operation::Write, bytes.len() as u64, source))?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn reserve(&mut self, bytes: u64) -> Result<(), DiskError> {
+        if bytes == 0 {
+            return Ok(()); // fallocate refuses it
+        }
+        match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.bytes, bytes) {
+            Ok(()) => {
+                self.bytes_reserved = self.bytes_reserved.max(self.bytes + bytes);
+                Ok(())
+            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::SPIPE) => {
+                let free = RealDisk.free_bytes(parent(&self.path))?;
+                if free < bytes {
+                    return Err(self.failed(
+                        Operation::Reserve,
+                        bytes,
+                        io::ErrorKind::StorageFull.into(),
+                    ));
+                }
+                Ok(())
+            }
+            // What fallocate got before it failed stays allocated; whoever staged the file removes it.
+            Err(errno) => Err(self.failed(Operation::Reserve, bytes, errno.into())),
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), DiskError> {
+        if self.bytes_reserved > self.bytes {
+            // Cutting a file at its own length frees what is allocated behind it.
+            self.file
+                .set_len(self.bytes)
+                .map_err(|source| self.failed(Operation::Sync, 0, source))?;
+            self.bytes_reserved = 0;
+        }
+        self.file
+            .sync_all()
+            .map_err(|source| self.failed(Operation::Sync, 0, source))?;
+        if self.name_is_new {
+            sync_directory(parent(&self.path))?;
+            self.name_is_new = false;
+        }
+        Ok(())
+    }
+}
+
+/// The directory that holds a path; `.` for a bare name.
+pub(crate) fn parent(path: &Path) -> &Path {
+    path.parent().map_or(Path::new("/"), here_if_empty)
+}
+
+fn here_if_empty(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    }
+}
+
+/// Why a file cannot be cut to a length it does not have.
+pub(crate) fn too_short(found: u64, expected: u64) -> io::Error {
+    io::Error::other(format!(
+        "it has {found} bytes, expected at least {expected}"
+    ))
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn sync_directory(directory: &Path) -> Result<(), DiskError> {
+    File::open(directory)
+        .and_then(|file| file.sync_all())
+        .or_else(
+            |source| match source.raw_os_error().map(Errno::from_raw_os_error) {
+                // Some network file systems cannot sync a directory and need not.
+                Some(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+                _ => Err(source),
+            },
+        )
+        .map_err(|source| DiskError::from_io(Operation::Sync, directory, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Staged;
+
+    #[test]
+    fn write_append_cut_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b/c");
+        assert_eq!(RealDisk.bytes(&path).unwrap(), None);
+        let mut output = RealDisk.create(&path).unwrap();
+        output.reserve(1 << 20).unwrap();
+        output.write(b"one").unwrap();
+        output.sync().unwrap();
+        drop(output);
+        let mut output = RealDisk.append(&path).unwrap();
+        output.write(b"two").unwrap();
+        output.sync().unwrap();
+        assert_eq!(RealDisk.read(&path, 6).unwrap(), b"onetwo");
+        let error = RealDisk.read(&path, 5).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                DiskError::TooLarge {
+                    bytes: 6,
+                    bytes_max: 5,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        RealDisk.truncate(&path, 4).unwrap();
+        assert!(RealDisk.truncate(&path, 5).is_err());
+        assert_eq!(&RealDisk.map(&path).unwrap()[..], b"onet");
+        RealDisk.truncate(&path, 0).unwrap();
+        assert!(RealDisk.map(&path).unwrap().is_empty());
+        assert!(RealDisk.bytes(directory.path()).is_err());
+    }
+
+    #[test]
+    fn sync_gives_reserved_space_back() {
+        use std::os::unix::fs::MetadataExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        let mut output = RealDisk.create(&path).unwrap();
+        output.reserve(4 << 20).unwrap();
+        output.write(b"small").unwrap();
+        output.sync().unwrap();
+        assert!(fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+    }
+
+    #[test]
+    fn absent_things() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("none/at/all");
+        assert!(RealDisk.read(&path, 1).unwrap_err().is_not_found());
+        assert!(RealDisk.map(&path).unwrap_err().is_not_found());
+        assert!(RealDisk.truncate(&path, 0).unwrap_err().is_not_found());
+        assert!(RealDisk.rename(&path, &path).unwrap_err().is_not_found());
+        RealDisk.remove(&path).unwrap();
+        RealDisk.remove_dir_all(&path).unwrap();
+        assert!(RealDisk.list(&path).unwrap().is_empty());
+        assert!(RealDisk.free_bytes(&path).unwrap() > 0);
+        assert!(
+            RealDisk
+                .free_bytes(Path::new("no-such-directory/x"))
+                .unwrap()
+                > 0
+        );
+    }
+
+    #[test]
+    fn lists_files_sorted() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["b", "a", ".c"] {
+            RealDisk.create(&directory.path().join(name)).unwrap();
+        }
+        RealDisk
+            .create_dir_all(&directory.path().join("d/e"))
+            .unwrap();
+        let names: Vec<_> = RealDisk
+            .list(directory.path())
+            .unwrap()
+            .iter()
+            .map(|path| path.file_name().unwrap().to_owned())
+            .collect();
+        assert_eq!(names, [".c", "a", "b"]);
+        RealDisk.remove_dir_all(directory.path()).unwrap();
+        assert!(!directory.path().exists());
+    }
+
+    #[test]
+    fn a_full_disk_is_reported_with_numbers() {
+        let mut output = RealDisk.append(Path::new("/dev/full")).unwrap();
+        let error = output.write(&[0; 4096]).unwrap_err();
+        assert!(error.is_no_space(), "{error}");
+        assert!(error.to_string().contains("4096 bytes needed"), "{error}");
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("huge");
+        let Err(error) = Staged::create(&RealDisk, &path, 1 << 60) else {
+            panic!("an exbibyte was free");
+        };
+        // Some file systems call this "file too large" rather than "no space".
+        assert!(error.to_string().contains("reserve"), "{error}");
+        assert!(RealDisk.list(directory.path()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_old_map_outlives_a_new_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        for text in [b"old", b"new"] {
+            let before = RealDisk
+                .bytes(&path)
+                .unwrap()
+                .map(|_| RealDisk.map(&path).unwrap());
+            let mut staged = Staged::create(&RealDisk, &path, 3).unwrap();
+            staged.write(text).unwrap();
+            assert_eq!(staged.publish().unwrap(), 3);
+            assert_eq!(&RealDisk.map(&path).unwrap()[..], text);
+            if let Some(before) = before {
+                assert_eq!(&before[..], b"old");
+            }
+        }
+    }
+}

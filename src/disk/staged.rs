@@ -1,0 +1,137 @@
+//! The one way to publish an artifact: write aside, sync, rename.
+//!
+//! An artifact `NAME` is written as `.NAME.tmp-PID` in the same directory, synced, and renamed, and
+//! then the directory is synced. Whatever happens in between, `NAME` is absent, or the complete old
+//! file, or the complete new one. What a dead run leaves behind has a name that no reader looks for
+//! and that [`remove_leftovers`] finds.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::error::{DiskError, Operation};
+use crate::{Disk, Output};
+
+/// A file being written under a temporary name. Dropped unpublished, it removes what it wrote.
+pub struct Staged<'d> {
+    disk: &'d dyn Disk,
+    /// `None` once published or abandoned.
+    output: Option<Box<dyn Output>>,
+    temporary: PathBuf,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl<'d> Staged<'d> {
+    /// Opens the temporary file for `path` and reserves `expected_bytes` (0 reserves nothing).
+    ///
+    /// One process stages one path at most once at a time.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`] with what is needed and free, or what the operating system says.
+    pub fn create(disk: &'d dyn Disk, path: &Path, expected_bytes: u64) -> Result<Self, DiskError> {
+        let Some(name) = path.file_name() else {
+            let source = std::io::Error::other("the path has no file name");
+            return Err(DiskError::from_io(Operation::Create, path, source));
+        };
+        let mut temporary_name = OsString::from(".");
+        temporary_name.push(name);
+        temporary_name.push(format!("{MARK}{}", std::process::id()));
+        let temporary = path.with_file_name(temporary_name);
+        let output = disk.create(&temporary)?;
+        let mut staged = Staged {
+            disk,
+            output: Some(output),
+            temporary,
+            path: path.to_path_buf(),
+            bytes: 0,
+        };
+        if expected_bytes > 0 {
+            staged.output().reserve(expected_bytes)?;
+        }
+        Ok(staged)
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// What the operating system says; the file can then only be dropped.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        self.output().write(bytes)?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The name under which it will be published.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the file durable under its final name, replacing what had that name. Returns its
+    /// length in bytes.
+    ///
+    /// # Errors
+    /// What the operating system says. The final name then shows either what it showed before or
+    /// the complete new file.
+    pub fn publish(mut self) -> Result<u64, DiskError> {
+        self.output().sync()?;
+        // Closed before it is renamed; nothing may write to a published file.
+        self.output = None;
+        if let Err(error) = self.disk.rename(&self.temporary, &self.path) {
+            let _ = self.disk.remove(&self.temporary);
+            return Err(error);
+        }
+        Ok(self.bytes)
+    }
+
+    fn output(&mut self) -> &mut dyn Output {
+        self.output
+            .as_deref_mut()
+            .expect("the output is only taken by publish and drop, which consume self")
+    }
+}
+
+impl Drop for Staged<'_> {
+    fn drop(&mut self) {
+        if self.output.take().is_some() {
+            // A leftover does no harm, and there may be an error on its way already.
+            let _ = self.disk.remove(&self.temporary);
+        }
+    }
+}
+
+const MARK: &str = ".tmp-";
+
+/// Whether a path is the temporary of a [`Staged`] file.
+pub fn is_leftover(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return false;
+    };
+    name.starts_with('.')
+        && name.rsplit_once(MARK).is_some_and(|(_, process)| {
+            !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
+/// Removes the temporaries that dead runs left in a directory, and returns how many there were.
+///
+/// Only for who holds the directory's lock, before it stages anything itself: then all temporaries
+/// are of dead runs, whatever the process number in their names says (numbers repeat, above all in
+/// containers).
+///
+/// # Errors
+/// What the operating system says.
+pub fn remove_leftovers(disk: &dyn Disk, directory: &Path) -> Result<usize, DiskError> {
+    let mut removed = 0;
+    for path in disk.list(directory)? {
+        if is_leftover(&path) {
+            disk.remove(&path)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}

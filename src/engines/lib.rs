@@ -1,0 +1,37 @@
+//! The methods: row kernels, and the drivers that run them over threads.
+//!
+//! A driver gets slices and gives slices; it opens no file and knows no manifest. Work is cut into units fixed by the
+//! number of stones alone (ranges of rows by ranges of columns), never by threads, so results do not depend on them.
+//! The work of a row is plain arrays: child offsets and the numbers of precompiled classes of moves.
+
+mod apply;
+pub mod capture;
+mod kernel;
+mod marks;
+mod memory;
+mod simd;
+pub mod sweep;
+mod tables;
+
+pub use kernel::Kernel;
+pub use memory::Bytes;
+pub use tables::Tables;
+
+use std::ops::ControlFlow;
+
+/// Told of progress between units of work; its answer stops a driver.
+pub trait Progress: Sync {
+    /// `done` of `total` positions are finished, roughly; `total` may grow.
+    fn advance(&self, done: u64, total: u64) -> ControlFlow<()>;
+}
+
+/// A driver was asked to stop; what it had is lost unless it was checkpointed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped on request")]
+pub struct Stopped;
+
+impl Progress for () {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,71 @@
+//! Marks: which row chunks must be recomputed because a child changed.
+//!
+//! One bit for 64 columns of a `MoverMajor` row. A mark that is set too often costs a recomputation, one that is missed
+//! would cost a wrong score: whoever changes a score marks all its parents, whoever recomputes takes the marks first.
+
+use crate::tables::{CHUNK, RowMove, Tables};
+use game::Index;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+pub(crate) struct Marks {
+    words: Vec<AtomicU64>,
+    /// By the mover's stones: the first word of the slab and the words of a row.
+    slabs: Vec<(usize, usize)>,
+}
+
+impl Marks {
+    pub(crate) fn none(index: &Index) -> Marks {
+        let mut total = 0;
+        let slabs = index
+            .slabs()
+            .iter()
+            .map(|slab| {
+                let words = (slab.opponent_halves as usize).div_ceil(CHUNK).div_ceil(64);
+                let first = total;
+                total += words * slab.mover_halves as usize;
+                (first, words)
+            })
+            .collect();
+        Marks { words: (0..total).map(|_| AtomicU64::new(0)).collect(), slabs }
+    }
+
+    /// Takes the marks of up to 16 chunks of a row, from a chunk that is a multiple of 16.
+    pub(crate) fn take(&self, slab: usize, row: usize, chunk: usize) -> u16 {
+        let (first, words) = self.slabs[slab];
+        let word = &self.words[first + row * words + chunk / 64];
+        let marks = (word.load(Relaxed) >> (chunk % 64)) as u16;
+        if marks != 0 {
+            word.fetch_and(!(u64::from(marks) << (chunk % 64)), Relaxed);
+        }
+        marks
+    }
+
+    /// Marks every row chunk with a move to the 64 positions of `stones` stones whose opponent has the half `opponent`
+    /// of `opponent_stones` stones and whose mover's halves are those of chunk `chunk`.
+    pub(crate) fn mark_parents(&self, tables: &Tables, stones: u32, opponent_stones: u32, opponent: u32, chunk: usize) {
+        for &parent in tables.parents(opponent_stones).of(opponent) {
+            let mover_stones = opponent_stones + parent.crossing();
+            if mover_stones > stones {
+                break;
+            }
+            let (from, to) = tables.gather(stones - mover_stones, parent.class()).inverse[chunk];
+            if from < to {
+                self.set(mover_stones as usize, parent, from as usize, to as usize);
+            }
+        }
+    }
+
+    fn set(&self, slab: usize, row: RowMove, from: usize, to: usize) {
+        let (first, words) = self.slabs[slab];
+        let row = &self.words[first + row.rank() as usize * words..][..words];
+        for (at, word) in row.iter().enumerate().take(to.div_ceil(64)).skip(from / 64) {
+            let low = from.max(at * 64) - at * 64;
+            let high = to.min((at + 1) * 64) - at * 64;
+            let bits = (u64::MAX >> (64 - (high - low))) << low;
+            // Most are set already: looking first spares the locked operation.
+            if word.load(Relaxed) & bits != bits {
+                word.fetch_or(bits, Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The AVX-512 row kernels. Every function here has a portable twin in [`crate::kernel`] or [`crate::apply`].
+//!
+//! Measured in `bench`; what they rest on: a byte permutation of two vectors (VBMI) does in one instruction what a
+//! class of moves does to 64 columns, and a 64 by 64 byte transpose is 64 loads of quarter rows and 256 shuffles.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::*;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use absent::*;
+
+#[cfg(not(target_arch = "x86_64"))]
+mod absent {
+    use crate::kernel::{Destination, SlabWork, Unit};
+
+    pub(crate) fn available() -> bool {
+        false
+    }
+
+    pub(crate) fn recompute(_: &SlabWork, _: &Unit, _: &[i8], _: &mut [i8]) {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
+    pub(crate) unsafe fn apply(_: &[i8], _: usize, _: u64, _: *mut i8, _: Destination, _: &mut [u64; 64]) {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use crate::kernel::{Destination, SlabWork, UNIT_ROWS, Unit};
+    use crate::memory::PAD;
+    use crate::tables::{CHUNK, Piece, RowMove};
+    use std::arch::x86_64::*;
+
+    /// Whether the processor and the system have what the functions here enable.
+    pub(crate) fn available() -> bool {
+        is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt")
+    }
+
+    /// See [`crate::Kernel::recompute`].
+    pub(crate) fn recompute(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
+        let last_row = (unit.row + unit.rows) * work.columns;
+        assert!(work.captures.len() >= last_row + PAD, "captures are padded");
+        assert!(staged.len() >= unit.staged_bytes());
+        for child in work.children.iter().flatten() {
+            // Ranks of rows and bases of windows are below the halves of the child slab, see `Tables`.
+            assert!(child.offset < values.len());
+        }
+        // SAFETY: `available` was true, else this kernel is not chosen. Every window starts inside the array: row
+        // ranks and window bases come from `Tables`, built from ranks of halves, for the same slabs; and a window is
+        // no longer than the padding. Buys bounds checks out of a loop of five instructions.
+        unsafe { recompute_rows(work, unit, values, staged) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+    unsafe fn recompute_rows(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
+        let stride = unit.stride();
+        let full = ((1u32 << unit.chunks) - 1) as u16;
+        let values = values.as_ptr();
+        let most = _mm512_set1_epi8(i8::MAX);
+        for row in 0..unit.rows {
+            let wanted = unit.wanted[row];
+            if wanted == 0 {
+                continue;
+            }
+            // SAFETY: `staged` holds `unit.rows` rows of `stride` bytes.
+            let least = unsafe { staged.as_mut_ptr().add(row * stride) };
+            let mut first = true;
+            for &to in &work.rows[unit.row + row] {
+                if to == RowMove::NONE {
+                    break;
+                }
+                // SAFETY: every class that occurs in a row of the slab has a child slab.
+                let child = unsafe { work.children.get_unchecked(to.class()).as_ref().unwrap_unchecked() };
+                // SAFETY: the row is one of the child slab's.
+                let scores = unsafe { values.add(child.offset + to.rank() as usize * child.columns) };
+                let gather = child.gather;
+                let one = |at: usize| {
+                    // SAFETY: see `recompute`; pieces and lanes are indexed by what `Gather` built.
+                    unsafe {
+                        let to = least.add(at * CHUNK).cast::<__m512i>();
+                        let mut acc = if first { most } else { _mm512_loadu_si512(to) };
+                        let begin = *gather.first.get_unchecked(unit.chunk + at);
+                        let end = *gather.first.get_unchecked(unit.chunk + at + 1);
+                        for piece in begin..end {
+                            let piece = gather.pieces.get_unchecked(piece as usize);
+                            let window = scores.add(piece.base as usize).cast::<__m512i>();
+                            let low = _mm512_loadu_si512(window);
+                            let taken = if piece.lanes == Piece::STRAIGHT {
+                                low
+                            } else {
+                                let high = _mm512_loadu_si512(window.add(1));
+                                let lanes = gather.lanes.get_unchecked(piece.lanes as usize);
+                                _mm512_permutex2var_epi8(low, _mm512_load_si512((&raw const *lanes).cast()), high)
+                            };
+                            acc = _mm512_mask_min_epi8(acc, piece.mask, acc, taken);
+                        }
+                        _mm512_storeu_si512(to, acc);
+                    }
+                };
+                if wanted == full {
+                    for at in 0..unit.chunks {
+                        one(at);
+                    }
+                } else {
+                    let mut left = wanted;
+                    while left != 0 {
+                        one(left.trailing_zeros() as usize);
+                        left &= left - 1;
+                    }
+                }
+                first = false;
+            }
+            let captures = &work.captures[(unit.row + row) * work.columns + unit.chunk * CHUNK..];
+            let mut left = wanted;
+            while left != 0 {
+                let at = left.trailing_zeros() as usize * CHUNK;
+                left &= left - 1;
+                // SAFETY: captures are padded by more than a vector.
+                unsafe {
+                    let to = least.add(at).cast::<__m512i>();
+                    let capture = _mm512_loadu_si512(captures.as_ptr().add(at).cast());
+                    let best = if first { most } else { _mm512_loadu_si512(to) };
+                    _mm512_storeu_si512(to, _mm512_max_epi8(capture, _mm512_sub_epi8(_mm512_setzero_si512(), best)));
+                }
+            }
+        }
+    }
+
+    /// See [`crate::apply`].
+    ///
+    /// # Safety
+    /// `array` plus what `to` describes is inside one allocation, and nobody else reads or writes those bytes now.
+    pub(crate) unsafe fn apply(
+        staged: &[i8],
+        stride: usize,
+        wanted: u64,
+        array: *mut i8,
+        to: Destination,
+        changed: &mut [u64; CHUNK],
+    ) {
+        assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
+        assert!(to.columns <= CHUNK && to.rows <= UNIT_ROWS);
+        // SAFETY: `available` was true, else this kernel is not chosen; the rest is the caller's word.
+        unsafe { apply_columns(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+    unsafe fn apply_columns(
+        staged: *const i8,
+        stride: usize,
+        wanted: u64,
+        array: *mut i8,
+        to: Destination,
+        changed: &mut [u64; CHUNK],
+    ) {
+        let all = if to.rows == UNIT_ROWS { u64::MAX } else { (1 << to.rows) - 1 };
+        for quarter in 0..to.columns.div_ceil(16) {
+            // SAFETY: 64 staged rows of a chunk are readable, see `apply`.
+            let columns = unsafe { transpose_quarter(staged.add(quarter * 16), stride) };
+            for (lane, &new) in columns.iter().enumerate() {
+                let column = quarter * 16 + lane;
+                if column >= to.columns {
+                    break;
+                }
+                // SAFETY: the caller's word: `to.rows` bytes of each column are ours. Lanes that are masked out are
+                // neither read nor written.
+                unsafe {
+                    let at = array.add(column * to.stride);
+                    let differs = if all == u64::MAX {
+                        let old = _mm512_loadu_si512(at.cast());
+                        let differs = _mm512_mask_cmpneq_epi8_mask(wanted, new, old);
+                        if differs != 0 {
+                            _mm512_storeu_si512(at.cast(), _mm512_mask_blend_epi8(wanted, old, new));
+                        }
+                        differs
+                    } else {
+                        let old = _mm512_maskz_loadu_epi8(all, at);
+                        let differs = _mm512_mask_cmpneq_epi8_mask(wanted & all, new, old);
+                        if differs != 0 {
+                            _mm512_mask_storeu_epi8(at, differs, new);
+                        }
+                        differs
+                    };
+                    changed[column] = differs;
+                }
+            }
+        }
+    }
+
+    /// Sixteen columns of 64 staged rows, each column one vector.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn transpose_quarter(from: *const i8, stride: usize) -> [__m512i; 16] {
+        // Vector i holds rows i, 16 + i, 32 + i and 48 + i; four rounds of unpacking transpose each 16 by 16 block.
+        let mut a = [_mm512_setzero_si512(); 16];
+        for (row, vector) in a.iter_mut().enumerate() {
+            // SAFETY: the caller's word.
+            unsafe {
+                let quarter = |block: usize| _mm_loadu_si128(from.add((block * 16 + row) * stride).cast());
+                let mut four = _mm512_castsi128_si512(quarter(0));
+                four = _mm512_inserti32x4::<1>(four, quarter(1));
+                four = _mm512_inserti32x4::<2>(four, quarter(2));
+                *vector = _mm512_inserti32x4::<3>(four, quarter(3));
+            }
+        }
+        let mut b = a;
+        for i in 0..8 {
+            b[2 * i] = _mm512_unpacklo_epi8(a[i], a[i + 8]);
+            b[2 * i + 1] = _mm512_unpackhi_epi8(a[i], a[i + 8]);
+        }
+        for i in 0..8 {
+            a[2 * i] = _mm512_unpacklo_epi8(b[i], b[i + 8]);
+            a[2 * i + 1] = _mm512_unpackhi_epi8(b[i], b[i + 8]);
+        }
+        for i in 0..8 {
+            b[2 * i] = _mm512_unpacklo_epi8(a[i], a[i + 8]);
+            b[2 * i + 1] = _mm512_unpackhi_epi8(a[i], a[i + 8]);
+        }
+        for i in 0..8 {
+            a[2 * i] = _mm512_unpacklo_epi8(b[i], b[i + 8]);
+            a[2 * i + 1] = _mm512_unpackhi_epi8(b[i], b[i + 8]);
+        }
+        a
+    }
+}

@@ -1,0 +1,202 @@
+//! A position, and what moves do to it.
+//!
+//! The mover owns pits 0..6 (A..F, left to right from where it sits), the opponent pits 6..12 (a..f). After a move the
+//! board is turned round, so a `Board` is always seen from the player to move.
+
+use crate::{HALF_PITS, Half, Rules};
+use std::fmt;
+use thiserror::Error;
+
+/// A position: the stones in the twelve pits, the mover's first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Board(pub [u8; 12]);
+
+/// One of the mover's pits: 0 to 5 for A to F.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pit(u8);
+
+/// What a move leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Played {
+    /// The position after the move, turned round: the opponent is the mover now.
+    pub child: Board,
+    /// Stones the move captured.
+    pub captured: u8,
+}
+
+/// Why a move may not be played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Illegal {
+    /// Nothing to sow.
+    #[error("pit {0} is empty")]
+    Empty(Pit),
+    /// The opponent would be left without stones although another move leaves it some.
+    #[error("pit {0} would leave the opponent without stones, and another move does not")]
+    Starves(Pit),
+}
+
+impl Pit {
+    /// A to F.
+    pub const ALL: [Pit; 6] = [Pit(0), Pit(1), Pit(2), Pit(3), Pit(4), Pit(5)];
+
+    /// The pit of this number, 0 to 5.
+    pub const fn new(number: u8) -> Option<Pit> {
+        if number < 6 { Some(Pit(number)) } else { None }
+    }
+
+    /// 0 to 5.
+    pub const fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Pit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", (b'A' + self.0) as char)
+    }
+}
+
+impl Board {
+    /// The opening position: four stones in every pit.
+    pub const OPENING: Board = Board([4; 12]);
+
+    /// A board of two halves.
+    pub fn from_halves(mover: Half, opponent: Half) -> Board {
+        let mut pits = [0; 12];
+        pits[..HALF_PITS].copy_from_slice(&mover);
+        pits[HALF_PITS..].copy_from_slice(&opponent);
+        Board(pits)
+    }
+
+    /// The mover's pits A to F.
+    pub fn mover(&self) -> Half {
+        [self.0[0], self.0[1], self.0[2], self.0[3], self.0[4], self.0[5]]
+    }
+
+    /// The opponent's pits a to f.
+    pub fn opponent(&self) -> Half {
+        [self.0[6], self.0[7], self.0[8], self.0[9], self.0[10], self.0[11]]
+    }
+
+    /// Stones on the board.
+    pub fn stones(&self) -> u32 {
+        self.0.iter().map(|&stones| u32::from(stones)).sum()
+    }
+
+    /// The same position seen from the other player.
+    pub fn turned(&self) -> Board {
+        Board::from_halves(self.opponent(), self.mover())
+    }
+
+    /// Whether all six of the opponent's pits hold stones: no move leads to such a position.
+    pub fn opponent_full(&self) -> bool {
+        self.0[HALF_PITS..].iter().all(|&stones| stones > 0)
+    }
+
+    /// Plays a move after checking that it is legal.
+    pub fn play(&self, rules: &Rules, pit: Pit) -> Result<Played, Illegal> {
+        if self.0[pit.number()] == 0 {
+            return Err(Illegal::Empty(pit));
+        }
+        let played = self.play_unchecked(rules, pit);
+        if played.child.mover_starves() && !self.every_move_starves(rules) {
+            return Err(Illegal::Starves(pit));
+        }
+        Ok(played)
+    }
+
+    /// Plays a move from a pit that holds stones, legal or not.
+    pub fn play_unchecked(&self, rules: &Rules, pit: Pit) -> Played {
+        let (mut pits, last) = sown(&self.0, pit.number());
+        let mut captured = 0;
+        let mut at = last;
+        while at >= HALF_PITS && rules.captures(pits[at]) {
+            captured += pits[at];
+            pits[at] = 0;
+            at -= 1;
+        }
+        Played { child: Board(pits).turned(), captured }
+    }
+
+    /// The legal moves, in the order A to F.
+    pub fn moves(&self, rules: &Rules) -> impl Iterator<Item = (Pit, Played)> + use<> {
+        let mut played = [None; 6];
+        let mut feeds = false;
+        for pit in Pit::ALL {
+            if self.0[pit.number()] > 0 {
+                let after = self.play_unchecked(rules, pit);
+                feeds |= !after.child.mover_starves();
+                played[pit.number()] = Some(after);
+            }
+        }
+        Pit::ALL
+            .into_iter()
+            .zip(played)
+            .filter_map(move |(pit, after)| after.filter(|a| !feeds || !a.child.mover_starves()).map(|a| (pit, a)))
+    }
+
+    /// The positions from which a legal move that captures nothing leads here, with the pit it starts from.
+    ///
+    /// The un-moves of Bal & Allis 1995 (section 3): from each possible origin, take back one stone more at a time.
+    pub fn unmoves(&self, rules: &Rules) -> Vec<(Pit, Board)> {
+        let after = self.turned().0;
+        let mut parents = Vec::new();
+        for pit in Pit::ALL {
+            let origin = pit.number();
+            // The origin is passed over, so it stays empty.
+            if after[origin] != 0 {
+                continue;
+            }
+            let mut before = after;
+            let mut at = origin;
+            let mut sown_stones = 0u8;
+            loop {
+                at = (at + 1) % 12;
+                if at == origin {
+                    continue;
+                }
+                if before[at] == 0 {
+                    break;
+                }
+                before[at] -= 1;
+                sown_stones += 1;
+                let mut parent = before;
+                parent[origin] = sown_stones;
+                let captures = at >= HALF_PITS && rules.captures(after[at]);
+                let parent = Board(parent);
+                if !captures && (!self.mover_starves() || parent.every_move_starves(rules)) {
+                    parents.push((pit, parent));
+                }
+            }
+        }
+        parents
+    }
+
+    /// Whether the mover has no stones, and so no move.
+    pub fn mover_starves(&self) -> bool {
+        self.0[..HALF_PITS].iter().all(|&stones| stones == 0)
+    }
+
+    fn every_move_starves(&self, rules: &Rules) -> bool {
+        Pit::ALL
+            .into_iter()
+            .filter(|pit| self.0[pit.number()] > 0)
+            .all(|pit| self.play_unchecked(rules, pit).child.mover_starves())
+    }
+}
+
+/// The pits after sowing from `origin`, and where the last stone fell.
+fn sown(pits: &[u8; 12], origin: usize) -> ([u8; 12], usize) {
+    let mut pits = *pits;
+    let mut hand = std::mem::take(&mut pits[origin]);
+    let mut at = origin;
+    while hand > 0 {
+        at = (at + 1) % 12;
+        if at == origin {
+            continue;
+        }
+        pits[at] += 1;
+        hand -= 1;
+    }
+    (pits, at)
+}

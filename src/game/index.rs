@@ -1,0 +1,342 @@
+//! The index: a position is a slab, a row and a column.
+//!
+//! Slab m holds the n-stone positions whose mover has m stones: the product of the mover's halves with m stones and
+//! the opponent's with n - m. In [`Orientation::MoverMajor`] the mover's half is the row, in
+//! [`Orientation::OpponentMajor`] the opponent's is; the two are transposes, so slabs have the same offsets in both.
+//! In [`PositionSet::Reachable`] the opponent's halves without an empty pit are left out of the ranking; 48 stones then
+//! have one position more, the opening, behind all slabs.
+
+use crate::{Board, Half, Halves, STONES_MAX, binomial};
+use std::{fmt, str::FromStr};
+
+/// Which half indexes the rows of a slab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Orientation {
+    /// Rows fix the mover's half.
+    MoverMajor,
+    /// Rows fix the opponent's half. Finished databases are in this orientation.
+    OpponentMajor,
+}
+
+/// Which positions a database holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PositionSet {
+    /// All C(n+11,11).
+    All,
+    /// Those whose opponent has an empty pit, C(n+11,11) - C(n+5,11), and the opening.
+    Reachable,
+}
+
+/// One slab of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slab {
+    /// Stones of the mover.
+    pub mover_stones: u32,
+    /// Stones of the opponent.
+    pub opponent_stones: u32,
+    /// Halves of the mover.
+    pub mover_halves: u32,
+    /// Halves of the opponent (in the position set).
+    pub opponent_halves: u32,
+    /// Index of the slab's first position.
+    pub offset: u64,
+}
+
+/// The index of all positions of one number of stones in one position set.
+#[derive(Clone, Debug)]
+pub struct Index {
+    stones: u32,
+    set: PositionSet,
+    slabs: Vec<Slab>,
+    halves: Halves,
+    /// By the opponent's stones, for `Reachable` only.
+    open: Vec<OpenHalves>,
+}
+
+/// Halves of some number of stones that have an empty pit: a bit vector with rank and select.
+#[derive(Clone, Debug)]
+struct OpenHalves {
+    words: Vec<u64>,
+    /// Open halves before each word.
+    before: Vec<u32>,
+    count: u32,
+}
+
+impl Slab {
+    /// Positions in the slab.
+    pub fn positions(&self) -> u64 {
+        u64::from(self.mover_halves) * u64::from(self.opponent_halves)
+    }
+
+    /// Rows and columns in an orientation.
+    pub fn rows_columns(&self, orientation: Orientation) -> (u32, u32) {
+        match orientation {
+            Orientation::MoverMajor => (self.mover_halves, self.opponent_halves),
+            Orientation::OpponentMajor => (self.opponent_halves, self.mover_halves),
+        }
+    }
+}
+
+impl PositionSet {
+    /// The opponent's halves with `stones` stones.
+    pub const fn opponent_halves(self, stones: u32) -> u32 {
+        match self {
+            PositionSet::All => Halves::count(stones),
+            // A half without an empty pit is one of six stones fewer with a stone added to each pit.
+            PositionSet::Reachable if stones >= 6 => Halves::count(stones) - Halves::count(stones - 6),
+            PositionSet::Reachable => Halves::count(stones),
+        }
+    }
+
+    /// Positions with `stones` stones.
+    pub const fn positions(self, stones: u32) -> u64 {
+        let all = binomial(stones + 11, 11);
+        match self {
+            PositionSet::All => all,
+            PositionSet::Reachable => all - binomial(stones + 5, 11) + if stones == STONES_MAX { 1 } else { 0 },
+        }
+    }
+
+    /// Whether the set has the position.
+    pub fn contains(self, board: &Board) -> bool {
+        match self {
+            PositionSet::All => true,
+            PositionSet::Reachable => !board.opponent_full() || *board == Board::OPENING,
+        }
+    }
+}
+
+impl Index {
+    /// The index of the `stones`-stone positions of a set.
+    ///
+    /// # Panics
+    /// When `stones` exceeds [`STONES_MAX`].
+    pub fn new(stones: u32, set: PositionSet) -> Index {
+        let halves = Halves::new(stones);
+        let mut slabs = Vec::with_capacity(stones as usize + 1);
+        let mut offset = 0;
+        for mover_stones in 0..=stones {
+            let opponent_stones = stones - mover_stones;
+            let slab = Slab {
+                mover_stones,
+                opponent_stones,
+                mover_halves: Halves::count(mover_stones),
+                opponent_halves: set.opponent_halves(opponent_stones),
+                offset,
+            };
+            offset += slab.positions();
+            slabs.push(slab);
+        }
+        let open = match set {
+            PositionSet::All => Vec::new(),
+            PositionSet::Reachable => (0..=stones).map(|stones| OpenHalves::new(&halves, stones)).collect(),
+        };
+        Index { stones, set, slabs, halves, open }
+    }
+
+    /// Stones on the board.
+    pub fn stones(&self) -> u32 {
+        self.stones
+    }
+
+    /// The position set.
+    pub fn set(&self) -> PositionSet {
+        self.set
+    }
+
+    /// Number of positions.
+    pub fn positions(&self) -> u64 {
+        self.set.positions(self.stones)
+    }
+
+    /// The slabs, by the mover's stones.
+    pub fn slabs(&self) -> &[Slab] {
+        &self.slabs
+    }
+
+    /// The slab whose mover has `mover_stones` stones.
+    pub fn slab(&self, mover_stones: u32) -> &Slab {
+        &self.slabs[mover_stones as usize]
+    }
+
+    /// The tables of halves.
+    pub fn halves(&self) -> &Halves {
+        &self.halves
+    }
+
+    /// The index of a position, or none where the set does not have it.
+    ///
+    /// # Panics
+    /// When the board does not hold this index's number of stones.
+    pub fn rank(&self, board: &Board, orientation: Orientation) -> Option<u64> {
+        let (mover, opponent) = (board.mover(), board.opponent());
+        let mover_stones: u32 = mover.iter().map(|&s| u32::from(s)).sum();
+        assert_eq!(board.stones(), self.stones, "the index is of positions with {} stones", self.stones);
+        let slab = &self.slabs[mover_stones as usize];
+        let Some(opponent_rank) = self.opponent_rank(&opponent) else {
+            return (*board == Board::OPENING).then(|| self.positions() - 1);
+        };
+        let (mover_rank, opponent_rank) = (u64::from(Halves::rank(&mover)), u64::from(opponent_rank));
+        Some(
+            slab.offset
+                + match orientation {
+                    Orientation::MoverMajor => mover_rank * u64::from(slab.opponent_halves) + opponent_rank,
+                    Orientation::OpponentMajor => opponent_rank * u64::from(slab.mover_halves) + mover_rank,
+                },
+        )
+    }
+
+    /// The position of an index.
+    ///
+    /// # Panics
+    /// When `position` is not below [`Index::positions`].
+    pub fn unrank(&self, position: u64, orientation: Orientation) -> Board {
+        assert!(position < self.positions(), "position {position} of {}", self.positions());
+        let slab = &self.slabs[self.slabs.partition_point(|slab| slab.offset <= position) - 1];
+        let within = position - slab.offset;
+        if within >= slab.positions() {
+            return Board::OPENING;
+        }
+        let (_, columns) = slab.rows_columns(orientation);
+        let row = (within / u64::from(columns)) as u32;
+        let column = (within % u64::from(columns)) as u32;
+        let (mover, opponent) = match orientation {
+            Orientation::MoverMajor => (row, column),
+            Orientation::OpponentMajor => (column, row),
+        };
+        Board::from_halves(
+            self.halves.unrank(slab.mover_stones, mover),
+            self.opponent_unrank(slab.opponent_stones, opponent),
+        )
+    }
+
+    /// The rank of an opponent's half among those of the set with as many stones.
+    pub fn opponent_rank(&self, half: &Half) -> Option<u32> {
+        let rank = Halves::rank(half);
+        match self.set {
+            PositionSet::All => Some(rank),
+            PositionSet::Reachable if half.contains(&0) => {
+                let stones: usize = half.iter().map(|&s| usize::from(s)).sum();
+                Some(self.open[stones].rank(rank))
+            }
+            PositionSet::Reachable => None,
+        }
+    }
+
+    /// The opponent's half of this rank among those of the set with `stones` stones.
+    pub fn opponent_unrank(&self, stones: u32, rank: u32) -> Half {
+        match self.set {
+            PositionSet::All => self.halves.unrank(stones, rank),
+            PositionSet::Reachable => self.halves.unrank(stones, self.open[stones as usize].select(rank)),
+        }
+    }
+}
+
+impl OpenHalves {
+    /// The open halves of `stones` stones.
+    fn new(halves: &Halves, stones: u32) -> OpenHalves {
+        let all = Halves::count(stones) as usize;
+        let mut words = vec![0u64; all.div_ceil(64)];
+        let mut before = Vec::with_capacity(words.len());
+        let mut count = 0;
+        for (at, word) in words.iter_mut().enumerate() {
+            before.push(count);
+            for bit in 0..64.min(all - at * 64) {
+                if halves.unrank(stones, (at * 64 + bit) as u32).contains(&0) {
+                    *word |= 1 << bit;
+                }
+            }
+            count += word.count_ones();
+        }
+        OpenHalves { words, before, count }
+    }
+
+    /// Open halves of lower rank than this one.
+    fn rank(&self, rank: u32) -> u32 {
+        let (word, bit) = (rank as usize / 64, rank % 64);
+        self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
+    }
+
+    /// The rank among all halves of the open half with this rank among the open ones.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    fn select(&self, open: u32) -> u32 {
+        assert!(open < self.count, "open half {open} of {}", self.count);
+        let word = self.before.partition_point(|&before| before <= open) - 1;
+        let mut bits = self.words[word];
+        for _ in self.before[word]..open {
+            bits &= bits - 1;
+        }
+        word as u32 * 64 + bits.trailing_zeros()
+    }
+}
+
+impl fmt::Display for PositionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PositionSet::All => "all",
+            PositionSet::Reachable => "reachable",
+        })
+    }
+}
+
+impl FromStr for PositionSet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PositionSet, String> {
+        match text {
+            "all" => Ok(PositionSet::All),
+            "reachable" => Ok(PositionSet::Reachable),
+            _ => Err(format!("`{text}` is no position set: expected `all` or `reachable`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORIENTATIONS: [Orientation; 2] = [Orientation::MoverMajor, Orientation::OpponentMajor];
+    const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+
+    #[test]
+    fn rank_and_unrank_are_inverse() {
+        for set in SETS {
+            for orientation in ORIENTATIONS {
+                for stones in 0..=7 {
+                    let index = Index::new(stones, set);
+                    let last = index.slabs().last().expect("an index has slabs");
+                    assert_eq!(last.offset + last.positions(), index.positions());
+                    for position in 0..index.positions() {
+                        let board = index.unrank(position, orientation);
+                        assert_eq!(board.stones(), stones);
+                        assert!(set.contains(&board));
+                        assert_eq!(index.rank(&board, orientation), Some(position));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_indexes() {
+        for set in SETS {
+            for orientation in ORIENTATIONS {
+                let index = Index::new(48, set);
+                let step = index.positions() / 10_007;
+                for at in (0..10_007).map(|i| i * step).chain([index.positions() - 1]) {
+                    assert_eq!(index.rank(&index.unrank(at, orientation), orientation), Some(at));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn published_sizes() {
+        assert_eq!(PositionSet::Reachable.positions(6), 12_375);
+        assert_eq!(PositionSet::Reachable.positions(41), 47_062_945_644);
+        let total: u64 = (0..=46).chain([48]).map(|stones| PositionSet::Reachable.positions(stones)).sum();
+        assert_eq!(total, 889_063_398_406);
+    }
+}

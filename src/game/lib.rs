@@ -1,0 +1,23 @@
+//! The game itself: rules, boards, moves and un-moves, halves, and the index with its two orientations.
+//!
+//! Everything here is a pure function of its arguments. This crate does no I/O, starts no threads and knows neither
+//! files nor methods of solving. The fast tables (`sow`) and the plain rules (`board`) are tested against each other
+//! and against [`reference`], a slow twin written from the rule text.
+
+mod binomial;
+mod board;
+mod half;
+mod index;
+pub mod notation;
+pub mod reference;
+mod rules;
+pub mod sow;
+
+pub use binomial::binomial;
+pub use board::{Board, Illegal, Pit, Played};
+pub use half::{HALF_PITS, Half, Halves, STONES_MAX};
+pub use index::{Index, Orientation, PositionSet, Slab};
+pub use rules::Rules;
+
+/// A score: stones the player to move will capture minus stones the opponent will, of those on the board.
+pub type Score = i8;

@@ -1,0 +1,330 @@
+//! The slow twin: awari once more, from the rule text alone, for tests. Never for production.
+//!
+//! Nothing here uses the rest of this crate, so an error would have to be made twice to stay unseen. Where the fast
+//! code turns the board round after each move and ranks halves, this keeps an absolute board of twelve pits with a side
+//! to move, sows stone by stone, and lists positions by recursion. Text: Lincke 2002, appendix A; Romein & Bal 2002,
+//! section 2:
+//!
+//! * A move takes all stones of a non-empty pit of the player's own side and drops them one by one, counter-clockwise,
+//!   starting with the next pit; a pit that held twelve or more is skipped.
+//! * If the last stone falls into a pit of the opponent that then holds two or three, these are captured, and those of
+//!   the preceding pits likewise as long as they are the opponent's and hold two or three.
+//! * A player who has the choice must move so that the opponent has stones left.
+//! * Who cannot move loses the remaining stones to the opponent. When a position repeats, the rest is shared out.
+//!
+//! Positions go in and come out as [`Pits`], the mover's six first.
+
+use std::collections::BTreeMap;
+
+/// The stones in the twelve pits: six of the player to move, then six of the opponent, counter-clockwise.
+pub type Pits = [u8; 12];
+
+/// Scores of all positions with some number of stones: what the mover will capture minus what the opponent will.
+pub type Scores = BTreeMap<Pits, i8>;
+
+/// What the rules say about sowing from one pit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// There is nothing to sow.
+    Empty,
+    /// It would leave the opponent without stones although another move does not.
+    Starves,
+    /// It may be played.
+    Legal {
+        /// Stones captured.
+        captured: u8,
+        /// The position after it, the opponent's six pits first, who moves next.
+        child: Pits,
+    },
+}
+
+/// Where the mover sits while a move is played. The rules are the same for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seat {
+    /// Owns the absolute pits 0 to 5.
+    South,
+    /// Owns the absolute pits 6 to 11.
+    North,
+}
+
+/// Which positions count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Positions {
+    /// All.
+    All,
+    /// Those that a move can lead to, as far as their shape tells: the player who has just moved has an empty pit (the
+    /// one sown from). And the opening position, which no move leads to.
+    Reachable,
+}
+
+/// Which half comes first in the order of positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// The mover's.
+    Mover,
+    /// The opponent's.
+    Opponent,
+}
+
+impl Seat {
+    /// South, then North.
+    pub const BOTH: [Seat; 2] = [Seat::South, Seat::North];
+
+    fn other(self) -> Seat {
+        match self {
+            Seat::South => Seat::North,
+            Seat::North => Seat::South,
+        }
+    }
+
+    fn owns(self, absolute: usize) -> bool {
+        match self {
+            Seat::South => absolute < 6,
+            Seat::North => absolute >= 6,
+        }
+    }
+
+    /// The absolute place of a pit counted from this seat.
+    fn absolute(self, pit: usize) -> usize {
+        match self {
+            Seat::South => pit,
+            Seat::North => (pit + 6) % 12,
+        }
+    }
+
+    /// From pits counted from this seat to absolute ones, and (the shift being half a turn) back.
+    fn exchange(self, pits: Pits) -> Pits {
+        std::array::from_fn(|pit| pits[self.absolute(pit)])
+    }
+}
+
+/// The six moves of a position, sown from either seat with the same result.
+pub fn moves(pits: Pits) -> [Move; 6] {
+    moves_from(Seat::South, pits)
+}
+
+/// The six moves of a position whose mover sits in `seat`.
+pub fn moves_from(seat: Seat, pits: Pits) -> [Move; 6] {
+    let sown: [Option<(u8, Pits)>; 6] = std::array::from_fn(|pit| sow_from(seat, pits, pit));
+    let starves = |child: &Pits| child[..6].iter().all(|&stones| stones == 0);
+    let has_the_choice = sown.iter().flatten().any(|(_, child)| !starves(child));
+    sown.map(|after| match after {
+        None => Move::Empty,
+        Some((_, child)) if has_the_choice && starves(&child) => Move::Starves,
+        Some((captured, child)) => Move::Legal { captured, child },
+    })
+}
+
+/// Sows and captures, whether or not the opponent keeps stones: what is captured, and the position after it with the
+/// opponent's pits first. None where the pit is empty.
+pub fn sow(pits: Pits, pit: usize) -> Option<(u8, Pits)> {
+    sow_from(Seat::South, pits, pit)
+}
+
+fn sow_from(seat: Seat, pits: Pits, pit: usize) -> Option<(u8, Pits)> {
+    let mut board = seat.exchange(pits);
+    let origin = seat.absolute(pit);
+    let mut hand = board[origin];
+    if hand == 0 {
+        return None;
+    }
+    board[origin] = 0;
+    let mut at = origin;
+    while hand > 0 {
+        at = (at + 1) % 12;
+        if at != origin {
+            board[at] += 1;
+            hand -= 1;
+        }
+    }
+    let mut captured = 0;
+    while seat.other().owns(at) && (board[at] == 2 || board[at] == 3) {
+        captured += board[at];
+        board[at] = 0;
+        at = (at + 11) % 12;
+    }
+    Some((captured, seat.other().exchange(board)))
+}
+
+/// The positions from which a legal move that captures nothing leads here, each with the pit it starts from.
+///
+/// Every sowing of k stones from a pit adds the same stones wherever it is played; so any such position is this one less
+/// what the sowing adds, with the k stones back in their pit. Each candidate is then played forward. Complete, because
+/// all pits and all k are tried; sound, because the rules decide.
+pub fn unmoves(pits: Pits) -> Vec<(usize, Pits)> {
+    let after: Pits = std::array::from_fn(|pit| pits[(pit + 6) % 12]);
+    let stones: u8 = pits.iter().sum();
+    let mut parents = Vec::new();
+    for origin in 0..6 {
+        for hand in 1..=stones {
+            let mut added = [0; 12];
+            let mut at = origin;
+            for _ in 0..hand {
+                at = (at + 1) % 12;
+                if at == origin {
+                    at = (at + 1) % 12;
+                }
+                added[at] += 1;
+            }
+            if after[origin] != 0 || (0..12).any(|pit| added[pit] > after[pit]) {
+                continue;
+            }
+            let mut parent: Pits = std::array::from_fn(|pit| after[pit] - added[pit]);
+            parent[origin] = hand;
+            let here = Move::Legal { captured: 0, child: pits };
+            if moves(parent)[origin] == here {
+                parents.push((origin, parent));
+            }
+        }
+    }
+    parents
+}
+
+/// All positions with `stones` stones, each once, by plain recursion: C(stones + 11, 11) of them.
+pub fn boards(stones: u8) -> Vec<Pits> {
+    fn fill(pits: &mut Pits, at: usize, left: u8, all: &mut Vec<Pits>) {
+        if at == 11 {
+            pits[at] = left;
+            all.push(*pits);
+            return;
+        }
+        for here in 0..=left {
+            pits[at] = here;
+            fill(pits, at + 1, left - here, all);
+        }
+    }
+    let mut all = Vec::new();
+    fill(&mut [0; 12], 0, stones, &mut all);
+    all
+}
+
+/// Whether a set of positions has this one.
+pub fn contains(positions: Positions, pits: Pits) -> bool {
+    positions == Positions::All || pits[6..].contains(&0) || pits == [4; 12]
+}
+
+/// All positions of a set in the order of a database: the mover's stones ascending; then the half that makes the rows, its
+/// first pit descending, then its second, and so on; then the other half likewise.
+pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
+    let mut all = boards(stones);
+    all.retain(|&pits| contains(positions, pits));
+    all.sort_by_key(|pits| {
+        let mover_stones: u8 = pits[..6].iter().sum();
+        let descending = |half: &[u8]| half.iter().map(|&s| u8::MAX - s).collect::<Vec<_>>();
+        let (mover, opponent) = (descending(&pits[..6]), descending(&pits[6..]));
+        match rows {
+            Rows::Mover => (mover_stones, mover, opponent),
+            Rows::Opponent => (mover_stones, opponent, mover),
+        }
+    });
+    all
+}
+
+/// The scores of all positions with `stones` stones, given those with fewer (`smaller[k]` has those with k).
+///
+/// The k-th round computes the value of a shortened game: play stops after k moves without a capture, and what remains
+/// is shared out. Round 0 is 0 everywhere; a round takes `max(captured - score(child))` over the last one's values, all
+/// at once. The rounds settle: with k the shortened game only moves away from 0 (who can force a gain in k moves can in k + 1;
+/// a loss that can be put off for k moves only counts once it cannot), and values are bounded by the stones. What
+/// settles is the score of awari: a gain is forced in a bounded number of moves, so before any repetition that the winner does not want;
+/// and where neither side can force one, both can go on until a position repeats, which shares out what remains.
+///
+/// # Panics
+/// When `smaller` lacks a database.
+pub fn solve(stones: u8, smaller: &[Scores]) -> Scores {
+    let all = boards(stones);
+    let mut scores: Scores = all.iter().map(|&pits| (pits, 0)).collect();
+    loop {
+        let next: Scores = all.iter().map(|&pits| (pits, best(pits, smaller, &scores))).collect();
+        if next == scores {
+            return scores;
+        }
+        scores = next;
+    }
+}
+
+/// The scores of all positions with 0 to `stones` stones, by number of stones.
+pub fn solve_up_to(stones: u8) -> Vec<Scores> {
+    let mut solved = Vec::new();
+    for n in 0..=stones {
+        let scores = solve(n, &solved);
+        solved.push(scores);
+    }
+    solved
+}
+
+/// `max(captured - score(child))` over the legal moves, or minus all stones where there is none.
+///
+/// `smaller[k]` are the scores with k stones, `same` those with as many stones as this position.
+///
+/// # Panics
+/// When `smaller` or `same` lacks a child.
+pub fn best(pits: Pits, smaller: &[Scores], same: &Scores) -> i8 {
+    let stones: u8 = pits.iter().sum();
+    moves(pits)
+        .into_iter()
+        .filter_map(|played| match played {
+            Move::Empty | Move::Starves => None,
+            Move::Legal { captured: 0, child } => Some(-same[&child]),
+            Move::Legal { captured, child } => Some(captured as i8 - smaller[usize::from(stones - captured)][&child]),
+        })
+        .max()
+        .unwrap_or(-(stones as i8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_seats_play_alike() {
+        for stones in 0..=4 {
+            for pits in boards(stones) {
+                let [south, north] = Seat::BOTH.map(|seat| moves_from(seat, pits));
+                assert_eq!(south, north, "{pits:?}");
+            }
+        }
+    }
+
+    /// Lincke 2002, figure A.2: F5 is plain, E3 captures 5, C6 would capture 7 stones, all that North
+    /// then has, and is illegal.
+    #[test]
+    fn the_example_of_the_thesis() {
+        let played = moves([0, 0, 6, 0, 3, 5, 2, 1, 1, 0, 0, 0]);
+        assert_eq!(played[2], Move::Starves);
+        assert!(matches!(played[4], Move::Legal { captured: 5, .. }));
+        assert!(matches!(played[5], Move::Legal { captured: 0, .. }));
+    }
+
+    #[test]
+    fn unmoves_are_all_and_only_the_moves_that_lead_here() {
+        for stones in 0..=5 {
+            let mut parents: BTreeMap<Pits, Vec<(usize, Pits)>> = BTreeMap::new();
+            for pits in boards(stones) {
+                for (pit, played) in moves(pits).into_iter().enumerate() {
+                    if let Move::Legal { captured: 0, child } = played {
+                        parents.entry(child).or_default().push((pit, pits));
+                    }
+                }
+            }
+            for pits in boards(stones) {
+                let mut found = unmoves(pits);
+                found.sort_unstable();
+                let mut expected = parents.remove(&pits).unwrap_or_default();
+                expected.sort_unstable();
+                assert_eq!(found, expected, "{pits:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn scores_of_the_smallest_databases_are_the_published_ones() {
+        let solved = solve_up_to(3);
+        let count = |stones: usize, score: i8| solved[stones].values().filter(|&&found| found == score).count();
+        // Lincke 2002, table of the databases with 0 to 16 stones.
+        assert_eq!((count(0, 0), count(1, -1), count(1, 1)), (1, 7, 5));
+        assert_eq!((count(2, -2), count(2, 0), count(2, 2)), (40, 13, 25));
+        let three = [-3, -1, 0, 1, 3].map(|score| count(3, score));
+        assert_eq!(three, [177, 1, 63, 7, 116]);
+    }
+}

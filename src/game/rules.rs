@@ -1,0 +1,43 @@
+//! The rules as data: a value, not a fork of the code.
+//!
+//! Only [`crate::Board`] and the table builder in [`crate::sow`] ask a `Rules`; kernels see masks and lists.
+
+use crate::Board;
+
+/// The parameters in which sowing games of this family differ, and the identity of a database.
+///
+/// What is not a parameter is fixed: sow counter-clockwise, passing over the origin of a lap; a repetition shares out what remains (score 0); a move
+/// that leaves the opponent without stones is illegal unless every move does; who has no stones cannot move and loses
+/// what remains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rules {
+    /// The name that manifests and file headers carry.
+    pub name: &'static str,
+    /// The fewest stones that a pit of the opponent is captured at.
+    pub capture_low: u8,
+    /// The most stones that a pit of the opponent is captured at.
+    pub capture_high: u8,
+}
+
+impl Rules {
+    /// Awari as in Bal & Allis 1995, Lincke 2002 (appendix A) and Romein & Bal 2002 (section 2).
+    pub const AWARI: Rules = Rules { name: "awari", capture_low: 2, capture_high: 3 };
+
+    /// All rules that this build knows.
+    pub const KNOWN: [Rules; 1] = [Rules::AWARI];
+
+    /// The rules of this name.
+    pub fn by_name(name: &str) -> Option<Rules> {
+        Rules::KNOWN.into_iter().find(|rules| rules.name == name)
+    }
+
+    /// Whether a pit holding `stones` is captured when the last stone fell there.
+    pub const fn captures(&self, stones: u8) -> bool {
+        self.capture_low <= stones && stones <= self.capture_high
+    }
+
+    /// The score of a position whose mover has no move: the opponent takes what remains.
+    pub fn terminal_score(&self, board: &Board) -> crate::Score {
+        -(board.stones() as crate::Score)
+    }
+}

@@ -1,0 +1,237 @@
+//! Sow maps: what a move does to a whole row, and where it takes the columns of that row.
+//!
+//! A row of a `MoverMajor` slab fixes the mover's half, and with it each move: the half it leaves behind ([`RowMove`])
+//! and how many stones cross to the opponent. So all columns of the row go to columns of one child row, and the
+//! opponent's pits gain a constant vector. That translation keeps the order of halves, hence the map of columns is a
+//! monotone injection. What depends on the column is only whether and what the move captures; [`SowMap`] lists it for
+//! a class of moves and a number of opponent's stones. This is the only place that asks [`Rules`] on behalf of kernels.
+
+use crate::{HALF_PITS, Half, Halves, PositionSet, Rules, STONES_MAX};
+
+/// What moves with the same effect on the opponent's pits have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Class {
+    /// Stones that the opponent's pits gain.
+    pub crossing: u8,
+    /// Whose pit takes the last stone. Only a last stone with the opponent captures.
+    pub ends: Ends,
+}
+
+/// The side on which the last stone falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ends {
+    /// With the mover: nothing is captured.
+    Mover,
+    /// With the opponent.
+    Opponent,
+}
+
+/// A move as a row sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowMove {
+    /// The mover's pit, 0 to 5.
+    pub pit: u8,
+    /// Its effect on the opponent's pits.
+    pub class: Class,
+    /// The mover's half after sowing: the opponent's half of every child.
+    pub half: Half,
+}
+
+/// A column on which a move of the class captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The column of the row.
+    pub column: u32,
+    /// Stones captured, at least one.
+    pub captured: u8,
+    /// The column of the child in its row, with the captured stones gone.
+    pub child: u32,
+}
+
+/// Where the moves of a class take the columns of rows whose opponent has a given number of stones.
+#[derive(Clone, Debug, Default)]
+pub struct SowMap {
+    /// By column, the column of the child in its row before any capture. Strictly increasing.
+    pub targets: Vec<u32>,
+    /// A bit a column: the move captures nothing and leaves the opponent stones.
+    pub quiet: Vec<u64>,
+    /// The captures that leave the opponent stones, by captured stones, then by column.
+    pub captures: Vec<Capture>,
+    /// The columns on which the move leaves the opponent without stones, ascending.
+    pub starves: Vec<u32>,
+}
+
+impl Class {
+    /// The number of different [`Class::number`]s.
+    pub const COUNT: usize = 2 * (STONES_MAX as usize + 1);
+
+    /// A dense number.
+    pub const fn number(self) -> usize {
+        2 * self.crossing as usize + matches!(self.ends, Ends::Opponent) as usize
+    }
+
+    /// The class of a number.
+    pub const fn from_number(number: usize) -> Class {
+        Class { crossing: (number / 2) as u8, ends: if number % 2 == 1 { Ends::Opponent } else { Ends::Mover } }
+    }
+
+    /// The stones that each of the opponent's pits gains.
+    pub fn gain(self) -> Half {
+        let (laps, rest) = (self.crossing / HALF_PITS as u8, self.crossing as usize % HALF_PITS);
+        std::array::from_fn(|pit| laps + u8::from(pit < rest))
+    }
+
+    /// Stones captured from the opponent's pits as they stand after sowing; they are taken out.
+    fn capture(self, rules: &Rules, half: &mut Half) -> u8 {
+        let mut captured = 0;
+        if self.ends == Ends::Opponent {
+            let last = (self.crossing as usize + HALF_PITS - 1) % HALF_PITS;
+            for pit in (0..=last).rev() {
+                if !rules.captures(half[pit]) {
+                    break;
+                }
+                captured += std::mem::take(&mut half[pit]);
+            }
+        }
+        captured
+    }
+}
+
+/// The moves of a row, from the mover's half alone, by pit.
+pub fn row_moves(half: &Half) -> impl Iterator<Item = RowMove> + use<> {
+    let half = *half;
+    (0..HALF_PITS).filter(move |&pit| half[pit] > 0).map(move |pit| row_move(&half, pit))
+}
+
+fn row_move(half: &Half, pit: usize) -> RowMove {
+    let mut after = *half;
+    let mut hand = std::mem::take(&mut after[pit]);
+    let mut crossing = 0;
+    let mut ends = Ends::Mover;
+    let mut next = pit + 1;
+    while hand > 0 {
+        for own in next..HALF_PITS {
+            if own != pit && hand > 0 {
+                after[own] += 1;
+                hand -= 1;
+                ends = Ends::Mover;
+            }
+        }
+        let crossed = hand.min(HALF_PITS as u8);
+        if crossed > 0 {
+            crossing += crossed;
+            hand -= crossed;
+            ends = Ends::Opponent;
+        }
+        next = 0;
+    }
+    RowMove { pit: pit as u8, class: Class { crossing, ends }, half: after }
+}
+
+impl SowMap {
+    /// The map of a class for rows whose opponent has `stones` stones.
+    ///
+    /// # Panics
+    /// When `halves` has no table for `stones`.
+    pub fn new(rules: &Rules, halves: &Halves, set: PositionSet, stones: u32, class: Class) -> SowMap {
+        let columns = set.opponent_halves(stones) as usize;
+        let gain = class.gain();
+        let mut map =
+            SowMap { targets: Vec::with_capacity(columns), quiet: vec![0; columns.div_ceil(64)], ..SowMap::default() };
+        for rank in 0..Halves::count(stones) {
+            let before = halves.unrank(stones, rank);
+            if set == PositionSet::Reachable && !before.contains(&0) {
+                continue;
+            }
+            let column = map.targets.len() as u32;
+            let mut after: Half = std::array::from_fn(|pit| before[pit] + gain[pit]);
+            map.targets.push(Halves::rank(&after));
+            let captured = class.capture(rules, &mut after);
+            if after == [0; HALF_PITS] {
+                map.starves.push(column);
+            } else if captured > 0 {
+                map.captures.push(Capture { column, captured, child: Halves::rank(&after) });
+            } else {
+                map.quiet[column as usize / 64] |= 1 << (column % 64);
+            }
+        }
+        map.captures.sort_by_key(|capture| (capture.captured, capture.column));
+        map
+    }
+
+    /// Whether the move captures nothing and leaves the opponent stones on this column.
+    pub fn is_quiet(&self, column: u32) -> bool {
+        self.quiet[column as usize / 64] >> (column % 64) & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Board, Index, Pit};
+
+    /// Every row and column of an index against single-board sowing.
+    fn agree(index: &Index, board: &Board) {
+        let rules = Rules::AWARI;
+        let (mover, opponent) = (board.mover(), board.opponent());
+        let opponent_stones = opponent.iter().map(|&s| u32::from(s)).sum();
+        let Some(column) = index.opponent_rank(&opponent) else { return };
+        for row_move in row_moves(&mover) {
+            let pit = Pit::new(row_move.pit).expect("a row move has a pit");
+            let played = board.play_unchecked(&rules, pit);
+            assert_eq!(played.child.opponent(), row_move.half, "{board:?} {pit}");
+            let map = SowMap::new(&rules, index.halves(), index.set(), opponent_stones, row_move.class);
+            let capture = map.captures.iter().find(|capture| capture.column == column);
+            if played.child.mover_starves() {
+                assert!(map.starves.contains(&column) && capture.is_none() && !map.is_quiet(column));
+            } else if played.captured > 0 {
+                let capture = capture.expect("the column captures");
+                assert!(!map.is_quiet(column) && !map.starves.contains(&column));
+                assert_eq!(capture.captured, played.captured);
+                assert_eq!(capture.child, Halves::rank(&played.child.mover()));
+            } else {
+                assert!(map.is_quiet(column) && capture.is_none() && !map.starves.contains(&column));
+                assert_eq!(map.targets[column as usize], Halves::rank(&played.child.mover()));
+            }
+        }
+    }
+
+    #[test]
+    fn rows_agree_with_boards() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            for stones in 0..=6 {
+                let index = Index::new(stones, set);
+                for position in 0..index.positions() {
+                    agree(&index, &index.unrank(position, crate::Orientation::MoverMajor));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn laps_agree_with_boards() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let index = Index::new(20, set);
+            for board in [
+                [0, 0, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0],
+                [19, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+                [0, 0, 18, 0, 0, 0, 0, 1, 1, 0, 0, 0],
+                [0, 0, 0, 0, 13, 0, 1, 2, 1, 0, 2, 1],
+                [12, 0, 0, 2, 0, 0, 0, 0, 0, 0, 2, 4],
+            ] {
+                agree(&index, &Board(board));
+            }
+        }
+    }
+
+    #[test]
+    fn targets_increase() {
+        let halves = Halves::new(12);
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            for number in 0..2 * 36 {
+                let map = SowMap::new(&Rules::AWARI, &halves, set, 12, Class::from_number(number));
+                assert!(map.targets.is_sorted_by(|a, b| a < b));
+            }
+        }
+    }
+}

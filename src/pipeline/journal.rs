@@ -1,0 +1,238 @@
+//! The journal: an append-only file of framed records, each durable before the next step is taken.
+//!
+//! Layout of a record (version 1):
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 4 | magic `FF 4A 52 01`; the byte FF occurs in no UTF-8 text, so never in a payload |
+//! | 4 | length of the payload, little-endian, at most [`PAYLOAD_BYTES_MAX`] |
+//! | 8 | the first 8 bytes of the BLAKE3 digest of length and payload |
+//! | n | payload: one [`Entry`] as JSON |
+//!
+//! A crash can only tear the end of the file. [`Journal::open`] cuts a torn end back to the last
+//! valid record; [`Contents::read`] passes it over. Should bytes in the middle be damaged, reading
+//! goes on at the next valid record: losing a record costs time, never data. Readers return on any
+//! bytes whatever.
+
+use std::path::{Path, PathBuf};
+
+use disk::{Digest, Disk, DiskError, Output, clock};
+
+use crate::record::{Entry, Record};
+use crate::state::State;
+
+const MAGIC: [u8; 4] = [0xFF, b'J', b'R', 1];
+const HEADER_BYTES: usize = 16;
+
+/// A record holds a few kilobytes; the largest known, a stage with hundreds of outputs, some hundred.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+
+/// The longest journal that is read: some hundred thousand records.
+pub const JOURNAL_BYTES_MAX: u64 = 256 << 20;
+
+/// A journal that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// A file operation failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The file is longer than any journal.
+    #[error("{} has {bytes} bytes, expected at most {JOURNAL_BYTES_MAX}; move it away, the next run \
+             takes over the files it finds by their headers", path.display())]
+    TooLarge {
+        /// The journal.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+    },
+    /// A record longer than [`PAYLOAD_BYTES_MAX`].
+    #[error("a record of {bytes} bytes is too long for the journal, which takes {PAYLOAD_BYTES_MAX}")]
+    RecordTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The record cannot be said in JSON.
+    #[error("a record cannot be written: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+/// A journal as read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contents {
+    /// The records that count, in the order in which they were written.
+    pub entries: Vec<Entry>,
+    /// Bytes up to the end of the last valid record.
+    pub valid_bytes: u64,
+    /// Bytes after it, torn by a crash.
+    pub torn_bytes: u64,
+    /// Bytes before it that are part of no valid record.
+    pub damaged_bytes: u64,
+    /// Valid records of unknown kinds, from a newer version.
+    pub unknown: usize,
+    /// Valid records written by a holder whose time was over.
+    pub fenced: usize,
+}
+
+impl Contents {
+    /// Reads a journal; an absent one is empty. Changes nothing.
+    ///
+    /// # Errors
+    /// If the file cannot be read. Its content is no reason to fail.
+    pub fn read(disk: &dyn Disk, path: &Path) -> Result<Self, JournalError> {
+        match disk.read(path, JOURNAL_BYTES_MAX) {
+            Ok(bytes) => Ok(Contents::decode(&bytes)),
+            Err(error) if error.is_not_found() => Ok(Contents::default()),
+            Err(DiskError::TooLarge { path, bytes, .. }) => {
+                Err(JournalError::TooLarge { path, bytes })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a journal from its bytes.
+    pub fn decode(bytes: &[u8]) -> Self {
+        let mut contents = Contents::default();
+        let mut at = 0;
+        let mut run = 0;
+        while at < bytes.len() {
+            let Some(payload) = frame(&bytes[at..]) else {
+                // The next place where a record could begin.
+                let rest = &bytes[at + 1..];
+                at += 1 + rest.iter().position(|b| *b == MAGIC[0]).unwrap_or(rest.len());
+                continue;
+            };
+            contents.damaged_bytes += at as u64 - contents.valid_bytes;
+            at += HEADER_BYTES + payload.len();
+            contents.valid_bytes = at as u64;
+            match serde_json::from_slice::<Entry>(payload) {
+                Ok(entry) if entry.run >= run => {
+                    run = entry.run;
+                    contents.entries.push(entry);
+                }
+                Ok(_) => contents.fenced += 1,
+                Err(_) => contents.unknown += 1,
+            }
+        }
+        contents.torn_bytes = bytes.len() as u64 - contents.valid_bytes;
+        contents
+    }
+}
+
+/// The payload of the record at the start of some bytes, if there is a valid one.
+fn frame(bytes: &[u8]) -> Option<&[u8]> {
+    let header = bytes.get(..HEADER_BYTES)?;
+    let (magic, rest) = header.split_at(MAGIC.len());
+    let (length, checksum) = rest.split_at(4);
+    if magic != MAGIC {
+        return None;
+    }
+    let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
+    if length > PAYLOAD_BYTES_MAX {
+        return None;
+    }
+    let payload = bytes.get(HEADER_BYTES..HEADER_BYTES + length)?;
+    (checksum == checksum_of(payload)).then_some(payload)
+}
+
+fn checksum_of(payload: &[u8]) -> [u8; 8] {
+    let mut bytes = (payload.len() as u32).to_le_bytes().to_vec();
+    bytes.extend_from_slice(payload);
+    let [a, b, c, d, e, f, g, h, ..] = Digest::of(&bytes).0;
+    [a, b, c, d, e, f, g, h]
+}
+
+fn encode(entry: &Entry) -> Result<Vec<u8>, JournalError> {
+    let payload = serde_json::to_vec(entry)?;
+    if payload.len() > PAYLOAD_BYTES_MAX {
+        return Err(JournalError::RecordTooLong {
+            bytes: payload.len(),
+        });
+    }
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
+    bytes.extend_from_slice(&MAGIC);
+    bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&checksum_of(&payload));
+    bytes.extend_from_slice(&payload);
+    Ok(bytes)
+}
+
+/// A journal open for writing, with what it says so far. Only for who holds the directory's lock.
+pub struct Journal<'d> {
+    disk: &'d dyn Disk,
+    path: PathBuf,
+    /// `None` until the first record of ours, and after a failed write.
+    output: Option<Box<dyn Output>>,
+    /// Bytes of valid records.
+    bytes: u64,
+    run: u64,
+    cut_bytes: u64,
+    state: State,
+}
+
+impl<'d> Journal<'d> {
+    /// Opens a journal, cutting off a torn end. An absent one is made by the first record.
+    ///
+    /// # Errors
+    /// If it cannot be read, or a torn end cannot be cut.
+    pub fn open(disk: &'d dyn Disk, path: &Path) -> Result<Self, JournalError> {
+        let contents = Contents::read(disk, path)?;
+        if contents.torn_bytes > 0 {
+            disk.truncate(path, contents.valid_bytes)?;
+        }
+        let state = State::replay(&contents.entries);
+        Ok(Journal {
+            disk,
+            path: path.to_path_buf(),
+            output: None,
+            bytes: contents.valid_bytes,
+            run: state.last_run() + 1,
+            cut_bytes: contents.torn_bytes,
+            state,
+        })
+    }
+
+    /// The number under which we write.
+    pub fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Bytes that were cut off when it was opened.
+    pub fn cut_bytes(&self) -> u64 {
+        self.cut_bytes
+    }
+
+    /// What the journal says, our own records included.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Appends a record. When this returns, the record is durable.
+    ///
+    /// # Errors
+    /// If it cannot be written. The journal is then as before, as far as any reader can tell.
+    pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
+        let entry = Entry {
+            run: self.run,
+            at: clock::now_seconds(),
+            record,
+        };
+        let bytes = encode(&entry)?;
+        let mut output = match self.output.take() {
+            Some(output) => output,
+            None => {
+                // What a failed write of ours may have left is in the way of the next.
+                if self.disk.bytes(&self.path)?.is_some_and(|b| b > self.bytes) {
+                    self.disk.truncate(&self.path, self.bytes)?;
+                }
+                self.disk.append(&self.path)?
+            }
+        };
+        output.write(&bytes)?;
+        output.sync()?;
+        self.output = Some(output);
+        self.bytes += bytes.len() as u64;
+        self.state.apply(&entry);
+        Ok(())
+    }
+}

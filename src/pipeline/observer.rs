@@ -1,0 +1,127 @@
+//! What a run tells about itself while it goes on.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::artifact::ArtifactName;
+use crate::reason::Reason;
+use crate::record::{Measured, RunEnd};
+use crate::stage::{Cost, StageName};
+
+/// Whoever shows a run. Called from the thread of the run and, for [`Event::Progress`], from another.
+pub trait Observer: Sync {
+    /// Takes notice of an event. It should return soon: the run waits.
+    fn notice(&self, event: &Event);
+
+    /// How often progress is reported.
+    fn interval(&self) -> Duration {
+        Duration::from_millis(250)
+    }
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn notice(&self, _event: &Event) {}
+}
+
+/// Something that happened. Serialises to one JSON object with its name under `event`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The directory is locked, the plan is made.
+    RunStarted {
+        /// The run directory, or the scratch directory of a single-stage run.
+        directory: PathBuf,
+        /// The number of this run in its directory, from 1.
+        run: u64,
+        /// Steps that the plan now holds; later steps may turn out unnecessary.
+        steps: usize,
+        /// Stages that need nothing.
+        fresh: usize,
+        /// Predicted seconds of all steps.
+        seconds: f64,
+    },
+    /// Files that the journal did not know were taken over on the word of their headers.
+    Adopted {
+        /// Which.
+        artifacts: Vec<ArtifactName>,
+    },
+    /// The end of the journal was torn by a crash and has been cut off.
+    JournalCut {
+        /// Bytes cut off.
+        bytes: u64,
+    },
+    /// A stage begins.
+    StageStarted {
+        /// Which.
+        stage: StageName,
+        /// Why.
+        reason: Reason,
+        /// Its number among the steps of this run, from 1.
+        number: usize,
+        /// The steps of this run, as now planned.
+        steps: usize,
+        /// Prediction.
+        cost: Cost,
+    },
+    /// A running stage reports, at [`Observer::interval`].
+    Progress {
+        /// Which.
+        stage: StageName,
+        /// Units done.
+        done: u64,
+        /// Units in all; 0 if not known.
+        total: u64,
+        /// What is counted.
+        unit: &'static str,
+        /// Seconds since the stage began.
+        seconds: f64,
+    },
+    /// A stage is done and its outputs are durable.
+    StageDone {
+        /// Which.
+        stage: StageName,
+        /// What it took.
+        measured: Measured,
+        /// Bytes of its outputs.
+        bytes: u64,
+    },
+    /// A stage left early on request.
+    StageStopped {
+        /// Which.
+        stage: StageName,
+    },
+    /// A stage failed.
+    StageFailed {
+        /// Which.
+        stage: StageName,
+        /// Why.
+        message: String,
+    },
+    /// Damage was found; what is damaged will be rebuilt.
+    DamageFound {
+        /// Which artifact.
+        artifact: ArtifactName,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Files that are no longer needed were removed.
+    Removed {
+        /// Which.
+        artifacts: Vec<ArtifactName>,
+        /// Their length in all.
+        bytes: u64,
+    },
+    /// The run is over.
+    RunEnded {
+        /// How.
+        how: RunEnd,
+        /// Wall-clock seconds of the run.
+        seconds: f64,
+    },
+}

@@ -1,0 +1,146 @@
+//! The fast rules against the slow twin: moves, un-moves, and the order of positions.
+
+use game::reference::{self, Move, Positions, Rows, Seat};
+use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules};
+use tests::Random;
+
+const RULES: &Rules = &Rules::AWARI;
+const RANDOM_BOARDS: u32 = 40_000;
+
+/// Every way to ask for the moves of a position, against the twin.
+fn check_moves(board: Board) {
+    let expected = reference::moves(board.0);
+    for seat in Seat::BOTH {
+        assert_eq!(reference::moves_from(seat, board.0), expected, "{board:?}");
+    }
+    let mut legal = Vec::new();
+    for (pit, expected) in Pit::ALL.into_iter().zip(expected) {
+        let checked = board.play(RULES, pit);
+        match expected {
+            Move::Empty => assert_eq!(checked, Err(Illegal::Empty(pit)), "{board:?}"),
+            Move::Starves => assert_eq!(checked, Err(Illegal::Starves(pit)), "{board:?}"),
+            Move::Legal { captured, child } => {
+                let played = checked.unwrap_or_else(|error| panic!("{board:?}: {error}"));
+                assert_eq!((played.captured, played.child.0), (captured, child));
+                legal.push((pit, played));
+            }
+        }
+        if let Some((captured, child)) = reference::sow(board.0, pit.number()) {
+            let played = board.play_unchecked(RULES, pit);
+            let found = (played.captured, played.child.0);
+            assert_eq!(found, (captured, child), "{board:?} {pit}");
+        }
+    }
+    assert_eq!(
+        board.moves(RULES).collect::<Vec<_>>(),
+        legal,
+        "legal moves of {board:?}"
+    );
+}
+
+fn check_unmoves(board: Board) {
+    let mut found: Vec<_> = board
+        .unmoves(RULES)
+        .into_iter()
+        .map(|(pit, parent)| (pit.number(), parent.0))
+        .collect();
+    let mut expected = reference::unmoves(board.0);
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "un-moves of {board:?}");
+}
+
+#[test]
+fn moves_of_every_small_position() {
+    for stones in 0..=7 {
+        for pits in reference::boards(stones) {
+            check_moves(Board(pits));
+        }
+    }
+}
+
+#[test]
+fn moves_of_random_positions() {
+    let mut random = Random::new(1);
+    let mut laps = 0;
+    for at in 0..RANDOM_BOARDS {
+        let board = random.board(at % 49);
+        laps += u32::from(board.mover().iter().any(|&stones| stones >= 12));
+        check_moves(board);
+    }
+    assert!(laps > RANDOM_BOARDS / 10, "only {laps} boards with a lap");
+}
+
+#[test]
+fn unmoves_of_every_small_position() {
+    for stones in 0..=6 {
+        for pits in reference::boards(stones) {
+            check_unmoves(Board(pits));
+        }
+    }
+}
+
+#[test]
+fn unmoves_of_random_positions() {
+    let mut random = Random::new(2);
+    let mut parents = 0;
+    for at in 0..RANDOM_BOARDS / 4 {
+        let board = random.board(at % 49);
+        check_unmoves(board);
+        // Most random boards have few parents; children of random boards have at least one.
+        for (_, played) in board.moves(RULES) {
+            if played.captured == 0 {
+                check_unmoves(played.child);
+                parents += 1;
+            }
+        }
+    }
+    assert!(parents > RANDOM_BOARDS / 4, "only {parents} children");
+}
+
+#[test]
+fn positions_are_in_the_documented_order() {
+    for (set, positions) in [
+        (PositionSet::All, Positions::All),
+        (PositionSet::Reachable, Positions::Reachable),
+    ] {
+        for (orientation, rows) in [
+            (Orientation::MoverMajor, Rows::Mover),
+            (Orientation::OpponentMajor, Rows::Opponent),
+        ] {
+            for stones in 0..=7 {
+                let index = Index::new(u32::from(stones), set);
+                let ordered = reference::ordered(stones, positions, rows);
+                assert_eq!(index.positions(), ordered.len() as u64);
+                assert_eq!(set.positions(u32::from(stones)), ordered.len() as u64);
+                for (at, pits) in (0..).zip(ordered) {
+                    assert_eq!(index.unrank(at, orientation), Board(pits));
+                    assert_eq!(index.rank(&Board(pits), orientation), Some(at));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn position_sets_hold_what_the_rules_say() {
+    let mut random = Random::new(3);
+    let reachable = Index::new(48, PositionSet::Reachable);
+    for board in (0..2_000)
+        .map(|_| random.board(48))
+        .chain([Board::OPENING])
+    {
+        let expected = reference::contains(Positions::Reachable, board.0);
+        assert_eq!(PositionSet::Reachable.contains(&board), expected);
+        for orientation in [Orientation::MoverMajor, Orientation::OpponentMajor] {
+            let rank = reachable.rank(&board, orientation);
+            assert_eq!(rank.is_some(), expected, "{board:?}");
+            if let Some(rank) = rank {
+                assert_eq!(reachable.unrank(rank, orientation), board);
+            }
+        }
+        for (_, played) in board.moves(RULES) {
+            assert!(PositionSet::Reachable.contains(&played.child));
+        }
+    }
+}
