@@ -26,20 +26,12 @@ pub fn cpu_seconds() -> f64 {
 pub fn utc(seconds: u64) -> String {
     let (year, month, day) = civil(seconds / 86_400);
     let second = seconds % 86_400;
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
 /// The name of this machine.
 pub fn host() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// The most memory this process has had resident so far, in bytes (`VmHWM`), where known.
@@ -50,9 +42,7 @@ pub fn peak_resident_bytes() -> Option<u64> {
 /// Bytes of memory that this process may still take without swapping, where known: what the
 /// machine has available, or less if a control group limits us.
 pub fn available_bytes() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| kibibytes(&text, "MemAvailable:"));
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| kibibytes(&text, "MemAvailable:"));
     let group = fs::read_to_string("/proc/self/cgroup")
         .ok()
         .and_then(|text| group_available_bytes(Path::new("/sys/fs/cgroup"), &text));
@@ -73,16 +63,11 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468; // since 0000-03-01
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     (year, month, day)
 }
@@ -105,31 +90,20 @@ fn group_available_bytes(root: &Path, membership: &str) -> Option<u64> {
     };
     for line in membership.lines() {
         let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(group)) =
-            (fields.next(), fields.next(), fields.next())
-        else {
+        let (Some(_), Some(controllers), Some(group)) = (fields.next(), fields.next(), fields.next()) else {
             continue;
         };
         let version_2 = controllers.is_empty();
         if !version_2 && !controllers.split(',').any(|name| name == "memory") {
             continue;
         }
-        let mount = if version_2 {
-            root.to_path_buf()
-        } else {
-            root.join("memory")
-        };
+        let mount = if version_2 { root.to_path_buf() } else { root.join("memory") };
         // Inside a container the group's own path may not exist below the mount; its root does.
         for directory in ancestors(&mount, group) {
             take(if version_2 {
                 room(&directory, "memory.max", "memory.current", "inactive_file ")
             } else {
-                room(
-                    &directory,
-                    "memory.limit_in_bytes",
-                    "memory.usage_in_bytes",
-                    "total_inactive_file ",
-                )
+                room(&directory, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
             });
         }
     }

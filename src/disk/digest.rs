@@ -26,12 +26,7 @@ impl Digest {
         if bytes.len() < Self::PARALLEL_BYTES_MIN {
             return Digest(*blake3::hash(bytes).as_bytes());
         }
-        Digest(
-            *blake3::Hasher::new()
-                .update_rayon(bytes)
-                .finalize()
-                .as_bytes(),
-        )
+        Digest(*blake3::Hasher::new().update_rayon(bytes).finalize().as_bytes())
     }
 
     /// The digest of scores, one byte each in two's complement.
@@ -58,9 +53,7 @@ impl FromStr for Digest {
     fn from_str(text: &str) -> Result<Self, DigestError> {
         match blake3::Hash::from_hex(text) {
             Ok(hash) => Ok(Digest(*hash.as_bytes())),
-            Err(_) => Err(DigestError {
-                found: text.chars().take(80).collect(),
-            }),
+            Err(_) => Err(DigestError { found: text.chars().take(80).collect() }),
         }
     }
 }
@@ -72,10 +65,7 @@ mod tests {
     #[test]
     fn known_value() {
         // The BLAKE3 digest of no bytes, from its specification.
-        assert_eq!(
-            Digest::of(&[]).to_string(),
-            "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
-        );
+        assert_eq!(Digest::of(&[]).to_string(), "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262");
     }
 
     #[test]
@@ -90,7 +80,7 @@ mod tests {
 
     #[test]
     fn threads_change_nothing() {
-        let bytes: Vec<u8> = (0..1_000_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..1_000_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
         assert_eq!(Digest::of(&bytes).0, *blake3::hash(&bytes).as_bytes());
         assert_eq!(Digest::of_i8(crate::signed_of(&bytes)), Digest::of(&bytes));
     }

@@ -140,20 +140,13 @@ impl DiskError {
     pub fn from_io(operation: Operation, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskError::NoSpace {
-                operation,
-                path,
-                needed: None,
-                free: None,
-            },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                DiskError::NoSpace { operation, path, needed: None, free: None }
+            }
             io::ErrorKind::ReadOnlyFilesystem => DiskError::ReadOnly { operation, path },
             io::ErrorKind::PermissionDenied => DiskError::PermissionDenied { operation, path },
             io::ErrorKind::NotFound => DiskError::NotFound { operation, path },
-            _ => DiskError::Io {
-                operation,
-                path,
-                source,
-            },
+            _ => DiskError::Io { operation, path, source },
         }
     }
 
@@ -179,10 +172,7 @@ impl DiskError {
 
     /// Whether writing is not allowed here (`EROFS`, `EACCES`, `EPERM`).
     pub fn is_read_only(&self) -> bool {
-        matches!(
-            self,
-            DiskError::ReadOnly { .. } | DiskError::PermissionDenied { .. }
-        )
+        matches!(self, DiskError::ReadOnly { .. } | DiskError::PermissionDenied { .. })
     }
 
     /// Whether somebody else holds the lock.
@@ -228,22 +218,14 @@ mod tests {
             io::ErrorKind::ReadOnlyFilesystem,
             "cannot write /d/x: the file system is read-only; choose another directory",
         );
-        check(
-            io::ErrorKind::PermissionDenied,
-            "cannot write /d/x: permission denied; check who owns the directory",
-        );
-        check(
-            io::ErrorKind::NotFound,
-            "cannot write /d/x: no such file or directory",
-        );
+        check(io::ErrorKind::PermissionDenied, "cannot write /d/x: permission denied; check who owns the directory");
+        check(io::ErrorKind::NotFound, "cannot write /d/x: no such file or directory");
         check(io::ErrorKind::TimedOut, "cannot write /d/x: timed out");
     }
 
     #[test]
     fn predicates_follow_the_kinds() {
-        let of = |kind: io::ErrorKind| {
-            DiskError::from_io(Operation::Create, Path::new("x"), kind.into())
-        };
+        let of = |kind: io::ErrorKind| DiskError::from_io(Operation::Create, Path::new("x"), kind.into());
         assert!(of(io::ErrorKind::StorageFull).is_no_space());
         assert!(of(io::ErrorKind::ReadOnlyFilesystem).is_read_only());
         assert!(of(io::ErrorKind::PermissionDenied).is_read_only());

@@ -22,36 +22,36 @@ const NOTE_BYTES_MAX: u64 = 4096;
 
 impl Lock {
     pub(crate) fn new(release: impl Send + Sync + 'static) -> Self {
-        Lock {
-            _release: Box::new(release),
-        }
+        Lock { _release: Box::new(release) }
     }
 
     /// Takes the lock on a real file; parent directories exist.
     pub(crate) fn take(path: &Path, note: &str) -> Result<Self, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Lock, path, source);
         // Not truncated here: until we hold the lock, the note in it is another's.
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(failed)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(DiskError::Locked {
-                    path: path.to_path_buf(),
-                    holder: read_note(&mut file),
-                });
+                return Err(DiskError::Locked { path: path.to_path_buf(), holder: read_note(&mut file) });
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         file.set_len(0).map_err(failed)?;
-        file.write_all(holder_note(note).as_bytes())
-            .map_err(failed)?;
-        Ok(Lock::new(file))
+        file.write_all(holder_note(note).as_bytes()).map_err(failed)?;
+        Ok(Lock::new(Held(file)))
+    }
+}
+
+/// A locked file.
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing is not enough while a child that another thread has just forked still has a copy
+        // of the descriptor, as it has until it calls exec.
+        let _ = self.0.unlock();
     }
 }
 
@@ -63,12 +63,7 @@ impl fmt::Debug for Lock {
 
 /// Who we are, for those who find the lock taken.
 pub(crate) fn holder_note(note: &str) -> String {
-    format!(
-        "process {} on {} since {}: {note}\n",
-        std::process::id(),
-        clock::host(),
-        clock::utc(clock::now_seconds())
-    )
+    format!("process {} on {} since {}: {note}\n", std::process::id(), clock::host(), clock::utc(clock::now_seconds()))
 }
 
 /// The note in a lock file, on one line and fit for printing.
@@ -77,16 +72,8 @@ fn read_note(file: &mut File) -> String {
     // An unreadable note is no reason to hide that the lock is taken.
     let _ = file.take(NOTE_BYTES_MAX).read_to_end(&mut bytes);
     let note = String::from_utf8_lossy(&bytes);
-    let printable: String = note
-        .trim()
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if printable.is_empty() {
-        "a process that has left no note yet".to_owned()
-    } else {
-        printable
-    }
+    let printable: String = note.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if printable.is_empty() { "a process that has left no note yet".to_owned() } else { printable }
 }
 
 #[cfg(test)]

@@ -32,17 +32,13 @@ impl Mapping {
         // rewritten in place), under the lock of the run's directory. It buys probes without
         // system calls and without copies.
         let map = unsafe { memmap2::Mmap::map(file)? };
-        Ok(Mapping {
-            memory: Arc::new(Memory::File(map)),
-        })
+        Ok(Mapping { memory: Arc::new(Memory::File(map)) })
     }
 }
 
 impl From<Vec<u8>> for Mapping {
     fn from(bytes: Vec<u8>) -> Self {
-        Mapping {
-            memory: Arc::new(Memory::Owned(bytes)),
-        }
+        Mapping { memory: Arc::new(Memory::Owned(bytes)) }
     }
 }
 

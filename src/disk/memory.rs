@@ -92,21 +92,13 @@ impl MemoryDisk {
 
     /// Makes operation number `operation` (counted from 0) fail, once. Replaces an earlier plan.
     pub fn fail_at(&self, operation: u64, fault: Fault) {
-        self.state().fault = Some(PlannedFault {
-            first: operation,
-            last: operation,
-            fault,
-        });
+        self.state().fault = Some(PlannedFault { first: operation, last: operation, fault });
     }
 
     /// Makes operation number `operation` and all after it fail, until a crash. Replaces an
     /// earlier plan.
     pub fn fail_from(&self, operation: u64, fault: Fault) {
-        self.state().fault = Some(PlannedFault {
-            first: operation,
-            last: u64::MAX,
-            fault,
-        });
+        self.state().fault = Some(PlannedFault { first: operation, last: u64::MAX, fault });
     }
 
     /// Cancels the failure planned.
@@ -143,11 +135,7 @@ impl MemoryDisk {
     /// Puts a durable file there, whatever it was before. Not an operation.
     pub fn put(&self, path: &Path, bytes: &[u8]) {
         let mut state = self.state();
-        state.files.push(File {
-            bytes: bytes.to_vec(),
-            durable: bytes.to_vec(),
-            bytes_reserved: 0,
-        });
+        state.files.push(File { bytes: bytes.to_vec(), durable: bytes.to_vec(), bytes_reserved: 0 });
         let file = state.files.len() - 1;
         state.names.insert(path.to_path_buf(), file);
         state.durable_names.insert(path.to_path_buf(), file);
@@ -213,10 +201,7 @@ impl State {
     }
 
     fn find(&self, operation: Operation, path: &Path) -> Result<usize, DiskError> {
-        self.names
-            .get(path)
-            .copied()
-            .ok_or_else(|| DiskError::from_io(operation, path, io::ErrorKind::NotFound.into()))
+        self.names.get(path).copied().ok_or_else(|| DiskError::from_io(operation, path, io::ErrorKind::NotFound.into()))
     }
 
     fn free_bytes(&self) -> u64 {
@@ -228,13 +213,7 @@ impl State {
     }
 
     /// Refuses `bytes` more in a file if they exceed what is free or reserved for it.
-    fn claim(
-        &self,
-        operation: Operation,
-        path: &Path,
-        file: usize,
-        bytes: u64,
-    ) -> Result<(), DiskError> {
+    fn claim(&self, operation: Operation, path: &Path, file: usize, bytes: u64) -> Result<(), DiskError> {
         let file = &self.files[file];
         let own = file.bytes_reserved.saturating_sub(file.bytes.len() as u64);
         let free = self.free_bytes();
@@ -247,8 +226,7 @@ impl State {
 
     fn sync_directory(&mut self, directory: &Path) -> Result<(), DiskError> {
         self.begin(Operation::Sync, directory)?;
-        self.durable_names
-            .retain(|path, _| parent(path) != directory);
+        self.durable_names.retain(|path, _| parent(path) != directory);
         for (path, &file) in &self.names {
             if parent(path) == directory {
                 self.durable_names.insert(path.clone(), file);
@@ -274,11 +252,7 @@ impl Disk for MemoryDisk {
         let file = state.find(Operation::Read, path)?;
         let bytes = &state.files[file].bytes;
         if bytes.len() as u64 > bytes_max {
-            return Err(DiskError::TooLarge {
-                path: path.to_path_buf(),
-                bytes: bytes.len() as u64,
-                bytes_max,
-            });
+            return Err(DiskError::TooLarge { path: path.to_path_buf(), bytes: bytes.len() as u64, bytes_max });
         }
         Ok(bytes.clone())
     }
@@ -324,10 +298,7 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         state.begin(Operation::List, directory)?;
         let paths = state.names.keys();
-        Ok(paths
-            .filter(|path| path.parent() == Some(directory))
-            .cloned()
-            .collect())
+        Ok(paths.filter(|path| path.parent() == Some(directory)).cloned().collect())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
@@ -371,10 +342,7 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         state.begin(Operation::Lock, path)?;
         if let Some(holder) = state.locks.get(path) {
-            return Err(DiskError::Locked {
-                path: path.to_path_buf(),
-                holder: holder.note.clone(),
-            });
+            return Err(DiskError::Locked { path: path.to_path_buf(), holder: holder.note.clone() });
         }
         state.locks_taken += 1;
         let number = state.locks_taken;
@@ -384,14 +352,8 @@ impl Disk for MemoryDisk {
             let file = state.files.len() - 1;
             state.names.insert(path.to_path_buf(), file);
         }
-        state
-            .locks
-            .insert(path.to_path_buf(), Holder { number, note });
-        Ok(Lock::new(Release {
-            disk: self.clone(),
-            path: path.to_path_buf(),
-            number,
-        }))
+        state.locks.insert(path.to_path_buf(), Holder { number, note });
+        Ok(Lock::new(Release { disk: self.clone(), path: path.to_path_buf(), number }))
     }
 }
 
@@ -405,10 +367,7 @@ struct Release {
 impl Drop for Release {
     fn drop(&mut self) {
         let mut state = self.disk.state();
-        let ours = state
-            .locks
-            .get(&self.path)
-            .is_some_and(|holder| holder.number == self.number);
+        let ours = state.locks.get(&self.path).is_some_and(|holder| holder.number == self.number);
         if ours {
             state.locks.remove(&self.path);
         }
@@ -439,8 +398,7 @@ impl Output for MemoryOutput {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         let (mut state, written) = match self.begin(Operation::Write) {
             Ok(state) => {
-                let claimed =
-                    state.claim(Operation::Write, &self.path, self.file, bytes.len() as u64);
+                let claimed = state.claim(Operation::Write, &self.path, self.file, bytes.len() as u64);
                 (state, claimed)
             }
             Err(error) => {
@@ -601,10 +559,7 @@ mod tests {
         let error = staged.write(&[1; 4]).unwrap_err();
         assert_eq!(
             error.to_string().split(';').next().unwrap(),
-            format!(
-                "no space left to write d/.x.tmp-{}: 4 bytes needed, 0 free",
-                std::process::id()
-            )
+            format!("no space left to write d/.x.tmp-{}: 4 bytes needed, 0 free", std::process::id())
         );
         drop(staged);
         let Err(error) = Staged::create(&disk, Path::new("d/x"), 11) else {

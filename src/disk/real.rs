@@ -21,16 +21,10 @@ impl Disk for RealDisk {
         let expected = file.metadata().map_err(failed)?.len();
         let mut bytes = Vec::with_capacity(expected.min(bytes_max) as usize);
         // One byte more than allowed tells "too large" also for a file that grows meanwhile.
-        file.take(bytes_max.saturating_add(1))
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
+        file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
         let found = bytes.len() as u64;
         if found > bytes_max {
-            return Err(DiskError::TooLarge {
-                path: path.to_path_buf(),
-                bytes: expected.max(found),
-                bytes_max,
-            });
+            return Err(DiskError::TooLarge { path: path.to_path_buf(), bytes: expected.max(found), bytes_max });
         }
         Ok(bytes)
     }
@@ -89,8 +83,7 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        fs::rename(from, to)
-            .map_err(|source| DiskError::from_io(Operation::Rename, from, source))?;
+        fs::rename(from, to).map_err(|source| DiskError::from_io(Operation::Rename, from, source))?;
         sync_directory(parent(to))?;
         if parent(from) != parent(to) {
             sync_directory(parent(from))?;
@@ -99,8 +92,7 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        absent_is_fine(fs::remove_file(path))
-            .map_err(|source| DiskError::from_io(Operation::Remove, path, source))
+        absent_is_fine(fs::remove_file(path)).map_err(|source| DiskError::from_io(Operation::Remove, path, source))
     }
 
     fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
@@ -161,22 +153,12 @@ impl RealDisk {
         self.create_dir_all(parent(path))?;
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         let name_is_new = !path.exists();
-        let file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(failed)?;
+        let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
         if length == Length::Empty {
             file.set_len(0).map_err(failed)?;
         }
         let bytes = file.metadata().map_err(failed)?.len();
-        Ok(Box::new(RealOutput {
-            file,
-            path: path.to_path_buf(),
-            bytes,
-            bytes_reserved: 0,
-            name_is_new,
-        }))
+        Ok(Box::new(RealOutput { file, path: path.to_path_buf(), bytes, bytes_reserved: 0, name_is_new }))
     }
 }
 
@@ -204,9 +186,7 @@ impl RealOutput {
 
 impl Output for RealOutput {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
-        self.file
-            .write_all(bytes)
-            .map_err(|source| self.failed(Operation::Write, bytes.len() as u64, source))?;
+        self.file.write_all(bytes).map_err(|source| self.failed(Operation::Write, bytes.len() as u64, source))?;
         self.bytes += bytes.len() as u64;
         Ok(())
     }
@@ -223,11 +203,7 @@ impl Output for RealOutput {
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::SPIPE) => {
                 let free = RealDisk.free_bytes(parent(&self.path))?;
                 if free < bytes {
-                    return Err(self.failed(
-                        Operation::Reserve,
-                        bytes,
-                        io::ErrorKind::StorageFull.into(),
-                    ));
+                    return Err(self.failed(Operation::Reserve, bytes, io::ErrorKind::StorageFull.into()));
                 }
                 Ok(())
             }
@@ -239,14 +215,10 @@ impl Output for RealOutput {
     fn sync(&mut self) -> Result<(), DiskError> {
         if self.bytes_reserved > self.bytes {
             // Cutting a file at its own length frees what is allocated behind it.
-            self.file
-                .set_len(self.bytes)
-                .map_err(|source| self.failed(Operation::Sync, 0, source))?;
+            self.file.set_len(self.bytes).map_err(|source| self.failed(Operation::Sync, 0, source))?;
             self.bytes_reserved = 0;
         }
-        self.file
-            .sync_all()
-            .map_err(|source| self.failed(Operation::Sync, 0, source))?;
+        self.file.sync_all().map_err(|source| self.failed(Operation::Sync, 0, source))?;
         if self.name_is_new {
             sync_directory(parent(&self.path))?;
             self.name_is_new = false;
@@ -261,18 +233,12 @@ pub(crate) fn parent(path: &Path) -> &Path {
 }
 
 fn here_if_empty(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        path
-    }
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 /// Why a file cannot be cut to a length it does not have.
 pub(crate) fn too_short(found: u64, expected: u64) -> io::Error {
-    io::Error::other(format!(
-        "it has {found} bytes, expected at least {expected}"
-    ))
+    io::Error::other(format!("it has {found} bytes, expected at least {expected}"))
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
@@ -285,13 +251,11 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 fn sync_directory(directory: &Path) -> Result<(), DiskError> {
     File::open(directory)
         .and_then(|file| file.sync_all())
-        .or_else(
-            |source| match source.raw_os_error().map(Errno::from_raw_os_error) {
-                // Some network file systems cannot sync a directory and need not.
-                Some(Errno::INVAL | Errno::NOTSUP) => Ok(()),
-                _ => Err(source),
-            },
-        )
+        .or_else(|source| match source.raw_os_error().map(Errno::from_raw_os_error) {
+            // Some network file systems cannot sync a directory and need not.
+            Some(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+            _ => Err(source),
+        })
         .map_err(|source| DiskError::from_io(Operation::Sync, directory, source))
 }
 
@@ -315,17 +279,7 @@ mod tests {
         output.sync().unwrap();
         assert_eq!(RealDisk.read(&path, 6).unwrap(), b"onetwo");
         let error = RealDisk.read(&path, 5).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                DiskError::TooLarge {
-                    bytes: 6,
-                    bytes_max: 5,
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, DiskError::TooLarge { bytes: 6, bytes_max: 5, .. }), "{error}");
         RealDisk.truncate(&path, 4).unwrap();
         assert!(RealDisk.truncate(&path, 5).is_err());
         assert_eq!(&RealDisk.map(&path).unwrap()[..], b"onet");
@@ -358,12 +312,7 @@ mod tests {
         RealDisk.remove_dir_all(&path).unwrap();
         assert!(RealDisk.list(&path).unwrap().is_empty());
         assert!(RealDisk.free_bytes(&path).unwrap() > 0);
-        assert!(
-            RealDisk
-                .free_bytes(Path::new("no-such-directory/x"))
-                .unwrap()
-                > 0
-        );
+        assert!(RealDisk.free_bytes(Path::new("no-such-directory/x")).unwrap() > 0);
     }
 
     #[test]
@@ -372,15 +321,9 @@ mod tests {
         for name in ["b", "a", ".c"] {
             RealDisk.create(&directory.path().join(name)).unwrap();
         }
-        RealDisk
-            .create_dir_all(&directory.path().join("d/e"))
-            .unwrap();
-        let names: Vec<_> = RealDisk
-            .list(directory.path())
-            .unwrap()
-            .iter()
-            .map(|path| path.file_name().unwrap().to_owned())
-            .collect();
+        RealDisk.create_dir_all(&directory.path().join("d/e")).unwrap();
+        let names: Vec<_> =
+            RealDisk.list(directory.path()).unwrap().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
         assert_eq!(names, [".c", "a", "b"]);
         RealDisk.remove_dir_all(directory.path()).unwrap();
         assert!(!directory.path().exists());
@@ -408,10 +351,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x");
         for text in [b"old", b"new"] {
-            let before = RealDisk
-                .bytes(&path)
-                .unwrap()
-                .map(|_| RealDisk.map(&path).unwrap());
+            let before = RealDisk.bytes(&path).unwrap().map(|_| RealDisk.map(&path).unwrap());
             let mut staged = Staged::create(&RealDisk, &path, 3).unwrap();
             staged.write(text).unwrap();
             assert_eq!(staged.publish().unwrap(), 3);

@@ -38,13 +38,7 @@ impl<'d> Staged<'d> {
         temporary_name.push(format!("{MARK}{}", std::process::id()));
         let temporary = path.with_file_name(temporary_name);
         let output = disk.create(&temporary)?;
-        let mut staged = Staged {
-            disk,
-            output: Some(output),
-            temporary,
-            path: path.to_path_buf(),
-            bytes: 0,
-        };
+        let mut staged = Staged { disk, output: Some(output), temporary, path: path.to_path_buf(), bytes: 0 };
         if expected_bytes > 0 {
             staged.output().reserve(expected_bytes)?;
         }
@@ -89,9 +83,7 @@ impl<'d> Staged<'d> {
     }
 
     fn output(&mut self) -> &mut dyn Output {
-        self.output
-            .as_deref_mut()
-            .expect("the output is only taken by publish and drop, which consume self")
+        self.output.as_deref_mut().expect("the output is only taken by publish and drop, which consume self")
     }
 }
 
@@ -112,9 +104,9 @@ pub fn is_leftover(path: &Path) -> bool {
         return false;
     };
     name.starts_with('.')
-        && name.rsplit_once(MARK).is_some_and(|(_, process)| {
-            !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit())
-        })
+        && name
+            .rsplit_once(MARK)
+            .is_some_and(|(_, process)| !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Removes the temporaries that dead runs left in a directory, and returns how many there were.

@@ -74,7 +74,14 @@ pub fn capture(
     Ok(())
 }
 
-fn capture_row(tables: &Tables, index: &Index, slab: &Slab, moves: &[RowMove], smaller: &[Option<Smaller>], best: &mut [Score]) {
+fn capture_row(
+    tables: &Tables,
+    index: &Index,
+    slab: &Slab,
+    moves: &[RowMove],
+    smaller: &[Option<Smaller>],
+    best: &mut [Score],
+) {
     let stones = index.stones();
     if slab.mover_stones == 0 {
         best.fill(-(stones as Score));
@@ -88,7 +95,9 @@ fn capture_row(tables: &Tables, index: &Index, slab: &Slab, moves: &[RowMove], s
         for &(captured, end) in &captures.groups {
             let entries = &captures.entries[from..end as usize];
             from = end as usize;
-            let Some(database) = smaller.get((stones - u32::from(captured)) as usize).and_then(Option::as_ref) else { continue };
+            let Some(database) = smaller.get((stones - u32::from(captured)) as usize).and_then(Option::as_ref) else {
+                continue;
+            };
             // The child's mover has what was left to the opponent.
             let mover = (slab.opponent_stones + to.crossing() - u32::from(captured)) as usize;
             debug_assert_eq!(mover as u32 + left, stones - u32::from(captured));

@@ -69,7 +69,10 @@ impl Unit {
 
     /// A bit a row: whether the chunk is wanted there.
     pub(crate) fn wanted_rows(&self, chunk: usize) -> u64 {
-        self.wanted[..self.rows].iter().enumerate().fold(0, |rows, (row, chunks)| rows | u64::from(chunks >> chunk & 1) << row)
+        self.wanted[..self.rows]
+            .iter()
+            .enumerate()
+            .fold(0, |rows, (row, chunks)| rows | u64::from(chunks >> chunk & 1) << row)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod apply;
 pub mod capture;
+mod choice;
 mod kernel;
 mod marks;
 mod memory;
@@ -13,6 +14,7 @@ mod simd;
 pub mod sweep;
 mod tables;
 
+pub use choice::{Choice, choice};
 pub use kernel::Kernel;
 pub use memory::Bytes;
 pub use tables::Tables;

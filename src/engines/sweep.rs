@@ -96,7 +96,14 @@ pub fn sweep(
         }
         report.passes += 1;
         report.changed += changed;
-        if std::env::var_os("AWARI_TRACE").is_some() { eprintln!("pass {} changed {:.4}% recomputed {:.2}", report.passes, 100.0 * changed as f64 / index.positions() as f64, report.recomputed as f64 / index.positions() as f64); }
+        if std::env::var_os("AWARI_TRACE").is_some() {
+            eprintln!(
+                "pass {} changed {:.4}% recomputed {:.2}",
+                report.passes,
+                100.0 * changed as f64 / index.positions() as f64,
+                report.recomputed as f64 / index.positions() as f64
+            );
+        }
         pass = match pass {
             Pass::Full if changed * MARK_BELOW < index.positions() => Pass::FullMarking,
             Pass::Full => Pass::Full,
@@ -114,7 +121,8 @@ impl Sweep<'_> {
         if units.is_empty() {
             return (0, 0);
         }
-        let recomputed = units.iter().map(|unit| unit.wanted.iter().map(|w| u64::from(w.count_ones())).sum::<u64>()).sum::<u64>();
+        let recomputed =
+            units.iter().map(|unit| unit.wanted.iter().map(|w| u64::from(w.count_ones())).sum::<u64>()).sum::<u64>();
         let mut staging = std::mem::take(&mut self.staging);
         let work = self.work(slab);
         let mut changed = 0;

@@ -20,6 +20,7 @@ pub struct Tables {
     /// By the opponent's stones and the class number.
     gathers: Vec<OnceLock<Gather>>,
     captures: Vec<OnceLock<Captures>>,
+    columns: Vec<OnceLock<Columns>>,
     parents: OnceLock<Vec<Parents>>,
 }
 
@@ -100,6 +101,14 @@ pub(crate) struct Captures {
     pub(crate) starves: Vec<u32>,
 }
 
+/// A bit a column of a class, in words of a chunk.
+pub(crate) struct Columns {
+    /// Nothing is captured.
+    pub(crate) quiet: Vec<u64>,
+    /// Something is captured; legal.
+    pub(crate) capturing: Vec<u64>,
+}
+
 /// Who can move to a half: by rank of the opponent's half, the rows (of the mover's halves) whose moves leave it.
 pub(crate) struct Parents {
     first: Vec<u32>,
@@ -125,6 +134,7 @@ impl Tables {
             rows: (0..sizes).map(|_| OnceLock::new()).collect(),
             gathers: (0..locks).map(|_| OnceLock::new()).collect(),
             captures: (0..locks).map(|_| OnceLock::new()).collect(),
+            columns: (0..locks).map(|_| OnceLock::new()).collect(),
             parents: OnceLock::new(),
         }
     }
@@ -159,14 +169,28 @@ impl Tables {
 
     /// The quiet columns of a class where the opponent has `stones` stones.
     pub(crate) fn gather(&self, stones: u32, class: usize) -> &Gather {
-        self.gathers[stones as usize * Class::COUNT + class].get_or_init(|| Gather::new(&self.map(stones, class), {
-            Halves::count(stones + u32::from(Class::from_number(class).crossing)) as usize
-        }))
+        self.gathers[stones as usize * Class::COUNT + class].get_or_init(|| {
+            Gather::new(&self.map(stones, class), {
+                Halves::count(stones + u32::from(Class::from_number(class).crossing)) as usize
+            })
+        })
     }
 
     /// The capturing columns of a class where the opponent has `stones` stones.
     pub(crate) fn captures(&self, stones: u32, class: usize) -> &Captures {
         self.captures[stones as usize * Class::COUNT + class].get_or_init(|| Captures::new(&self.map(stones, class)))
+    }
+
+    /// Which columns of a class capture, where the opponent has `stones` stones.
+    pub(crate) fn columns(&self, stones: u32, class: usize) -> &Columns {
+        self.columns[stones as usize * Class::COUNT + class].get_or_init(|| {
+            let map = self.map(stones, class);
+            let mut capturing = vec![0; map.quiet.len()];
+            for capture in &map.captures {
+                capturing[capture.column as usize / CHUNK] |= 1 << (capture.column % CHUNK as u32);
+            }
+            Columns { quiet: map.quiet, capturing }
+        })
     }
 
     /// The parents of the opponent's halves with `stones` stones.
@@ -180,7 +204,10 @@ impl Tables {
 
     fn build_parents(&self) -> Vec<Parents> {
         let mut parents: Vec<Parents> = (0..=self.stones_max())
-            .map(|stones| Parents { first: vec![0; self.set().opponent_halves(stones) as usize + 1], entries: Vec::new() })
+            .map(|stones| Parents {
+                first: vec![0; self.set().opponent_halves(stones) as usize + 1],
+                entries: Vec::new(),
+            })
             .collect();
         self.each_move(|half, to, _| parents[half].first[to.rank() as usize + 1] += 1);
         for of in &mut parents {
@@ -240,7 +267,10 @@ impl Gather {
         while left != 0 {
             let start = left.trailing_zeros() as usize;
             let reach = |holds: &dyn Fn(usize) -> bool| {
-                (start..targets.len()).filter(|&lane| left >> lane & 1 == 1).take_while(|&lane| holds(lane)).fold(0, |mask, lane| mask | 1u64 << lane)
+                (start..targets.len())
+                    .filter(|&lane| left >> lane & 1 == 1)
+                    .take_while(|&lane| holds(lane))
+                    .fold(0, |mask, lane| mask | 1u64 << lane)
             };
             let base = targets[start];
             let straight = reach(&|lane| (targets[lane] - base) as usize == lane - start);
@@ -278,6 +308,9 @@ impl Captures {
 
 impl std::fmt::Debug for Tables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tables").field("set", &self.set()).field("stones_max", &self.stones_max()).finish_non_exhaustive()
+        f.debug_struct("Tables")
+            .field("set", &self.set())
+            .field("stones_max", &self.stones_max())
+            .finish_non_exhaustive()
     }
 }

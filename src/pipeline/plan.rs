@@ -1,10 +1,8 @@
 //! The plan: which stages run, and why; a pure function of graph, journal and what is on disk.
 //!
-//! An artifact is *fresh* if its file is there, undamaged, and was made for what is now asked for:
-//! its fingerprint in the journal agrees with the declaration and with the digests of its sources. A
-//! target that the journal does not know is *adopted* if its header agrees. A stage runs if
+//! A stage runs if
 //!
-//! * one of its outputs that is wanted for its own sake is not fresh,
+//! * one of its outputs that is wanted for its own sake is not fresh (module `freshness`),
 //! * or the user forces it,
 //! * or a stage that runs reads an intermediate of its that is not fresh.
 //!
@@ -18,9 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use disk::Digest;
 use serde::Serialize;
 
-use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, Found};
 use crate::error::PipelineError;
-use crate::fingerprint::{Fingerprint, short};
+use crate::fingerprint::Fingerprint;
+use crate::freshness::{Freshness, evaluate};
 use crate::graph::Graph;
 use crate::reason::Reason;
 use crate::stage::{Cost, StageName, StageSpec};
@@ -141,38 +140,6 @@ pub struct Prediction {
     pub disk_bytes: u64,
 }
 
-/// The state of an artifact.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Freshness {
-    /// As it should be.
-    Fresh {
-        digest: Digest,
-        /// Only its header says so.
-        adopted: bool,
-    },
-    /// To be made, if wanted; with this digest, if that can be foreseen.
-    Stale {
-        reason: Reason,
-        expected: Option<Digest>,
-    },
-}
-
-impl Freshness {
-    fn digest(&self) -> Option<Digest> {
-        match self {
-            Freshness::Fresh { digest, .. } => Some(*digest),
-            Freshness::Stale { expected, .. } => *expected,
-        }
-    }
-
-    pub(crate) fn reason(&self) -> Option<&Reason> {
-        match self {
-            Freshness::Fresh { .. } => None,
-            Freshness::Stale { reason, .. } => Some(reason),
-        }
-    }
-}
-
 /// Makes a plan.
 ///
 /// # Errors
@@ -194,6 +161,7 @@ pub fn plan(
     }
     let freshness = evaluate(graph, state, found);
     let reasons = demand(graph, &freshness, &forced, options.keep);
+    let runs: Vec<bool> = reasons.iter().map(Option::is_some).collect();
 
     let mut plan = Plan::default();
     for (at, (stage, reason)) in graph.stages().iter().zip(reasons).enumerate() {
@@ -207,7 +175,7 @@ pub fn plan(
                 stage: stage.name.clone(),
                 why: match reason {
                     Some(_) => Why::NotAsked,
-                    None => why_settled(stage, &freshness),
+                    None => why_settled(graph, stage, &freshness),
                 },
             }),
         }
@@ -220,9 +188,188 @@ pub fn plan(
         }
     }
     for (name, freshness) in &freshness {
-        if let Freshness::Fresh { digest, adopted: true } = freshness {
-            plan.adopted.push(adopt(graph, name, *digest, freshness_digests(graph, name, &freshness_of(&plan, ()))));
+        if let Freshness::Fresh {
+            digest,
+            adopted: Some(fingerprint),
+        } = freshness
+        {
+            plan.adopted.push(Adopted {
+                artifact: name.clone(),
+                digest: *digest,
+                fingerprint: fingerprint.clone(),
+            });
         }
     }
+    if options.keep == Keep::Targets {
+        plan.removable = removable(graph, &freshness, &runs, found);
+    }
+    plan.prediction = predict(graph, &plan.steps, options.keep);
     Ok(plan)
+}
+
+/// The place of the stage that a user named.
+pub(crate) fn find(graph: &Graph, name: &str) -> Result<usize, PipelineError> {
+    let known = name.parse().ok().and_then(|name| graph.position(&name));
+    known.ok_or_else(|| PipelineError::UnknownStage {
+        name: name.chars().take(80).collect(),
+        suggestions: graph.suggest(name),
+    })
+}
+
+/// Why each stage of the graph runs, if it does. From last to first, since readers demand.
+fn demand(
+    graph: &Graph,
+    freshness: &BTreeMap<ArtifactName, Freshness>,
+    forced: &BTreeSet<usize>,
+    keep: Keep,
+) -> Vec<Option<Reason>> {
+    let mut reasons = vec![None; graph.stages().len()];
+    // Intermediates that a stage which runs reads, with the first such stage.
+    let mut readers: BTreeMap<&ArtifactName, &StageName> = BTreeMap::new();
+    for (at, stage) in graph.stages().iter().enumerate().rev() {
+        let wanted = |name: &ArtifactName| {
+            let reason = freshness[name].reason()?.clone();
+            if !graph.is_intermediate(name) || keep == Keep::All {
+                return Some(reason);
+            }
+            let reader = readers.get(name)?;
+            Some(match reason {
+                Reason::Absent { artifact } => Reason::NeededBy {
+                    stage: (*reader).clone(),
+                    artifact,
+                },
+                other => other,
+            })
+        };
+        let reason = if forced.contains(&at) {
+            Some(Reason::Forced)
+        } else {
+            stage.outputs.iter().find_map(wanted)
+        };
+        if reason.is_some() {
+            for input in &stage.inputs {
+                if graph.is_intermediate(input) {
+                    readers.insert(input, &stage.name);
+                }
+            }
+        }
+        reasons[at] = reason;
+    }
+    reasons
+}
+
+fn why_settled(
+    graph: &Graph,
+    stage: &StageSpec,
+    freshness: &BTreeMap<ArtifactName, Freshness>,
+) -> Why {
+    let mut why = Why::Recorded;
+    for output in graph.outputs(stage) {
+        match &freshness[&output.name] {
+            // Only intermediates can be stale here, or the stage would run.
+            Freshness::Stale { .. } => return Why::NotNeeded,
+            Freshness::Fresh { adopted, .. } => {
+                if adopted.is_some() {
+                    why = Why::Adopted;
+                }
+            }
+        }
+    }
+    why
+}
+
+/// Intermediates on disk that nothing will read: every target made from them is fresh and verified.
+fn removable(
+    graph: &Graph,
+    freshness: &BTreeMap<ArtifactName, Freshness>,
+    runs: &[bool],
+    found: &Findings,
+) -> Vec<ArtifactName> {
+    let is_fresh = |name: &ArtifactName| freshness[name].reason().is_none();
+    let is_verified = |name: &ArtifactName| {
+        graph.readers(name).iter().all(|reader| {
+            graph
+                .outputs(&graph.stages()[*reader])
+                .all(|o| o.kind != ArtifactKind::Verification || is_fresh(&o.name))
+        })
+    };
+    // From last to first: whether a stage needs its inputs no more.
+    let mut settled = vec![false; graph.stages().len()];
+    let mut removable = Vec::new();
+    for (at, stage) in graph.stages().iter().enumerate().rev() {
+        settled[at] = !runs[at]
+            && graph.outputs(stage).all(|output| match output.kind {
+                ArtifactKind::Intermediate => {
+                    graph.readers(&output.name).iter().all(|at| settled[*at])
+                }
+                ArtifactKind::Target => is_fresh(&output.name) && is_verified(&output.name),
+                ArtifactKind::Report | ArtifactKind::Verification => is_fresh(&output.name),
+            });
+        for output in &stage.outputs {
+            let is_there = found.get(output).is_some_and(|f| *f != Found::Absent);
+            let unread = || graph.readers(output).iter().all(|at| settled[*at]);
+            if graph.is_intermediate(output) && is_there && !runs[at] && unread() {
+                removable.push(output.clone());
+            }
+        }
+    }
+    removable.reverse();
+    removable
+}
+
+/// Adds up the costs of steps. Intermediates take space until the last step that keeps them from
+/// being removed.
+fn predict(graph: &Graph, steps: &[Step], keep: Keep) -> Prediction {
+    let mut prediction = Prediction::default();
+    let mut place = BTreeMap::new();
+    for (number, step) in steps.iter().enumerate() {
+        if let Some(at) = graph.position(&step.stage) {
+            place.insert(at, number);
+        }
+    }
+    // Per stage of the graph, from last to first: the last step that may still need what it makes.
+    let mut last_use = vec![0; graph.stages().len()];
+    for (at, stage) in graph.stages().iter().enumerate().rev() {
+        let mut last = place.get(&at).copied().unwrap_or(0);
+        for output in graph.outputs(stage) {
+            for reader in graph.readers(&output.name) {
+                let reading = place.get(reader).copied().unwrap_or(0);
+                last = last.max(match output.kind {
+                    ArtifactKind::Intermediate => last_use[*reader],
+                    _ if verifies(graph, *reader) => reading,
+                    _ => 0,
+                });
+            }
+        }
+        last_use[at] = last;
+    }
+    let mut held: u64 = 0;
+    let mut released = vec![0u64; steps.len()];
+    for (number, step) in steps.iter().enumerate() {
+        prediction.positions = prediction.positions.saturating_add(step.cost.positions);
+        prediction.seconds += step.cost.seconds;
+        if step.cost.memory_bytes > prediction.memory_bytes {
+            prediction.memory_bytes = step.cost.memory_bytes;
+            prediction.memory_stage = Some(step.stage.clone());
+        }
+        let peak = held.saturating_add(step.cost.disk_bytes);
+        held = held.saturating_add(step.cost.disk_kept_bytes);
+        prediction.disk_bytes = prediction.disk_bytes.max(peak).max(held);
+        let Some(at) = graph.position(&step.stage) else {
+            continue;
+        };
+        let outputs = &graph.stages()[at].outputs;
+        if keep == Keep::Targets && outputs.iter().all(|name| graph.is_intermediate(name)) {
+            let release = &mut released[last_use[at].max(number)];
+            *release = release.saturating_add(step.cost.disk_kept_bytes);
+        }
+        held = held.saturating_sub(released[number]);
+    }
+    prediction
+}
+
+fn verifies(graph: &Graph, at: usize) -> bool {
+    graph
+        .outputs(&graph.stages()[at])
+        .any(|output| output.kind == ArtifactKind::Verification)
 }

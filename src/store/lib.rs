@@ -1,1 +1,51 @@
-//! store
+//! File formats: databases and capture databases, as lists of matrices of signed bytes.
+//!
+//! [`write()`] publishes a file; [`Scores::open`] maps one and checks its frame in O(1) per block of
+//! 65,536 positions; [`Unverified::expect`] makes it a [`Scores`] once it is the file the caller
+//! means. The layout of the bytes is described in the module `format`.
+//!
+//! Invariants:
+//!
+//! * The bytes of a file depend only on what is written, never on threads, time or host.
+//! * No byte is used before a checksum that covers it was compared.
+//! * Whatever the bytes of a file, a reader returns an error or the scores that were written. It
+//!   does not panic, and it allocates no more than a constant times the size of the file.
+//! * A score is addressed by its position in canonical order: slabs ascending, row by row.
+//!
+//! This crate knows matrices, not what they mean: no rules, no ranks, no boards.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod cache;
+mod codec;
+mod error;
+mod flat;
+mod format;
+mod identity;
+mod layout;
+mod open;
+mod packed;
+mod scores;
+mod shape;
+mod write;
+
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod round_trip;
+
+pub use cache::{BlockCache, CachedScores};
+pub use codec::{Codec, CodecError, ValueRange};
+pub use error::StoreError;
+pub use flat::{Flat, FlatSlab};
+pub use identity::{Identity, Kind, Orientation};
+pub use layout::BLOCK_POSITIONS;
+pub use open::Unverified;
+pub use scores::Scores;
+pub use shape::{Shape, SlabShape};
+pub use write::{Written, write};
+
+// Positions and offsets within files are used as slice indices without further ado.
+const _: () = assert!(usize::BITS == 64);

@@ -1,4 +1,5 @@
-use engines::*; use game::*;
+use engines::*;
+use game::*;
 use std::time::Instant;
 fn main() {
     let n: u32 = std::env::args().nth(1).unwrap().parse().unwrap();
@@ -16,24 +17,54 @@ fn main() {
         let t0 = Instant::now();
         let mut caps = Bytes::zeroed(len).unwrap();
         caps.fill(capture::none(k));
-        let smaller: Vec<Option<capture::Smaller>> = dbs.iter().enumerate().map(|(j, db)| Some({
-            let ix = Index::new(j as u32, set);
-            ix.slabs().iter().map(|s| capture::SlabScores::Raw(unsafe { std::slice::from_raw_parts(db.as_ptr().add(s.offset as usize).cast(), s.positions() as usize) })).collect()
-        })).collect();
+        let smaller: Vec<Option<capture::Smaller>> = dbs
+            .iter()
+            .enumerate()
+            .map(|(j, db)| {
+                Some({
+                    let ix = Index::new(j as u32, set);
+                    ix.slabs()
+                        .iter()
+                        .map(|s| {
+                            capture::SlabScores::Raw(unsafe {
+                                std::slice::from_raw_parts(
+                                    db.as_ptr().add(s.offset as usize).cast(),
+                                    s.positions() as usize,
+                                )
+                            })
+                        })
+                        .collect()
+                })
+            })
+            .collect();
         capture::capture(&t, &index, &smaller, &mut caps, &()).unwrap();
         let t1 = Instant::now();
         let mut v = Bytes::zeroed(len).unwrap();
         let r = sweep::sweep(&t, &index, &caps, &mut v, kernel, &(), &mut |_| {}).unwrap();
         let t2 = Instant::now();
         let (a, b) = ((t1 - t0).as_secs_f64(), (t2 - t1).as_secs_f64());
-        tc += a; ts += b; total += len;
-        println!("{k} {len} capture {:.2} ns sweep {:.2} ns passes {} recomputed {:.2} changed {:.2}", a * 1e9 / len as f64, b * 1e9 / len as f64, r.passes, r.recomputed as f64 / len as f64, r.changed as f64 / len as f64);
+        tc += a;
+        ts += b;
+        total += len;
+        println!(
+            "{k} {len} capture {:.2} ns sweep {:.2} ns passes {} recomputed {:.2} changed {:.2}",
+            a * 1e9 / len as f64,
+            b * 1e9 / len as f64,
+            r.passes,
+            r.recomputed as f64 / len as f64,
+            r.changed as f64 / len as f64
+        );
         if k <= 16 && set == PositionSet::All {
             let mut h = std::collections::BTreeMap::new();
-            for &x in v.iter() { *h.entry(x).or_insert(0u64) += 1; }
+            for &x in v.iter() {
+                *h.entry(x).or_insert(0u64) += 1;
+            }
             let got: Vec<String> = h.iter().map(|(s, c)| format!("{k},{s},{c}")).collect();
             let want: Vec<&str> = published.lines().filter(|l| l.starts_with(&format!("{k},"))).collect();
-            if got != want { println!("DIFFERS {k}\n{got:?}\n{want:?}"); std::process::exit(1); }
+            if got != want {
+                println!("DIFFERS {k}\n{got:?}\n{want:?}");
+                std::process::exit(1);
+            }
         }
         dbs.push(v);
     }

@@ -1,0 +1,108 @@
+//! What a check finds wrong, or cannot read.
+
+use crate::Mistake;
+use game::notation::PositionText;
+use game::{Board, PositionSet, Score};
+use std::fmt;
+use thiserror::Error;
+
+/// Why a database did not pass.
+#[derive(Debug, Error)]
+pub enum CheckError {
+    /// A file cannot be read, or is not what it says.
+    #[error(transparent)]
+    Store(Box<store::StoreError>),
+    /// A database that the check needs is not there.
+    #[error("the {stones}-stone database is needed and not there; build it first")]
+    Missing {
+        /// Its stones.
+        stones: u32,
+    },
+    /// A database holds too few scores or too many.
+    #[error("the {stones}-stone database has {found} scores, expected {expected} (positions {set})")]
+    Size {
+        /// Its stones.
+        stones: u32,
+        /// The position set.
+        set: PositionSet,
+        /// Positions in the set.
+        expected: u64,
+        /// Scores in the database.
+        found: u64,
+    },
+    /// A score beyond the stones on the board; others may be so too.
+    #[error(
+        "position {} of the {stones}-stone database scores {found}, expected -{stones} to {stones}",
+        PositionText::of_board(*board)
+    )]
+    Range {
+        /// The stones of the database.
+        stones: u32,
+        /// The position.
+        board: Board,
+        /// Its score.
+        found: Score,
+    },
+    /// A move leads to a position that its database does not hold.
+    #[error(
+        "position {} follows from a move, but the set `{set}` does not have it",
+        PositionText::of_board(*board)
+    )]
+    Outside {
+        /// The position.
+        board: Board,
+        /// The set.
+        set: PositionSet,
+    },
+    /// Scores that do not follow from those of the children.
+    #[error("{mistakes} of {checked} positions checked in the {stones}-stone database are wrong: {}", Listed(first))]
+    Wrong {
+        /// The stones of the database.
+        stones: u32,
+        /// How many positions are wrong.
+        mistakes: u64,
+        /// How many were looked at.
+        checked: u64,
+        /// The first of them, in the order of the database.
+        first: Vec<Mistake>,
+    },
+    /// Claims that no line of play proves.
+    #[error(
+        "the {stones}-stone database claims {unproved} scores of {bound} or -{bound} that cannot be derived, \
+         for example {} which it scores {claimed}: its scores are consistent at best, not proved",
+        PositionText::of_board(*board)
+    )]
+    Uncertified {
+        /// The stones of the database.
+        stones: u32,
+        /// The bound at which the derivation stopped.
+        bound: Score,
+        /// How many claims of that size are left.
+        unproved: u64,
+        /// The first of them.
+        board: Board,
+        /// What the database says of it.
+        claimed: Score,
+    },
+}
+
+impl From<store::StoreError> for CheckError {
+    fn from(error: store::StoreError) -> CheckError {
+        CheckError::Store(Box::new(error))
+    }
+}
+
+/// A list of mistakes in an error's text.
+struct Listed<'a>(&'a [Mistake]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, mistake) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{mistake}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! How much of a database a check looks at.
+//!
+//! A sample is stratified: the positions are cut into as many equal runs as there are samples, and each run gives one, chosen by a
+//! hash of seed and run. So it is the same on every machine and for any number of threads, and no region is left out.
+
+/// Everything, or a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Every position.
+    Full,
+    /// Some.
+    Sample(Sample),
+}
+
+/// Which positions a sample has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// One position of so many.
+    pub one_in: u64,
+    /// But not fewer than this, or all where the database has fewer.
+    pub at_least: u64,
+    /// Chooses other positions of equally many.
+    pub seed: u64,
+}
+
+impl Default for Sample {
+    /// One position in 1,000, at least 100,000.
+    fn default() -> Sample {
+        Sample { one_in: 1_000, at_least: 100_000, seed: 0 }
+    }
+}
+
+impl Extent {
+    /// How many of `positions` it has.
+    pub fn count(&self, positions: u64) -> u64 {
+        match self {
+            Extent::Full => positions,
+            Extent::Sample(sample) => sample.count(positions),
+        }
+    }
+}
+
+impl Sample {
+    /// How many of `positions` the sample has.
+    pub fn count(&self, positions: u64) -> u64 {
+        positions.div_ceil(self.one_in.max(1)).max(self.at_least).min(positions)
+    }
+
+    /// The sample's position number `at` of `count`, out of `positions`. Ascends with `at`.
+    pub(crate) fn position(&self, at: u64, count: u64, positions: u64) -> u64 {
+        let start = |at: u64| (u128::from(at) * u128::from(positions) / u128::from(count)) as u64;
+        let (first, end) = (start(at), start(at + 1));
+        first + mixed(self.seed ^ mixed(at)) % (end - first)
+    }
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea & Flood 2014).
+fn mixed(bits: u64) -> u64 {
+    let mut bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        let sample = Sample::default();
+        assert_eq!(sample.count(12), 12);
+        assert_eq!(sample.count(1_000_000), 100_000);
+        assert_eq!(sample.count(1_000_000_000), 1_000_000);
+        assert_eq!(Extent::Full.count(1_000_000_000), 1_000_000_000);
+    }
+
+    #[test]
+    fn positions_ascend_and_cover() {
+        let positions = 700_001;
+        for seed in 0..3 {
+            let sample = Sample { seed, ..Sample::default() };
+            let count = sample.count(positions);
+            let chosen: Vec<u64> = (0..count).map(|at| sample.position(at, count, positions)).collect();
+            assert!(chosen.is_sorted_by(|a, b| a < b && b - a < 16));
+            assert!(chosen.first().unwrap() < &8 && chosen.last().unwrap() > &(positions - 9));
+        }
+    }
+}

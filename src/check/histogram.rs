@@ -1,0 +1,134 @@
+//! How many positions have which score.
+
+use crate::CheckError;
+use crate::look::{Database, Look};
+use game::Score;
+use rayon::prelude::*;
+
+/// The largest score: all stones of the game.
+const SCORE_MAX: usize = game::STONES_MAX as usize;
+
+/// Scores in one parallel unit of counting; a multiple of a file's block (65,536 positions).
+const UNIT_POSITIONS: u64 = 1 << 20;
+
+/// Positions by score, -48 to 48.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    positions: [u64; 2 * SCORE_MAX + 1],
+}
+
+impl Histogram {
+    /// No position at all.
+    pub const EMPTY: Histogram = Histogram { positions: [0; 2 * SCORE_MAX + 1] };
+
+    /// Counts every position of a database, in parallel, and checks that no score exceeds its stones.
+    pub fn of<L: Look>(database: &Database<L>) -> Result<Histogram, CheckError> {
+        let positions = database.positions();
+        (0..positions.div_ceil(UNIT_POSITIONS))
+            .into_par_iter()
+            .map_init(Vec::new, |buffer, unit| {
+                let first = unit * UNIT_POSITIONS;
+                buffer.resize(UNIT_POSITIONS.min(positions - first) as usize, 0);
+                database.scores().read(first, buffer)?;
+                Histogram::of_unit(database, first, buffer)
+            })
+            .try_reduce(|| Histogram::EMPTY, |a, b| Ok(a.plus(&b)))
+    }
+
+    /// Positions with this score.
+    pub fn positions(&self, score: Score) -> u64 {
+        slot(score).map_or(0, |slot| self.positions[slot])
+    }
+
+    /// Adds positions to a score.
+    ///
+    /// # Panics
+    /// When the score is beyond -48 to 48.
+    pub fn add(&mut self, score: Score, positions: u64) {
+        let slot = slot(score).expect("no score exceeds the stones of the game");
+        self.positions[slot] += positions;
+    }
+
+    /// Positions in all.
+    pub fn total(&self) -> u64 {
+        self.positions.iter().sum()
+    }
+
+    /// The scores that occur, ascending, with their positions.
+    pub fn scores(&self) -> impl Iterator<Item = (Score, u64)> + '_ {
+        (-(SCORE_MAX as Score)..=SCORE_MAX as Score).zip(self.positions).filter(|&(_, positions)| positions > 0)
+    }
+
+    /// The sum of two.
+    pub fn plus(&self, other: &Histogram) -> Histogram {
+        Histogram { positions: std::array::from_fn(|slot| self.positions[slot] + other.positions[slot]) }
+    }
+
+    fn of_unit<L: Look>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram, CheckError> {
+        // Two tables in turn: runs of one score would wait on one counter.
+        let mut counts = [[0u32; 256]; 2];
+        let mut pairs = scores.chunks_exact(2);
+        for pair in &mut pairs {
+            counts[0][usize::from(pair[0] as u8)] += 1;
+            counts[1][usize::from(pair[1] as u8)] += 1;
+        }
+        for &score in pairs.remainder() {
+            counts[0][usize::from(score as u8)] += 1;
+        }
+        let stones = database.index().stones();
+        let mut histogram = Histogram::EMPTY;
+        for byte in 0..=u8::MAX {
+            let positions = counts[0][usize::from(byte)] + counts[1][usize::from(byte)];
+            if positions == 0 {
+                continue;
+            }
+            let score = byte as Score;
+            if u32::from(score.unsigned_abs()) > stones {
+                let at = scores.iter().position(|&found| found == score);
+                return Err(CheckError::Range {
+                    stones,
+                    board: database.board(first + at.unwrap_or(0) as u64),
+                    found: score,
+                });
+            }
+            histogram.add(score, u64::from(positions));
+        }
+        Ok(histogram)
+    }
+}
+
+fn slot(score: Score) -> Option<usize> {
+    let slot = isize::from(score) + SCORE_MAX as isize;
+    usize::try_from(slot).ok().filter(|&slot| slot <= 2 * SCORE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Databases;
+    use game::{PositionSet, Rules};
+
+    #[test]
+    fn counts_and_lists_what_occurs() {
+        let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
+        let scores: Vec<Score> = (0..12).map(|at| at % 3 - 1).collect();
+        databases.insert(1, scores).unwrap();
+        let histogram = Histogram::of(databases.get(1).unwrap()).unwrap();
+        assert_eq!(histogram.total(), 12);
+        assert_eq!(histogram.scores().collect::<Vec<_>>(), [(-1, 4), (0, 4), (1, 4)]);
+        assert_eq!((histogram.positions(2), histogram.positions(100)), (0, 0));
+    }
+
+    #[test]
+    fn a_score_beyond_the_stones_is_named() {
+        let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
+        let mut scores: Vec<Score> = vec![0; 12];
+        scores[7] = -2;
+        databases.insert(1, scores).unwrap();
+        let error = Histogram::of(databases.get(1).unwrap()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "position 0 1 0 0 0 0 0 0 0 0 0 0 of the 1-stone database scores -2, expected -1 to 1"
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! The verifier: every score against those of the children.
+//!
+//! Independent of every solver: it knows the plain rules and the index, and none of the kernels, sow maps, capture databases or
+//! planes. A position passes where its score is the best of `captured - score(child)` over its legal moves, or minus
+//! its stones where it has none, by the database's own scores where nothing is captured.
+//!
+//! So it proves consistency, no more, and only together with verified smaller databases: these equations have other solutions
+//! than the right one. [`crate::certify`] closes that gap, and the published counts make it narrow.
+
+use crate::look::{Databases, Look};
+use crate::walk::{Seen, Tally, walk};
+use crate::{CheckError, Choice, Extent, Histogram};
+use game::notation::PositionText;
+use game::{Board, Score};
+use std::fmt;
+
+/// The most wrong positions that an error names.
+const MISTAKES_NAMED_MAX: usize = 8;
+
+/// A database whose scores follow from those of their children. Only [`verify`] makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    stones: u32,
+    checked: u64,
+    histogram: Histogram,
+    choice: Choice,
+}
+
+/// A position whose score does not follow from those of its children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The position.
+    pub board: Board,
+    /// What its children say it scores.
+    pub expected: Score,
+    /// What the database says.
+    pub found: Score,
+}
+
+/// Verifies the `stones`-stone database: the range of every score, and every score of the extent against its children's.
+///
+/// Needs the databases of `stones` stones and, where captures lead there, of fewer. These must have been verified
+/// themselves. Checksums are the business of whoever opens files.
+pub fn verify<L: Look>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Verified, CheckError> {
+    let histogram = Histogram::of(databases.get(stones)?)?;
+    let comparison: Comparison = walk(databases, stones, extent)?;
+    if comparison.mistakes > 0 {
+        return Err(CheckError::Wrong {
+            stones,
+            mistakes: comparison.mistakes,
+            checked: comparison.checked,
+            first: comparison.named(),
+        });
+    }
+    Ok(Verified { stones, checked: comparison.checked, histogram, choice: comparison.choice })
+}
+
+impl Verified {
+    /// Stones of the database.
+    pub fn stones(&self) -> u32 {
+        self.stones
+    }
+
+    /// Positions re-derived.
+    pub fn checked(&self) -> u64 {
+        self.checked
+    }
+
+    /// Whether these were all.
+    pub fn is_full(&self) -> bool {
+        self.checked == self.histogram.total()
+    }
+
+    /// All positions by score, sampled or not.
+    pub fn histogram(&self) -> &Histogram {
+        &self.histogram
+    }
+
+    /// What the re-derived positions say about capturing.
+    pub fn choice(&self) -> Choice {
+        self.choice
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "position {}: expected {}, found {}", PositionText::of_board(self.board), self.expected, self.found)
+    }
+}
+
+/// What a walk finds.
+#[derive(Default)]
+struct Comparison {
+    checked: u64,
+    mistakes: u64,
+    /// Those at the lowest positions.
+    lowest: Vec<(u64, Mistake)>,
+    choice: Choice,
+}
+
+impl Comparison {
+    fn named(&self) -> Vec<Mistake> {
+        self.lowest.iter().map(|&(_, mistake)| mistake).collect()
+    }
+
+    fn keep_lowest(&mut self) {
+        self.lowest.sort_unstable_by_key(|&(position, _)| position);
+        self.lowest.truncate(MISTAKES_NAMED_MAX);
+    }
+}
+
+impl Tally for Comparison {
+    fn see(&mut self, seen: &Seen) {
+        self.checked += 1;
+        self.choice.see(seen);
+        if seen.expected != seen.found {
+            self.mistakes += 1;
+            let mistake = Mistake { board: seen.board, expected: seen.expected, found: seen.found };
+            self.lowest.push((seen.position, mistake));
+            if self.lowest.len() > 2 * MISTAKES_NAMED_MAX {
+                self.keep_lowest();
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Comparison) {
+        self.checked += other.checked;
+        self.mistakes += other.mistakes;
+        self.lowest.extend(other.lowest);
+        self.keep_lowest();
+        self.choice.merge(other.choice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sample;
+    use crate::solved::solved;
+    use game::{PositionSet, Rules};
+
+    const SAMPLE: Extent = Extent::Sample(Sample { one_in: 10, at_least: 100, seed: 1 });
+
+    #[test]
+    fn right_databases_pass() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let databases = solved(7, set);
+            for stones in 0..=7 {
+                let positions = set.positions(stones);
+                for extent in [Extent::Full, SAMPLE] {
+                    let verified = verify(&databases, stones, extent).unwrap();
+                    assert_eq!(verified.checked(), extent.count(positions));
+                    assert_eq!(verified.is_full(), verified.checked() == positions);
+                    assert_eq!(verified.histogram().total(), positions);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sample_finds_what_a_full_walk_finds_there() {
+        let databases = solved(6, PositionSet::Reachable);
+        let all: Places = walk(&databases, 6, Extent::Full).unwrap();
+        let some: Places = walk(&databases, 6, SAMPLE).unwrap();
+        assert!(some.0.len() > 1_000 && some.0.iter().all(|place| all.0.contains(place)));
+    }
+
+    #[derive(Default)]
+    struct Places(std::collections::BTreeSet<(u64, Board, Score, Option<Score>, Option<Score>)>);
+
+    impl Tally for Places {
+        fn see(&mut self, seen: &Seen) {
+            let (capture, quiet) = (seen.derived.capture, seen.derived.quiet);
+            let place = (seen.position, seen.board, seen.found, capture, quiet);
+            assert!(self.0.insert(place), "seen twice");
+        }
+
+        fn merge(&mut self, mut other: Places) {
+            self.0.append(&mut other.0);
+        }
+    }
+
+    #[test]
+    fn every_single_wrong_score_is_found() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            for position in 0..set.positions(3) {
+                for wrong in -3..=3 {
+                    let mut databases = solved(3, set);
+                    let mut scores = databases.get(3).unwrap().scores().clone();
+                    let right = std::mem::replace(&mut scores[position as usize], wrong);
+                    databases.insert(3, scores).unwrap();
+                    let verdict = verify(&databases, 3, Extent::Full);
+                    assert_eq!(verdict.is_ok(), right == wrong, "{set} {position} {wrong}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_first_wrong_positions() {
+        let mut databases = solved(2, PositionSet::All);
+        let mut scores = databases.get(2).unwrap().scores().clone();
+        scores[0] = 1;
+        databases.insert(2, scores).unwrap();
+        let error = verify(&databases, 2, Extent::Full).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains(
+                "of 78 positions checked in the 2-stone database are wrong: \
+                 position 0 0 0 0 0 0 2 0 0 0 0 0: expected -2, found 1"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    #[ignore]
+    fn timing() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let mut databases = Databases::new(Rules::AWARI, set);
+            let top = 17;
+            for n in 0..=top {
+                databases.insert(n, vec![0 as Score; set.positions(n) as usize]).unwrap();
+            }
+            for extent in [Extent::Full, Extent::Sample(Sample { one_in: 10, at_least: 1, seed: 1 })] {
+                let start = std::time::Instant::now();
+                let s = Choice::default();
+                let s: Choice = walk(&databases, top, extent).unwrap_or(s);
+                let ns = start.elapsed().as_nanos() as f64;
+                println!("{set} {extent:?} {} {:.1} ns wall a position", s.positions, ns / s.positions as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn missing_and_short_databases_are_errors() {
+        let mut databases: Databases<Vec<Score>> = Databases::new(Rules::AWARI, PositionSet::All);
+        let missing = verify(&databases, 4, Extent::Full).unwrap_err();
+        assert!(matches!(missing, CheckError::Missing { stones: 4 }));
+        let short = databases.insert(2, vec![0; 77]).unwrap_err();
+        assert_eq!(short.to_string(), "the 2-stone database has 77 scores, expected 78 (positions all)");
+    }
+}

@@ -1,0 +1,261 @@
+//! Visits positions of a database, all or a sample, each with what it scores and what its children say it should.
+//!
+//! A full walk goes tile by tile: some rows of movers' halves against a run of opponents' halves, the mover's half outermost. With
+//! it fixed, each of the six moves reads along one row of its child's slab, so look-ups stay in a few cache lines
+//! (and a few blocks of a compressed file); the scores of the tile itself are copied first. Memory is one tile a thread.
+//!
+//! A sample has no such order. Its look-ups are collected, sorted by database and position, and made in ascending order, so a
+//! compressed file decodes each block once a batch. Memory is one batch of look-ups.
+//!
+//! Tiles and batches depend on the database alone, and tallies are merged in their order: results do not depend on threads.
+
+use crate::derive::Derived;
+use crate::look::{Database, Databases, Look};
+use crate::{CheckError, Extent, Sample};
+use game::{Board, Half, Rules, Score, Slab};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Movers' halves in a tile: a cache line of each row that the tile crosses.
+const TILE_MOVERS: u32 = 64;
+
+/// Opponents' halves in a tile, so that a tile has at most 2^20 positions.
+const TILE_OPPONENTS: u32 = 1 << 14;
+
+/// Positions in a batch of samples: some 1.3 million look-ups, 20 MB in all.
+const BATCH_POSITIONS: u64 = 1 << 18;
+
+/// Look-ups in one parallel unit of a batch.
+const BATCH_UNIT: usize = 1 << 14;
+
+/// A position on the walk.
+pub(crate) struct Seen {
+    /// Where it is.
+    pub(crate) position: u64,
+    /// What it is.
+    pub(crate) board: Board,
+    /// What its moves lead to.
+    pub(crate) derived: Derived,
+    /// What it should score by them.
+    pub(crate) expected: Score,
+    /// What the database says it scores.
+    pub(crate) found: Score,
+}
+
+impl Seen {
+    fn new(rules: &Rules, position: u64, board: Board, derived: Derived, found: Score) -> Seen {
+        Seen { position, board, derived, expected: derived.score(&board, rules), found }
+    }
+}
+
+/// What a walk gathers.
+pub(crate) trait Tally: Default + Send {
+    /// Takes a position into account.
+    fn see(&mut self, seen: &Seen);
+
+    /// Takes in what another part of the walk gathered.
+    fn merge(&mut self, other: Self);
+}
+
+/// Walks the `stones`-stone database.
+pub(crate) fn walk<L: Look, T: Tally>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<T, CheckError> {
+    let database = databases.get(stones)?;
+    match extent {
+        Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
+            sampled(databases, database, sample)
+        }
+        _ => full(databases, database),
+    }
+}
+
+fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>) -> Result<T, CheckError> {
+    let tiles: Vec<Tile<'_>> = database
+        .index()
+        .slabs()
+        .iter()
+        .flat_map(|slab| {
+            cuts(slab.mover_halves, TILE_MOVERS).flat_map(move |movers| {
+                cuts(slab.opponent_halves, TILE_OPPONENTS).map(move |opponents| Tile {
+                    slab,
+                    movers: movers.clone(),
+                    opponents,
+                })
+            })
+        })
+        .collect();
+    let parts: Vec<T> = tiles.into_par_iter().map(|tile| tile.walk(databases, database)).collect::<Result<_, _>>()?;
+    let mut tally = merged(parts);
+    // The opening position of the reachable 48-stone database is in no slab.
+    let in_slabs = database.index().slabs().iter().map(Slab::positions).sum();
+    for position in in_slabs..database.positions() {
+        let board = database.board(position);
+        let derived = Derived::of(databases, &board)?;
+        let found = database.scores().score(position)?;
+        tally.see(&Seen::new(databases.rules(), position, board, derived, found));
+    }
+    Ok(tally)
+}
+
+/// A rectangle of a slab.
+struct Tile<'a> {
+    slab: &'a Slab,
+    movers: Range<u32>,
+    opponents: Range<u32>,
+}
+
+impl Tile<'_> {
+    fn walk<L: Look, T: Tally>(&self, databases: &Databases<L>, database: &Database<L>) -> Result<T, CheckError> {
+        let slab = self.slab;
+        let width = self.movers.len();
+        let at = |opponent: u32| {
+            slab.offset + u64::from(opponent) * u64::from(slab.mover_halves) + u64::from(self.movers.start)
+        };
+        let mut found = vec![0; width * self.opponents.len()];
+        for (opponent, row) in self.opponents.clone().zip(found.chunks_exact_mut(width)) {
+            database.scores().read(at(opponent), row)?;
+        }
+        let opponents: Vec<Half> =
+            self.opponents.clone().map(|rank| database.index().opponent_unrank(slab.opponent_stones, rank)).collect();
+        let mut tally = T::default();
+        for (column, mover) in self.movers.clone().enumerate() {
+            let mover = database.index().halves().unrank(slab.mover_stones, mover);
+            for (row, (rank, &opponent)) in self.opponents.clone().zip(&opponents).enumerate() {
+                let board = Board::from_halves(mover, opponent);
+                tally.see(&Seen::new(
+                    databases.rules(),
+                    at(rank) + column as u64,
+                    board,
+                    Derived::of(databases, &board)?,
+                    found[row * width + column],
+                ));
+            }
+        }
+        Ok(tally)
+    }
+}
+
+/// A look-up of a child for a sampled position, in 62 bits; their order is that in which look-ups are made: by database (all
+/// captures of as many stones lead into the same one), then by position there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Errand(u64);
+
+/// Bits for the number of a position in its batch.
+const ASKER_BITS: u32 = BATCH_POSITIONS.trailing_zeros();
+
+/// Bits for a position in a database: C(59, 11) is less than 2^39.
+const POSITION_BITS: u32 = 39;
+
+const _: () = assert!(BATCH_POSITIONS.is_power_of_two() && ASKER_BITS + POSITION_BITS + 6 <= 64);
+
+impl Errand {
+    fn new(captured: u8, position: u64, asker: usize) -> Errand {
+        Errand((u64::from(captured) << POSITION_BITS | position) << ASKER_BITS | asker as u64)
+    }
+
+    fn captured(self) -> u8 {
+        (self.0 >> (POSITION_BITS + ASKER_BITS)) as u8
+    }
+
+    fn position(self) -> u64 {
+        self.0 >> ASKER_BITS & ((1 << POSITION_BITS) - 1)
+    }
+
+    fn asker(self) -> usize {
+        (self.0 & (BATCH_POSITIONS - 1)) as usize
+    }
+}
+
+fn sampled<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    database: &Database<L>,
+    sample: Sample,
+) -> Result<T, CheckError> {
+    let positions = database.positions();
+    let count = sample.count(positions);
+    let mut tally = T::default();
+    for first in (0..count).step_by(BATCH_POSITIONS as usize) {
+        let batch: Vec<u64> = (first..count.min(first + BATCH_POSITIONS))
+            .into_par_iter()
+            .map(|at| sample.position(at, count, positions))
+            .collect();
+        tally.merge(walk_batch(databases, database, &batch)?);
+    }
+    Ok(tally)
+}
+
+fn walk_batch<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    database: &Database<L>,
+    positions: &[u64],
+) -> Result<T, CheckError> {
+    let boards: Vec<Board> = positions.par_iter().map(|&position| database.board(position)).collect();
+    let errands: Vec<Vec<Errand>> = boards
+        .par_chunks(BATCH_UNIT)
+        .enumerate()
+        .map(|(unit, boards)| errands(databases, unit * BATCH_UNIT, boards))
+        .collect::<Result<_, _>>()?;
+    let mut errands = errands.concat();
+    errands.par_sort_unstable();
+
+    let stones = database.index().stones();
+    let mut answers = vec![0; errands.len()];
+    errands.par_chunks(BATCH_UNIT).zip(answers.par_chunks_mut(BATCH_UNIT)).try_for_each_init(
+        Vec::new,
+        |places, (errands, mut answers)| {
+            for errands in errands.chunk_by(|a, b| a.captured() == b.captured()) {
+                let (here, rest) = answers.split_at_mut(errands.len());
+                answers = rest;
+                places.clear();
+                places.extend(errands.iter().map(|errand| errand.position()));
+                let child = databases.get(stones - u32::from(errands[0].captured()))?;
+                child.scores().scores(places, here)?;
+            }
+            Ok::<_, CheckError>(())
+        },
+    )?;
+    let mut derived = vec![Derived::NONE; positions.len()];
+    for (errand, answer) in errands.into_iter().zip(answers) {
+        derived[errand.asker()].offer(errand.captured(), answer);
+    }
+
+    let parts: Vec<T> = (positions.par_chunks(BATCH_UNIT))
+        .zip(boards.par_chunks(BATCH_UNIT))
+        .zip(derived.par_chunks(BATCH_UNIT))
+        .map(|((positions, boards), derived)| {
+            let mut found = vec![0; positions.len()];
+            database.scores().scores(positions, &mut found)?;
+            let mut tally = T::default();
+            for (at, &board) in boards.iter().enumerate() {
+                tally.see(&Seen::new(databases.rules(), positions[at], board, derived[at], found[at]));
+            }
+            Ok(tally)
+        })
+        .collect::<Result<_, CheckError>>()?;
+    Ok(merged(parts))
+}
+
+fn errands<L: Look>(databases: &Databases<L>, first_asker: usize, boards: &[Board]) -> Result<Vec<Errand>, CheckError> {
+    let mut errands = Vec::with_capacity(boards.len() * 6);
+    for (asker, board) in (first_asker..).zip(boards) {
+        let stones = board.stones();
+        for (_, played) in board.moves(databases.rules()) {
+            let database = databases.get(stones - u32::from(played.captured))?;
+            let position = database.position(&played.child)?;
+            errands.push(Errand::new(played.captured, position, asker));
+        }
+    }
+    Ok(errands)
+}
+
+fn merged<T: Tally>(parts: Vec<T>) -> T {
+    let mut tally = T::default();
+    for part in parts {
+        tally.merge(part);
+    }
+    tally
+}
+
+/// Cuts `0..end` into runs of `most`, the last one shorter.
+fn cuts(end: u32, most: u32) -> impl Iterator<Item = Range<u32>> + Clone {
+    (0..end.div_ceil(most)).map(move |at| at * most..end.min((at + 1) * most))
+}

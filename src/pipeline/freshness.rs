@@ -1,0 +1,269 @@
+//! Freshness: whether an artifact is there and is what is now asked for.
+//!
+//! An artifact is *fresh* if its file is there, undamaged, and its fingerprint in the journal agrees
+//! with the declaration and with the digests that its sources have, or are expected to have. One
+//! that the journal does not know is *adopted* if its header holds all of its identity and agrees.
+//! A verification has no file: it is fresh if its fingerprint agrees and no damage to what it vouches
+//! for was found since.
+
+use std::collections::BTreeMap;
+
+use disk::Digest;
+
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::fingerprint::{Fingerprint, short};
+use crate::graph::Graph;
+use crate::plan::Findings;
+use crate::reason::Reason;
+use crate::state::{Built, State};
+
+/// The state of an artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// As it should be.
+    Fresh {
+        digest: Digest,
+        /// Only its header says so; this is the fingerprint that the journal should give it.
+        adopted: Option<Fingerprint>,
+    },
+    /// To be made, if wanted; with this digest, if that can be foreseen.
+    Stale {
+        reason: Reason,
+        expected: Option<Digest>,
+    },
+}
+
+impl Freshness {
+    /// The digest it has, or is expected to have once made.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        match self {
+            Freshness::Fresh { digest, .. } => Some(*digest),
+            Freshness::Stale { expected, .. } => *expected,
+        }
+    }
+
+    /// Why it is not fresh.
+    pub(crate) fn reason(&self) -> Option<&Reason> {
+        match self {
+            Freshness::Fresh { .. } => None,
+            Freshness::Stale { reason, .. } => Some(reason),
+        }
+    }
+}
+
+/// The state of every artifact of a graph.
+pub(crate) fn evaluate(
+    graph: &Graph,
+    state: &State,
+    found: &Findings,
+) -> BTreeMap<ArtifactName, Freshness> {
+    let mut all = BTreeMap::new();
+    for (at, stage) in graph.stages().iter().enumerate() {
+        let sources = Sources::of(graph, at, &all);
+        for output in graph.outputs(stage) {
+            let freshness = one(output, &sources, state, found);
+            all.insert(output.name.clone(), freshness);
+        }
+    }
+    all
+}
+
+/// The fingerprints of what a stage makes from sources of the given digests; `None` if one of these
+/// is missing.
+pub(crate) fn fingerprints(
+    graph: &Graph,
+    at: usize,
+    digest: impl Fn(&ArtifactName) -> Option<Digest>,
+) -> Option<BTreeMap<ArtifactName, Fingerprint>> {
+    let mut inputs = BTreeMap::new();
+    for source in graph.sources(at) {
+        inputs.insert(source.clone(), digest(source)?);
+    }
+    let fingerprint = |output: &ArtifactSpec| {
+        let fingerprint = Fingerprint::new(output, inputs.clone());
+        (output.name.clone(), fingerprint)
+    };
+    Some(graph.outputs(&graph.stages()[at]).map(fingerprint).collect())
+}
+
+/// What the outputs of a stage derive from.
+struct Sources {
+    /// The digests, as far as they can be foreseen.
+    known: BTreeMap<ArtifactName, Digest>,
+    /// The first source whose digest cannot be foreseen, as a reason.
+    unknown: Option<Reason>,
+    /// The first source whose file will be replaced because it is broken, as a reason.
+    broken: Option<Reason>,
+}
+
+impl Sources {
+    fn of(graph: &Graph, at: usize, all: &BTreeMap<ArtifactName, Freshness>) -> Self {
+        let mut sources = Sources {
+            known: BTreeMap::new(),
+            unknown: None,
+            broken: None,
+        };
+        for name in graph.sources(at) {
+            let after = || Reason::After {
+                stage: graph
+                    .maker(name)
+                    .map(|maker| graph.stages()[maker].name.clone())
+                    .expect("a graph has a maker for every artifact"),
+                artifact: name.clone(),
+            };
+            let freshness = &all[name];
+            match freshness.digest() {
+                Some(digest) => {
+                    sources.known.insert(name.clone(), digest);
+                }
+                None if sources.unknown.is_none() => {
+                    sources.unknown = Some(after());
+                }
+                None => {}
+            }
+            let is_broken = matches!(
+                freshness.reason(),
+                Some(Reason::Damaged { .. } | Reason::Unreadable { .. })
+            );
+            if is_broken && sources.broken.is_none() {
+                sources.broken = Some(after());
+            }
+        }
+        sources
+    }
+
+    fn names(&self) -> Vec<ArtifactName> {
+        self.known.keys().cloned().collect()
+    }
+}
+
+fn one(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings) -> Freshness {
+    let artifact = || spec.name.clone();
+    let known = state.built(&spec.name);
+    let outdated = known.and_then(|known| outdated(spec, sources, known));
+    let expected = match (known, &outdated) {
+        (Some(known), None) => Some(known.artifact.digest),
+        _ => None,
+    };
+    let stale = |reason| Freshness::Stale { reason, expected };
+
+    if spec.kind == ArtifactKind::Verification {
+        let Some(known) = known else {
+            return stale(Reason::NotVerified {
+                artifacts: sources.names(),
+            });
+        };
+        let damaged = |name: &&ArtifactName| state.damaged_after(name, known);
+        return if let Some(reason) = outdated.or_else(|| sources.broken.clone()) {
+            stale(reason)
+        } else if let Some(name) = sources.known.keys().find(damaged) {
+            stale(Reason::NotVerified {
+                artifacts: vec![name.clone()],
+            })
+        } else {
+            Freshness::Fresh {
+                digest: known.artifact.digest,
+                adopted: None,
+            }
+        };
+    }
+
+    let (digest, identity) = match found.get(&spec.name) {
+        None | Some(Found::Absent) => {
+            return stale(Reason::Absent {
+                artifact: artifact(),
+            });
+        }
+        Some(Found::Unreadable(what)) => {
+            return stale(Reason::Unreadable {
+                artifact: artifact(),
+                what: what.clone(),
+            });
+        }
+        Some(Found::Damaged(what)) => {
+            return stale(Reason::Damaged {
+                artifact: artifact(),
+                what: what.clone(),
+            });
+        }
+        Some(Found::Header { digest, identity }) => (*digest, identity),
+    };
+    if let Some(damage) = state.damage(&spec.name) {
+        return stale(Reason::Damaged {
+            artifact: artifact(),
+            what: damage.what.clone(),
+        });
+    }
+    for (key, is) in &spec.identity {
+        if let Some(was) = identity.get(key).filter(|was| !spec.is_satisfied(key, was)) {
+            return Freshness::Stale {
+                reason: Reason::Changed {
+                    artifact: artifact(),
+                    field: key.clone(),
+                    was: was.clone(),
+                    is: is.clone(),
+                },
+                expected: None,
+            };
+        }
+    }
+    match known {
+        None => {
+            let says_all = spec.identity.keys().all(|key| identity.contains_key(key));
+            if !spec.kind.is_adoptable() || !says_all {
+                return stale(Reason::NotRecorded {
+                    artifact: artifact(),
+                });
+            }
+            // Without the digests of its sources it cannot be given a fingerprint yet.
+            match &sources.unknown {
+                Some(after) => stale(after.clone()),
+                None => Freshness::Fresh {
+                    digest,
+                    adopted: Some(Fingerprint::new(spec, sources.known.clone())),
+                },
+            }
+        }
+        Some(known) => match outdated {
+            Some(reason) => stale(reason),
+            None if known.artifact.digest != digest => stale(Reason::Changed {
+                artifact: artifact(),
+                field: "content digest".to_owned(),
+                was: short(&known.artifact.digest),
+                is: short(&digest),
+            }),
+            None => Freshness::Fresh {
+                digest,
+                adopted: None,
+            },
+        },
+    }
+}
+
+/// In what the fingerprint of an artifact differs from the one it would be given now.
+fn outdated(spec: &ArtifactSpec, sources: &Sources, known: &Built) -> Option<Reason> {
+    let was = &known.artifact.fingerprint;
+    let changed = |field: &str, was: String, is: String| {
+        Some(Reason::Changed {
+            artifact: spec.name.clone(),
+            field: field.to_owned(),
+            was,
+            is,
+        })
+    };
+    if let Some(difference) = was.outdated(spec) {
+        return changed(&difference.field, difference.was, difference.is);
+    }
+    for (name, is) in &sources.known {
+        match was.inputs.get(name) {
+            None => return changed(name.as_str(), "no input".to_owned(), short(is)),
+            Some(was) if was != is => return changed(name.as_str(), short(was), short(is)),
+            Some(_) => {}
+        }
+    }
+    if let Some(after) = &sources.unknown {
+        return Some(after.clone());
+    }
+    let gone = was.inputs.iter().find(|(name, _)| !sources.known.contains_key(*name));
+    gone.and_then(|(name, was)| changed(name.as_str(), short(was), "no input".to_owned()))
+}

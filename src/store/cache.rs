@@ -1,0 +1,190 @@
+//! A bounded cache of decoded blocks, shared by threads and files.
+//!
+//! Blocks are kept in shards, each behind a lock of its own; within a shard the block to give up is
+//! found by the clock algorithm (one bit says that a block was used since the hand last passed).
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::codec::Codec;
+use crate::error::StoreError;
+use crate::layout::BLOCK_POSITIONS;
+use crate::scores::Scores;
+
+/// Decoded blocks of one or several files, no more than a number of bytes.
+#[derive(Debug)]
+pub struct BlockCache {
+    shards: Vec<Mutex<Shard>>,
+    slots_max: usize,
+    files: AtomicU64,
+}
+
+/// Enough that the threads of a large machine rarely meet; each shard holds at least one block.
+const SHARDS_MAX: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    file: u64,
+    block: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    places: HashMap<Key, usize>,
+    slots: Vec<Slot>,
+    hand: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    scores: Vec<i8>,
+    used: bool,
+}
+
+impl BlockCache {
+    /// A cache of at most `bytes_max` bytes of scores, though of no less than one block.
+    pub fn new(bytes_max: u64) -> Arc<Self> {
+        let blocks = usize::try_from(bytes_max / BLOCK_POSITIONS as u64).unwrap_or(usize::MAX).max(1);
+        let shards = blocks.min(SHARDS_MAX);
+        Arc::new(BlockCache {
+            shards: (0..shards).map(|_| Mutex::default()).collect(),
+            slots_max: blocks / shards,
+            files: AtomicU64::new(0),
+        })
+    }
+
+    /// Bytes of scores held now.
+    pub fn bytes(&self) -> u64 {
+        let shards = self.shards.iter();
+        shards
+            .map(|shard| {
+                let slots = &held(shard).slots;
+                slots.iter().map(|slot| slot.scores.len() as u64).sum::<u64>()
+            })
+            .sum()
+    }
+
+    /// Calls `look` with the scores of a block, decoding it first if it is not here.
+    fn with<T>(
+        &self,
+        file: u64,
+        scores: &Scores,
+        block: usize,
+        look: impl FnOnce(&[i8]) -> T,
+    ) -> Result<T, StoreError> {
+        let key = Key { file, block };
+        // Neighbouring blocks, and the same block of neighbouring files, lie in different shards.
+        let shard = &self.shards[(block + file as usize * 7) % self.shards.len()];
+        if let Some(found) = held(shard).find(key) {
+            return Ok(look(found));
+        }
+        // Not under the lock: others need the shard, and two that decode the same block do no harm.
+        let positions = scores.block_range(block);
+        let mut decoded = vec![0; (positions.end - positions.start) as usize];
+        scores.decode_block(block, &mut decoded)?;
+        let answer = look(&decoded);
+        held(shard).insert(key, decoded, self.slots_max);
+        Ok(answer)
+    }
+}
+
+fn held(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    // A thread that panicked here left every slot whole: they are replaced in one assignment.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shard {
+    fn find(&mut self, key: Key) -> Option<&[i8]> {
+        let slot = &mut self.slots[*self.places.get(&key)?];
+        slot.used = true;
+        Some(&slot.scores)
+    }
+
+    fn insert(&mut self, key: Key, scores: Vec<i8>, slots_max: usize) {
+        if self.places.contains_key(&key) {
+            return; // another thread was faster
+        }
+        let slot = Slot { key, scores, used: false };
+        if self.slots.len() < slots_max {
+            self.places.insert(key, self.slots.len());
+            self.slots.push(slot);
+            return;
+        }
+        // Ends: a full turn clears every bit.
+        while std::mem::take(&mut self.slots[self.hand].used) {
+            self.hand = (self.hand + 1) % self.slots.len();
+        }
+        self.places.remove(&self.slots[self.hand].key);
+        self.places.insert(key, self.hand);
+        self.slots[self.hand] = slot;
+        self.hand = (self.hand + 1) % self.slots.len();
+    }
+}
+
+/// Scores behind a cache of decoded blocks. Raw and packed files are read in place and do not
+/// touch the cache.
+#[derive(Debug)]
+pub struct CachedScores {
+    scores: Scores,
+    cache: Arc<BlockCache>,
+    file: u64,
+}
+
+impl CachedScores {
+    /// Scores with a cache of their own of at most `bytes_max` bytes (at least one block).
+    pub fn new(scores: Scores, bytes_max: u64) -> Self {
+        CachedScores::sharing(scores, BlockCache::new(bytes_max))
+    }
+
+    /// Scores that share a cache with other files.
+    pub fn sharing(scores: Scores, cache: Arc<BlockCache>) -> Self {
+        let file = cache.files.fetch_add(1, Ordering::Relaxed);
+        CachedScores { scores, cache, file }
+    }
+
+    /// The scores behind the cache.
+    pub fn scores(&self) -> &Scores {
+        &self.scores
+    }
+
+    /// One score, as [`Scores::get`].
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if its block is.
+    ///
+    /// # Panics
+    /// If there is no such position.
+    #[inline]
+    pub fn get(&self, position: u64) -> Result<i8, StoreError> {
+        if self.scores.codec() != Codec::Zstd {
+            return self.scores.get(position);
+        }
+        let block = self.scores.block_of(position);
+        let first = self.scores.block_range(block).start;
+        let index = (position - first) as usize;
+        self.cache.with(self.file, &self.scores, block, |scores| scores[index])
+    }
+
+    /// Consecutive scores, as [`Scores::read_range`].
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
+    ///
+    /// # Panics
+    /// If the positions are not there or `out` is not as long as they are many.
+    pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
+        if self.scores.codec() != Codec::Zstd {
+            return self.scores.read_range(positions, out);
+        }
+        for (block, first, piece) in self.scores.pieces(positions, out) {
+            let end = first + piece.len();
+            self.cache.with(self.file, &self.scores, block, |scores| {
+                piece.copy_from_slice(&scores[first..end]);
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! What can be wrong with a file, with both sides and the remedy.
+
+use std::path::PathBuf;
+
+use disk::{Digest, DiskError};
+
+use crate::codec::ValueRange;
+
+/// A file that cannot be written, or cannot be trusted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The operating system failed us.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Not one of our files, or only a piece of one.
+    #[error(
+        "{} is not a whole awari file: expected {expected}, found {found}; `awari run MANIFEST` rebuilds it",
+        path.display()
+    )]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+        /// What a file of ours has.
+        expected: String,
+        /// What this one has.
+        found: String,
+    },
+    /// A file of another version of the format.
+    #[error(
+        "{} has format version {found}, expected {expected}; use the program that wrote it, \
+         or remove it and `awari run MANIFEST` rebuilds it",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version this program reads.
+        expected: u32,
+        /// The version of the file.
+        found: u32,
+    },
+    /// A file of ours whose bytes have changed.
+    #[error(
+        "{} is damaged in {part}: expected {expected}, found {found}; `awari run MANIFEST` rebuilds it",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where: the header, the index, or a block with its positions.
+        part: String,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// A whole file, but of something else.
+    #[error(
+        "{} is another file: expected {expected}, found {found}; \
+         remove it and `awari run MANIFEST` rebuilds it",
+        path.display()
+    )]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// What the caller means.
+        expected: String,
+        /// What the file says it is.
+        found: String,
+    },
+    /// The scores of a file do not have the digest that the file says they have.
+    #[error(
+        "{} holds scores of digest {found}, expected {expected}; `awari run MANIFEST` rebuilds it",
+        path.display()
+    )]
+    DigestDiffers {
+        /// The file.
+        path: PathBuf,
+        /// The digest at its end.
+        expected: Digest,
+        /// The digest of what it holds.
+        found: Digest,
+    },
+    /// A score to be written lies outside the range announced for the file.
+    #[error(
+        "cannot write {}: position {position} has the value {value}, expected {range}; \
+         this is a mistake of the program",
+        path.display()
+    )]
+    OutOfRange {
+        /// The file that is not written.
+        path: PathBuf,
+        /// The position, in canonical order.
+        position: u64,
+        /// Its value.
+        value: i8,
+        /// The range announced.
+        range: ValueRange,
+    },
+    /// Something that has no place in the format.
+    #[error("the file format cannot hold this: expected {expected}, found {found}")]
+    Unsupported {
+        /// What the format can hold.
+        expected: String,
+        /// What was asked for.
+        found: String,
+    },
+}
+
+impl StoreError {
+    /// Whether a file exists but its bytes are not those that were written: rebuilding it is the
+    /// remedy. A file that is absent, or of something else, is not damaged.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, StoreError::NotOurs { .. } | StoreError::Damaged { .. } | StoreError::DigestDiffers { .. })
+    }
+}

@@ -1,0 +1,377 @@
+//! The layout of a file, version 1. All numbers are little-endian.
+//!
+//! A file is header, blocks, index, footer, without gaps. No byte is outside a checksum.
+//!
+//! **Header**: `header_bytes` bytes, a multiple of 64.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
+//! | 8 | 4 | version, 1 |
+//! | 12 | 4 | `header_bytes` |
+//! | 16 | 1 | kind: 1 database, 2 capture database |
+//! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
+//! | 18 | 1 | stones |
+//! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd |
+//! | 20 | 1 | least value, signed |
+//! | 21 | 1 | greatest value, signed |
+//! | 22 | 2 | zero |
+//! | 24 | 32 | rules, ASCII, filled up with NUL |
+//! | 56 | 16 | position set, ASCII, filled up with NUL |
+//! | 72 | 4 | number of this part, 0 |
+//! | 76 | 4 | number of parts, 1 (a later version may cut an artifact into parts) |
+//! | 80 | 8 | first position of this part, 0 |
+//! | 88 | 8 | positions in this part: all |
+//! | 96 | 4 | positions in a block, 65,536 |
+//! | 100 | 4 | slabs, 1 to 49 |
+//! | 104 | 8 each | the slabs: rows (4), columns (4) |
+//! | | | zeros, up to a multiple of 64 less 8 |
+//! | last 8 | 8 | checksum of the header before it |
+//!
+//! **Blocks**: see the module `layout` for what is in a block; raw, one byte a value; packed, see the
+//! module `packed`; zstd, one Zstandard frame of the raw bytes. As a slab's packed blocks but the last are
+//! whole multiples of eight values, its blocks make one stream of bits.
+//!
+//! **Index**: 24 bytes a block.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | offset of the block in the file |
+//! | 8 | 4 | its bytes |
+//! | 12 | 1 | its codec: the file's, or packed in a zstd file |
+//! | 13 | 3 | zero |
+//! | 16 | 8 | checksum of its bytes |
+//!
+//! **Footer**: 72 bytes.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 32 | content digest: BLAKE3 of the values, one byte each, in canonical order |
+//! | 32 | 8 | offset of the index |
+//! | 40 | 8 | its bytes |
+//! | 48 | 8 | its checksum |
+//! | 56 | 8 | checksum of the header's checksum followed by the footer up to here |
+//! | 64 | 8 | magic, reversed |
+//!
+//! A **checksum** is the first 8 bytes of BLAKE3 keyed with `awari-store-checksum-v1`, NUL, and a
+//! number: the block's, or for the header 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a
+//! block in another's place is found.
+//!
+//! Version history: 1, the first.
+
+use disk::Digest;
+
+use crate::codec::{Codec, ValueRange};
+use crate::error::StoreError;
+use crate::identity::{Identity, Kind, Orientation, POSITIONS_BYTES, RULES_BYTES, is_name};
+use crate::layout::{BLOCK_POSITIONS, Layout};
+use crate::shape::{SLABS_MAX, Shape, SlabShape};
+
+pub(crate) const VERSION: u32 = 1;
+pub(crate) const MAGIC: [u8; 8] = *b"\x89awari\r\n";
+pub(crate) const MAGIC_END: [u8; 8] = *b"\n\rirawa\x89";
+pub(crate) const INDEX_ENTRY_BYTES: usize = 24;
+pub(crate) const FOOTER_BYTES: usize = 72;
+/// Offset of the slabs; no header is shorter.
+pub(crate) const HEADER_FIXED_BYTES: usize = 104;
+const SLAB_BYTES: usize = 8;
+const CHECKSUM_BYTES: usize = 8;
+const HEADER_ALIGNMENT: usize = 64;
+pub(crate) const HEADER_BYTES_MAX: usize =
+    (HEADER_FIXED_BYTES + SLABS_MAX * SLAB_BYTES + CHECKSUM_BYTES).next_multiple_of(HEADER_ALIGNMENT);
+
+const _: () = assert!(HEADER_FIXED_BYTES == 24 + RULES_BYTES + POSITIONS_BYTES + 32);
+const _: () = assert!(FOOTER_BYTES == 32 + 5 * 8);
+
+/// The numbers of checksums that are not of blocks.
+const HEADER_NUMBER: u64 = u64::MAX;
+const INDEX_NUMBER: u64 = u64::MAX - 1;
+const FOOTER_NUMBER: u64 = u64::MAX - 2;
+
+/// What the header says.
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub(crate) identity: Identity,
+    pub(crate) shape: Shape,
+    pub(crate) range: ValueRange,
+    pub(crate) codec: Codec,
+}
+
+/// What the index says of one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexEntry {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u32,
+    pub(crate) codec: Codec,
+    pub(crate) checksum: u64,
+}
+
+/// What the footer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) digest: Digest,
+    pub(crate) index_offset: u64,
+    pub(crate) index_bytes: u64,
+    pub(crate) index_checksum: u64,
+}
+
+/// A part of a file that does not say what it should.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+impl Malformed {
+    pub(crate) fn new(expected: impl Into<String>, found: impl ToString) -> Self {
+        Malformed { expected: expected.into(), found: found.to_string() }
+    }
+}
+
+/// The checksum of a block's stored bytes.
+pub(crate) fn block_checksum(block: usize, bytes: &[u8]) -> u64 {
+    checksum(block as u64, bytes)
+}
+
+/// The checksum of the index.
+pub(crate) fn index_checksum(bytes: &[u8]) -> u64 {
+    checksum(INDEX_NUMBER, bytes)
+}
+
+fn checksum(number: u64, bytes: &[u8]) -> u64 {
+    let mut key = *b"awari-store-checksum-v1\0........";
+    key[24..].copy_from_slice(&number.to_le_bytes());
+    let hash = blake3::keyed_hash(&key, bytes);
+    u64_at(hash.as_bytes(), 0)
+}
+
+/// Bytes of the header for a number of slabs.
+pub(crate) fn header_bytes(slabs: usize) -> usize {
+    (HEADER_FIXED_BYTES + slabs * SLAB_BYTES + CHECKSUM_BYTES).next_multiple_of(HEADER_ALIGNMENT)
+}
+
+/// Sets the checksum at the end of a header.
+pub(crate) fn seal_header(bytes: &mut [u8]) {
+    let (body, place) = bytes.split_at_mut(bytes.len() - CHECKSUM_BYTES);
+    place.copy_from_slice(&checksum(HEADER_NUMBER, body).to_le_bytes());
+}
+
+impl Header {
+    /// The bytes of the header, checksum included.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, StoreError> {
+        self.identity.check()?;
+        let slabs = self.shape.slabs();
+        let mut bytes = Vec::with_capacity(HEADER_BYTES_MAX);
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((header_bytes(slabs.len()) as u32).to_le_bytes());
+        bytes.push(self.identity.kind.tag());
+        bytes.push(self.identity.orientation.tag());
+        bytes.push(self.identity.stones);
+        bytes.push(self.codec.tag());
+        bytes.push(self.range.low() as u8);
+        bytes.push(self.range.high() as u8);
+        bytes.extend([0; 2]);
+        push_name(&mut bytes, &self.identity.rules, RULES_BYTES);
+        push_name(&mut bytes, &self.identity.positions, POSITIONS_BYTES);
+        bytes.extend(0u32.to_le_bytes());
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(0u64.to_le_bytes());
+        bytes.extend(self.shape.positions().to_le_bytes());
+        bytes.extend((BLOCK_POSITIONS as u32).to_le_bytes());
+        bytes.extend((slabs.len() as u32).to_le_bytes());
+        debug_assert_eq!(bytes.len(), HEADER_FIXED_BYTES);
+        for slab in slabs {
+            bytes.extend(slab.rows.to_le_bytes());
+            bytes.extend(slab.columns.to_le_bytes());
+        }
+        bytes.resize(header_bytes(slabs.len()), 0);
+        seal_header(&mut bytes);
+        Ok(bytes)
+    }
+
+    /// Reads a header from exactly its bytes; magic and version were checked.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        if bytes.len() < header_bytes(1) {
+            return Err(Malformed::new("a whole header", bytes.len()));
+        }
+        let (body, found) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+        check_checksum(checksum(HEADER_NUMBER, body), u64_at(found, 0))?;
+
+        let check = |field: &str, expected: u64, found: u64| {
+            if expected == found {
+                return Ok(());
+            }
+            Err(Malformed::new(format!("{field} {expected}"), found))
+        };
+        let kind = Kind::of_tag(body[16]).ok_or(Malformed::new("kind 1 or 2", body[16]))?;
+        let orientation = Orientation::of_tag(body[17]).ok_or(Malformed::new("orientation 1 or 2", body[17]))?;
+        let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1, 2 or 3", body[19]))?;
+        let (low, high) = (body[20] as i8, body[21] as i8);
+        if low > high {
+            return Err(Malformed::new("a range", format!("{low}..={high}")));
+        }
+        check("reserved", 0, u64::from(body[22]) + u64::from(body[23]))?;
+        let rules = name_at(body, 24, RULES_BYTES)?;
+        let positions = name_at(body, 56, POSITIONS_BYTES)?;
+        check("part", 0, u32_at(body, 72).into())?;
+        check("parts", 1, u32_at(body, 76).into())?;
+        check("first position", 0, u64_at(body, 80))?;
+        check("block", BLOCK_POSITIONS as u64, u32_at(body, 96).into())?;
+        let slab_count = u32_at(body, 100) as usize;
+        if slab_count == 0 || slab_count > SLABS_MAX {
+            return Err(Malformed::new(format!("1 to {SLABS_MAX} slabs"), slab_count));
+        }
+        check("header bytes", header_bytes(slab_count) as u64, bytes.len() as u64)?;
+        let (slabs, padding) = body[HEADER_FIXED_BYTES..].split_at(slab_count * SLAB_BYTES);
+        check("padding", 0, padding.iter().copied().map(u64::from).sum())?;
+        let slabs = slabs
+            .chunks_exact(SLAB_BYTES)
+            .map(|slab| SlabShape { rows: u32_at(slab, 0), columns: u32_at(slab, 4) })
+            .collect();
+        let shape = Shape::new(slabs).map_err(|error| match error {
+            StoreError::Unsupported { expected, found } => Malformed { expected, found },
+            other => Malformed::new("a shape", other),
+        })?;
+        check("positions", shape.positions(), u64_at(body, 88))?;
+        Ok(Header {
+            identity: Identity { kind, rules, positions, stones: body[18], orientation },
+            shape,
+            range: ValueRange::new(low, high),
+            codec,
+        })
+    }
+}
+
+impl IndexEntry {
+    pub(crate) fn encode(&self) -> [u8; INDEX_ENTRY_BYTES] {
+        let mut bytes = [0; INDEX_ENTRY_BYTES];
+        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes[12] = self.codec.tag();
+        bytes[16..].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the entry of a block from an index that [`check_index`] accepted.
+    #[inline]
+    pub(crate) fn of_block(index: &[u8], block: usize) -> Self {
+        let at = block * INDEX_ENTRY_BYTES;
+        Self::decode(&index[at..at + INDEX_ENTRY_BYTES]).expect("the index was checked when opened")
+    }
+
+    #[inline]
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Some(IndexEntry {
+            offset: u64_at(bytes, 0),
+            bytes: u32_at(bytes, 8),
+            codec: Codec::of_tag(bytes[12])?,
+            checksum: u64_at(bytes, 16),
+        })
+    }
+}
+
+/// Checks that the blocks of an index fill the file from `first_offset` to `end_offset` and have the
+/// sizes and codecs that they may have.
+pub(crate) fn check_index(
+    index: &[u8],
+    header: &Header,
+    layout: &Layout,
+    first_offset: u64,
+    end_offset: u64,
+) -> Result<(), Malformed> {
+    let mut offset = first_offset;
+    for (block, bytes) in index.chunks_exact(INDEX_ENTRY_BYTES).enumerate() {
+        let refuse =
+            |expected: String, found: String| Err(Malformed::new(format!("block {block} with {expected}"), found));
+        let reserved = &bytes[13..16];
+        let entry = match IndexEntry::decode(bytes) {
+            Some(entry) if header.codec.admits(entry.codec) && reserved == [0; 3] => entry,
+            _ => return refuse(format!("codec {}", header.codec), format!("{:?}", &bytes[12..16])),
+        };
+        if entry.offset != offset {
+            return refuse(format!("offset {offset}"), entry.offset.to_string());
+        }
+        let stored = u64::from(entry.bytes);
+        let values = layout.len_of(block);
+        if !entry.codec.admits_bytes(stored, values, header.range) {
+            let expected = format!("the size of {values} {} values", entry.codec);
+            return refuse(expected, format!("{stored} bytes"));
+        }
+        offset += stored;
+    }
+    if offset != end_offset {
+        return Err(Malformed::new(format!("blocks up to {end_offset}"), offset));
+    }
+    Ok(())
+}
+
+impl Footer {
+    /// The bytes of the footer; `header` are those of the file's header.
+    pub(crate) fn encode(&self, header: &[u8]) -> [u8; FOOTER_BYTES] {
+        let mut bytes = [0; FOOTER_BYTES];
+        bytes[..32].copy_from_slice(&self.digest.0);
+        bytes[32..40].copy_from_slice(&self.index_offset.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.index_bytes.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.index_checksum.to_le_bytes());
+        let checksum = footer_checksum(header, &bytes);
+        bytes[56..64].copy_from_slice(&checksum.to_le_bytes());
+        bytes[64..].copy_from_slice(&MAGIC_END);
+        bytes
+    }
+
+    /// Reads a footer; its magic was checked, and so was the header.
+    pub(crate) fn decode(bytes: &[u8], header: &[u8]) -> Result<Self, Malformed> {
+        check_checksum(footer_checksum(header, bytes), u64_at(bytes, 56))?;
+        let mut digest = [0; 32];
+        digest.copy_from_slice(&bytes[..32]);
+        Ok(Footer {
+            digest: Digest(digest),
+            index_offset: u64_at(bytes, 32),
+            index_bytes: u64_at(bytes, 40),
+            index_checksum: u64_at(bytes, 48),
+        })
+    }
+}
+
+fn footer_checksum(header: &[u8], footer: &[u8]) -> u64 {
+    let mut covered = [0; CHECKSUM_BYTES + 56];
+    covered[..CHECKSUM_BYTES].copy_from_slice(&header[header.len() - CHECKSUM_BYTES..]);
+    covered[CHECKSUM_BYTES..].copy_from_slice(&footer[..56]);
+    checksum(FOOTER_NUMBER, &covered)
+}
+
+pub(crate) fn check_checksum(computed: u64, stored: u64) -> Result<(), Malformed> {
+    if computed == stored {
+        return Ok(());
+    }
+    Err(Malformed { expected: format!("checksum {stored:016x}"), found: format!("{computed:016x}") })
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(number)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(number)
+}
+
+fn push_name(bytes: &mut Vec<u8>, name: &str, field_bytes: usize) {
+    bytes.extend(name.as_bytes());
+    bytes.resize(bytes.len() + field_bytes - name.len(), 0);
+}
+
+fn name_at(bytes: &[u8], at: usize, field_bytes: usize) -> Result<String, Malformed> {
+    let field = &bytes[at..at + field_bytes];
+    let end = field.iter().position(|&c| c == 0).unwrap_or(field_bytes);
+    let (name, padding) = field.split_at(end);
+    let padded = padding.iter().all(|&c| c == 0);
+    match str::from_utf8(name) {
+        Ok(text) if padded && is_name(name, field_bytes) => Ok(text.to_owned()),
+        _ => Err(Malformed::new("a name", field.escape_ascii())),
+    }
+}

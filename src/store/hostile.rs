@@ -1,0 +1,280 @@
+//! Hostile bytes: an error or the scores that were written, never a panic, never another score.
+
+use disk::MemoryDisk;
+use proptest::prelude::*;
+
+use crate::example::Example;
+use crate::format::{
+    FOOTER_BYTES, Footer, HEADER_FIXED_BYTES, INDEX_ENTRY_BYTES, IndexEntry, block_checksum, header_bytes,
+    index_checksum,
+};
+use crate::{CachedScores, Codec, Scores, StoreError};
+
+/// Reads a file in every way. Returns whether anything was refused.
+#[track_caller]
+fn read(example: &Example, file: &[u8]) -> bool {
+    let Ok(scores) = example.open(file) else {
+        return true;
+    };
+    let mut refused = false;
+    let mut all = vec![99; example.scores.len()];
+    match scores.read_into(&mut all) {
+        Ok(()) => assert_eq!(all, example.scores),
+        Err(error) => {
+            assert!(error.is_damage());
+            assert!(scores.verify_digest().is_err());
+            refused = true;
+        }
+    }
+    for block in 0..scores.block_count() {
+        let range = scores.block_range(block);
+        let (first, end) = (range.start as usize, range.end as usize);
+        let mut decoded = vec![99; end - first];
+        match scores.decode_block(block, &mut decoded) {
+            Ok(()) => assert_eq!(decoded, example.scores[first..end]),
+            Err(_) => assert!(refused),
+        }
+        for position in [range.start, range.end - 1] {
+            match scores.get(position) {
+                Ok(score) => assert_eq!(score, example.scores[position as usize]),
+                Err(_) => assert!(refused),
+            }
+        }
+    }
+    match scores.flat() {
+        Ok(None) => {}
+        Ok(Some(flat)) => {
+            let found = flat.slabs().iter().flat_map(|slab| {
+                let slab = *slab;
+                (0..slab.positions()).map(move |index| slab.value(index))
+            });
+            assert!(found.eq(example.scores.iter().copied()));
+        }
+        Err(_) => assert!(refused),
+    }
+    assert!(refused || scores.verify_blocks().is_ok());
+    refused
+}
+
+#[test]
+fn every_bit_is_covered() {
+    let example = Example::small();
+    for codec in Codec::ALL {
+        let file = example.file(codec);
+        assert!(!read(&example, &file));
+        for at in 0..file.len() {
+            for mask in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
+                let mut changed = file.clone();
+                changed[at] ^= mask;
+                assert!(read(&example, &changed), "{codec}: byte {at} xor {mask}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let example = Example::small();
+    for codec in Codec::ALL {
+        let file = example.file(codec);
+        for length in 0..file.len() {
+            assert!(example.open(&file[..length]).is_err(), "{codec}: {length}");
+            assert!(example.open(&file[length + 1..]).is_err(), "{codec}: {length}");
+            let mut hole = file.clone();
+            hole.remove(length);
+            assert!(example.open(&hole).is_err(), "{codec}: {length}");
+            // A tail that never reached the disk reads as zeros on some file systems.
+            let mut zeros = file.clone();
+            zeros[length..].fill(0);
+            assert!(read(&example, &zeros), "{codec}: {length}");
+        }
+    }
+}
+
+#[test]
+fn garbage_at_the_end_is_refused() {
+    let example = Example::small();
+    let file = example.file(Codec::Packed);
+    for garbage in [&[0][..], b"garbage", &file] {
+        let longer = [&file[..], garbage].concat();
+        let same = longer[longer.len() - file.len()..] == file;
+        // A file followed by itself has a right end; what lies before it does not fit.
+        let error = example.open(&longer).unwrap_err();
+        assert!(error.is_damage(), "{same}: {error}");
+    }
+}
+
+#[test]
+fn messages_name_file_place_and_remedy() {
+    let example = Example::large();
+    let mut file = example.file(Codec::Packed);
+    let header = header_bytes(4);
+    file[header + 100_000] ^= 4;
+    let error = example.open(&file).unwrap().verify_blocks().unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with(
+            "databases/12.awari is damaged in block 2 of 8 (slab 0, positions 131072..196608): \
+             expected checksum "
+        ),
+        "{text}"
+    );
+    assert!(text.ends_with("; `awari run MANIFEST` rebuilds it"), "{text}");
+    let last = file.len() - FOOTER_BYTES - 8 * INDEX_ENTRY_BYTES - 1;
+    file[last] ^= 1;
+    let scores = example.open(&file).unwrap();
+    assert_eq!(scores.damaged_blocks(), [2, 7]);
+    assert!(scores.get(131_071).is_ok());
+    assert!(scores.get(131_072).is_err());
+    assert!(scores.get(131_072).is_err(), "also at the second touch");
+    let cached = CachedScores::new(scores, 0);
+    assert!(cached.get(140_000).is_err());
+
+    let error = example.open(b"short").unwrap_err().to_string();
+    assert!(error.contains("found 5 bytes"), "{error}");
+    let error = example.open(&[7; 1000]).unwrap_err().to_string();
+    assert!(error.contains(r#"expected "\x89awari\r\n" at its start"#), "{error}");
+    let mut file = example.file(Codec::Raw);
+    file[8] = 2;
+    let error = example.open(&file).unwrap_err();
+    assert!(matches!(error, StoreError::Version { found: 2, .. }), "{error}");
+}
+
+/// A file taken apart, to be put together again with right checksums of wrong things.
+struct Parts {
+    header: Vec<u8>,
+    data: Vec<u8>,
+    index: Vec<IndexEntry>,
+    footer: Footer,
+}
+
+impl Parts {
+    fn of(example: &Example, codec: Codec) -> Self {
+        let file = example.file(codec);
+        let (header, rest) = file.split_at(header_bytes(example.shape.slabs().len()));
+        let (rest, footer) = rest.split_at(rest.len() - FOOTER_BYTES);
+        let footer = Footer::decode(footer, header).unwrap();
+        let (data, index) = rest.split_at(footer.index_offset as usize - header.len());
+        let blocks = index.len() / INDEX_ENTRY_BYTES;
+        Parts {
+            header: header.to_vec(),
+            data: data.to_vec(),
+            index: (0..blocks).map(|block| IndexEntry::of_block(index, block)).collect(),
+            footer,
+        }
+    }
+
+    fn assemble(&self) -> Vec<u8> {
+        let index: Vec<u8> = self.index.iter().flat_map(IndexEntry::encode).collect();
+        let footer = Footer { index_checksum: index_checksum(&index), ..self.footer };
+        let footer = footer.encode(&self.header);
+        [&self.header[..], &self.data, &index, &footer].concat()
+    }
+}
+
+#[test]
+fn swapped_blocks_are_found() {
+    let example = Example::large();
+    for codec in [Codec::Raw, Codec::Packed] {
+        let mut parts = Parts::of(&example, codec);
+        assert!(!read(&example, &parts.assemble()));
+        let bytes = parts.index[0].bytes as usize;
+        let (first, second) = parts.data.split_at_mut(bytes);
+        first.swap_with_slice(&mut second[..bytes]);
+        assert_eq!(example.open(&parts.assemble()).unwrap().damaged_blocks(), [0, 1]);
+        // Also where the index was swapped with them: a checksum knows its block.
+        let checksum = parts.index[0].checksum;
+        parts.index[0].checksum = parts.index[1].checksum;
+        parts.index[1].checksum = checksum;
+        assert_eq!(example.open(&parts.assemble()).unwrap().damaged_blocks(), [0, 1]);
+    }
+}
+
+#[test]
+fn an_index_that_lies_is_refused() {
+    let example = Example::large();
+    let check = |codec: Codec, change: &dyn Fn(&mut Parts)| {
+        let mut parts = Parts::of(&example, codec);
+        change(&mut parts);
+        let error = example.open(&parts.assemble()).unwrap_err();
+        assert!(error.is_damage(), "{error}");
+    };
+    for codec in Codec::ALL {
+        check(codec, &|parts| parts.index[1].offset += 1);
+        check(codec, &|parts| parts.index[1].offset = u64::MAX);
+        check(codec, &|parts| parts.index[0].bytes = u32::MAX);
+        check(codec, &|parts| parts.index[0].bytes += 1);
+        check(codec, &|parts| parts.index.truncate(1));
+        check(codec, &|parts| parts.index.push(parts.index[0]));
+        check(codec, &|parts| parts.data.push(0));
+        check(codec, &|parts| parts.footer.index_offset = u64::MAX);
+        check(codec, &|parts| parts.footer.index_bytes = u64::MAX);
+        check(codec, &|parts| parts.footer.index_offset -= 1);
+    }
+    check(Codec::Packed, &|parts| parts.index[0].codec = Codec::Raw);
+    check(Codec::Raw, &|parts| parts.index[0].codec = Codec::Packed);
+    check(Codec::Zstd, &|parts| parts.index[0].codec = Codec::Packed);
+}
+
+/// Bytes that decode to something else, under checksums that are right.
+#[test]
+fn blocks_that_lie_are_refused_or_differ_in_digest() {
+    let example = Example::small();
+    for codec in Codec::ALL {
+        let parts = Parts::of(&example, codec);
+        for at in 0..parts.data.len() {
+            let mut parts = Parts::of(&example, codec);
+            parts.data[at] ^= 0xFF;
+            let mut offset = 0;
+            for (block, entry) in parts.index.iter_mut().enumerate() {
+                let end = offset + entry.bytes as usize;
+                entry.checksum = block_checksum(block, &parts.data[offset..end]);
+                offset = end;
+            }
+            let scores = example.open(&parts.assemble()).unwrap();
+            scores.verify_blocks().unwrap();
+            let mut all = vec![0; example.scores.len()];
+            let read = scores.read_into(&mut all);
+            assert!(read.is_err() || all.iter().all(|&score| example.range.contains(score)));
+            // In the last byte of a packed slab there may be bits that mean nothing.
+            let same = read.is_ok() && all == example.scores;
+            assert_eq!(scores.verify_digest().is_ok(), same);
+            for position in 0..example.shape.positions() {
+                let score = scores.get(position);
+                assert!(score.is_err() || example.range.contains(score.unwrap()));
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let disk = MemoryDisk::new();
+        disk.put(&Example::path(), &bytes);
+        prop_assert!(Scores::open(&disk, &Example::path()).is_err());
+    }
+
+    /// Headers with a right checksum and any contents: the reader must bound what it allocates.
+    #[test]
+    fn random_headers_do_no_harm(
+        changes in prop::collection::vec((12usize..HEADER_FIXED_BYTES + 8, any::<u8>()), 1..6),
+    ) {
+        let example = Example::small();
+        let mut parts = Parts::of(&example, Codec::Packed);
+        for (at, byte) in changes {
+            parts.header[at] = byte;
+        }
+        crate::format::seal_header(&mut parts.header);
+        let disk = MemoryDisk::new();
+        disk.put(&Example::path(), &parts.assemble());
+        if let Ok(unverified) = Scores::open(&disk, &Example::path()) {
+            let (identity, shape) = (unverified.identity().clone(), unverified.shape().clone());
+            let scores = unverified.expect(&identity, &shape).unwrap();
+            prop_assert!(shape.positions() <= 1 << 30);
+            let mut all = vec![0; shape.positions() as usize];
+            let _ = scores.read_into(&mut all);
+            let _ = scores.verify_digest();
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Opening a file: everything but the blocks is checked.
+
+use std::path::{Path, PathBuf};
+
+use disk::{Digest, Disk, Mapping};
+
+use crate::codec::{Codec, ValueRange};
+use crate::error::StoreError;
+use crate::format::{
+    self, FOOTER_BYTES, Footer, HEADER_BYTES_MAX, HEADER_FIXED_BYTES, Header, INDEX_ENTRY_BYTES, MAGIC, MAGIC_END,
+    Malformed, VERSION,
+};
+use crate::identity::Identity;
+use crate::layout::Layout;
+use crate::scores::Scores;
+use crate::shape::Shape;
+
+/// An open file whose frame (header, index, footer, their checksums and sizes) is sound, but which
+/// nobody has compared yet with the file that is meant.
+#[derive(Debug)]
+pub struct Unverified {
+    path: PathBuf,
+    mapping: Mapping,
+    header: Header,
+    layout: Layout,
+    footer: Footer,
+}
+
+impl Unverified {
+    pub(crate) fn open(disk: &dyn Disk, path: &Path) -> Result<Self, StoreError> {
+        let mapping = disk.map(path)?;
+        let bytes: &[u8] = &mapping;
+        let not_ours =
+            |expected: String, found: String| StoreError::NotOurs { path: path.to_path_buf(), expected, found };
+        let damaged = |part: &str| {
+            let (path, part) = (path.to_path_buf(), part.to_owned());
+            move |malformed: Malformed| StoreError::Damaged {
+                path,
+                part,
+                expected: malformed.expected,
+                found: malformed.found,
+            }
+        };
+
+        let bytes_min = HEADER_FIXED_BYTES + FOOTER_BYTES;
+        if bytes.len() < bytes_min {
+            let found = format!("{} bytes", bytes.len());
+            return Err(not_ours(format!("at least {bytes_min} bytes"), found));
+        }
+        if bytes[..8] != MAGIC {
+            let expected = format!("\"{}\" at its start", MAGIC.escape_ascii());
+            let found = format!("\"{}\"", bytes[..8].escape_ascii());
+            return Err(not_ours(expected, found));
+        }
+        let version = format::u32_at(bytes, 8);
+        if version != VERSION {
+            return Err(StoreError::Version { path: path.to_path_buf(), expected: VERSION, found: version });
+        }
+        let (before_footer, footer) = bytes.split_at(bytes.len() - FOOTER_BYTES);
+        if footer[64..] != MAGIC_END {
+            let expected = format!("\"{}\" at its end", MAGIC_END.escape_ascii());
+            let found = format!("\"{}\"", footer[64..].escape_ascii());
+            return Err(not_ours(expected, found));
+        }
+
+        let header_bytes = format::u32_at(bytes, 12) as usize;
+        if header_bytes > HEADER_BYTES_MAX.min(before_footer.len()) {
+            let expected = format!("at most {HEADER_BYTES_MAX} bytes and no more than there are");
+            return Err(damaged("the header")(Malformed::new(expected, header_bytes)));
+        }
+        let (header_part, data_and_index) = before_footer.split_at(header_bytes);
+        let header = Header::decode(header_part).map_err(damaged("the header"))?;
+        let footer = Footer::decode(footer, header_part).map_err(damaged("the footer"))?;
+
+        let layout = Layout::new(&header.shape);
+        let index_bytes = layout.block_count() as u64 * INDEX_ENTRY_BYTES as u64;
+        let index_end = before_footer.len() as u64;
+        let fits = index_bytes <= data_and_index.len() as u64
+            && footer.index_bytes == index_bytes
+            && footer.index_offset == index_end - index_bytes;
+        if !fits {
+            return Err(damaged("the footer")(Malformed::new(
+                format!("an index of {index_bytes} bytes that ends at {index_end}"),
+                format!("{} bytes at {}", footer.index_bytes, footer.index_offset),
+            )));
+        }
+        let index = &before_footer[footer.index_offset as usize..];
+        format::check_checksum(format::index_checksum(index), footer.index_checksum)
+            .map_err(damaged("the block index"))?;
+        let (first, end) = (header_bytes as u64, footer.index_offset);
+        format::check_index(index, &header, &layout, first, end).map_err(damaged("the block index"))?;
+
+        Ok(Unverified { path: path.to_path_buf(), mapping, header, layout, footer })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.mapping.len() as u64
+    }
+
+    /// What it says it is of.
+    pub fn identity(&self) -> &Identity {
+        &self.header.identity
+    }
+
+    /// The shape it says it has.
+    pub fn shape(&self) -> &Shape {
+        &self.header.shape
+    }
+
+    /// How its blocks are stored.
+    pub fn codec(&self) -> Codec {
+        self.header.codec
+    }
+
+    /// The values it may hold.
+    pub fn range(&self) -> ValueRange {
+        self.header.range
+    }
+
+    /// The digest that it says its scores have.
+    pub fn digest(&self) -> Digest {
+        self.footer.digest
+    }
+
+    /// Accepts the file if it is the one that is meant.
+    ///
+    /// # Errors
+    /// [`StoreError::Mismatch`] with both sides.
+    pub fn expect(self, identity: &Identity, shape: &Shape) -> Result<Scores, StoreError> {
+        let found = &self.header;
+        let (expected, found) = if found.identity != *identity {
+            (identity.to_string(), found.identity.to_string())
+        } else if found.shape != *shape {
+            (shape.to_string(), found.shape.to_string())
+        } else {
+            let index_offset = self.footer.index_offset as usize;
+            return Ok(Scores::new(
+                self.path,
+                self.mapping,
+                self.header,
+                self.layout,
+                index_offset,
+                self.footer.digest,
+            ));
+        };
+        Err(StoreError::Mismatch { path: self.path, expected, found })
+    }
+}

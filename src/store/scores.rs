@@ -1,0 +1,377 @@
+//! Reading a file: single scores, ranges, or all.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use disk::{Digest, Disk, Mapping, bytes_of, bytes_of_mut};
+use rayon::prelude::*;
+
+use crate::codec::{self, Codec, ValueRange};
+use crate::error::StoreError;
+use crate::flat::{Flat, FlatSlab};
+use crate::format::{Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
+use crate::identity::Identity;
+use crate::layout::Layout;
+use crate::open::Unverified;
+use crate::packed;
+use crate::shape::Shape;
+
+/// The scores of a file, read through a map.
+///
+/// A block's checksum is compared when the block is first touched, and not again: the map cannot
+/// change under us (see `disk`). A damaged block is an error at every touch. One `Scores` serves
+/// all threads.
+pub struct Scores {
+    path: PathBuf,
+    mapping: Mapping,
+    header: Header,
+    layout: Layout,
+    index_offset: usize,
+    digest: Digest,
+    /// One bit a block: its checksum was right.
+    verified: Box<[AtomicU64]>,
+}
+
+/// Blocks decoded at a time to hash a file: 16 MiB.
+const BATCH_BLOCKS: usize = 256;
+
+impl Scores {
+    /// Maps a file and checks header, index and footer; blocks are checked as they are read.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`] if there is no such file; [`StoreError::NotOurs`],
+    /// [`StoreError::Version`] or [`StoreError::Damaged`] if it is not a sound file of ours.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+        Unverified::open(disk, path)
+    }
+
+    pub(crate) fn new(
+        path: PathBuf,
+        mapping: Mapping,
+        header: Header,
+        layout: Layout,
+        index_offset: usize,
+        digest: Digest,
+    ) -> Self {
+        let words = layout.block_count().div_ceil(64);
+        Scores {
+            path,
+            mapping,
+            header,
+            layout,
+            index_offset,
+            digest,
+            verified: (0..words).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.mapping.len() as u64
+    }
+
+    /// What it is of.
+    pub fn identity(&self) -> &Identity {
+        &self.header.identity
+    }
+
+    /// Its slabs.
+    pub fn shape(&self) -> &Shape {
+        &self.header.shape
+    }
+
+    /// How its blocks are stored.
+    pub fn codec(&self) -> Codec {
+        self.header.codec
+    }
+
+    /// The values it may hold.
+    pub fn range(&self) -> ValueRange {
+        self.header.range
+    }
+
+    /// The digest of its scores, as the file says; [`verify_digest`](Self::verify_digest) compares.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// How many blocks there are.
+    pub fn block_count(&self) -> usize {
+        self.layout.block_count()
+    }
+
+    /// The positions of a block, in canonical order.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn block_range(&self, block: usize) -> Range<u64> {
+        self.layout.positions_of(block)
+    }
+
+    /// The block that holds a position.
+    ///
+    /// # Panics
+    /// If there is no such position.
+    pub fn block_of(&self, position: u64) -> usize {
+        self.layout.place(position).block
+    }
+
+    /// One score. Raw and packed blocks are read in place; a zstd block is decoded as a whole each
+    /// time (see [`CachedScores`](crate::CachedScores)).
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the block is.
+    ///
+    /// # Panics
+    /// If there is no such position.
+    #[inline]
+    pub fn get(&self, position: u64) -> Result<i8, StoreError> {
+        let place = self.layout.place(position);
+        let (stored, block_codec) = self.stored(place.block)?;
+        let value = match block_codec {
+            Codec::Raw => stored[place.index] as i8,
+            Codec::Packed => {
+                let range = self.header.range;
+                packed::value_at(stored, place.index, range.low(), range.bits())
+            }
+            Codec::Zstd => {
+                let mut value = [0];
+                self.decode_stored(place.block, place.index, &mut value)?;
+                value[0]
+            }
+        };
+        if self.header.range.contains(value) {
+            return Ok(value);
+        }
+        Err(self.damaged(place.block, format!("values in {}", self.header.range), value.to_string()))
+    }
+
+    /// All scores of a block.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the block is; `out` then holds anything.
+    ///
+    /// # Panics
+    /// If there is no such block or `out` is not as long as it.
+    pub fn decode_block(&self, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
+        assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
+        self.decode_stored(block, 0, out)
+    }
+
+    /// All scores in canonical order, on all threads.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
+    ///
+    /// # Panics
+    /// If `out` is not as long as there are positions.
+    pub fn read_into(&self, out: &mut [i8]) -> Result<(), StoreError> {
+        assert_eq!(out.len() as u64, self.shape().positions(), "as many scores as positions");
+        self.decode_blocks(0..self.block_count(), out)
+    }
+
+    /// The scores of some consecutive positions, on this thread. Zstd blocks are decoded as a whole,
+    /// so long ranges are cheaper than short ones.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
+    ///
+    /// # Panics
+    /// If the positions are not there or `out` is not as long as they are many.
+    pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
+        for (block, first, piece) in self.pieces(positions, out) {
+            self.decode_stored(block, first, piece)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the checksums of all blocks, on all threads.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is.
+    pub fn verify_blocks(&self) -> Result<(), StoreError> {
+        match self.damaged_blocks().first() {
+            None => Ok(()),
+            Some(&block) => Err(self.block_damage(block)),
+        }
+    }
+
+    /// The numbers of all blocks whose checksum is wrong, ascending. Reads the whole file, also what
+    /// was verified before.
+    pub fn damaged_blocks(&self) -> Vec<usize> {
+        (0..self.block_count()).into_par_iter().filter(|&block| !self.compare(block)).collect()
+    }
+
+    /// The error that touching a damaged block gives.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn block_damage(&self, block: usize) -> StoreError {
+        let entry = self.entry(block);
+        let computed = block_checksum(block, self.stored_bytes(&entry));
+        self.damaged(block, format!("checksum {:016x}", entry.checksum), format!("{computed:016x}"))
+    }
+
+    /// The bits of a raw or packed file, after comparing the checksums of all blocks not touched so
+    /// far; `None` for a zstd file.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is.
+    pub fn flat(&self) -> Result<Option<Flat<'_>>, StoreError> {
+        let range = self.header.range;
+        let (bits, low) = match self.header.codec {
+            Codec::Raw => (8, 0),
+            Codec::Packed => (range.bits(), range.low()),
+            Codec::Zstd => return Ok(None),
+        };
+        let damaged = (0..self.block_count())
+            .into_par_iter()
+            .find_first(|&block| !self.is_verified(block) && !self.compare(block));
+        if let Some(block) = damaged {
+            return Err(self.block_damage(block));
+        }
+        let slabs = self.shape().slabs().iter().enumerate();
+        let slabs = slabs.map(|(m, slab)| {
+            let first = self.entry(self.layout.slab_blocks(m).start);
+            let positions = slab.positions() as usize;
+            FlatSlab::new(&self.mapping[first.offset as usize..], positions, bits, low)
+        });
+        Ok(Some(Flat::new(slabs.collect())))
+    }
+
+    /// Decodes everything and compares the digest of the scores with the one the file gives, in
+    /// bounded memory, on all threads.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is; [`StoreError::DigestDiffers`].
+    pub fn verify_digest(&self) -> Result<(), StoreError> {
+        let mut hasher = blake3::Hasher::new();
+        let mut scores = Vec::new();
+        for first in (0..self.block_count()).step_by(BATCH_BLOCKS) {
+            let blocks = first..self.block_count().min(first + BATCH_BLOCKS);
+            let positions = self.block_range(blocks.start).start..self.block_range(blocks.end - 1).end;
+            scores.resize((positions.end - positions.start) as usize, 0);
+            self.decode_blocks(blocks, &mut scores)?;
+            hasher.update_rayon(bytes_of(&scores));
+        }
+        let found = Digest(*hasher.finalize().as_bytes());
+        if found == self.digest {
+            return Ok(());
+        }
+        Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
+    }
+
+    /// Cuts a range of positions into pieces of blocks: block, first value in it, where to.
+    pub(crate) fn pieces<'a>(
+        &self,
+        positions: Range<u64>,
+        out: &'a mut [i8],
+    ) -> impl Iterator<Item = (usize, usize, &'a mut [i8])> {
+        assert!(
+            positions.start <= positions.end && positions.end <= self.shape().positions(),
+            "there are no positions {positions:?}"
+        );
+        assert_eq!(out.len() as u64, positions.end - positions.start, "as many scores as positions");
+        let mut position = positions.start;
+        let mut rest = out;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let place = self.layout.place(position);
+            let length = rest.len().min(self.layout.len_of(place.block) - place.index);
+            let (piece, after) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = after;
+            position += length as u64;
+            Some((place.block, place.index, piece))
+        })
+    }
+
+    fn decode_blocks(&self, blocks: Range<usize>, out: &mut [i8]) -> Result<(), StoreError> {
+        let results: Vec<_> = self
+            .layout
+            .blocks_of_mut(out, blocks)
+            .into_par_iter()
+            .map(|(block, piece)| self.decode_stored(block, 0, piece))
+            .filter(Result::is_err)
+            .collect();
+        results.into_iter().next().unwrap_or(Ok(()))
+    }
+
+    /// Decodes the values `first ..` of a block until `out` is full.
+    fn decode_stored(&self, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
+        let (stored, block_codec) = self.stored(block)?;
+        let values = self.layout.len_of(block);
+        let range = self.header.range;
+        codec::decode(block_codec, stored, values, range, first, bytes_of_mut(out))
+            .map_err(|error| self.damaged(block, error.expected, error.found))
+    }
+
+    /// The stored bytes of a block, verified.
+    #[inline]
+    fn stored(&self, block: usize) -> Result<(&[u8], Codec), StoreError> {
+        let entry = self.entry(block);
+        if !self.is_verified(block) && !self.compare(block) {
+            return Err(self.block_damage(block));
+        }
+        Ok((self.stored_bytes(&entry), entry.codec))
+    }
+
+    #[inline]
+    fn entry(&self, block: usize) -> IndexEntry {
+        let end = self.index_offset + self.block_count() * INDEX_ENTRY_BYTES;
+        IndexEntry::of_block(&self.mapping[self.index_offset..end], block)
+    }
+
+    #[inline]
+    fn stored_bytes(&self, entry: &IndexEntry) -> &[u8] {
+        let first = entry.offset as usize;
+        &self.mapping[first..first + entry.bytes as usize]
+    }
+
+    #[inline]
+    fn is_verified(&self, block: usize) -> bool {
+        // The bytes that the bit vouches for never change, so nothing needs to be ordered with it.
+        self.verified[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
+    }
+
+    /// Compares the checksum of a block, and notes it if it is right.
+    #[cold]
+    fn compare(&self, block: usize) -> bool {
+        let entry = self.entry(block);
+        let right = block_checksum(block, self.stored_bytes(&entry)) == entry.checksum;
+        if right {
+            self.verified[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+        right
+    }
+
+    fn damaged(&self, block: usize, expected: String, found: String) -> StoreError {
+        let positions = self.block_range(block);
+        StoreError::Damaged {
+            path: self.path.clone(),
+            part: format!(
+                "block {block} of {} (slab {}, positions {}..{})",
+                self.block_count(),
+                self.layout.slab_of(block),
+                positions.start,
+                positions.end
+            ),
+            expected,
+            found,
+        }
+    }
+}
+
+impl fmt::Debug for Scores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scores({}: {})", self.path.display(), self.identity())
+    }
+}
