@@ -1,1 +1,111 @@
-//! stages
+//! One module a stage kind: what it reads and makes, what it costs, and the one engine or store function it calls.
+//!
+//! This is where the pipeline, which knows nothing of awari, meets the engines, which know nothing of files.
+
+mod capture;
+pub mod files;
+mod graph;
+mod settings;
+mod stats;
+mod sweep;
+mod verify;
+mod watch;
+
+pub use settings::{Settings, Verify, schema};
+
+use disk::{Digest, Disk};
+use engines::Tables;
+use pipeline::{ArtifactKind, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work};
+use std::path::Path;
+use std::sync::OnceLock;
+use store::{Kind, Scores, StoreError};
+
+/// More than any statistics take.
+const STATS_BYTES_MAX: u64 = 1 << 20;
+
+/// The build of one manifest.
+#[derive(Debug)]
+pub struct Awari {
+    graph: Graph,
+    shared: Shared,
+}
+
+/// What the stages of one build share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    settings: Settings,
+    tables: OnceLock<Tables>,
+}
+
+impl Shared {
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Tables for all databases of the build, made when first asked for.
+    pub(crate) fn tables(&self) -> &Tables {
+        let Settings { rules, set, .. } = self.settings;
+        self.tables.get_or_init(|| Tables::new(rules, set, self.settings.stones_max()))
+    }
+}
+
+impl Awari {
+    /// The build that a manifest asks for.
+    pub fn new(settings: Settings) -> Awari {
+        Awari { graph: graph::graph(&settings), shared: Shared { settings, tables: OnceLock::new() } }
+    }
+
+    /// What the manifest asks for.
+    pub fn settings(&self) -> &Settings {
+        self.shared.settings()
+    }
+}
+
+impl Work for Awari {
+    fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Found {
+        if artifact.kind == ArtifactKind::Report {
+            return match disk.read(path, STATS_BYTES_MAX) {
+                Ok(text) => Found::Header { digest: Digest::of(&text), identity: Default::default() },
+                Err(error) if error.is_not_found() => Found::Absent,
+                Err(error) => Found::Unreadable(error.to_string()),
+            };
+        }
+        let kind = if artifact.content == "capture" { Kind::Capture } else { Kind::Database };
+        match Scores::open(disk, path) {
+            Err(StoreError::Disk(error)) if error.is_not_found() => Found::Absent,
+            Err(error) if error.is_damage() => Found::Damaged(error.to_string()),
+            Err(error) => Found::Unreadable(error.to_string()),
+            Ok(file) if file.identity().kind != kind => {
+                Found::Unreadable(format!("it is {}, not a {kind}", file.identity()))
+            }
+            Ok(file) => Found::Header {
+                digest: file.digest(),
+                identity: [
+                    ("rules", file.identity().rules.clone()),
+                    ("positions", file.identity().positions.clone()),
+                    ("stones", file.identity().stones.to_string()),
+                ]
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect(),
+            },
+        }
+    }
+
+    fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::failed)?;
+        let stones = stage.name.parameters().first().copied().unwrap_or(0);
+        pool.install(|| match stage.name.kind() {
+            "capture" => capture::run(&self.shared, stones, context),
+            "sweep" => sweep::run(&self.shared, stones, context),
+            "verify" => verify::run(&self.shared, stones, context),
+            "stats" => stats::run(&self.shared, stones, context),
+            other => unreachable!("the graph has no stages of the kind {other}"),
+        })
+    }
+}

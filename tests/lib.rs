@@ -17,10 +17,7 @@ pub struct Random {
 impl Random {
     /// The generator of this seed, or of the one in [`SEED_VARIABLE`]. Prints which, for the log of a failing test.
     pub fn new(seed: u64) -> Random {
-        let seed = env::var(SEED_VARIABLE)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(seed);
+        let seed = env::var(SEED_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(seed);
         println!("random boards of seed {seed}; rerun with {SEED_VARIABLE}={seed}");
         Random { state: seed }
     }
@@ -61,10 +58,6 @@ impl Random {
 
     /// All pits, or one in two of them.
     fn bits_or_all(&mut self) -> u64 {
-        if self.below(2) == 0 {
-            u64::MAX
-        } else {
-            self.bits()
-        }
+        if self.below(2) == 0 { u64::MAX } else { self.bits() }
     }
 }

@@ -31,19 +31,11 @@ fn check_moves(board: Board) {
             assert_eq!(found, (captured, child), "{board:?} {pit}");
         }
     }
-    assert_eq!(
-        board.moves(RULES).collect::<Vec<_>>(),
-        legal,
-        "legal moves of {board:?}"
-    );
+    assert_eq!(board.moves(RULES).collect::<Vec<_>>(), legal, "legal moves of {board:?}");
 }
 
 fn check_unmoves(board: Board) {
-    let mut found: Vec<_> = board
-        .unmoves(RULES)
-        .into_iter()
-        .map(|(pit, parent)| (pit.number(), parent.0))
-        .collect();
+    let mut found: Vec<_> = board.unmoves(RULES).into_iter().map(|(pit, parent)| (pit.number(), parent.0)).collect();
     let mut expected = reference::unmoves(board.0);
     found.sort_unstable();
     expected.sort_unstable();
@@ -100,14 +92,10 @@ fn unmoves_of_random_positions() {
 
 #[test]
 fn positions_are_in_the_documented_order() {
-    for (set, positions) in [
-        (PositionSet::All, Positions::All),
-        (PositionSet::Reachable, Positions::Reachable),
-    ] {
-        for (orientation, rows) in [
-            (Orientation::MoverMajor, Rows::Mover),
-            (Orientation::OpponentMajor, Rows::Opponent),
-        ] {
+    for (set, positions) in [(PositionSet::All, Positions::All), (PositionSet::Reachable, Positions::Reachable)] {
+        for (orientation, rows) in
+            [(Orientation::MoverMajor, Rows::Mover), (Orientation::OpponentMajor, Rows::Opponent)]
+        {
             for stones in 0..=7 {
                 let index = Index::new(u32::from(stones), set);
                 let ordered = reference::ordered(stones, positions, rows);
@@ -126,10 +114,7 @@ fn positions_are_in_the_documented_order() {
 fn position_sets_hold_what_the_rules_say() {
     let mut random = Random::new(3);
     let reachable = Index::new(48, PositionSet::Reachable);
-    for board in (0..2_000)
-        .map(|_| random.board(48))
-        .chain([Board::OPENING])
-    {
+    for board in (0..2_000).map(|_| random.board(48)).chain([Board::OPENING]) {
         let expected = reference::contains(Positions::Reachable, board.0);
         assert_eq!(PositionSet::Reachable.contains(&board), expected);
         for orientation in [Orientation::MoverMajor, Orientation::OpponentMajor] {

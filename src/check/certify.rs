@@ -1,9 +1,9 @@
 //! The certificate: every score is derived, from captures and ends of games upward.
 //!
-//! That scores agree with their children's does not make them right. The equations have several solutions: two positions that
-//! lead to each other can claim +2 and -2, each on the strength of the other. The right solution is the least, in which
-//! nothing but a bounded line of play makes a score differ from 0. So for each bound k, from the stones downward, the claims of
-//! the database are derived anew:
+//! That scores agree with their children's does not make them right. The equations have several solutions: two
+//! positions that lead to each other can claim +2 and -2, each on the strength of the other. The right solution is the
+//! least, in which nothing but a bounded line of play makes a score differ from 0. So for each bound k, from the stones
+//! downward, the claims of the database are derived anew:
 //!
 //! ```text
 //! W = positions with score >= k that have been derived, L = those with score <= -k
@@ -11,10 +11,10 @@
 //! into L: score <= -k, no capture is worth more than -k, and all quiet moves lead into W
 //! ```
 //!
-//! What is derived for k + 1 is derived for k, so W and L only grow, and each bound has only the claims of exactly k and -k
-//! to add. A claim that cannot be derived refuses the certificate. If all can, no claim exceeds the right score in
-//! magnitude with its sign; together with consistency ([`crate::verify()`], full), which no solution smaller than the right one has, the database is
-//! right, given that the smaller ones are.
+//! What is derived for k + 1 is derived for k, so W and L only grow, and each bound has only the claims of exactly k
+//! and -k to add. A claim that cannot be derived refuses the certificate. If all can, no claim exceeds the right score
+//! in magnitude with its sign; together with consistency ([`crate::verify()`], full), which no solution smaller than
+//! the right one has, the database is right, given that the smaller ones are.
 //!
 //! Memory: two bits a position.
 
@@ -222,8 +222,8 @@ mod tests {
         }
     }
 
-    /// Another solution of the same equations: holds `score` fast in a position, lets the equations spread it, and sees whether
-    /// they give it back.
+    /// Another solution of the same equations: holds `score` fast in a position, lets the equations spread it, and sees
+    /// whether they give it back.
     fn insert_other_solution(databases: &mut Databases<Vec<Score>>, stones: u32, position: u64, score: Score) -> bool {
         let right = databases.get(stones).unwrap().scores().clone();
         let mut scores = right.clone();

@@ -1,7 +1,7 @@
 //! A position's score from the scores of its children, by the plain rules.
 //!
-//! This is all that the checks know of playing: [`Board::moves`], a look-up for each child, and the score of a player who
-//! cannot move. No kernel, no sow map, no capture database.
+//! This is all that the checks know of playing: [`Board::moves`], a look-up for each child, and the score of a player
+//! who cannot move. No kernel, no sow map, no capture database.
 
 use crate::CheckError;
 use crate::look::{Databases, Look};

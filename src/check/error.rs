@@ -4,6 +4,8 @@ use crate::Mistake;
 use game::notation::PositionText;
 use game::{Board, PositionSet, Score};
 use std::fmt;
+use std::path::PathBuf;
+use store::StoreError;
 use thiserror::Error;
 
 /// Why a database did not pass.
@@ -11,7 +13,23 @@ use thiserror::Error;
 pub enum CheckError {
     /// A file cannot be read, or is not what it says.
     #[error(transparent)]
-    Store(Box<store::StoreError>),
+    Store(Box<StoreError>),
+    /// Blocks of a file are not what was written.
+    #[error("{} of the blocks of {} are damaged: {}", blocks.len(), path.display(), Listed(first))]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// All damaged blocks, ascending.
+        blocks: Vec<usize>,
+        /// What is wrong with the first of them.
+        first: Vec<StoreError>,
+    },
+    /// A text that is no record of statistics.
+    #[error("expected the statistics of a database as JSON, found {found}; `awari run MANIFEST` writes them anew")]
+    Statistics {
+        /// What is wrong with it.
+        found: String,
+    },
     /// A database that the check needs is not there.
     #[error("the {stones}-stone database is needed and not there; build it first")]
     Missing {
@@ -86,22 +104,22 @@ pub enum CheckError {
     },
 }
 
-impl From<store::StoreError> for CheckError {
-    fn from(error: store::StoreError) -> CheckError {
+impl From<StoreError> for CheckError {
+    fn from(error: StoreError) -> CheckError {
         CheckError::Store(Box::new(error))
     }
 }
 
-/// A list of mistakes in an error's text.
-struct Listed<'a>(&'a [Mistake]);
+/// A list in an error's text.
+struct Listed<'a, T>(&'a [T]);
 
-impl fmt::Display for Listed<'_> {
+impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, mistake) in self.0.iter().enumerate() {
+        for (at, entry) in self.0.iter().enumerate() {
             if at > 0 {
                 f.write_str("; ")?;
             }
-            write!(f, "{mistake}")?;
+            write!(f, "{entry}")?;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! How much of a database a check looks at.
 //!
-//! A sample is stratified: the positions are cut into as many equal runs as there are samples, and each run gives one, chosen by a
-//! hash of seed and run. So it is the same on every machine and for any number of threads, and no region is left out.
+//! A sample is stratified: the positions are cut into as many equal runs as there are samples, and each run gives one,
+//! chosen by a hash of seed and run. So it is the same on every machine and for any number of threads, and no region is
+//! left out.
 
 /// Everything, or a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

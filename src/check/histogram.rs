@@ -17,6 +17,17 @@ pub struct Histogram {
     positions: [u64; 2 * SCORE_MAX + 1],
 }
 
+/// Shares of all positions, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// Positive scores.
+    pub won: f64,
+    /// Scores of 0.
+    pub drawn: f64,
+    /// Negative scores.
+    pub lost: f64,
+}
+
 impl Histogram {
     /// No position at all.
     pub const EMPTY: Histogram = Histogram { positions: [0; 2 * SCORE_MAX + 1] };
@@ -62,6 +73,22 @@ impl Histogram {
     /// The sum of two.
     pub fn plus(&self, other: &Histogram) -> Histogram {
         Histogram { positions: std::array::from_fn(|slot| self.positions[slot] + other.positions[slot]) }
+    }
+
+    /// The mean score, 0 where there are no positions.
+    pub fn mean(&self) -> f64 {
+        let sum: i64 = self.scores().map(|(score, positions)| i64::from(score) * positions as i64).sum();
+        sum as f64 / self.total().max(1) as f64
+    }
+
+    /// The shares of positive, zero and negative scores.
+    pub fn shares(&self) -> Shares {
+        let share = |sign: i8| {
+            let positions: u64 =
+                self.scores().filter(|(score, _)| score.signum() == sign).map(|(_, positions)| positions).sum();
+            positions as f64 / self.total().max(1) as f64
+        };
+        Shares { won: share(1), drawn: share(0), lost: share(-1) }
     }
 
     fn of_unit<L: Look>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram, CheckError> {

@@ -1,15 +1,20 @@
-//! Checks of finished databases: the verifier, the certificate, published counts, statistics.
+//! Checks of finished databases: integrity, the verifier, the certificate, published counts, statistics.
 //!
 //! Built on the plain rules, and on nothing that solvers use: no kernels, no sow maps, no capture databases. An error of
 //! a solver therefore has no way to excuse itself here. Checks read; they never write files.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod certify;
+mod chart;
 mod derive;
 mod error;
 mod extent;
 mod histogram;
+mod integrity;
 mod look;
 mod published;
+mod report;
 #[cfg(test)]
 mod solved;
 mod statistics;
@@ -17,10 +22,13 @@ mod verify;
 mod walk;
 
 pub use certify::{Certified, certify};
+pub use chart::svg;
 pub use error::CheckError;
 pub use extent::{Extent, Sample};
-pub use histogram::Histogram;
+pub use histogram::{Histogram, Shares};
+pub use integrity::check_integrity;
 pub use look::{Database, Databases, Look};
 pub use published::Published;
+pub use report::{csv, json, table};
 pub use statistics::{Choice, Statistics};
 pub use verify::{Mistake, Verified, verify};

@@ -1,8 +1,8 @@
 //! Where checks look scores up: databases of 0 to n stones of one rule set and one position set.
 //!
 //! A check needs two ways of reading and no more: one score by its position, and a run of consecutive ones. Both are in
-//! canonical order (slabs ascending, `OpponentMajor`, row by row). Files have them ([`CachedScores`]), and so does a plain
-//! vector, which is how tests bring scores of their own.
+//! canonical order (slabs ascending, `OpponentMajor`, row by row). Files have them ([`CachedScores`]), and so does a
+//! plain vector, which is how tests bring scores of their own.
 
 use crate::CheckError;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
@@ -11,8 +11,8 @@ use store::{BLOCK_POSITIONS, CachedScores, Codec};
 /// The order in which finished databases hold their positions.
 pub(crate) const ORIENTATION: Orientation = Orientation::OpponentMajor;
 
-/// Ascending positions that lie in one such run are read together; a run crosses at most one border of blocks but for the
-/// shortest slabs.
+/// Ascending positions that lie in one such run are read together; a run crosses at most one border of blocks but for
+/// the shortest slabs.
 const RUN_POSITIONS: u64 = BLOCK_POSITIONS as u64;
 
 /// The scores of one database, in canonical order.
@@ -35,8 +35,8 @@ pub trait Look: Sync {
     fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError>;
 }
 
-/// Scores in memory.
-impl Look for Vec<Score> {
+/// Scores in memory that somebody else holds.
+impl Look for &[Score] {
     fn positions(&self) -> u64 {
         self.len() as u64
     }
@@ -49,6 +49,21 @@ impl Look for Vec<Score> {
         let first = first as usize;
         out.copy_from_slice(&self[first..first + out.len()]);
         Ok(())
+    }
+}
+
+/// Scores in memory.
+impl Look for Vec<Score> {
+    fn positions(&self) -> u64 {
+        self.as_slice().positions()
+    }
+
+    fn score(&self, position: u64) -> Result<Score, CheckError> {
+        self.as_slice().score(position)
+    }
+
+    fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError> {
+        self.as_slice().read(first, out)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The verifier: every score against those of the children.
 //!
-//! Independent of every solver: it knows the plain rules and the index, and none of the kernels, sow maps, capture databases or
-//! planes. A position passes where its score is the best of `captured - score(child)` over its legal moves, or minus
-//! its stones where it has none, by the database's own scores where nothing is captured.
+//! Independent of every solver: it knows the plain rules and the index, and none of the kernels, sow maps, capture
+//! databases or planes. A position passes where its score is the best of `captured - score(child)` over its legal
+//! moves, or minus its stones where it has none, by the database's own scores where nothing is captured.
 //!
-//! So it proves consistency, no more, and only together with verified smaller databases: these equations have other solutions
-//! than the right one. [`crate::certify`] closes that gap, and the published counts make it narrow.
+//! So it proves consistency, no more, and only together with verified smaller databases: these equations have other
+//! solutions than the right one. [`crate::certify`] closes that gap, and the published counts make it narrow.
 
 use crate::look::{Databases, Look};
 use crate::walk::{Seen, Tally, walk};
@@ -37,7 +37,8 @@ pub struct Mistake {
     pub found: Score,
 }
 
-/// Verifies the `stones`-stone database: the range of every score, and every score of the extent against its children's.
+/// Verifies the `stones`-stone database: the range of every score, and every score of the extent against its
+/// children's.
 ///
 /// Needs the databases of `stones` stones and, where captures lead there, of fewer. These must have been verified
 /// themselves. Checksums are the business of whoever opens files.
@@ -138,6 +139,7 @@ mod tests {
     use crate::Sample;
     use crate::solved::solved;
     use game::{PositionSet, Rules};
+    use std::collections::BTreeSet;
 
     const SAMPLE: Extent = Extent::Sample(Sample { one_in: 10, at_least: 100, seed: 1 });
 
@@ -166,7 +168,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Places(std::collections::BTreeSet<(u64, Board, Score, Option<Score>, Option<Score>)>);
+    struct Places(BTreeSet<Place>);
+
+    type Place = (u64, Board, Score, Option<Score>, Option<Score>);
 
     impl Tally for Places {
         fn see(&mut self, seen: &Seen) {
@@ -211,25 +215,6 @@ mod tests {
             ),
             "{text}"
         );
-    }
-
-    #[test]
-    #[ignore]
-    fn timing() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
-            let mut databases = Databases::new(Rules::AWARI, set);
-            let top = 17;
-            for n in 0..=top {
-                databases.insert(n, vec![0 as Score; set.positions(n) as usize]).unwrap();
-            }
-            for extent in [Extent::Full, Extent::Sample(Sample { one_in: 10, at_least: 1, seed: 1 })] {
-                let start = std::time::Instant::now();
-                let s = Choice::default();
-                let s: Choice = walk(&databases, top, extent).unwrap_or(s);
-                let ns = start.elapsed().as_nanos() as f64;
-                println!("{set} {extent:?} {} {:.1} ns wall a position", s.positions, ns / s.positions as f64);
-            }
-        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Visits positions of a database, all or a sample, each with what it scores and what its children say it should.
 //!
-//! A full walk goes tile by tile: some rows of movers' halves against a run of opponents' halves, the mover's half outermost. With
-//! it fixed, each of the six moves reads along one row of its child's slab, so look-ups stay in a few cache lines
-//! (and a few blocks of a compressed file); the scores of the tile itself are copied first. Memory is one tile a thread.
+//! A full walk goes tile by tile: some rows of movers' halves against a run of opponents' halves, the mover's half
+//! outermost. With it fixed, each of the six moves reads along one row of its child's slab, so look-ups stay in a few
+//! cache lines (and a few blocks of a compressed file); the scores of the tile itself are copied first. Memory is one
+//! tile a thread.
 //!
-//! A sample has no such order. Its look-ups are collected, sorted by database and position, and made in ascending order, so a
-//! compressed file decodes each block once a batch. Memory is one batch of look-ups.
+//! A sample has no such order. Its look-ups are collected, sorted by database and position, and made in ascending
+//! order, so a compressed file decodes each block once a batch. Memory is one batch of look-ups.
 //!
-//! Tiles and batches depend on the database alone, and tallies are merged in their order: results do not depend on threads.
+//! Tiles and batches depend on the database alone, and tallies are merged in their order: results do not depend on
+//! threads.
 
 use crate::derive::Derived;
 use crate::look::{Database, Databases, Look};
@@ -134,8 +136,8 @@ impl Tile<'_> {
     }
 }
 
-/// A look-up of a child for a sampled position, in 62 bits; their order is that in which look-ups are made: by database (all
-/// captures of as many stones lead into the same one), then by position there.
+/// A look-up of a child for a sampled position, in 62 bits; their order is that in which look-ups are made: by database
+/// (all captures of as many stones lead into the same one), then by position there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Errand(u64);
 

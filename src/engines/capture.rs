@@ -22,7 +22,7 @@ pub const fn none(stones: u32) -> Score {
 #[derive(Clone, Copy, Debug)]
 pub enum SlabScores<'a> {
     /// A signed byte a position.
-    Raw(&'a [u8]),
+    Raw(&'a [Score]),
     /// `bits` bits a position, lowest first, holding the score minus `low`; one byte more is readable at the end.
     Packed {
         /// The bit stream.
@@ -104,11 +104,11 @@ fn capture_row(
             let columns = game::Halves::count(mover as u32) as usize;
             let row = to.rank() as usize * columns;
             match database[mover] {
-                SlabScores::Raw(bytes) => {
-                    let scores = &bytes[row..row + columns];
+                SlabScores::Raw(scores) => {
+                    let scores = &scores[row..row + columns];
                     for &(column, child) in entries {
                         let best = &mut best[column as usize];
-                        *best = (*best).max(captured as Score - scores[child as usize] as Score);
+                        *best = (*best).max(captured as Score - scores[child as usize]);
                     }
                 }
                 SlabScores::Packed { bytes, bits, low } => {

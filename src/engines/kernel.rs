@@ -127,7 +127,7 @@ fn recompute(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
                 }
             }
             for (lane, score) in staged.iter_mut().enumerate() {
-                *score = captures[lane].max(-least[lane]);
+                *score = captures[at * CHUNK + lane].max(-least[lane]);
             }
         }
     }

@@ -24,7 +24,10 @@ use rayon::prelude::*;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Passes are full while more than one position in this many changes.
-const MARK_BELOW: u64 = 16;
+const MARK_BELOW: u64 = 64;
+
+/// Full passes that a database of more than a few stones is worth: measured 20 to 22 for 11 to 24 stones.
+const USUAL_PASSES: u64 = 22;
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,26 +87,19 @@ pub fn sweep(
     };
     let mut report = Report::default();
     let mut pass = Pass::Full;
+    let expected = index.positions() * USUAL_PASSES;
     loop {
         let mut changed = 0;
         for slab in index.slabs().iter().rev() {
             let (recomputed, slab_changed) = sweep.slab(slab, pass, values);
             changed += slab_changed;
             report.recomputed += recomputed;
-            if progress.advance(report.recomputed, 0).is_break() {
+            if progress.advance(report.recomputed, expected.max(report.recomputed)).is_break() {
                 return Err(Stopped);
             }
         }
         report.passes += 1;
         report.changed += changed;
-        if std::env::var_os("AWARI_TRACE").is_some() {
-            eprintln!(
-                "pass {} changed {:.4}% recomputed {:.2}",
-                report.passes,
-                100.0 * changed as f64 / index.positions() as f64,
-                report.recomputed as f64 / index.positions() as f64
-            );
-        }
         pass = match pass {
             Pass::Full if changed * MARK_BELOW < index.positions() => Pass::FullMarking,
             Pass::Full => Pass::Full,

@@ -323,7 +323,7 @@ mod tests {
         let north = "1-2-3-4-5-6-0-0-0-7-0-0-12-8-N";
         let position = read(north);
         assert_eq!(position.board(), Board([0, 0, 0, 7, 0, 0, 1, 2, 3, 4, 5, 6]));
-        let seats = position.seats().unwrap();
+        let seats = position.seats().expect("the long form has seats");
         assert_eq!((seats.south_store, seats.north_store), (12, 8));
         assert_eq!(position.side(), Side::North);
         for text in [opening, north] {
@@ -365,12 +365,12 @@ mod tests {
     #[test]
     fn moves_are_named_by_pit_and_side() {
         for (text, number, side) in [("A", 0, Side::South), ("F", 5, Side::South), ("c", 2, Side::North)] {
-            let named: MoveText = text.parse().unwrap();
+            let named: MoveText = text.parse().expect("the text names a move");
             assert_eq!((named.pit.number(), named.side), (number, side));
             assert_eq!(named.to_string(), text);
         }
         for text in ["", "G", "AB", "1", "é"] {
-            let error = text.parse::<MoveText>().unwrap_err().to_string();
+            let error = text.parse::<MoveText>().expect_err("it names no move").to_string();
             assert!(error.ends_with(&format!("found `{text}`")), "{error}");
         }
     }

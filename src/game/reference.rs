@@ -148,9 +148,9 @@ fn sow_from(seat: Seat, pits: Pits, pit: usize) -> Option<(u8, Pits)> {
 
 /// The positions from which a legal move that captures nothing leads here, each with the pit it starts from.
 ///
-/// Every sowing of k stones from a pit adds the same stones wherever it is played; so any such position is this one less
-/// what the sowing adds, with the k stones back in their pit. Each candidate is then played forward. Complete, because
-/// all pits and all k are tried; sound, because the rules decide.
+/// Every sowing of k stones from a pit adds the same stones wherever it is played; so any such position is this one
+/// less what the sowing adds, with the k stones back in their pit. Each candidate is then played forward. Complete,
+/// because all pits and all k are tried; sound, because the rules decide.
 pub fn unmoves(pits: Pits) -> Vec<(usize, Pits)> {
     let after: Pits = std::array::from_fn(|pit| pits[(pit + 6) % 12]);
     let stones: u8 = pits.iter().sum();
@@ -203,8 +203,8 @@ pub fn contains(positions: Positions, pits: Pits) -> bool {
     positions == Positions::All || pits[6..].contains(&0) || pits == [4; 12]
 }
 
-/// All positions of a set in the order of a database: the mover's stones ascending; then the half that makes the rows, its
-/// first pit descending, then its second, and so on; then the other half likewise.
+/// All positions of a set in the order of a database: the mover's stones ascending; then the half that makes the rows,
+/// its first pit descending, then its second, and so on; then the other half likewise.
 pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
     let mut all = boards(stones);
     all.retain(|&pits| contains(positions, pits));
@@ -224,10 +224,11 @@ pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
 ///
 /// The k-th round computes the value of a shortened game: play stops after k moves without a capture, and what remains
 /// is shared out. Round 0 is 0 everywhere; a round takes `max(captured - score(child))` over the last one's values, all
-/// at once. The rounds settle: with k the shortened game only moves away from 0 (who can force a gain in k moves can in k + 1;
-/// a loss that can be put off for k moves only counts once it cannot), and values are bounded by the stones. What
-/// settles is the score of awari: a gain is forced in a bounded number of moves, so before any repetition that the winner does not want;
-/// and where neither side can force one, both can go on until a position repeats, which shares out what remains.
+/// at once. The rounds settle: with k the shortened game only moves away from 0 (who can force a gain in k moves can in
+/// k + 1; a loss that can be put off for k moves only counts once it cannot), and values are bounded by the stones.
+/// What settles is the score of awari: a gain is forced in a bounded number of moves, so before any repetition that the
+/// winner does not want; and where neither side can force one, both can go on until a position repeats, which shares
+/// out what remains.
 ///
 /// # Panics
 /// When `smaller` lacks a database.

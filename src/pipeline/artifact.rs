@@ -40,16 +40,12 @@ impl ArtifactName {
         let plain = |part: &str| {
             !part.is_empty()
                 && !part.starts_with('.')
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+                && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
         };
         if name.len() <= Self::BYTES_MAX && name.split('/').all(plain) {
             Ok(ArtifactName(name))
         } else {
-            Err(ArtifactNameError {
-                found: name.chars().take(Self::BYTES_MAX).collect(),
-            })
+            Err(ArtifactNameError { found: name.chars().take(Self::BYTES_MAX).collect() })
         }
     }
 
@@ -112,7 +108,7 @@ pub enum ArtifactKind {
     /// A file wanted for its own sake that tells about its inputs (statistics). Believed only if the
     /// journal knows it.
     Report,
-    /// No file: the fact, in the journal only, that the inputs of the stage passed its check.
+    /// No file: the fact, in the journal only, that targets passed the check of its stage.
     Verification,
 }
 
@@ -146,6 +142,9 @@ pub struct ArtifactSpec {
     /// Values of `identity` that do as well as the one asked for: a full check where a sample would
     /// do.
     pub accepts: BTreeMap<String, BTreeSet<String>>,
+    /// For a verification, and only for it: the targets that it vouches for, among the inputs of its
+    /// stage. The other inputs it only reads.
+    pub vouches: BTreeSet<ArtifactName>,
 }
 
 impl ArtifactSpec {
@@ -158,6 +157,7 @@ impl ArtifactSpec {
             version: 1,
             identity: BTreeMap::new(),
             accepts: BTreeMap::new(),
+            vouches: BTreeSet::new(),
         }
     }
 
@@ -183,10 +183,16 @@ impl ArtifactSpec {
         self
     }
 
+    /// Lets a verification vouch for a target.
+    #[must_use]
+    pub fn vouch(mut self, target: ArtifactName) -> Self {
+        self.vouches.insert(target);
+        self
+    }
+
     /// Whether the value `was` of a parameter is the one asked for, or does as well.
     pub fn is_satisfied(&self, key: &str, was: &str) -> bool {
-        self.identity.get(key).is_some_and(|is| is == was)
-            || self.accepts.get(key).is_some_and(|v| v.contains(was))
+        self.identity.get(key).is_some_and(|is| is == was) || self.accepts.get(key).is_some_and(|v| v.contains(was))
     }
 }
 
@@ -217,9 +223,7 @@ mod tests {
         for good in ["databases/16.awari", "verified/3", "planes/36/12.plane", "a"] {
             assert_eq!(good.parse::<ArtifactName>().unwrap().to_string(), good);
         }
-        for bad in [
-            "", "/a", "a/", "a//b", "../a", "a/../b", ".", ".a", "a/.b", "a b", "a\\b", "ä",
-        ] {
+        for bad in ["", "/a", "a/", "a//b", "../a", "a/../b", ".", ".a", "a/.b", "a b", "a\\b", "ä"] {
             assert!(bad.parse::<ArtifactName>().is_err(), "{bad}");
         }
         assert!(ArtifactName::new("a".repeat(201)).is_err());

@@ -70,10 +70,8 @@ impl Budget {
 
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, size) = UNITS[..4]
-            .iter()
-            .find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size))
-            .unwrap_or(&("B", 1));
+        let (unit, size) =
+            UNITS[..4].iter().find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size)).unwrap_or(&("B", 1));
         f.pad(&format!("{} {unit}", self.0 / size))
     }
 }
@@ -85,9 +83,7 @@ impl FromStr for Budget {
         let shown = || text.chars().take(60).collect::<String>();
         let syntax = || BudgetError::Syntax(shown());
         let trimmed = text.trim();
-        let digits = trimmed
-            .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
-            .unwrap_or(trimmed.len());
+        let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(digits);
         let number = number.replace('_', "");
         let unit = unit.trim_start();
@@ -141,8 +137,19 @@ mod tests {
         check("18446744073709551615", u64::MAX);
         check("16383.999 PiB".replace("PiB", "TiB").as_str(), 18_014_397_406_967_037_788);
         for bad in [
-            "", " ", "MiB", "2 XiB", "1.5", "1.", ".5 GiB", "1.2.3 GiB", "-1", "2 GiB 3", "1e9",
-            "0.1234567890 GiB", "two",
+            "",
+            " ",
+            "MiB",
+            "2 XiB",
+            "1.5",
+            "1.",
+            ".5 GiB",
+            "1.2.3 GiB",
+            "-1",
+            "2 GiB 3",
+            "1e9",
+            "0.1234567890 GiB",
+            "two",
         ] {
             let error = bad.parse::<Budget>().unwrap_err();
             assert!(matches!(error, BudgetError::Syntax(_)), "{bad}");

@@ -71,11 +71,7 @@ impl Fingerprint {
     /// aside.
     pub(crate) fn outdated(&self, artifact: &ArtifactSpec) -> Option<Difference> {
         let differ = |field: &str, was: &str, is: &str| {
-            Some(Difference {
-                field: field.to_owned(),
-                was: was.to_owned(),
-                is: is.to_owned(),
-            })
+            Some(Difference { field: field.to_owned(), was: was.to_owned(), is: is.to_owned() })
         };
         if self.content != artifact.content {
             return differ("content", &self.content, &artifact.content);
@@ -129,16 +125,11 @@ pub(crate) mod hex_map {
     #[derive(Serialize, Deserialize)]
     struct Hex(#[serde(with = "super::hex")] Digest);
 
-    pub(crate) fn serialize<S: Serializer>(
-        digests: &BTreeMap<ArtifactName, Digest>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(digests: &BTreeMap<ArtifactName, Digest>, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(digests.iter().map(|(name, digest)| (name, Hex(*digest))))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<BTreeMap<ArtifactName, Digest>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<ArtifactName, Digest>, D::Error> {
         let digests = BTreeMap::<ArtifactName, Hex>::deserialize(from)?;
         Ok(digests.into_iter().map(|(name, Hex(digest))| (name, digest)).collect())
     }
@@ -159,9 +150,8 @@ mod tests {
 
     #[test]
     fn digest_depends_on_every_field() {
-        let inputs = |text: &str| {
-            BTreeMap::from([(ArtifactName::new("databases/1").unwrap(), Digest::of(text.as_bytes()))])
-        };
+        let inputs =
+            |text: &str| BTreeMap::from([(ArtifactName::new("databases/1").unwrap(), Digest::of(text.as_bytes()))]);
         let base = Fingerprint::new(&artifact(), inputs("a"));
         let others = [
             Fingerprint::new(&artifact(), inputs("b")),

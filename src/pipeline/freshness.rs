@@ -27,10 +27,7 @@ pub(crate) enum Freshness {
         adopted: Option<Fingerprint>,
     },
     /// To be made, if wanted; with this digest, if that can be foreseen.
-    Stale {
-        reason: Reason,
-        expected: Option<Digest>,
-    },
+    Stale { reason: Reason, expected: Option<Digest> },
 }
 
 impl Freshness {
@@ -52,38 +49,20 @@ impl Freshness {
 }
 
 /// The state of every artifact of a graph.
-pub(crate) fn evaluate(
-    graph: &Graph,
-    state: &State,
-    found: &Findings,
-) -> BTreeMap<ArtifactName, Freshness> {
+pub(crate) fn evaluate(graph: &Graph, state: &State, found: &Findings) -> BTreeMap<ArtifactName, Freshness> {
     let mut all = BTreeMap::new();
     for (at, stage) in graph.stages().iter().enumerate() {
         let sources = Sources::of(graph, at, &all);
         for output in graph.outputs(stage) {
-            let freshness = one(output, &sources, state, found);
+            let freshness = if output.kind == ArtifactKind::Verification {
+                verification(output, &sources, state, replaced(graph, output, &all))
+            } else {
+                file(output, &sources, state, found)
+            };
             all.insert(output.name.clone(), freshness);
         }
     }
     all
-}
-
-/// The fingerprints of what a stage makes from sources of the given digests; `None` if one of these
-/// is missing.
-pub(crate) fn fingerprints(
-    graph: &Graph,
-    at: usize,
-    digest: impl Fn(&ArtifactName) -> Option<Digest>,
-) -> Option<BTreeMap<ArtifactName, Fingerprint>> {
-    let mut inputs = BTreeMap::new();
-    for source in graph.sources(at) {
-        inputs.insert(source.clone(), digest(source)?);
-    }
-    let fingerprint = |output: &ArtifactSpec| {
-        let fingerprint = Fingerprint::new(output, inputs.clone());
-        (output.name.clone(), fingerprint)
-    };
-    Some(graph.outputs(&graph.stages()[at]).map(fingerprint).collect())
 }
 
 /// What the outputs of a stage derive from.
@@ -92,52 +71,55 @@ struct Sources {
     known: BTreeMap<ArtifactName, Digest>,
     /// The first source whose digest cannot be foreseen, as a reason.
     unknown: Option<Reason>,
-    /// The first source whose file will be replaced because it is broken, as a reason.
-    broken: Option<Reason>,
 }
 
 impl Sources {
     fn of(graph: &Graph, at: usize, all: &BTreeMap<ArtifactName, Freshness>) -> Self {
-        let mut sources = Sources {
-            known: BTreeMap::new(),
-            unknown: None,
-            broken: None,
-        };
+        let mut sources = Sources { known: BTreeMap::new(), unknown: None };
         for name in graph.sources(at) {
-            let after = || Reason::After {
-                stage: graph
-                    .maker(name)
-                    .map(|maker| graph.stages()[maker].name.clone())
-                    .expect("a graph has a maker for every artifact"),
-                artifact: name.clone(),
-            };
-            let freshness = &all[name];
-            match freshness.digest() {
+            match all[name].digest() {
                 Some(digest) => {
                     sources.known.insert(name.clone(), digest);
                 }
                 None if sources.unknown.is_none() => {
-                    sources.unknown = Some(after());
+                    sources.unknown = Some(after(graph, name));
                 }
                 None => {}
-            }
-            let is_broken = matches!(
-                freshness.reason(),
-                Some(Reason::Damaged { .. } | Reason::Unreadable { .. })
-            );
-            if is_broken && sources.broken.is_none() {
-                sources.broken = Some(after());
             }
         }
         sources
     }
+}
 
-    fn names(&self) -> Vec<ArtifactName> {
-        self.known.keys().cloned().collect()
+fn after(graph: &Graph, name: &ArtifactName) -> Reason {
+    let maker = graph.maker(name);
+    let maker = maker.expect("a graph has a maker for every artifact");
+    Reason::After { stage: graph.stages()[maker].name.clone(), artifact: name.clone() }
+}
+
+/// Why a target that a verification vouches for will be another file than the one it saw.
+fn replaced(graph: &Graph, spec: &ArtifactSpec, all: &BTreeMap<ArtifactName, Freshness>) -> Option<Reason> {
+    let is_broken =
+        |name: &&ArtifactName| matches!(all[*name].reason(), Some(Reason::Damaged { .. } | Reason::Unreadable { .. }));
+    spec.vouches.iter().find(is_broken).map(|name| after(graph, name))
+}
+
+fn verification(spec: &ArtifactSpec, sources: &Sources, state: &State, replaced: Option<Reason>) -> Freshness {
+    let stale = |reason| Freshness::Stale { reason, expected: None };
+    let Some(known) = state.built(&spec.name) else {
+        return stale(Reason::NotVerified { artifacts: spec.vouches.iter().cloned().collect() });
+    };
+    let damaged = |name: &&ArtifactName| state.damaged_after(name, known);
+    if let Some(reason) = outdated(spec, sources, known).or(replaced) {
+        stale(reason)
+    } else if let Some(name) = spec.vouches.iter().find(damaged) {
+        stale(Reason::NotVerified { artifacts: vec![name.clone()] })
+    } else {
+        Freshness::Fresh { digest: known.artifact.digest, adopted: None }
     }
 }
 
-fn one(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings) -> Freshness {
+fn file(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings) -> Freshness {
     let artifact = || spec.name.clone();
     let known = state.built(&spec.name);
     let outdated = known.and_then(|known| outdated(spec, sources, known));
@@ -147,62 +129,25 @@ fn one(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings) 
     };
     let stale = |reason| Freshness::Stale { reason, expected };
 
-    if spec.kind == ArtifactKind::Verification {
-        let Some(known) = known else {
-            return stale(Reason::NotVerified {
-                artifacts: sources.names(),
-            });
-        };
-        let damaged = |name: &&ArtifactName| state.damaged_after(name, known);
-        return if let Some(reason) = outdated.or_else(|| sources.broken.clone()) {
-            stale(reason)
-        } else if let Some(name) = sources.known.keys().find(damaged) {
-            stale(Reason::NotVerified {
-                artifacts: vec![name.clone()],
-            })
-        } else {
-            Freshness::Fresh {
-                digest: known.artifact.digest,
-                adopted: None,
-            }
-        };
-    }
-
     let (digest, identity) = match found.get(&spec.name) {
         None | Some(Found::Absent) => {
-            return stale(Reason::Absent {
-                artifact: artifact(),
-            });
+            return stale(Reason::Absent { artifact: artifact() });
         }
         Some(Found::Unreadable(what)) => {
-            return stale(Reason::Unreadable {
-                artifact: artifact(),
-                what: what.clone(),
-            });
+            return stale(Reason::Unreadable { artifact: artifact(), what: what.clone() });
         }
         Some(Found::Damaged(what)) => {
-            return stale(Reason::Damaged {
-                artifact: artifact(),
-                what: what.clone(),
-            });
+            return stale(Reason::Damaged { artifact: artifact(), what: what.clone() });
         }
         Some(Found::Header { digest, identity }) => (*digest, identity),
     };
     if let Some(damage) = state.damage(&spec.name) {
-        return stale(Reason::Damaged {
-            artifact: artifact(),
-            what: damage.what.clone(),
-        });
+        return stale(Reason::Damaged { artifact: artifact(), what: damage.what.clone() });
     }
     for (key, is) in &spec.identity {
         if let Some(was) = identity.get(key).filter(|was| !spec.is_satisfied(key, was)) {
             return Freshness::Stale {
-                reason: Reason::Changed {
-                    artifact: artifact(),
-                    field: key.clone(),
-                    was: was.clone(),
-                    is: is.clone(),
-                },
+                reason: Reason::Changed { artifact: artifact(), field: key.clone(), was: was.clone(), is: is.clone() },
                 expected: None,
             };
         }
@@ -211,17 +156,12 @@ fn one(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings) 
         None => {
             let says_all = spec.identity.keys().all(|key| identity.contains_key(key));
             if !spec.kind.is_adoptable() || !says_all {
-                return stale(Reason::NotRecorded {
-                    artifact: artifact(),
-                });
+                return stale(Reason::NotRecorded { artifact: artifact() });
             }
             // Without the digests of its sources it cannot be given a fingerprint yet.
             match &sources.unknown {
                 Some(after) => stale(after.clone()),
-                None => Freshness::Fresh {
-                    digest,
-                    adopted: Some(Fingerprint::new(spec, sources.known.clone())),
-                },
+                None => Freshness::Fresh { digest, adopted: Some(Fingerprint::new(spec, sources.known.clone())) },
             }
         }
         Some(known) => match outdated {
@@ -232,10 +172,7 @@ fn one(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings) 
                 was: short(&known.artifact.digest),
                 is: short(&digest),
             }),
-            None => Freshness::Fresh {
-                digest,
-                adopted: None,
-            },
+            None => Freshness::Fresh { digest, adopted: None },
         },
     }
 }
@@ -244,12 +181,7 @@ fn one(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings) 
 fn outdated(spec: &ArtifactSpec, sources: &Sources, known: &Built) -> Option<Reason> {
     let was = &known.artifact.fingerprint;
     let changed = |field: &str, was: String, is: String| {
-        Some(Reason::Changed {
-            artifact: spec.name.clone(),
-            field: field.to_owned(),
-            was,
-            is,
-        })
+        Some(Reason::Changed { artifact: spec.name.clone(), field: field.to_owned(), was, is })
     };
     if let Some(difference) = was.outdated(spec) {
         return changed(&difference.field, difference.was, difference.is);

@@ -1,7 +1,7 @@
 //! The graph of stages and artifacts.
 //!
 //! Invariants, checked by [`Graph::new`]: every artifact is made by exactly one stage; every input is
-//! made by an earlier stage; names are unique. So the order of the stages is an order in which they
+//! made by an earlier stage; a verification vouches for targets it reads; names are unique. So the order of the stages is an order in which they
 //! can run, and it is the one in which they do.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,7 @@ pub struct Graph {
     /// Per stage: the inputs that count, see [`Graph::sources`].
     sources: Vec<BTreeSet<ArtifactName>>,
     readers: BTreeMap<ArtifactName, Vec<usize>>,
+    verifications: BTreeMap<ArtifactName, Vec<(usize, ArtifactName)>>,
 }
 
 /// A graph that breaks an invariant: a mistake in the program, not of its user.
@@ -33,10 +34,7 @@ impl Graph {
     ///
     /// # Errors
     /// If an invariant of this module is broken.
-    pub fn new(
-        stages: Vec<StageSpec>,
-        artifacts: impl IntoIterator<Item = ArtifactSpec>,
-    ) -> Result<Self, GraphError> {
+    pub fn new(stages: Vec<StageSpec>, artifacts: impl IntoIterator<Item = ArtifactSpec>) -> Result<Self, GraphError> {
         let broken = |what: String| Err(GraphError { what });
         let mut graph = Graph::default();
         for artifact in artifacts {
@@ -70,6 +68,19 @@ impl Graph {
             for output in &stage.outputs {
                 if !graph.artifacts.contains_key(output) {
                     return broken(format!("{name} makes {output}, which is not declared"));
+                }
+                let artifact = &graph.artifacts[output];
+                let verifies = artifact.kind == ArtifactKind::Verification;
+                if verifies == artifact.vouches.is_empty() {
+                    return broken(format!("{output} vouches for what it should not, or nothing"));
+                }
+                for target in &artifact.vouches {
+                    let is_target = |name| graph.artifacts[name].kind == ArtifactKind::Target;
+                    if !stage.inputs.contains(target) || !is_target(target) {
+                        return broken(format!("{output} vouches for {target}, no target it reads"));
+                    }
+                    let verifications = graph.verifications.entry(target.clone()).or_default();
+                    verifications.push((at, output.clone()));
                 }
                 if graph.makers.insert(output.clone(), at).is_some() {
                     return broken(format!("{output} is made by two stages"));
@@ -122,6 +133,11 @@ impl Graph {
         self.readers.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// The verifications that vouch for a target, each with the place of its stage.
+    pub fn verifications(&self, name: &ArtifactName) -> &[(usize, ArtifactName)] {
+        self.verifications.get(name).map_or(&[], Vec::as_slice)
+    }
+
     /// The artifacts whose content decides what stage `at` makes: its inputs, with every intermediate
     /// replaced by what it was itself made from. So it does not matter by which intermediates, that
     /// is by which method, an artifact was made.
@@ -130,17 +146,12 @@ impl Graph {
     }
 
     /// The outputs of a stage as declared.
-    pub(crate) fn outputs<'a>(
-        &'a self,
-        stage: &'a StageSpec,
-    ) -> impl Iterator<Item = &'a ArtifactSpec> {
+    pub(crate) fn outputs<'a>(&'a self, stage: &'a StageSpec) -> impl Iterator<Item = &'a ArtifactSpec> {
         stage.outputs.iter().map(|name| &self.artifacts[name])
     }
 
     pub(crate) fn is_intermediate(&self, name: &ArtifactName) -> bool {
-        self.artifacts
-            .get(name)
-            .is_some_and(|artifact| artifact.kind == ArtifactKind::Intermediate)
+        self.artifacts.get(name).is_some_and(|artifact| artifact.kind == ArtifactKind::Intermediate)
     }
 
     /// Names of the graph near to one that is not in it, or examples of each kind if none is near.

@@ -83,9 +83,7 @@ impl Contents {
         match disk.read(path, JOURNAL_BYTES_MAX) {
             Ok(bytes) => Ok(Contents::decode(&bytes)),
             Err(error) if error.is_not_found() => Ok(Contents::default()),
-            Err(DiskError::TooLarge { path, bytes, .. }) => {
-                Err(JournalError::TooLarge { path, bytes })
-            }
+            Err(DiskError::TooLarge { path, bytes, .. }) => Err(JournalError::TooLarge { path, bytes }),
             Err(error) => Err(error.into()),
         }
     }
@@ -145,9 +143,7 @@ fn checksum_of(payload: &[u8]) -> [u8; 8] {
 fn encode(entry: &Entry) -> Result<Vec<u8>, JournalError> {
     let payload = serde_json::to_vec(entry)?;
     if payload.len() > PAYLOAD_BYTES_MAX {
-        return Err(JournalError::RecordTooLong {
-            bytes: payload.len(),
-        });
+        return Err(JournalError::RecordTooLong { bytes: payload.len() });
     }
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     bytes.extend_from_slice(&MAGIC);
@@ -212,11 +208,7 @@ impl<'d> Journal<'d> {
     /// # Errors
     /// If it cannot be written. The journal is then as before, as far as any reader can tell.
     pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
-        let entry = Entry {
-            run: self.run,
-            at: clock::now_seconds(),
-            record,
-        };
+        let entry = Entry { run: self.run, at: clock::now_seconds(), record };
         let bytes = encode(&entry)?;
         let mut output = match self.output.take() {
             Some(output) => output,

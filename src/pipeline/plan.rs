@@ -145,12 +145,7 @@ pub struct Prediction {
 /// # Errors
 /// [`PipelineError::UnknownStage`] if `until` or `force` names none; [`PipelineError::Frozen`] if
 /// something is stale and must not be rebuilt.
-pub fn plan(
-    graph: &Graph,
-    state: &State,
-    found: &Findings,
-    options: &PlanOptions,
-) -> Result<Plan, PipelineError> {
+pub fn plan(graph: &Graph, state: &State, found: &Findings, options: &PlanOptions) -> Result<Plan, PipelineError> {
     let last = match &options.until {
         Some(name) => find(graph, name)?,
         None => graph.stages().len(),
@@ -166,11 +161,7 @@ pub fn plan(
     let mut plan = Plan::default();
     for (at, (stage, reason)) in graph.stages().iter().zip(reasons).enumerate() {
         match reason {
-            Some(reason) if at <= last => plan.steps.push(Step {
-                stage: stage.name.clone(),
-                reason,
-                cost: stage.cost,
-            }),
+            Some(reason) if at <= last => plan.steps.push(Step { stage: stage.name.clone(), reason, cost: stage.cost }),
             reason => plan.fresh.push(Settled {
                 stage: stage.name.clone(),
                 why: match reason {
@@ -188,16 +179,8 @@ pub fn plan(
         }
     }
     for (name, freshness) in &freshness {
-        if let Freshness::Fresh {
-            digest,
-            adopted: Some(fingerprint),
-        } = freshness
-        {
-            plan.adopted.push(Adopted {
-                artifact: name.clone(),
-                digest: *digest,
-                fingerprint: fingerprint.clone(),
-            });
+        if let Freshness::Fresh { digest, adopted: Some(fingerprint) } = freshness {
+            plan.adopted.push(Adopted { artifact: name.clone(), digest: *digest, fingerprint: fingerprint.clone() });
         }
     }
     if options.keep == Keep::Targets {
@@ -234,18 +217,11 @@ fn demand(
             }
             let reader = readers.get(name)?;
             Some(match reason {
-                Reason::Absent { artifact } => Reason::NeededBy {
-                    stage: (*reader).clone(),
-                    artifact,
-                },
+                Reason::Absent { artifact } => Reason::NeededBy { stage: (*reader).clone(), artifact },
                 other => other,
             })
         };
-        let reason = if forced.contains(&at) {
-            Some(Reason::Forced)
-        } else {
-            stage.outputs.iter().find_map(wanted)
-        };
+        let reason = if forced.contains(&at) { Some(Reason::Forced) } else { stage.outputs.iter().find_map(wanted) };
         if reason.is_some() {
             for input in &stage.inputs {
                 if graph.is_intermediate(input) {
@@ -258,11 +234,7 @@ fn demand(
     reasons
 }
 
-fn why_settled(
-    graph: &Graph,
-    stage: &StageSpec,
-    freshness: &BTreeMap<ArtifactName, Freshness>,
-) -> Why {
+fn why_settled(graph: &Graph, stage: &StageSpec, freshness: &BTreeMap<ArtifactName, Freshness>) -> Why {
     let mut why = Why::Recorded;
     for output in graph.outputs(stage) {
         match &freshness[&output.name] {
@@ -287,11 +259,8 @@ fn removable(
 ) -> Vec<ArtifactName> {
     let is_fresh = |name: &ArtifactName| freshness[name].reason().is_none();
     let is_verified = |name: &ArtifactName| {
-        graph.readers(name).iter().all(|reader| {
-            graph
-                .outputs(&graph.stages()[*reader])
-                .all(|o| o.kind != ArtifactKind::Verification || is_fresh(&o.name))
-        })
+        let mut verifications = graph.verifications(name).iter();
+        verifications.all(|(_, verification)| is_fresh(verification))
     };
     // From last to first: whether a stage needs its inputs no more.
     let mut settled = vec![false; graph.stages().len()];
@@ -299,9 +268,7 @@ fn removable(
     for (at, stage) in graph.stages().iter().enumerate().rev() {
         settled[at] = !runs[at]
             && graph.outputs(stage).all(|output| match output.kind {
-                ArtifactKind::Intermediate => {
-                    graph.readers(&output.name).iter().all(|at| settled[*at])
-                }
+                ArtifactKind::Intermediate => graph.readers(&output.name).iter().all(|at| settled[*at]),
                 ArtifactKind::Target => is_fresh(&output.name) && is_verified(&output.name),
                 ArtifactKind::Report | ArtifactKind::Verification => is_fresh(&output.name),
             });
@@ -332,13 +299,13 @@ fn predict(graph: &Graph, steps: &[Step], keep: Keep) -> Prediction {
     for (at, stage) in graph.stages().iter().enumerate().rev() {
         let mut last = place.get(&at).copied().unwrap_or(0);
         for output in graph.outputs(stage) {
-            for reader in graph.readers(&output.name) {
-                let reading = place.get(reader).copied().unwrap_or(0);
-                last = last.max(match output.kind {
-                    ArtifactKind::Intermediate => last_use[*reader],
-                    _ if verifies(graph, *reader) => reading,
-                    _ => 0,
-                });
+            if output.kind == ArtifactKind::Intermediate {
+                for reader in graph.readers(&output.name) {
+                    last = last.max(last_use[*reader]);
+                }
+            }
+            for (verifier, _) in graph.verifications(&output.name) {
+                last = last.max(place.get(verifier).copied().unwrap_or(0));
             }
         }
         last_use[at] = last;
@@ -366,10 +333,4 @@ fn predict(graph: &Graph, steps: &[Step], keep: Keep) -> Prediction {
         held = held.saturating_sub(released[number]);
     }
     prediction
-}
-
-fn verifies(graph: &Graph, at: usize) -> bool {
-    graph
-        .outputs(&graph.stages()[at])
-        .any(|output| output.kind == ArtifactKind::Verification)
 }

@@ -76,10 +76,7 @@ impl Reason {
     /// asked for: what `frozen` forbids to rebuild.
     pub fn is_stale(&self) -> bool {
         match self {
-            Reason::Changed { .. }
-            | Reason::After { .. }
-            | Reason::Damaged { .. }
-            | Reason::Unreadable { .. } => true,
+            Reason::Changed { .. } | Reason::After { .. } | Reason::Damaged { .. } | Reason::Unreadable { .. } => true,
             Reason::Absent { .. }
             | Reason::Forced
             | Reason::NotVerified { .. }
@@ -93,12 +90,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Absent { artifact } => write!(f, "{artifact} is absent"),
-            Reason::Changed {
-                artifact,
-                field,
-                was,
-                is,
-            } => write!(f, "{artifact} is out of date: {field} was {was}, is {is}"),
+            Reason::Changed { artifact, field, was, is } => {
+                write!(f, "{artifact} is out of date: {field} was {was}, is {is}")
+            }
             Reason::Forced => write!(f, "forced"),
             Reason::After { stage, artifact } => {
                 write!(f, "after {stage}, if {artifact} comes out changed")

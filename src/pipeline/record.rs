@@ -135,8 +135,7 @@ pub struct Measured {
 impl Measured {
     /// Positions a second of wall-clock time, if there were any.
     pub fn rate(&self) -> Option<f64> {
-        (self.report.positions > 0 && self.wall_seconds > 0.0)
-            .then(|| self.report.positions as f64 / self.wall_seconds)
+        (self.report.positions > 0 && self.wall_seconds > 0.0).then(|| self.report.positions as f64 / self.wall_seconds)
     }
 }
 

@@ -37,10 +37,7 @@ impl StageName {
     pub fn new(kind: &str, parameters: &[u32]) -> Self {
         assert!(is_kind(kind), "stage kind {kind:?}");
         assert!(parameters.len() <= Self::PARAMETERS_MAX, "stage {kind}");
-        StageName {
-            kind: kind.to_owned(),
-            parameters: parameters.to_vec(),
-        }
+        StageName { kind: kind.to_owned(), parameters: parameters.to_vec() }
     }
 
     /// The kind: what stands before the first colon.
@@ -62,9 +59,7 @@ impl StageName {
 fn is_kind(text: &str) -> bool {
     text.len() <= 40
         && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 impl fmt::Display for StageName {
@@ -88,9 +83,7 @@ impl FromStr for StageName {
     type Err = StageNameError;
 
     fn from_str(text: &str) -> Result<Self, StageNameError> {
-        let error = || StageNameError {
-            found: text.chars().take(80).collect(),
-        };
+        let error = || StageNameError { found: text.chars().take(80).collect() };
         let mut parts = text.split(':');
         let kind = parts.next().filter(|kind| is_kind(kind)).ok_or_else(error)?;
         let mut parameters = Vec::new();
@@ -102,10 +95,7 @@ impl FromStr for StageName {
             }
             parameters.push(number);
         }
-        Ok(StageName {
-            kind: kind.to_owned(),
-            parameters,
-        })
+        Ok(StageName { kind: kind.to_owned(), parameters })
     }
 }
 
@@ -156,13 +146,7 @@ pub struct StageSpec {
 impl StageSpec {
     /// A stage without inputs, outputs and cost; set the fields.
     pub fn new(name: StageName) -> Self {
-        StageSpec {
-            name,
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            after: Vec::new(),
-            cost: Cost::default(),
-        }
+        StageSpec { name, inputs: Vec::new(), outputs: Vec::new(), after: Vec::new(), cost: Cost::default() }
     }
 }
 
@@ -176,8 +160,18 @@ mod tests {
             assert_eq!(name.parse::<StageName>().unwrap().to_string(), name);
         }
         for bad in [
-            "", ":", "sweep:", "sweep:x", "sweep:-1", "sweep:+1", "sweep:01", "Sweep:1", "1:1",
-            "sweep:16 ", "sweep:4294967296", "a:1:1:1:1:1:1:1:1:1",
+            "",
+            ":",
+            "sweep:",
+            "sweep:x",
+            "sweep:-1",
+            "sweep:+1",
+            "sweep:01",
+            "Sweep:1",
+            "1:1",
+            "sweep:16 ",
+            "sweep:4294967296",
+            "a:1:1:1:1:1:1:1:1:1",
         ] {
             assert!(bad.parse::<StageName>().is_err(), "{bad}");
         }

@@ -112,6 +112,11 @@ impl State {
         self.built.get(name)
     }
 
+    /// The latest making of every artifact, by name.
+    pub fn artifacts(&self) -> impl Iterator<Item = (&ArtifactName, &Built)> {
+        self.built.iter()
+    }
+
     /// Damage to an artifact that no later making has repaired.
     pub fn damage(&self, name: &ArtifactName) -> Option<&Damage> {
         self.damage.get(name)
@@ -154,15 +159,7 @@ impl State {
         self.sequence += 1;
         self.last_run = self.last_run.max(entry.run);
         match &entry.record {
-            Record::RunStarted {
-                command,
-                program,
-                host,
-                pid,
-                threads,
-                memory_bytes,
-                manifest: _,
-            } => {
+            Record::RunStarted { command, program, host, pid, threads, memory_bytes, manifest: _ } => {
                 self.run = Some(RunHistory {
                     number: entry.run,
                     command: command.clone(),
@@ -185,11 +182,7 @@ impl State {
                 history.started = Some((entry.run, entry.at));
                 history.ended = None;
             }
-            Record::StageDone {
-                stage,
-                artifacts,
-                measured,
-            } => {
+            Record::StageDone { stage, artifacts, measured } => {
                 let history = self.stages.entry(stage.clone()).or_default();
                 history.ended = Some(StageEnd::Done);
                 history.done = Some((measured.clone(), entry.at));
@@ -203,24 +196,12 @@ impl State {
             }
             Record::Adopted { artifact } => self.build(artifact, None, entry.at),
             Record::DamageFound { artifact, what } => {
-                let damage = Damage {
-                    what: what.clone(),
-                    at: entry.at,
-                };
+                let damage = Damage { what: what.clone(), at: entry.at };
                 self.damage_found.insert(artifact.clone(), self.sequence);
                 self.damage.insert(artifact.clone(), damage);
             }
-            Record::Verified {
-                artifact,
-                digest,
-                how,
-                sampled,
-            } => {
-                let checked = Checked {
-                    how: how.clone(),
-                    sampled: *sampled,
-                    at: entry.at,
-                };
+            Record::Verified { artifact, digest, how, sampled } => {
+                let checked = Checked { how: how.clone(), sampled: *sampled, at: entry.at };
                 self.verified.insert(artifact.clone(), checked);
                 let same = |built: &Built| built.artifact.digest == *digest;
                 if !sampled && self.built.get(artifact).is_none_or(same) {
@@ -240,13 +221,8 @@ impl State {
 
     fn build(&mut self, artifact: &ArtifactRecord, stage: Option<&StageName>, at: u64) {
         self.damage.remove(&artifact.name);
-        let built = Built {
-            artifact: artifact.clone(),
-            stage: stage.cloned(),
-            at,
-            removed: false,
-            sequence: self.sequence,
-        };
+        let built =
+            Built { artifact: artifact.clone(), stage: stage.cloned(), at, removed: false, sequence: self.sequence };
         self.built.insert(artifact.name.clone(), built);
     }
 }

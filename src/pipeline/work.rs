@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use disk::{Disk, DiskError};
 use serde::{Deserialize, Serialize};
@@ -12,6 +11,7 @@ use crate::artifact::{ArtifactName, ArtifactSpec, Found};
 use crate::budget::Budget;
 use crate::graph::Graph;
 use crate::progress::Progress;
+use crate::snapshots::Snapshots;
 use crate::stage::StageSpec;
 
 /// The work that a pipeline orders: implemented by the stages, and by a toy in tests.
@@ -28,8 +28,7 @@ pub trait Work: Sync {
     /// # Errors
     /// [`StageError::Stopped`] if it left early because [`StageContext::stop_requested`]; anything
     /// else fails the run. No output may then have a final name unless it is complete.
-    fn run(&self, stage: &StageSpec, context: &StageContext<'_>)
-    -> Result<StageReport, StageError>;
+    fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError>;
 }
 
 /// Where and with what a stage runs.
@@ -38,8 +37,7 @@ pub struct StageContext<'a> {
     pub(crate) directory: &'a Path,
     /// In a single-stage run: where outputs go, and which artifacts were made there.
     pub(crate) scratch: Option<Scratch<'a>>,
-    pub(crate) snapshot_directory: PathBuf,
-    pub(crate) snapshot_interval: Duration,
+    pub(crate) snapshots: Snapshots<'a>,
     pub(crate) threads: usize,
     pub(crate) memory: Budget,
     pub(crate) progress: &'a Progress,
@@ -74,16 +72,9 @@ impl<'a> StageContext<'a> {
         }
     }
 
-    /// A directory for snapshots of this stage on these inputs, which may not exist yet. Whatever is
-    /// in it comes from an earlier attempt at the very same result, cut short. It is removed when
-    /// the stage is done.
-    pub fn snapshot_directory(&self) -> &Path {
-        &self.snapshot_directory
-    }
-
-    /// How often to snapshot.
-    pub fn snapshot_interval(&self) -> Duration {
-        self.snapshot_interval
+    /// The place for snapshots of unfinished work.
+    pub fn snapshots(&self) -> &Snapshots<'a> {
+        &self.snapshots
     }
 
     /// Threads to use; at least 1.
@@ -125,10 +116,7 @@ pub struct StageReport {
 impl StageReport {
     /// A report without counters.
     pub fn new(positions: u64) -> Self {
-        StageReport {
-            positions,
-            counters: BTreeMap::new(),
-        }
+        StageReport { positions, counters: BTreeMap::new() }
     }
 
     /// Adds a counter.
@@ -212,10 +200,7 @@ mod tests {
 
     #[test]
     fn counters_survive_json() {
-        let report = StageReport::new(7)
-            .with("passes", 50u64)
-            .with("share", 0.25)
-            .with("largest", u64::MAX);
+        let report = StageReport::new(7).with("passes", 50u64).with("share", 0.25).with("largest", u64::MAX);
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<StageReport>(&text).unwrap(), report);
         let strange = StageReport::new(7).with("strange", f64::NAN);

@@ -1,6 +1,6 @@
 //! What can be wrong with a file, with both sides and the remedy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use disk::{Digest, DiskError};
 
@@ -113,5 +113,18 @@ impl StoreError {
     /// remedy. A file that is absent, or of something else, is not damaged.
     pub fn is_damage(&self) -> bool {
         matches!(self, StoreError::NotOurs { .. } | StoreError::Damaged { .. } | StoreError::DigestDiffers { .. })
+    }
+
+    /// The file that the error is about, if it is one about a file of ours.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            StoreError::NotOurs { path, .. }
+            | StoreError::Version { path, .. }
+            | StoreError::Damaged { path, .. }
+            | StoreError::Mismatch { path, .. }
+            | StoreError::DigestDiffers { path, .. }
+            | StoreError::OutOfRange { path, .. } => Some(path),
+            StoreError::Disk(_) | StoreError::Unsupported { .. } => None,
+        }
     }
 }

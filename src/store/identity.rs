@@ -11,7 +11,9 @@ pub enum Kind {
     Database,
     /// The best score reachable by a capturing move, or a value that says there is none.
     Capture,
-    // Tags from 3 on are free, for planes.
+    /// Scores on their way: a state to go on from, not a result.
+    Snapshot,
+    // Tags from 4 on are free, for planes.
 }
 
 /// Which half indexes the rows of the slabs.
@@ -70,11 +72,12 @@ impl Kind {
         match self {
             Kind::Database => 1,
             Kind::Capture => 2,
+            Kind::Snapshot => 3,
         }
     }
 
     pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        [Kind::Database, Kind::Capture].into_iter().find(|kind| kind.tag() == tag)
+        [Kind::Database, Kind::Capture, Kind::Snapshot].into_iter().find(|kind| kind.tag() == tag)
     }
 }
 
@@ -96,6 +99,7 @@ impl fmt::Display for Kind {
         f.pad(match self {
             Kind::Database => "database",
             Kind::Capture => "capture database",
+            Kind::Snapshot => "snapshot of a database in the making",
         })
     }
 }

@@ -5,7 +5,9 @@ fn main() {
     let n: u32 = std::env::args().nth(1).unwrap().parse().unwrap();
     let threads: usize = std::env::args().nth(2).map_or(1, |t| t.parse().unwrap());
     let set = if std::env::args().nth(3).is_some() { PositionSet::Reachable } else { PositionSet::All };
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().unwrap();
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| run(n, set));
+}
+fn run(n: u32, set: PositionSet) {
     let published = std::fs::read_to_string("/work/shared/published/lincke-2002-0-to-16.csv").unwrap();
     let t = Tables::new(Rules::AWARI, set, n);
     let kernel = if std::env::var_os("PORTABLE").is_some() { Kernel::Portable } else { Kernel::detect() };

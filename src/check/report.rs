@@ -1,0 +1,169 @@
+//! Statistics of several databases as text: a table for people, csv and JSON for programs.
+//!
+//! The csv is `stones,score,positions`, a line for each score that occurs, ascending. The JSON is a list of the objects
+//! that [`Statistics::json`] writes. Both end with a line feed.
+
+use crate::{Choice, Histogram, Shares, Statistics};
+use std::fmt::Write;
+
+/// The columns of the table, the first line of it.
+const HEADINGS: [&str; 8] =
+    ["stones", "positions", "mean score", "won", "drawn", "lost", "capture or not", "better not"];
+
+/// `stones,score,positions`.
+pub fn csv(databases: &[Statistics]) -> String {
+    let mut text = String::from("stones,score,positions\n");
+    for database in databases {
+        for (score, positions) in database.histogram().scores() {
+            let stones = database.stones();
+            let _ = writeln!(text, "{stones},{score},{positions}");
+        }
+    }
+    text
+}
+
+/// A list of objects.
+pub fn json(databases: &[Statistics]) -> String {
+    let objects: Vec<String> = databases.iter().map(Statistics::json).collect();
+    format!("[{}]\n", objects.join(",\n "))
+}
+
+/// A table with a line for each database, and one for all where there are several.
+///
+/// `capture or not` is the share of positions that offer both capturing and non-capturing moves, `better not` the share
+/// of those in which every best move captures nothing; a `~` marks what was told from a sample. The line for all
+/// databases weighs each by its positions.
+pub fn table(databases: &[Statistics]) -> String {
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    for database in databases {
+        let figures = Figures {
+            offered: offered_share(database.choice()),
+            declined: database.choice().declined_share(),
+            is_sampled: database.choice().positions < database.histogram().total(),
+        };
+        rows.push(row(database.stones().to_string(), database.histogram(), figures));
+    }
+    if databases.len() > 1 {
+        let histogram = total(databases);
+        let mut offered = 0.0;
+        let mut declined = 0.0;
+        for database in databases {
+            let share = offered_share(database.choice()) * database.histogram().total() as f64;
+            offered += share;
+            declined += share * database.choice().declined_share().unwrap_or(0.0);
+        }
+        let figures = Figures {
+            offered: offered / histogram.total().max(1) as f64,
+            declined: (offered > 0.0).then_some(declined / offered),
+            is_sampled: databases.iter().any(|database| database.choice().positions < database.histogram().total()),
+        };
+        rows.push(row("all".to_owned(), &histogram, figures));
+    }
+    let widths: [usize; HEADINGS.len()] = std::array::from_fn(|column| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    });
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+        let _ = writeln!(text, "{}", cells.join("  "));
+    }
+    text
+}
+
+/// What captures are worth, in a row of the table.
+struct Figures {
+    offered: f64,
+    declined: Option<f64>,
+    is_sampled: bool,
+}
+
+/// The histogram of all databases together.
+pub(crate) fn total(databases: &[Statistics]) -> Histogram {
+    databases.iter().fold(Histogram::EMPTY, |sum, database| sum.plus(database.histogram()))
+}
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn offered_share(choice: Choice) -> f64 {
+    choice.offered as f64 / choice.positions.max(1) as f64
+}
+
+fn row(name: String, histogram: &Histogram, figures: Figures) -> [String; HEADINGS.len()] {
+    let Shares { won, drawn, lost } = histogram.shares();
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let about = if figures.is_sampled { "~" } else { "" };
+    [
+        name,
+        grouped(histogram.total()),
+        format!("{:+.2}", histogram.mean()),
+        percent(won),
+        percent(drawn),
+        percent(lost),
+        format!("{about}{}", percent(figures.offered)),
+        figures.declined.map_or("-".to_owned(), |share| format!("{about}{}", percent(share))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Extent;
+    use crate::solved::solved;
+    use game::PositionSet;
+
+    fn statistics(stones: u32) -> Vec<Statistics> {
+        let databases = solved(stones, PositionSet::All);
+        (0..=stones).map(|stones| Statistics::of(&databases, stones, Extent::Full).unwrap()).collect()
+    }
+
+    #[test]
+    fn csv_is_the_published_table() {
+        let published = include_str!("published/lincke-2002.csv");
+        let csv = csv(&statistics(7));
+        assert!(published.starts_with(&csv) && csv.lines().count() > 40);
+    }
+
+    #[test]
+    fn table_has_a_line_for_each_and_one_for_all() {
+        let table = table(&statistics(3));
+        let expected = "\
+stones  positions  mean score    won   drawn    lost  capture or not  better not
+     0          1       +0.00  0.0 %  100.0 %  0.0 %           0.0 %           -
+";
+        assert_eq!(table.lines().count(), 6, "{table}");
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (found, expected) in table.lines().zip(expected.lines()) {
+            assert_eq!(words(found), words(expected));
+        }
+        let width = table.lines().next().unwrap().chars().count();
+        assert!(table.lines().all(|line| line.chars().count() == width));
+        assert!(table.lines().last().unwrap().starts_with("   all        455"), "{table}");
+    }
+
+    #[test]
+    fn json_is_a_list() {
+        let text = json(&statistics(3));
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value.as_array().unwrap().len(), 4);
+        assert_eq!(value[3]["stones"], 3);
+    }
+
+    #[test]
+    fn thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

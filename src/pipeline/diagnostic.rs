@@ -1,0 +1,72 @@
+//! Mistakes in a manifest, each with the place where it was made.
+
+use std::fmt;
+use std::ops::Range;
+
+/// One mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Where the text stands in which it was made.
+    pub origin: Origin,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// The bytes of the text at fault.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+/// Where a text stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// In the manifest of this name.
+    File(String),
+    /// On the command line: this is `KEY=VALUE` of `--set KEY=VALUE`.
+    Set(String),
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::File(name) => write!(f, "{name}:{}:{}: ", self.line, self.column)?,
+            Origin::Set(argument) => write!(f, "--set {argument}: ")?,
+        }
+        write!(f, "{}", self.message)?;
+        match &self.help {
+            Some(help) => write!(f, " ({help})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Line and column, both from 1, of a byte of a text; of its end for a byte beyond it.
+pub(crate) fn position(text: &str, byte: usize) -> (usize, usize) {
+    let byte = text.floor_char_boundary(byte.min(text.len()));
+    let before = &text[..byte];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.matches('\n').count() + 1;
+    (line, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::position;
+
+    #[test]
+    fn positions_count_characters() {
+        let text = "a\näö x\n";
+        let check = |byte, expect| assert_eq!(position(text, byte), expect, "{byte}");
+        check(0, (1, 1));
+        check(1, (1, 2));
+        check(2, (2, 1));
+        check(3, (2, 1)); // inside of ä
+        check(4, (2, 2));
+        check(7, (2, 4));
+        check(9, (3, 1));
+        check(99, (3, 1));
+    }
+}

@@ -1,0 +1,69 @@
+//! A run directory held for writing: its lock, and its journal.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use disk::{Disk, DiskError, Lock};
+
+use crate::error::PipelineError;
+use crate::journal::{Journal, JournalError};
+use crate::preflight::PreflightError;
+
+/// A run directory held for writing, by us alone.
+pub struct Directory<'d> {
+    // Declared before the lock: nothing of ours is open when the lock goes.
+    journal: Journal<'d>,
+    _lock: Lock,
+}
+
+impl<'d> Directory<'d> {
+    /// Takes the lock and opens the journal, cutting off what a crash tore. Makes the directory if
+    /// it is absent. `command` tells others who holds it.
+    ///
+    /// # Errors
+    /// [`PipelineError::Locked`], or [`PipelineError::Preflight`] if the directory cannot be used.
+    pub fn open(disk: &'d dyn Disk, path: &Path, command: &str) -> Result<Self, PipelineError> {
+        let lock_path = path.join("lock");
+        let lock = match disk.lock(&lock_path, command) {
+            Err(DiskError::Locked { .. }) => {
+                // Whoever only looks whether a run goes on holds it for a moment.
+                std::thread::sleep(Duration::from_millis(100));
+                disk.lock(&lock_path, command)
+            }
+            other => other,
+        };
+        let lock = lock.map_err(|error| match error {
+            DiskError::Locked { holder, .. } => PipelineError::Locked { directory: path.to_path_buf(), holder },
+            source => unusable(path, source),
+        })?;
+        let journal = Journal::open(disk, &journal_path(path)).map_err(|error| match error {
+            JournalError::Disk(source) => unusable(path, source),
+            other => other.into(),
+        })?;
+        Ok(Directory { journal, _lock: lock })
+    }
+
+    /// Its journal.
+    pub fn journal(&mut self) -> &mut Journal<'d> {
+        &mut self.journal
+    }
+}
+
+pub(crate) fn unusable(path: &Path, source: DiskError) -> PipelineError {
+    PipelineError::Preflight(PreflightError::Directory { directory: path.to_path_buf(), source })
+}
+
+/// The journal of a run directory.
+pub fn journal_path(directory: &Path) -> PathBuf {
+    directory.join("journal")
+}
+
+/// The resolved manifest of a run directory.
+pub fn manifest_path(directory: &Path) -> PathBuf {
+    directory.join("manifest.toml")
+}
+
+/// The snapshots of a run directory.
+pub(crate) fn snapshots_path(directory: &Path) -> PathBuf {
+    directory.join("snapshots")
+}

@@ -1,0 +1,146 @@
+//! What can end a run early: cause, consequence and remedy, and the exit code of each.
+
+use std::path::PathBuf;
+
+use disk::DiskError;
+
+use crate::artifact::ArtifactName;
+use crate::exit::Exit;
+use crate::graph::GraphError;
+use crate::journal::JournalError;
+use crate::manifest::Diagnostic;
+use crate::plan::Step;
+use crate::preflight::PreflightError;
+use crate::stage::StageName;
+use crate::work::StageError;
+
+/// Why the pipeline did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PipelineError {
+    /// The manifest has mistakes: all of them.
+    #[error("{}", lines(.0))]
+    Manifest(Vec<Diagnostic>),
+    /// No stage has this name.
+    #[error("there is no stage {name}; {}", suggestion(suggestions))]
+    UnknownStage {
+        /// What the user wrote.
+        name: String,
+        /// Names near to it, or examples.
+        suggestions: Vec<StageName>,
+    },
+    /// Disk, memory or directory do not allow the run. Nothing was changed.
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    /// Another process works in the directory.
+    #[error(
+        "{} is in use by {holder}; wait for it to end, or stop it (the lock goes with the process)",
+        directory.display()
+    )]
+    Locked {
+        /// The run directory.
+        directory: PathBuf,
+        /// Who holds the lock.
+        holder: String,
+    },
+    /// Something is stale and must not be rebuilt.
+    #[error("{}; leave out --frozen to rebuild", frozen(stale))]
+    Frozen {
+        /// The stages that would run.
+        stale: Vec<Step>,
+    },
+    /// A stage failed.
+    #[error("{stage} failed: {source}; what was finished is kept, the same command continues from there")]
+    StageFailed {
+        /// Which.
+        stage: StageName,
+        /// Why.
+        source: StageError,
+    },
+    /// An artifact is damaged or wrong.
+    #[error("{stage} stopped: {artifact} is damaged: {what}; {remedy}")]
+    Integrity {
+        /// The stage that found it.
+        stage: StageName,
+        /// Which artifact.
+        artifact: ArtifactName,
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A single stage was to be rerun, but what it reads is not there.
+    #[error("{stage} reads {artifact}, which {what}; build it first, with run --until {maker}")]
+    InputMissing {
+        /// The stage to be rerun.
+        stage: StageName,
+        /// What it reads.
+        artifact: ArtifactName,
+        /// What is the matter with it.
+        what: String,
+        /// The stage that makes it.
+        maker: StageName,
+    },
+    /// The scratch directory and the run directory are not apart.
+    #[error("the scratch directory {} is not apart from the run directory; choose another", scratch.display())]
+    ScratchInRunDirectory {
+        /// The scratch directory.
+        scratch: PathBuf,
+    },
+    /// A single stage was stopped on request before it was done.
+    #[error("{stage} was stopped; nothing was changed, the same command starts it again")]
+    SingleStopped {
+        /// Which.
+        stage: StageName,
+    },
+    /// The journal cannot be read or written.
+    #[error("the journal: {0}")]
+    Journal(#[from] JournalError),
+    /// A file operation outside of any stage failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The stages do not fit together.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+impl PipelineError {
+    /// The exit code that tells scripts what happened.
+    pub fn exit(&self) -> Exit {
+        match self {
+            PipelineError::Manifest(_) => Exit::ManifestInvalid,
+            PipelineError::UnknownStage { .. } | PipelineError::ScratchInRunDirectory { .. } => Exit::Usage,
+            PipelineError::Preflight(_) | PipelineError::InputMissing { .. } => Exit::PreflightFailed,
+            PipelineError::Locked { .. } => Exit::Locked,
+            PipelineError::Frozen { .. } => Exit::Frozen,
+            PipelineError::StageFailed { .. } => Exit::StageFailed,
+            PipelineError::Integrity { .. } => Exit::Integrity,
+            PipelineError::SingleStopped { .. } => Exit::Stopped,
+            // While a run goes on these are as if the stage at hand had failed.
+            PipelineError::Journal(_) | PipelineError::Disk(_) => Exit::StageFailed,
+            PipelineError::Graph(_) => Exit::Internal,
+        }
+    }
+}
+
+fn lines(diagnostics: &[Diagnostic]) -> String {
+    let lines: Vec<String> = diagnostics.iter().map(Diagnostic::to_string).collect();
+    lines.join("\n")
+}
+
+fn suggestion(names: &[StageName]) -> String {
+    let names: Vec<String> = names.iter().map(StageName::to_string).collect();
+    match names.len() {
+        0 => "the manifest asks for no stages".to_owned(),
+        _ => format!("stages of this manifest are for example {}", names.join(", ")),
+    }
+}
+
+fn frozen(stale: &[Step]) -> String {
+    let shown: Vec<String> = stale.iter().take(3).map(|step| format!("{}: {}", step.stage, step.reason)).collect();
+    let more = match stale.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    format!("--frozen forbids to rebuild {}{more}", shown.join("; "))
+}

@@ -1,0 +1,130 @@
+//! The execution of one stage: reporting its progress, measuring it, and checking what it made.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Instant;
+
+use disk::{Digest, clock};
+
+use crate::artifact::{ArtifactName, ArtifactSpec, Found};
+use crate::fingerprint::Fingerprint;
+use crate::graph::Graph;
+use crate::observer::{Event, Observer};
+use crate::plan::Findings;
+use crate::record::{ArtifactRecord, Measured};
+use crate::stage::StageSpec;
+use crate::work::{StageContext, StageError, Work};
+
+/// What a stage that is done made and took.
+pub(crate) struct Done {
+    pub(crate) artifacts: Vec<ArtifactRecord>,
+    pub(crate) found: Findings,
+    pub(crate) measured: Measured,
+}
+
+/// The fingerprints of the outputs of a stage.
+pub(crate) struct Fingerprints(BTreeMap<ArtifactName, Fingerprint>);
+
+impl Fingerprints {
+    /// One digest of all of them.
+    pub(crate) fn digest(&self) -> Digest {
+        let mut text = String::new();
+        for (name, fingerprint) in &self.0 {
+            text.push_str(&format!("{name} {}\n", fingerprint.digest()));
+        }
+        Digest::of(text.as_bytes())
+    }
+
+    pub(crate) fn get(&self, name: &ArtifactName) -> &Fingerprint {
+        &self.0[name]
+    }
+}
+
+/// The fingerprints of what a stage makes from sources of the given digests; `None` if one of these
+/// is missing.
+pub(crate) fn fingerprints_of(
+    graph: &Graph,
+    at: usize,
+    digest: impl Fn(&ArtifactName) -> Option<Digest>,
+) -> Option<Fingerprints> {
+    let mut inputs = BTreeMap::new();
+    for source in graph.sources(at) {
+        inputs.insert(source.clone(), digest(source)?);
+    }
+    let outputs = graph.outputs(&graph.stages()[at]);
+    let fingerprints = outputs.map(|output| {
+        let fingerprint = Fingerprint::new(output, inputs.clone());
+        (output.name.clone(), fingerprint)
+    });
+    Some(Fingerprints(fingerprints.collect()))
+}
+
+/// Runs a stage and checks that it made what it should.
+pub(crate) fn execute(
+    work: &dyn Work,
+    stage: &StageSpec,
+    context: &StageContext<'_>,
+    fingerprints: &Fingerprints,
+    observer: &dyn Observer,
+) -> Result<Done, StageError> {
+    let start = Instant::now();
+    let cpu_start = clock::cpu_seconds();
+    let report = std::thread::scope(|scope| {
+        let (_running, ended) = mpsc::channel::<()>();
+        // Ends when the sender goes, also if the stage panics.
+        scope.spawn(move || {
+            while ended.recv_timeout(observer.interval()) == Err(RecvTimeoutError::Timeout) {
+                let reading = context.progress.read();
+                observer.notice(&Event::Progress {
+                    stage: stage.name.clone(),
+                    done: reading.done,
+                    total: reading.total,
+                    unit: reading.unit,
+                    seconds: start.elapsed().as_secs_f64(),
+                });
+            }
+        });
+        work.run(stage, context)
+    })?;
+    let measured = Measured {
+        wall_seconds: start.elapsed().as_secs_f64(),
+        cpu_seconds: clock::cpu_seconds() - cpu_start,
+        memory_peak_bytes: clock::peak_resident_bytes(),
+        report,
+    };
+    let mut done = Done { artifacts: Vec::new(), found: Findings::new(), measured };
+    for artifact in work.graph().outputs(stage) {
+        let name = &artifact.name;
+        let fingerprint = fingerprints.get(name).clone();
+        let (digest, bytes) = if artifact.kind.is_file() {
+            let path = context.output(name);
+            let found = work.inspect(context.disk, &path, artifact);
+            let digest = made(artifact, &found)?;
+            done.found.insert(name.clone(), found);
+            (digest, context.disk.bytes(&path)?.unwrap_or(0))
+        } else {
+            (fingerprint.digest(), 0)
+        };
+        done.artifacts.push(ArtifactRecord { name: name.clone(), digest, bytes, fingerprint });
+    }
+    Ok(done)
+}
+
+/// The digest of what a stage made, if it is what it should have made.
+fn made(artifact: &ArtifactSpec, found: &Found) -> Result<Digest, StageError> {
+    let name = &artifact.name;
+    let wrong = |what: String| Err(StageError::failed(format!("it should have made {name}, {what}")));
+    match found {
+        Found::Header { digest, identity } => {
+            for (key, value) in identity {
+                if artifact.identity.get(key).is_some_and(|_| !artifact.is_satisfied(key, value)) {
+                    return wrong(format!("but made one for {key} {value}"));
+                }
+            }
+            Ok(*digest)
+        }
+        Found::Absent => wrong("which is absent".to_owned()),
+        Found::Unreadable(what) => wrong(format!("which cannot be read: {what}")),
+        Found::Damaged(what) => Err(StageError::Damaged { artifact: name.clone(), what: what.clone() }),
+    }
+}

@@ -1,0 +1,65 @@
+//! Exit codes: part of the interface, so none ever changes its meaning.
+
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Exit {
+    /// All that was asked for is there.
+    Done = 0,
+    /// A mistake in the program.
+    Internal = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// No database can answer the question.
+    NoAnswer = 3,
+    /// There is work to do (`plan --check`).
+    WorkPending = 10,
+    /// The manifest has mistakes.
+    ManifestInvalid = 11,
+    /// Disk, memory or directory do not allow the run.
+    PreflightFailed = 12,
+    /// Another process works in the directory.
+    Locked = 13,
+    /// A stage failed.
+    StageFailed = 14,
+    /// Something is stale and must not be rebuilt.
+    Frozen = 15,
+    /// An artifact is damaged or wrong.
+    Integrity = 16,
+    /// Stopped on request; the same command resumes.
+    Stopped = 75,
+    /// Stopped at once by a second signal.
+    SecondSignal = 130,
+}
+
+impl Exit {
+    /// Every exit code, ascending.
+    pub const ALL: [Exit; 13] = [
+        Exit::Done,
+        Exit::Internal,
+        Exit::Usage,
+        Exit::NoAnswer,
+        Exit::WorkPending,
+        Exit::ManifestInvalid,
+        Exit::PreflightFailed,
+        Exit::Locked,
+        Exit::StageFailed,
+        Exit::Frozen,
+        Exit::Integrity,
+        Exit::Stopped,
+        Exit::SecondSignal,
+    ];
+
+    /// The number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}

@@ -1,0 +1,471 @@
+//! The orchestrator: carries out the plan, one stage at a time.
+//!
+//! Each stage is: start in the journal, work, outputs durable under their final names, done in the
+//! journal. Killed in between, the next run finds the outputs absent, or complete and adopts or
+//! remakes them. After each stage the plan is made anew.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use disk::{Digest, Disk, DiskError, Staged, clock, remove_leftovers};
+
+use crate::artifact::{ArtifactName, Found};
+use crate::budget::Budget;
+use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, unusable};
+use crate::error::PipelineError;
+use crate::execution::{execute, fingerprints_of};
+use crate::graph::Graph;
+use crate::journal::{Contents, Journal};
+use crate::observer::{Event, Observer, Silent};
+use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, plan};
+use crate::preflight::Room;
+use crate::progress::Progress;
+use crate::reason::Reason;
+use crate::record::{ArtifactRecord, Measured, Record, RunEnd, clip};
+use crate::snapshots::Snapshots;
+use crate::stage::StageName;
+use crate::state::State;
+use crate::work::{StageContext, StageError, Work};
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The last stage to run, in the order of the graph.
+    pub until: Option<String>,
+    /// Stages to run though they are fresh.
+    pub force: Vec<String>,
+    /// Refuse to rebuild what is there but stale.
+    pub frozen: bool,
+    /// What is kept.
+    pub keep: Keep,
+    /// Threads for a stage; at least 1.
+    pub threads: usize,
+    /// Memory for a stage.
+    pub memory: Budget,
+    /// How often long stages snapshot.
+    pub snapshot_interval: Duration,
+    /// The command line, for the lock and the journal.
+    pub command: String,
+    /// Name and version of the program, for the journal.
+    pub program: String,
+    /// The resolved manifest, to be put into the directory as `manifest.toml`.
+    pub manifest: String,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            until: None,
+            force: Vec::new(),
+            frozen: false,
+            keep: Keep::Targets,
+            threads: 1,
+            memory: Budget::new(u64::MAX),
+            snapshot_interval: Duration::from_secs(600),
+            command: String::new(),
+            program: String::new(),
+            manifest: String::new(),
+        }
+    }
+}
+
+/// What a run did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// [`RunEnd::Done`] or [`RunEnd::Stopped`].
+    pub how: RunEnd,
+    /// The stages that ran, in order.
+    pub ran: Vec<Ran>,
+    /// The plan at the end: steps left if it was stopped, and what is up to date.
+    pub plan: Plan,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+impl Summary {
+    /// The exit code: done or stopped.
+    pub fn exit(&self) -> crate::Exit {
+        match self.how {
+            RunEnd::Done => crate::Exit::Done,
+            RunEnd::Stopped => crate::Exit::Stopped,
+            RunEnd::Failed(_) => crate::Exit::StageFailed,
+        }
+    }
+}
+
+/// A stage that ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// Which.
+    pub stage: StageName,
+    /// Why.
+    pub reason: Reason,
+    /// What it took.
+    pub measured: Measured,
+    /// What it made.
+    pub artifacts: Vec<ArtifactRecord>,
+}
+
+/// Plans and runs the stages of a [`Work`] in a directory.
+pub struct Orchestrator<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) directory: PathBuf,
+    pub(crate) work: &'a dyn Work,
+    pub(crate) options: RunOptions,
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// A flag that nobody raises.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl<'a> Orchestrator<'a> {
+    /// An orchestrator that nobody watches or stops.
+    pub fn new(disk: &'a dyn Disk, directory: &Path, work: &'a dyn Work, options: RunOptions) -> Self {
+        Orchestrator { disk, directory: directory.to_path_buf(), work, options, observer: &Silent, stop: &NEVER }
+    }
+
+    /// Sets who watches.
+    #[must_use]
+    pub fn observer(mut self, observer: &'a dyn Observer) -> Self {
+        self.observer = observer;
+        self
+    }
+
+    /// Sets the flag that asks to stop, raised by a signal handler.
+    #[must_use]
+    pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// The plan that [`run`](Self::run) would begin with. Writes nothing and takes no lock.
+    ///
+    /// # Errors
+    /// As [`plan`](crate::plan::plan), or if the journal cannot be read.
+    pub fn plan(&self) -> Result<Plan, PipelineError> {
+        let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
+        let state = State::replay(&journal.entries);
+        let forced = self.options.force.iter().cloned().collect();
+        plan(self.work.graph(), &state, &survey(self.disk, &self.directory, self.work), &self.plan_options(forced))
+    }
+
+    /// Whether the room there is suffices for a plan.
+    ///
+    /// # Errors
+    /// [`PipelineError::Preflight`] with what is short.
+    pub fn preflight(&self, plan: &Plan) -> Result<(), PipelineError> {
+        let directory = &self.directory;
+        let disk_free = self.disk.free_bytes(directory);
+        let room = Room {
+            memory: self.options.memory,
+            memory_available: clock::available_bytes(),
+            disk_free: disk_free.map_err(|source| unusable(directory, source))?,
+        };
+        Ok(room.check(&plan.prediction, directory)?)
+    }
+
+    /// Runs what the plan says until nothing is left, or until asked to stop.
+    ///
+    /// # Errors
+    /// Whatever ended the run early; what was finished is kept.
+    pub fn run(&self) -> Result<Summary, PipelineError> {
+        let start = Instant::now();
+        let mut directory = Directory::open(self.disk, &self.directory, &self.options.command)?;
+        let journal = directory.journal();
+        if journal.cut_bytes() > 0 {
+            let bytes = journal.cut_bytes();
+            self.observer.notice(&Event::JournalCut { bytes });
+        }
+        self.remove_leftovers().map_err(|source| unusable(&self.directory, source))?;
+        let mut run = Run {
+            orchestrator: self,
+            graph: self.work.graph(),
+            found: survey(self.disk, &self.directory, self.work),
+            forced: self.options.force.iter().cloned().collect(),
+            journal,
+            started: false,
+            ran: Vec::new(),
+        };
+        let outcome = run.steps();
+        let how = match &outcome {
+            Ok((how, _)) => how.clone(),
+            Err(error) => RunEnd::Failed(clip(&error.to_string())),
+        };
+        if run.started {
+            let ended = run.journal.append(Record::RunEnded { how: how.clone() });
+            // If the run failed, that is the error to report.
+            if outcome.is_ok() {
+                ended?;
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let event = Event::RunEnded { how: how.clone(), seconds };
+        self.observer.notice(&event);
+        let (how, plan) = outcome?;
+        Ok(Summary { how, ran: run.ran, plan, seconds })
+    }
+
+    fn plan_options(&self, force: BTreeSet<String>) -> PlanOptions {
+        PlanOptions { until: self.options.until.clone(), force, frozen: self.options.frozen, keep: self.options.keep }
+    }
+
+    fn remove_leftovers(&self) -> Result<(), DiskError> {
+        let mut directories = BTreeSet::from([self.directory.clone()]);
+        for artifact in self.work.graph().artifacts() {
+            let path = artifact.name.below(&self.directory);
+            directories.extend(path.parent().map(Path::to_path_buf));
+        }
+        for directory in &directories {
+            remove_leftovers(self.disk, directory)?;
+        }
+        Ok(())
+    }
+
+    fn write_manifest(&self) -> Result<(), DiskError> {
+        const BYTES_MAX: u64 = 1 << 20;
+        let path = manifest_path(&self.directory);
+        let bytes = self.options.manifest.as_bytes();
+        let same = self.disk.read(&path, BYTES_MAX).is_ok_and(|old| old == bytes);
+        if same || bytes.is_empty() {
+            return Ok(());
+        }
+        let mut staged = Staged::create(self.disk, &path, 0)?;
+        staged.write(bytes)?;
+        staged.publish()?;
+        Ok(())
+    }
+}
+
+/// Looks at the file of every artifact.
+pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Findings {
+    let files = work.graph().artifacts().filter(|artifact| artifact.kind.is_file());
+    files
+        .map(|artifact| {
+            let path = artifact.name.below(directory);
+            (artifact.name.clone(), work.inspect(disk, &path, artifact))
+        })
+        .collect()
+}
+
+/// A run under way.
+struct Run<'r, 'a, 'd> {
+    orchestrator: &'r Orchestrator<'a>,
+    graph: &'r Graph,
+    journal: &'r mut Journal<'d>,
+    found: Findings,
+    forced: BTreeSet<String>,
+    /// Whether the journal knows of this run: a run with nothing to do leaves no trace.
+    started: bool,
+    ran: Vec<Ran>,
+}
+
+impl Run<'_, '_, '_> {
+    fn steps(&mut self) -> Result<(RunEnd, Plan), PipelineError> {
+        let orchestrator = self.orchestrator;
+        loop {
+            let plan = self.plan()?;
+            if !plan.steps.is_empty() {
+                orchestrator.preflight(&plan)?;
+            }
+            if !self.started {
+                self.start(&plan)?;
+            }
+            if !plan.adopted.is_empty() {
+                self.adopt(&plan.adopted)?;
+                continue;
+            }
+            if !plan.removable.is_empty() {
+                self.remove(&plan.removable)?;
+            }
+            let Some(step) = plan.steps.first() else {
+                return Ok((RunEnd::Done, plan));
+            };
+            if orchestrator.stop.load(Ordering::Relaxed) {
+                return Ok((RunEnd::Stopped, plan));
+            }
+            if !self.step(step, plan.steps.len())? {
+                return Ok((RunEnd::Stopped, self.plan()?));
+            }
+        }
+    }
+
+    fn plan(&self) -> Result<Plan, PipelineError> {
+        let options = self.orchestrator.plan_options(self.forced.clone());
+        plan(self.graph, self.journal.state(), &self.found, &options)
+    }
+
+    fn start(&mut self, plan: &Plan) -> Result<(), PipelineError> {
+        let orchestrator = self.orchestrator;
+        let options = &orchestrator.options;
+        let unusable = |source| unusable(&orchestrator.directory, source);
+        if plan.steps.is_empty() && plan.adopted.is_empty() && plan.removable.is_empty() {
+            return orchestrator.write_manifest().map_err(unusable);
+        }
+        orchestrator.observer.notice(&Event::RunStarted {
+            directory: orchestrator.directory.clone(),
+            run: self.journal.run(),
+            steps: plan.steps.len(),
+            fresh: plan.fresh.len(),
+            seconds: plan.prediction.seconds,
+        });
+        self.journal.append(Record::RunStarted {
+            command: clip(&options.command),
+            program: clip(&options.program),
+            host: clock::host(),
+            pid: std::process::id(),
+            threads: options.threads,
+            memory_bytes: options.memory.bytes(),
+            manifest: Digest::of(options.manifest.as_bytes()),
+        })?;
+        self.started = true;
+        orchestrator.write_manifest().map_err(unusable)
+    }
+
+    fn adopt(&mut self, adopted: &[Adopted]) -> Result<(), PipelineError> {
+        let orchestrator = self.orchestrator;
+        let mut names = Vec::new();
+        for one in adopted {
+            let path = one.artifact.below(&orchestrator.directory);
+            let artifact = ArtifactRecord {
+                name: one.artifact.clone(),
+                digest: one.digest,
+                bytes: orchestrator.disk.bytes(&path)?.unwrap_or(0),
+                fingerprint: one.fingerprint.clone(),
+            };
+            self.journal.append(Record::Adopted { artifact })?;
+            names.push(one.artifact.clone());
+        }
+        orchestrator.observer.notice(&Event::Adopted { artifacts: names });
+        Ok(())
+    }
+
+    fn remove(&mut self, names: &[ArtifactName]) -> Result<(), PipelineError> {
+        let orchestrator = self.orchestrator;
+        let mut bytes = 0;
+        for name in names {
+            let path = name.below(&orchestrator.directory);
+            bytes += orchestrator.disk.bytes(&path)?.unwrap_or(0);
+            orchestrator.disk.remove(&path)?;
+            self.found.insert(name.clone(), Found::Absent);
+        }
+        let artifacts = names.to_vec();
+        self.journal.append(Record::Removed { artifacts: artifacts.clone() })?;
+        orchestrator.observer.notice(&Event::Removed { artifacts, bytes });
+        Ok(())
+    }
+
+    /// Runs one stage. Returns whether it got done; if not, it was stopped on request.
+    fn step(&mut self, step: &Step, steps_left: usize) -> Result<bool, PipelineError> {
+        let orchestrator = self.orchestrator;
+        let (disk, directory) = (orchestrator.disk, orchestrator.directory.as_path());
+        let name = &step.stage;
+        let found = &self.found;
+        let digest_of = |name: &ArtifactName| match found.get(name) {
+            Some(Found::Header { digest, .. }) => Some(*digest),
+            _ => self.journal.state().built(name).map(|b| b.artifact.digest),
+        };
+        let at = self.graph.position(name);
+        let at = at.expect("steps are stages of the graph");
+        let stage = &self.graph.stages()[at];
+        let fingerprints = fingerprints_of(self.graph, at, digest_of);
+        let failed = |source: StageError| PipelineError::StageFailed { stage: name.clone(), source };
+        let again = self.ran.iter().any(|ran| ran.stage == *name);
+        let Some(fingerprints) = fingerprints.filter(|_| !again) else {
+            let message = format!("it cannot be brought up to date: {}", step.reason);
+            return Err(failed(StageError::failed(message)));
+        };
+
+        for output in &stage.outputs {
+            if let Some(Found::Damaged(what) | Found::Unreadable(what)) = self.found.get(output) {
+                // What was verified before is about to be another file.
+                self.note_damage(output, &what.clone())?;
+            }
+        }
+        self.journal.append(Record::StageStarted { stage: name.clone(), reason: clip(&step.reason.to_string()) })?;
+        orchestrator.observer.notice(&Event::StageStarted {
+            stage: name.clone(),
+            reason: step.reason.clone(),
+            number: self.ran.len() + 1,
+            steps: self.ran.len() + steps_left,
+            cost: step.cost,
+        });
+        let snapshots = Snapshots::open(
+            disk,
+            snapshots_path(directory).join(name.file_name()),
+            fingerprints.digest(),
+            orchestrator.options.snapshot_interval,
+        )?;
+        let progress = Progress::new();
+        let context = StageContext {
+            disk,
+            directory,
+            scratch: None,
+            snapshots,
+            threads: orchestrator.options.threads,
+            memory: orchestrator.options.memory,
+            progress: &progress,
+            stop: orchestrator.stop,
+        };
+        let (work, observer) = (orchestrator.work, orchestrator.observer);
+        let result = execute(work, stage, &context, &fingerprints, observer);
+        let done = match result {
+            Ok(done) => done,
+            Err(StageError::Stopped) => {
+                let stage = name.clone();
+                orchestrator.observer.notice(&Event::StageStopped { stage });
+                return Ok(false);
+            }
+            Err(error) => return Err(self.fail(name, error)),
+        };
+        let bytes = done.artifacts.iter().map(|artifact| artifact.bytes).sum();
+        self.journal.append(Record::StageDone {
+            stage: name.clone(),
+            artifacts: done.artifacts.clone(),
+            measured: done.measured.clone(),
+        })?;
+        context.snapshots.remove()?;
+        self.forced.remove(&name.to_string());
+        self.found.extend(done.found);
+        orchestrator.observer.notice(&Event::StageDone { stage: name.clone(), measured: done.measured.clone(), bytes });
+        self.ran.push(Ran {
+            stage: name.clone(),
+            reason: step.reason.clone(),
+            measured: done.measured,
+            artifacts: done.artifacts,
+        });
+        Ok(true)
+    }
+
+    fn note_damage(&mut self, artifact: &ArtifactName, what: &str) -> Result<(), PipelineError> {
+        if self.journal.state().damage(artifact).is_none() {
+            self.journal.append(Record::DamageFound { artifact: artifact.clone(), what: clip(what) })?;
+        }
+        self.orchestrator.observer.notice(&Event::DamageFound { artifact: artifact.clone(), what: what.to_owned() });
+        Ok(())
+    }
+
+    /// Puts a failure into the journal and turns it into the error of the run.
+    fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
+        let message = clip(&error.to_string());
+        self.orchestrator.observer.notice(&Event::StageFailed { stage: stage.clone(), message: message.clone() });
+        if let StageError::Damaged { artifact, what } = &error {
+            if let Err(journal) = self.note_damage(artifact, what) {
+                tracing::warn!("the damage to {artifact} could not be put into the journal: {journal}");
+            }
+        }
+        let failed = Record::StageFailed { stage: stage.clone(), message };
+        // A full disk fails both; the stage's own error is the one to report.
+        if let Err(journal) = self.journal.append(failed) {
+            tracing::warn!("the failure of {stage} could not be put into the journal: {journal}");
+        }
+        match error {
+            StageError::Damaged { artifact, what } => {
+                PipelineError::Integrity { stage: stage.clone(), artifact, what, remedy: "the next run rebuilds it" }
+            }
+            source => PipelineError::StageFailed { stage: stage.clone(), source },
+        }
+    }
+}

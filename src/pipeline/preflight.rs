@@ -1,0 +1,138 @@
+//! Preflight: whether what the plan will take is there, before hours are spent on finding out.
+
+use std::path::{Path, PathBuf};
+
+use disk::DiskError;
+
+use crate::budget::Budget;
+use crate::plan::Prediction;
+use crate::stage::StageName;
+
+/// What does not allow a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PreflightError {
+    /// A stage takes more memory than the budget.
+    #[error(
+        "{stage} needs {} of memory, the budget is {}; raise the budget, or choose a method that needs less",
+        Budget::show(*needed), Budget::show(*budget)
+    )]
+    MemoryBudget {
+        /// Which.
+        stage: StageName,
+        /// Bytes it is predicted to take.
+        needed: u64,
+        /// The budget in bytes.
+        budget: u64,
+    },
+    /// A stage takes more memory than is available.
+    #[error(
+        "{stage} needs {} of memory, {} are available on this machine; end other programs, or choose a \
+         method that needs less",
+        Budget::show(*needed), Budget::show(*available)
+    )]
+    MemoryAvailable {
+        /// Which.
+        stage: StageName,
+        /// Bytes it is predicted to take.
+        needed: u64,
+        /// Bytes available.
+        available: u64,
+    },
+    /// The steps take more disk space than is free.
+    #[error(
+        "what is left to do needs {} of disk space, {} are free in {}; make room, or choose another directory",
+        Budget::show(*needed), Budget::show(*free), directory.display()
+    )]
+    Disk {
+        /// The directory.
+        directory: PathBuf,
+        /// Bytes that the steps are predicted to take.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+    },
+    /// The directory cannot be used.
+    #[error("the directory {} cannot be used: {source}", directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// Why not.
+        source: DiskError,
+    },
+}
+
+/// What there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// The memory that the user allows.
+    pub memory: Budget,
+    /// The memory that the machine has available, where known.
+    pub memory_available: Option<u64>,
+    /// Free disk space in bytes.
+    pub disk_free: u64,
+}
+
+impl Room {
+    /// Compares a prediction with what there is.
+    ///
+    /// # Errors
+    /// What is short, with both numbers.
+    pub fn check(&self, prediction: &Prediction, directory: &Path) -> Result<(), PreflightError> {
+        let needed = prediction.memory_bytes;
+        if let Some(stage) = &prediction.memory_stage {
+            if !self.memory.fits(needed) {
+                return Err(PreflightError::MemoryBudget { stage: stage.clone(), needed, budget: self.memory.bytes() });
+            }
+            if let Some(available) = self.memory_available.filter(|bytes| *bytes < needed) {
+                return Err(PreflightError::MemoryAvailable { stage: stage.clone(), needed, available });
+            }
+        }
+        if prediction.disk_bytes > self.disk_free {
+            return Err(PreflightError::Disk {
+                directory: directory.to_path_buf(),
+                needed: prediction.disk_bytes,
+                free: self.disk_free,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_give_both_numbers_and_the_remedy() {
+        let prediction = Prediction {
+            memory_bytes: 3 << 30,
+            memory_stage: Some("sweep:24".parse().unwrap()),
+            disk_bytes: 5 << 30,
+            ..Prediction::default()
+        };
+        let enough = Room { memory: Budget::new(3 << 30), memory_available: Some(3 << 30), disk_free: 5 << 30 };
+        let check = |room: Room, expect: &str| {
+            let error = room.check(&prediction, Path::new("runs/small"));
+            assert_eq!(error.unwrap_err().to_string(), expect);
+        };
+        enough.check(&prediction, Path::new("runs/small")).unwrap();
+        check(
+            Room { memory: Budget::new(2 << 30), ..enough },
+            "sweep:24 needs 3 GiB of memory, the budget is 2 GiB; raise the budget, or choose a method \
+             that needs less",
+        );
+        check(
+            Room { memory_available: Some(1 << 30), ..enough },
+            "sweep:24 needs 3 GiB of memory, 1 GiB are available on this machine; end other programs, \
+             or choose a method that needs less",
+        );
+        check(
+            Room { disk_free: 1 << 20, ..enough },
+            "what is left to do needs 5 GiB of disk space, 1 MiB are free in runs/small; make room, or \
+             choose another directory",
+        );
+        let unknown = Room { memory_available: None, ..enough };
+        unknown.check(&prediction, Path::new("x")).unwrap();
+    }
+}

@@ -1,0 +1,149 @@
+//! Which keys a manifest has: data, given by whoever knows what they mean.
+
+use crate::value::Value;
+
+/// The keys of a manifest, in the order in which they are printed.
+#[derive(Debug, Default)]
+pub struct Schema {
+    pub(crate) tables: Vec<Table>,
+    pub(crate) keys: Vec<Key>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) doc: String,
+}
+
+/// What values a key takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Any text.
+    String,
+    /// One of these words.
+    OneOf(Vec<String>),
+    /// A whole number between these, both included.
+    Integer(i64, i64),
+    /// `true` or `false`.
+    Boolean,
+    /// A number of bytes: `"512 MiB"`.
+    Size,
+    /// A time: `"10 min"`.
+    Duration,
+    /// Whole numbers `"A..B"`, both ends included, or one number, all between these.
+    Range(u32, u32),
+    /// A table that gives each range of numbers, between these, one of these words.
+    ByRange(u32, u32, Vec<String>),
+}
+
+impl Type {
+    /// One of these words.
+    pub fn one_of(words: &[&str]) -> Self {
+        Type::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    /// A table that gives ranges of the numbers `first..=last` one of these words each.
+    pub fn by_range(first: u32, last: u32, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Type::ByRange(first, last, words)
+    }
+}
+
+/// Tells what is wrong with a value that has the right type, if anything is.
+type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
+
+/// One key.
+pub struct Key {
+    /// Its table and name: `build.memory`.
+    pub(crate) path: String,
+    pub(crate) r#type: Type,
+    /// The value if it is not given, as after `--set KEY=`; `None` if it must be given.
+    pub(crate) default: Option<String>,
+    pub(crate) doc: String,
+    pub(crate) check: Option<Check>,
+}
+
+impl Key {
+    /// A key with a default, written as a user would after `--set KEY=`. `path` is its table and
+    /// name: `build.memory`. A table by range has the default `{}`.
+    pub fn new(path: &str, r#type: Type, default: &str, doc: &str) -> Self {
+        Key { default: Some(default.to_owned()), ..Key::required(path, r#type, doc) }
+    }
+
+    /// A key that must be given.
+    pub fn required(path: &str, r#type: Type, doc: &str) -> Self {
+        Key { path: path.to_owned(), r#type, default: None, doc: doc.to_owned(), check: None }
+    }
+
+    /// Adds a check for what the type cannot say. The message stands after the key's name: `must be
+    /// a power of two`.
+    #[must_use]
+    pub fn check(mut self, check: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        self.check = Some(Box::new(check));
+        self
+    }
+
+    pub(crate) fn table(&self) -> &str {
+        self.path.split_once('.').map_or("", |(table, _)| table)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.path.split_once('.').map_or(&self.path, |(_, name)| name)
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key")
+            .field("path", &self.path)
+            .field("type", &self.r#type)
+            .field("default", &self.default)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Schema {
+    /// No keys.
+    pub fn new() -> Self {
+        Schema::default()
+    }
+
+    /// Begins a table; the keys added next are in it.
+    ///
+    /// # Panics
+    /// If there is one of this name: schemas are constants of the program.
+    #[must_use]
+    pub fn table(mut self, name: &str, doc: &str) -> Self {
+        assert!(self.tables.iter().all(|table| table.name != name), "two tables {name}");
+        self.tables.push(Table { name: name.to_owned(), doc: doc.to_owned() });
+        self
+    }
+
+    /// Adds a key.
+    ///
+    /// # Panics
+    /// If it is not in the table begun last, is there already, or its default is not a value of its
+    /// type.
+    #[must_use]
+    pub fn key(mut self, key: Key) -> Self {
+        let table = self.tables.last().map_or("", |table| &table.name);
+        assert!(!table.is_empty() && key.table() == table, "{key:?} is not in its table");
+        assert!(!key.name().contains('.'), "{key:?} is nested too deep");
+        assert!(self.find(&key.path).is_none(), "two keys {key:?}");
+        if let Some(default) = &key.default {
+            let value = Value::of_argument(&key.r#type, default);
+            assert!(value.is_ok(), "{key:?}: {value:?}");
+        }
+        self.keys.push(key);
+        self
+    }
+
+    /// The paths of all keys.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|key| key.path.as_str())
+    }
+
+    pub(crate) fn find(&self, path: &str) -> Option<(usize, &Key)> {
+        self.keys.iter().enumerate().find(|(_, key)| key.path == path)
+    }
+}

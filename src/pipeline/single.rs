@@ -1,0 +1,343 @@
+//! One stage again, aside: from its recorded inputs, into a scratch directory.
+//!
+//! Intermediates that were not kept are rebuilt there first. The run directory is only read: it may
+//! be read-only, or in use by a run. The result is compared by content digest with what was recorded.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use disk::{Digest, Disk, DiskError, clock};
+use serde::Serialize;
+
+use crate::artifact::{ArtifactKind, ArtifactName, Found};
+use crate::directory::{journal_path, snapshots_path, unusable};
+use crate::error::PipelineError;
+use crate::execution::{execute, fingerprints_of};
+use crate::fingerprint::hex;
+use crate::graph::Graph;
+use crate::journal::Contents;
+use crate::observer::Event;
+use crate::orchestrator::{Orchestrator, survey};
+use crate::plan::{Findings, Prediction, find};
+use crate::preflight::Room;
+use crate::progress::Progress;
+use crate::reason::Reason;
+use crate::record::Measured;
+use crate::snapshots::Snapshots;
+use crate::stage::StageName;
+use crate::state::State;
+use crate::work::{Scratch as MadeIn, StageContext, StageError};
+
+/// Where a single stage works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scratch {
+    /// In this directory; what it makes stays there.
+    Directory(PathBuf),
+    /// In a new directory within this one, removed afterwards.
+    Temporary(PathBuf),
+}
+
+/// What a single stage came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Single {
+    /// Which stage.
+    pub stage: StageName,
+    /// Stages that ran before it, to rebuild what it reads.
+    pub rebuilt: Vec<StageName>,
+    /// Each of its outputs, compared.
+    pub outputs: Vec<Output>,
+    /// What it took.
+    pub measured: Measured,
+    /// Where its outputs are, if they were kept.
+    pub directory: Option<PathBuf>,
+}
+
+/// An output of a single stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Output {
+    /// Which.
+    pub artifact: ArtifactName,
+    /// The digest of its content now.
+    #[serde(with = "hex")]
+    pub digest: Digest,
+    /// How it compares with the recorded one.
+    pub comparison: Comparison,
+}
+
+/// How a result compares with the recorded one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Comparison {
+    /// The same content.
+    Identical,
+    /// Another content than this digest, which was recorded.
+    Different(#[serde(with = "hex")] Digest),
+    /// Nothing was recorded.
+    NothingRecorded,
+    /// There is no content: the check passed.
+    Passed,
+}
+
+impl Single {
+    /// Whether no output differs from the recorded one.
+    pub fn is_identical(&self) -> bool {
+        let differs = |output: &Output| matches!(output.comparison, Comparison::Different(_));
+        !self.outputs.iter().any(differs)
+    }
+}
+
+/// A directory that goes when its owner does, if it is temporary.
+struct Guard<'d> {
+    disk: &'d dyn Disk,
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if self.temporary {
+            if let Err(error) = self.disk.remove_dir_all(&self.path) {
+                tracing::warn!("the scratch directory was not removed: {error}");
+            }
+        }
+    }
+}
+
+impl<'d> Guard<'d> {
+    fn new(disk: &'d dyn Disk, scratch: &Scratch) -> Result<Self, DiskError> {
+        let (path, temporary) = match scratch {
+            Scratch::Directory(path) => (path.clone(), false),
+            Scratch::Temporary(parent) => {
+                // The process number alone comes again in containers.
+                let name = format!("stage-{}-{}", std::process::id(), clock::now_seconds());
+                (parent.join(name), true)
+            }
+        };
+        disk.create_dir_all(&path)?;
+        Ok(Guard { disk, path, temporary })
+    }
+}
+
+impl Orchestrator<'_> {
+    /// Runs one stage aside and compares what it makes with what was recorded.
+    ///
+    /// # Errors
+    /// [`PipelineError::InputMissing`] if a target that it reads is not there; whatever fails in the
+    /// stage.
+    pub fn single(&self, stage: &str, scratch: &Scratch) -> Result<Single, PipelineError> {
+        let graph = self.work.graph();
+        let last = find(graph, stage)?;
+        if let Scratch::Directory(path) = scratch {
+            refuse_run_directory(&self.directory, path)?;
+        }
+        let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
+        let state = State::replay(&journal.entries);
+        let found = survey(self.disk, &self.directory, self.work);
+        let chain = chain(graph, &state, &found, last)?;
+
+        let guard_error = |source| unusable(&self.directory, source);
+        let guard = Guard::new(self.disk, scratch).map_err(guard_error)?;
+        self.single_preflight(&chain, &guard.path)?;
+        self.observer.notice(&Event::RunStarted {
+            directory: guard.path.clone(),
+            run: 0,
+            steps: chain.len(),
+            fresh: 0,
+            seconds: chain.iter().map(|at| graph.stages()[*at].cost.seconds).sum(),
+        });
+        let mut made = BTreeSet::new();
+        let mut result = None;
+        for (number, at) in chain.iter().enumerate() {
+            let (outputs, measured) = self.aside(*at, number, &chain, &made, &state, &found, &guard.path)?;
+            made.extend(graph.stages()[*at].outputs.iter().cloned());
+            result = Some((outputs, measured));
+        }
+        let (outputs, measured) = result.expect("the chain ends with the stage itself");
+        Ok(Single {
+            stage: graph.stages()[last].name.clone(),
+            rebuilt: chain[..chain.len() - 1].iter().map(|at| graph.stages()[*at].name.clone()).collect(),
+            outputs,
+            measured,
+            directory: (!guard.temporary).then(|| guard.path.clone()),
+        })
+    }
+
+    fn single_preflight(&self, chain: &[usize], scratch: &Path) -> Result<(), PipelineError> {
+        let mut prediction = Prediction::default();
+        for at in chain {
+            let stage = &self.work.graph().stages()[*at];
+            if stage.cost.memory_bytes > prediction.memory_bytes {
+                prediction.memory_bytes = stage.cost.memory_bytes;
+                prediction.memory_stage = Some(stage.name.clone());
+            }
+            prediction.disk_bytes = prediction.disk_bytes.saturating_add(stage.cost.disk_bytes);
+        }
+        let free = self.disk.free_bytes(scratch);
+        let room = Room {
+            memory: self.options.memory,
+            memory_available: clock::available_bytes(),
+            disk_free: free.map_err(|source| unusable(scratch, source))?,
+        };
+        Ok(room.check(&prediction, scratch)?)
+    }
+
+    /// Runs one stage of the chain.
+    #[expect(clippy::too_many_arguments, reason = "one caller, and each is another thing")]
+    fn aside(
+        &self,
+        at: usize,
+        number: usize,
+        chain: &[usize],
+        made: &BTreeSet<ArtifactName>,
+        state: &State,
+        found: &Findings,
+        scratch: &Path,
+    ) -> Result<(Vec<Output>, Measured), PipelineError> {
+        let graph = self.work.graph();
+        let stage = &graph.stages()[at];
+        let name = &stage.name;
+        let failed = |source| match source {
+            StageError::Stopped => PipelineError::SingleStopped { stage: name.clone() },
+            StageError::Damaged { artifact, what } => PipelineError::Integrity {
+                stage: name.clone(),
+                artifact,
+                what,
+                remedy: "verify records it, and the next run then rebuilds it",
+            },
+            source => PipelineError::StageFailed { stage: name.clone(), source },
+        };
+        let digest_of = |name: &ArtifactName| match found.get(name) {
+            Some(Found::Header { digest, .. }) => Some(*digest),
+            _ => state.built(name).map(|built| built.artifact.digest),
+        };
+        let fingerprints = fingerprints_of(graph, at, digest_of)
+            .ok_or_else(|| failed(StageError::failed("what its inputs were made from is not recorded")))?;
+        let reason = match chain.get(number + 1) {
+            Some(next) => {
+                Reason::NeededBy { stage: graph.stages()[*next].name.clone(), artifact: stage.outputs[0].clone() }
+            }
+            None => Reason::Forced,
+        };
+        self.observer.notice(&Event::StageStarted {
+            stage: name.clone(),
+            reason,
+            number: number + 1,
+            steps: chain.len(),
+            cost: stage.cost,
+        });
+        let snapshots = Snapshots::open(
+            self.disk,
+            snapshots_path(scratch).join(name.file_name()),
+            fingerprints.digest(),
+            self.options.snapshot_interval,
+        )?;
+        let progress = Progress::new();
+        let context = StageContext {
+            disk: self.disk,
+            directory: &self.directory,
+            scratch: Some(MadeIn { directory: scratch, made }),
+            snapshots,
+            threads: self.options.threads,
+            memory: self.options.memory,
+            progress: &progress,
+            stop: self.stop,
+        };
+        let done = execute(self.work, stage, &context, &fingerprints, self.observer);
+        let done = done.map_err(failed)?;
+        context.snapshots.remove()?;
+        self.observer.notice(&Event::StageDone {
+            stage: name.clone(),
+            measured: done.measured.clone(),
+            bytes: done.artifacts.iter().map(|artifact| artifact.bytes).sum(),
+        });
+        let outputs = done.artifacts.iter().map(|artifact| {
+            let of_header = match found.get(&artifact.name) {
+                Some(Found::Header { digest, .. }) => Some(*digest),
+                _ => None,
+            };
+            let recorded = state.built(&artifact.name).map(|built| built.artifact.digest);
+            let kind = graph.artifact(&artifact.name).map(|spec| spec.kind);
+            Output {
+                artifact: artifact.name.clone(),
+                digest: artifact.digest,
+                comparison: match recorded.or(of_header) {
+                    _ if kind == Some(ArtifactKind::Verification) => Comparison::Passed,
+                    None => Comparison::NothingRecorded,
+                    Some(digest) if digest == artifact.digest => Comparison::Identical,
+                    Some(digest) => Comparison::Different(digest),
+                },
+            }
+        });
+        Ok((outputs.collect(), done.measured))
+    }
+}
+
+/// The stages to run, in order: the last one, and before it those that make the intermediates it
+/// reads, as far as these are not there.
+fn chain(graph: &Graph, state: &State, found: &Findings, last: usize) -> Result<Vec<usize>, PipelineError> {
+    let mut chain = BTreeSet::from([last]);
+    for at in (0..=last).rev() {
+        if !chain.contains(&at) {
+            continue;
+        }
+        let stage = &graph.stages()[at];
+        for input in &stage.inputs {
+            let maker = graph.maker(input);
+            let maker = maker.expect("a graph has a maker for every artifact");
+            let there = usable(graph, state, found, input);
+            if graph.is_intermediate(input) {
+                if there.is_err() {
+                    chain.insert(maker);
+                }
+            } else if let Err(what) = there {
+                return Err(PipelineError::InputMissing {
+                    stage: stage.name.clone(),
+                    artifact: input.clone(),
+                    what,
+                    maker: graph.stages()[maker].name.clone(),
+                });
+            }
+        }
+    }
+    Ok(chain.into_iter().collect())
+}
+
+/// Whether an input is there and is what was recorded.
+fn usable(graph: &Graph, state: &State, found: &Findings, name: &ArtifactName) -> Result<(), String> {
+    let built = state.built(name);
+    if let Some(damage) = state.damage(name) {
+        return Err(format!("is damaged: {}", damage.what));
+    }
+    match (found.get(name), built) {
+        (Some(Found::Header { digest, identity }), built) => {
+            if built.is_some_and(|built| built.artifact.digest != *digest) {
+                return Err("is not the one that was recorded".to_owned());
+            }
+            let spec = graph.artifact(name).expect("inputs are artifacts of the graph");
+            let other =
+                |(key, value): &(&String, &String)| spec.identity.contains_key(*key) && !spec.is_satisfied(key, value);
+            match identity.iter().find(other) {
+                Some((key, value)) => Err(format!("is one for {key} {value}")),
+                None => Ok(()),
+            }
+        }
+        (Some(Found::Damaged(what)), _) => Err(format!("is damaged: {what}")),
+        (Some(Found::Unreadable(what)), _) => Err(format!("cannot be read: {what}")),
+        (Some(Found::Absent), _) => Err("is absent".to_owned()),
+        (None, Some(_)) => Ok(()),
+        (None, None) => Err("has not been made".to_owned()),
+    }
+}
+
+/// A scratch directory that is the run directory, or lies in it, is a slip: the run directory must not
+/// change.
+fn refuse_run_directory(directory: &Path, scratch: &Path) -> Result<(), PipelineError> {
+    if absolute(scratch).starts_with(absolute(directory)) {
+        return Err(PipelineError::ScratchInRunDirectory { scratch: scratch.to_path_buf() });
+    }
+    Ok(())
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}

@@ -1,0 +1,257 @@
+//! Status: how far a run directory is, by its journal and a look at its files.
+//!
+//! Reads only, so it works while a run goes on. Whether one does, only the lock can tell: if the
+//! journal leaves it open, the lock is tried for a moment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use disk::{Digest, Disk, DiskError};
+use serde::Serialize;
+
+use crate::artifact::ArtifactName;
+use crate::directory::journal_path;
+use crate::error::PipelineError;
+use crate::fingerprint::hex;
+use crate::graph::Graph;
+use crate::journal::Contents;
+use crate::orchestrator::survey;
+use crate::plan::{Findings, PlanOptions, Why, plan};
+use crate::reason::Reason;
+use crate::record::{Measured, RunEnd};
+use crate::stage::StageName;
+use crate::state::{RunHistory, StageEnd, StageHistory, State};
+use crate::work::Work;
+
+/// How far a run directory is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// The directory.
+    pub directory: PathBuf,
+    /// The latest run, if the journal knows any.
+    pub run: Option<RunStatus>,
+    /// The stages, in the order in which they run; by name if the graph is not known.
+    pub stages: Vec<StageStatus>,
+    /// The files and what the journal says of them.
+    pub artifacts: Vec<ArtifactStatus>,
+    /// Bytes of the journal that a crash has torn; the next run cuts them off.
+    pub journal_torn_bytes: u64,
+}
+
+/// The latest run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunStatus {
+    /// Its number.
+    pub number: u64,
+    /// Its command line.
+    pub command: String,
+    /// Name and version of the program.
+    pub program: String,
+    /// The machine.
+    pub host: String,
+    /// The process.
+    pub pid: u32,
+    /// When it began, in seconds since 1970.
+    pub started_at: u64,
+    /// When it ended, in seconds since 1970.
+    pub ended_at: Option<u64>,
+    /// What became of it.
+    pub state: RunState,
+}
+
+/// What became of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// It goes on.
+    Running,
+    /// It did all it was asked to.
+    Done,
+    /// It was stopped on request; the same command resumes.
+    Stopped,
+    /// It failed.
+    Failed(String),
+    /// It was killed; the same command resumes.
+    Interrupted,
+}
+
+/// How far a stage is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StageStatus {
+    /// Which.
+    pub stage: StageName,
+    /// How far.
+    pub state: StageState,
+    /// Why it will run, if it will.
+    pub reason: Option<String>,
+    /// When it last began, in seconds since 1970.
+    pub started_at: Option<u64>,
+    /// When it was last done, in seconds since 1970.
+    pub done_at: Option<u64>,
+    /// What it took then.
+    pub measured: Option<Measured>,
+    /// Positions a second of wall-clock time then.
+    pub rate: Option<f64>,
+}
+
+/// How far a stage is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StageState {
+    /// Its outputs are there and up to date; without a graph: it was done.
+    Done,
+    /// It runs now.
+    Running,
+    /// It was begun and not finished.
+    Interrupted,
+    /// It failed with this error.
+    Failed(String),
+    /// Its outputs are there, but no longer right.
+    Stale,
+    /// Its outputs are not there yet.
+    Pending,
+    /// It makes intermediates, which were not kept, or are not needed.
+    NotNeeded,
+}
+
+/// An artifact of the directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArtifactStatus {
+    /// Which.
+    pub artifact: ArtifactName,
+    /// The digest of its content, as recorded.
+    #[serde(with = "hex")]
+    pub digest: Digest,
+    /// The length of its file, as recorded.
+    pub bytes: u64,
+    /// The stage that made it; `None` if it was taken over on the word of its header.
+    pub stage: Option<StageName>,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// Damage found since.
+    pub damage: Option<String>,
+}
+
+/// The status of a run directory. Without `work`, it tells what the journal knows.
+///
+/// # Errors
+/// If the journal cannot be read.
+pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Result<Status, PipelineError> {
+    let journal = Contents::read(disk, &journal_path(directory))?;
+    let state = State::replay(&journal.entries);
+    let run = state.run().map(|run| {
+        let is_last = run.number == state.last_run();
+        run_status(run, is_last && run.ended.is_none() && is_held(disk, directory))
+    });
+    let running = run.as_ref().filter(|run| run.state == RunState::Running);
+    let running = running.map(|run| run.number);
+    let stages = match work {
+        Some(work) => with_graph(work.graph(), &state, running, &survey(disk, directory, work))?,
+        None => {
+            let stages = state.stages().map(|(name, history)| {
+                let state = ended(history, running).unwrap_or(StageState::Done);
+                stage_status(name, Some(history), state, None)
+            });
+            stages.collect()
+        }
+    };
+    let artifacts = state.artifacts().filter(|(_, built)| !built.removed);
+    let artifacts = artifacts.map(|(name, built)| ArtifactStatus {
+        artifact: name.clone(),
+        digest: built.artifact.digest,
+        bytes: built.artifact.bytes,
+        stage: built.stage.clone(),
+        at: built.at,
+        damage: state.damage(name).map(|damage| damage.what.clone()),
+    });
+    Ok(Status {
+        directory: directory.to_path_buf(),
+        run,
+        stages,
+        artifacts: artifacts.collect(),
+        journal_torn_bytes: journal.torn_bytes,
+    })
+}
+
+/// Whether somebody holds the lock. A directory where it cannot be tried is not being written.
+fn is_held(disk: &dyn Disk, directory: &Path) -> bool {
+    let path = directory.join("lock");
+    let there = matches!(disk.bytes(&path), Ok(Some(_)));
+    there && matches!(disk.lock(&path, "status"), Err(DiskError::Locked { .. }))
+}
+
+fn run_status(run: &RunHistory, is_running: bool) -> RunStatus {
+    RunStatus {
+        number: run.number,
+        command: run.command.clone(),
+        program: run.program.clone(),
+        host: run.host.clone(),
+        pid: run.pid,
+        started_at: run.at,
+        ended_at: run.ended.as_ref().map(|(_, at)| *at),
+        state: match &run.ended {
+            Some((RunEnd::Done, _)) => RunState::Done,
+            Some((RunEnd::Stopped, _)) => RunState::Stopped,
+            Some((RunEnd::Failed(message), _)) => RunState::Failed(message.clone()),
+            None if is_running => RunState::Running,
+            None => RunState::Interrupted,
+        },
+    }
+}
+
+fn with_graph(
+    graph: &Graph,
+    state: &State,
+    running: Option<u64>,
+    found: &Findings,
+) -> Result<Vec<StageStatus>, PipelineError> {
+    let plan = plan(graph, state, found, &PlanOptions::default())?;
+    let steps: BTreeMap<&StageName, &Reason> = plan.steps.iter().map(|step| (&step.stage, &step.reason)).collect();
+    let settled: BTreeMap<&StageName, Why> = plan.fresh.iter().map(|settled| (&settled.stage, settled.why)).collect();
+    let stages = graph.stages().iter().map(|stage| {
+        let name = &stage.name;
+        let history = state.stage(name);
+        let reason = steps.get(name);
+        let unfinished = history.and_then(|history| ended(history, running));
+        let state = match (reason, unfinished) {
+            (_, Some(StageState::Running)) => StageState::Running,
+            (None, _) if settled.get(name) == Some(&Why::NotNeeded) => StageState::NotNeeded,
+            (None, _) => StageState::Done,
+            (Some(_), Some(unfinished)) => unfinished,
+            (Some(reason), None) if reason.is_stale() => StageState::Stale,
+            (Some(_), None) => StageState::Pending,
+        };
+        let reason = reason.filter(|_| state != StageState::Running);
+        stage_status(name, history, state, reason.map(|reason| reason.to_string()))
+    });
+    Ok(stages.collect())
+}
+
+/// What became of the latest start of a stage, unless it was done.
+fn ended(history: &StageHistory, running: Option<u64>) -> Option<StageState> {
+    match (&history.ended, history.started) {
+        (Some(StageEnd::Done), _) => None,
+        (Some(StageEnd::Failed(message)), _) => Some(StageState::Failed(message.clone())),
+        (None, Some((run, _))) if running == Some(run) => Some(StageState::Running),
+        (None, Some(_)) => Some(StageState::Interrupted),
+        (None, None) => None,
+    }
+}
+
+fn stage_status(
+    name: &StageName,
+    history: Option<&StageHistory>,
+    state: StageState,
+    reason: Option<String>,
+) -> StageStatus {
+    let done = history.and_then(|history| history.done.as_ref());
+    StageStatus {
+        stage: name.clone(),
+        state,
+        reason,
+        started_at: history.and_then(|history| history.started).map(|(_, at)| at),
+        done_at: done.map(|(_, at)| *at),
+        measured: done.map(|(measured, _)| measured.clone()),
+        rate: done.and_then(|(measured, _)| measured.rate()),
+    }
+}

@@ -1,0 +1,97 @@
+//! Which files a run has, and opening them as what they must be.
+
+use crate::Settings;
+use disk::Disk;
+use game::{Index, PositionSet};
+use pipeline::{ArtifactName, StageError};
+use std::path::Path;
+use store::{Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange};
+
+/// `databases/NN.awari`.
+pub(crate) fn database(stones: u32) -> ArtifactName {
+    name(format!("databases/{stones:02}.awari"))
+}
+
+/// `captures/NN.cap`.
+pub(crate) fn capture(stones: u32) -> ArtifactName {
+    name(format!("captures/{stones:02}.cap"))
+}
+
+/// `stats/NN.json`.
+pub(crate) fn stats(stones: u32) -> ArtifactName {
+    name(format!("stats/{stones:02}.json"))
+}
+
+/// The fact that a database was verified.
+pub(crate) fn verification(stones: u32) -> ArtifactName {
+    name(format!("verified/{stones:02}"))
+}
+
+fn name(text: String) -> ArtifactName {
+    ArtifactName::new(text).expect("names of artifacts are made of letters, digits and slashes")
+}
+
+/// What a file with `stones` stones says it is.
+pub fn identity(rules: &str, set: PositionSet, kind: Kind, stones: u32) -> Identity {
+    Identity {
+        kind,
+        rules: rules.to_owned(),
+        positions: set.to_string(),
+        stones: stones as u8,
+        orientation: match kind {
+            Kind::Capture => Orientation::MoverMajor,
+            Kind::Database | Kind::Snapshot => Orientation::OpponentMajor,
+        },
+    }
+}
+
+/// The shape of a file over an index.
+pub fn shape(index: &Index, orientation: Orientation) -> Shape {
+    let orientation = match orientation {
+        Orientation::MoverMajor => game::Orientation::MoverMajor,
+        Orientation::OpponentMajor => game::Orientation::OpponentMajor,
+    };
+    let slabs = index.slabs().iter().map(|slab| {
+        let (rows, columns) = slab.rows_columns(orientation);
+        SlabShape { rows, columns }
+    });
+    Shape::new(slabs.collect()).expect("an index has 1 to 49 slabs, none of them empty")
+}
+
+/// The values that a file may hold.
+pub(crate) fn range(kind: Kind, stones: u32) -> ValueRange {
+    let low = match kind {
+        Kind::Capture => engines::capture::none(stones),
+        Kind::Database | Kind::Snapshot => -(stones as i8),
+    };
+    ValueRange::new(low, stones as i8)
+}
+
+/// Opens a file of `index` as what it must be.
+pub(crate) fn open(
+    disk: &dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+) -> Result<Scores, StoreError> {
+    let identity = identity(settings.rules.name, settings.set, kind, index.stones());
+    let shape = shape(index, identity.orientation);
+    Scores::open(disk, path)?.expect(&identity, &shape)
+}
+
+/// The error of a stage whose input could not be read.
+pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageError {
+    match error {
+        StoreError::Disk(error) => StageError::Disk(error),
+        error => StageError::Damaged { artifact: artifact.clone(), what: error.to_string() },
+    }
+}
+
+/// The error of a stage that could not write.
+pub(crate) fn unwritable(error: StoreError) -> StageError {
+    match error {
+        StoreError::Disk(error) => StageError::Disk(error),
+        error => StageError::failed(error),
+    }
+}

@@ -1,0 +1,163 @@
+//! The stages of a build and what they read, make and cost.
+//!
+//! For each number of stones: capture, solve, verify, statistics; the next number waits for the verification. A cost
+//! is a prediction from the rates measured on one core of a server of 2023 and scaled by threads: good enough to say
+//! minutes from hours, and to refuse what cannot fit.
+
+use crate::{Settings, files, settings::Verify};
+use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
+use store::Codec;
+
+/// Versions of what the stages compute: raised when the same inputs should give other contents.
+const DATABASE_VERSION: u32 = 1;
+const CAPTURE_VERSION: u32 = 1;
+const VERIFY_VERSION: u32 = 1;
+const STATS_VERSION: u32 = 1;
+
+/// Nanoseconds of one core a position.
+const CAPTURE_NANOSECONDS: f64 = 4.0;
+const SWEEP_NANOSECONDS: f64 = 40.0;
+const ENCODE_NANOSECONDS: f64 = 5.0;
+const VERIFY_NANOSECONDS: f64 = 500.0;
+const SAMPLE_NANOSECONDS: f64 = 2.0;
+const STATS_NANOSECONDS: f64 = 4.0;
+/// Seconds a stage takes however small: syncing files and directories.
+const STAGE_SECONDS: f64 = 0.01;
+
+/// Memory of the process besides the arrays of a stage: tables, staging, buffers of files.
+const WORKSPACE_BYTES: u64 = 48 << 20;
+/// Bytes of tables for each half of up to n stones, measured.
+const TABLE_BYTES: u64 = 130;
+
+/// The whole build of these settings.
+pub(crate) fn graph(settings: &Settings) -> Graph {
+    let mut stages = Vec::new();
+    let mut artifacts = Vec::new();
+    for stones in 0..=settings.stones_max() {
+        let one = OneDatabase { settings, stones };
+        one.declare(&mut stages, &mut artifacts);
+    }
+    Graph::new(stages, artifacts).expect("stages are declared in the order in which they read each other")
+}
+
+/// The stages of one number of stones.
+struct OneDatabase<'a> {
+    settings: &'a Settings,
+    stones: u32,
+}
+
+impl OneDatabase<'_> {
+    fn declare(&self, stages: &mut Vec<StageSpec>, artifacts: &mut Vec<ArtifactSpec>) {
+        let stones = self.stones;
+        let (capture, database) = (files::capture(stones), files::database(stones));
+        let smaller = self.smaller();
+
+        let mut after = Vec::new();
+        if let Some(before) = stones.checked_sub(1).filter(|_| self.settings.verify != Verify::None) {
+            after.push(StageName::new("verify", &[before]));
+        }
+        stages.push(StageSpec {
+            inputs: smaller.clone(),
+            outputs: vec![capture.clone()],
+            after,
+            cost: self.capture_cost(),
+            ..StageSpec::new(StageName::new("capture", &[stones]))
+        });
+        artifacts.push(self.artifact(capture.clone(), ArtifactKind::Intermediate, "capture").version(CAPTURE_VERSION));
+
+        stages.push(StageSpec {
+            inputs: vec![capture.clone()],
+            outputs: vec![database.clone()],
+            cost: self.sweep_cost(),
+            ..StageSpec::new(StageName::new("sweep", &[stones]))
+        });
+        artifacts.push(self.artifact(database.clone(), ArtifactKind::Target, "database").version(DATABASE_VERSION));
+
+        if self.settings.verify != Verify::None {
+            let verified = files::verification(stones);
+            let mut inputs = smaller;
+            inputs.push(database.clone());
+            stages.push(StageSpec {
+                inputs,
+                outputs: vec![verified.clone()],
+                cost: self.verify_cost(),
+                ..StageSpec::new(StageName::new("verify", &[stones]))
+            });
+            let fact = self
+                .artifact(verified, ArtifactKind::Verification, "verification")
+                .version(VERIFY_VERSION)
+                .identity("extent", self.settings.verify)
+                .identity("published", self.settings.published);
+            artifacts.push(fact.accept("extent", Verify::Full).accept("published", true).vouch(database.clone()));
+        }
+
+        let stats = files::stats(stones);
+        stages.push(StageSpec {
+            inputs: vec![capture, database],
+            outputs: vec![stats.clone()],
+            cost: self.cost(STATS_NANOSECONDS, 2, 4096, 4096),
+            ..StageSpec::new(StageName::new("stats", &[stones]))
+        });
+        artifacts.push(self.artifact(stats, ArtifactKind::Report, "statistics").version(STATS_VERSION));
+    }
+
+    /// The databases that captures lead to.
+    fn smaller(&self) -> Vec<ArtifactName> {
+        (0..(self.stones + 1).saturating_sub(u32::from(self.settings.rules.capture_low))).map(files::database).collect()
+    }
+
+    fn artifact(&self, name: ArtifactName, kind: ArtifactKind, content: &str) -> ArtifactSpec {
+        ArtifactSpec::new(name, kind, content)
+            .identity("rules", self.settings.rules.name)
+            .identity("positions", self.settings.set)
+            .identity("stones", self.stones)
+    }
+
+    fn positions(&self) -> u64 {
+        self.settings.set.positions(self.stones)
+    }
+
+    /// Bytes of a file of this database, at most.
+    fn file_bytes(&self, codec: Codec) -> u64 {
+        let bits = match codec {
+            Codec::Raw => 8,
+            // Compressed blocks are stored packed where that is smaller.
+            Codec::Packed | Codec::Zstd => u64::from((2 * self.stones + 2).next_power_of_two().ilog2().max(1)),
+        };
+        self.positions() * bits / 8 + 4096
+    }
+
+    fn capture_cost(&self) -> Cost {
+        let bytes = self.file_bytes(Codec::Packed);
+        // Compressed databases are decoded, never more than one byte for each position at a time.
+        let arrays = if self.settings.codec == Codec::Zstd { 2 } else { 1 };
+        self.cost(CAPTURE_NANOSECONDS, arrays, bytes, bytes)
+    }
+
+    fn sweep_cost(&self) -> Cost {
+        let kept = self.file_bytes(self.settings.codec);
+        // Besides the database, a snapshot.
+        self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 2, kept + self.file_bytes(Codec::Packed), kept)
+    }
+
+    fn verify_cost(&self) -> Cost {
+        let nanoseconds = match self.settings.verify {
+            Verify::Full => VERIFY_NANOSECONDS,
+            Verify::Sample | Verify::None => SAMPLE_NANOSECONDS,
+        };
+        let arrays = if self.settings.codec == Codec::Zstd { 2 } else { 0 };
+        self.cost(nanoseconds, arrays, 0, 0)
+    }
+
+    fn cost(&self, nanoseconds: f64, arrays: u64, disk_bytes: u64, disk_kept_bytes: u64) -> Cost {
+        let positions = self.positions();
+        let halves = game::binomial(self.settings.stones_max() + 6, 6);
+        Cost {
+            positions,
+            seconds: positions as f64 * nanoseconds * 1e-9 / self.settings.threads as f64 + STAGE_SECONDS,
+            memory_bytes: positions * arrays + halves * TABLE_BYTES + WORKSPACE_BYTES,
+            disk_bytes,
+            disk_kept_bytes,
+        }
+    }
+}

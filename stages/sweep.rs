@@ -1,0 +1,104 @@
+//! The stage `sweep:n`: the scores of all n-stone positions from their best captures.
+//!
+//! Between passes the scores so far are snapshot on a timer, and when the run is asked to stop; whatever mixture of
+//! passes a snapshot holds, sweeping it on ends in the same scores.
+
+use crate::{Settings, Shared, files, watch::Watch};
+use engines::{Bytes, Kernel, sweep};
+use game::Index;
+use pipeline::{StageContext, StageError, StageReport};
+use std::time::{Duration, Instant};
+use store::{Codec, Kind};
+
+/// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
+const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
+
+/// Runs the stage.
+pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = shared.settings();
+    let index = Index::new(stones, settings.set);
+    let captures = read_captures(settings, &index, context)?;
+    let snapshot = Snapshot { settings, index: &index, context };
+    let (mut values, resumed) = snapshot.read()?;
+    let started = Instant::now();
+    let mut last = started;
+    let mut unsaved = Ok(());
+    let watch = Watch::new(context, index.positions());
+    let report =
+        sweep::sweep(shared.tables(), &index, &captures, &mut values, Kernel::detect(), &watch, &mut |values| {
+            if unsaved.is_ok() && last.elapsed() >= context.snapshots().interval() {
+                unsaved = snapshot.write(values);
+                last = Instant::now();
+            }
+        });
+    unsaved?;
+    let Ok(report) = report else {
+        if started.elapsed() >= WORTH_A_SNAPSHOT {
+            snapshot.write(&values)?;
+        }
+        return Err(StageError::Stopped);
+    };
+    drop(captures);
+    write_database(settings, &index, &values, context)?;
+    Ok(StageReport::new(index.positions())
+        .with("passes", report.passes)
+        .with("recomputed", report.recomputed)
+        .with("changed", report.changed)
+        .with("resumed", u64::from(resumed)))
+}
+
+/// Reads the capture database of an index, every block checked.
+pub(crate) fn read_captures(settings: &Settings, index: &Index, context: &StageContext) -> Result<Bytes, StageError> {
+    let name = files::capture(index.stones());
+    let damaged = |error| files::unreadable(&name, error);
+    let file = files::open(context.disk(), &context.input(&name), settings, Kind::Capture, index).map_err(damaged)?;
+    let mut captures = Bytes::zeroed(index.positions() as usize).map_err(StageError::failed)?;
+    file.read_into(&mut captures).map_err(damaged)?;
+    Ok(captures)
+}
+
+/// Publishes the scores of an index as its database.
+fn write_database(settings: &Settings, index: &Index, scores: &[i8], context: &StageContext) -> Result<(), StageError> {
+    let stones = index.stones();
+    let path = context.output(&files::database(stones));
+    let identity = files::identity(settings.rules.name, settings.set, Kind::Database, stones);
+    let shape = files::shape(index, identity.orientation);
+    let range = files::range(Kind::Database, stones);
+    store::write(context.disk(), &path, &identity, &shape, range, settings.codec, scores).map_err(files::unwritable)?;
+    Ok(())
+}
+
+/// The snapshot of a stage that is under way.
+struct Snapshot<'a> {
+    settings: &'a Settings,
+    index: &'a Index,
+    context: &'a StageContext<'a>,
+}
+
+const SNAPSHOT: &str = "scores";
+
+impl Snapshot<'_> {
+    /// The scores to start from, and whether they come from a snapshot. One that cannot be read costs time only.
+    fn read(&self) -> Result<(Bytes, bool), StageError> {
+        let positions = self.index.positions() as usize;
+        let mut values = Bytes::zeroed(positions).map_err(StageError::failed)?;
+        let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
+        let read = files::open(self.context.disk(), &saved.join(SNAPSHOT), self.settings, Kind::Snapshot, self.index)
+            .and_then(|file| file.read_into(&mut values));
+        if read.is_err() {
+            values.fill(0);
+        }
+        Ok((values, read.is_ok()))
+    }
+
+    fn write(&self, values: &[i8]) -> Result<(), StageError> {
+        let stones = self.index.stones();
+        let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
+        let identity = files::identity(self.settings.rules.name, self.settings.set, Kind::Snapshot, stones);
+        let shape = files::shape(self.index, identity.orientation);
+        let range = files::range(Kind::Snapshot, stones);
+        store::write(self.context.disk(), &path, &identity, &shape, range, Codec::Packed, values)
+            .map_err(files::unwritable)?;
+        Ok(())
+    }
+}

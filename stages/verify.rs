@@ -1,0 +1,53 @@
+//! The stage `verify:n`: scores derived again by the plain rules, counts against the published ones, every checksum.
+
+use crate::{Shared, files, settings::Verify};
+use check::{CheckError, Databases, Extent, Published, Sample};
+use game::Index;
+use pipeline::{StageContext, StageError, StageReport};
+use std::sync::Arc;
+use store::{BlockCache, CachedScores, Kind};
+
+/// Runs the stage.
+pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = shared.settings();
+    let name = files::database(stones);
+    let positions = settings.set.positions(stones);
+    context.progress().begin(positions, "positions");
+    let cache = BlockCache::new(2 * positions);
+    let mut databases = Databases::new(settings.rules, settings.set);
+    for smaller in (0..=stones).filter(|&smaller| smaller == stones || smaller + 1 < stones) {
+        let name = files::database(smaller);
+        let index = Index::new(smaller, settings.set);
+        let damaged = |error| files::unreadable(&name, error);
+        let scores =
+            files::open(context.disk(), &context.input(&name), settings, Kind::Database, &index).map_err(damaged)?;
+        if smaller == stones {
+            scores.verify_digest().map_err(damaged)?;
+        }
+        databases.insert(smaller, CachedScores::sharing(scores, Arc::clone(&cache))).map_err(StageError::failed)?;
+    }
+    let extent = match settings.verify {
+        Verify::Full => Extent::Full,
+        Verify::Sample | Verify::None => Extent::Sample(Sample::default()),
+    };
+    let verified = check::verify(&databases, stones, extent).map_err(|error| match error {
+        CheckError::Store(error) => {
+            let of = |smaller: &u32| error.path() == Some(context.input(&files::database(*smaller)).as_path());
+            files::unreadable(&files::database((0..stones).find(of).unwrap_or(stones)), *error)
+        }
+        wrong => StageError::Damaged { artifact: name.clone(), what: wrong.to_string() },
+    })?;
+    let mut report = StageReport::new(positions).with("checked", verified.checked());
+    if settings.published {
+        let matches = match Published::compare(stones, settings.set, verified.histogram()) {
+            Published::Matches => 1u64,
+            Published::Absent => 0,
+            Published::Differs { score, expected, found } => {
+                let what = format!("{found} positions score {score}, published are {expected}");
+                return Err(StageError::Damaged { artifact: name, what });
+            }
+        };
+        report = report.with("published", matches);
+    }
+    Ok(report)
+}

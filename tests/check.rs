@@ -1,0 +1,176 @@
+//! Checks over files: the same verdicts and figures as over scores in memory, for every codec.
+
+use check::{CheckError, Databases, Extent, Published, Sample, Statistics, certify, check_integrity, verify};
+use disk::MemoryDisk;
+use game::reference;
+use game::{Index, PositionSet, Rules, Score};
+use std::path::{Path, PathBuf};
+use store::{CachedScores, Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange};
+use tests::Random;
+
+const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+const CODECS: [Codec; 3] = [Codec::Raw, Codec::Packed, Codec::Zstd];
+
+/// Decoded blocks that a test may keep: a few, so that blocks are decoded again and again.
+const CACHE_BYTES_MAX: u64 = 1 << 18;
+
+const SAMPLE: Extent = Extent::Sample(Sample { one_in: 20, at_least: 500, seed: 7 });
+
+/// Scores by number of stones, in canonical order.
+fn solved(stones: u8, set: PositionSet) -> Vec<Vec<Score>> {
+    let scores = reference::solve_up_to(stones);
+    let in_order = |(stones, scores): (u32, reference::Scores)| {
+        let index = Index::new(stones, set);
+        (0..index.positions())
+            .map(|position| scores[&index.unrank(position, game::Orientation::OpponentMajor).0])
+            .collect()
+    };
+    (0..).zip(scores).map(in_order).collect()
+}
+
+fn in_memory(scores: &[Vec<Score>], set: PositionSet) -> Databases<Vec<Score>> {
+    let mut databases = Databases::new(Rules::AWARI, set);
+    for (stones, scores) in (0..).zip(scores) {
+        databases.insert(stones, scores.clone()).expect("as many scores as positions");
+    }
+    databases
+}
+
+fn in_files(disk: &MemoryDisk, scores: &[Vec<Score>], set: PositionSet, codec: Codec) -> Databases<CachedScores> {
+    let mut databases = Databases::new(Rules::AWARI, set);
+    for (stones, scores) in (0..).zip(scores) {
+        let file = write(disk, stones, scores, set, codec);
+        databases.insert(stones, file).expect("as many scores as positions");
+    }
+    databases
+}
+
+fn path(stones: u32, set: PositionSet, codec: Codec) -> PathBuf {
+    Path::new("/").join(format!("{set}-{codec}-{stones:02}.awari"))
+}
+
+fn identity(stones: u32, set: PositionSet) -> Identity {
+    Identity {
+        kind: Kind::Database,
+        rules: Rules::AWARI.name.to_owned(),
+        positions: set.to_string(),
+        stones: stones as u8,
+        orientation: Orientation::OpponentMajor,
+    }
+}
+
+fn shape(stones: u32, set: PositionSet) -> Shape {
+    let index = Index::new(stones, set);
+    let slabs = index.slabs().iter().map(|slab| SlabShape { rows: slab.opponent_halves, columns: slab.mover_halves });
+    Shape::new(slabs.collect()).expect("every slab has positions")
+}
+
+fn write(disk: &MemoryDisk, stones: u32, scores: &[Score], set: PositionSet, codec: Codec) -> CachedScores {
+    let (identity, shape) = (identity(stones, set), shape(stones, set));
+    let range = ValueRange::new(-(stones as Score), stones as Score);
+    let path = path(stones, set, codec);
+    store::write(disk, &path, &identity, &shape, range, codec, scores).expect("the disk is in memory");
+    open(disk, stones, set, codec).expect("the file has just been written")
+}
+
+fn open(disk: &MemoryDisk, stones: u32, set: PositionSet, codec: Codec) -> Result<CachedScores, StoreError> {
+    let scores = Scores::open(disk, &path(stones, set, codec))?;
+    let scores = scores.expect(&identity(stones, set), &shape(stones, set))?;
+    Ok(CachedScores::new(scores, CACHE_BYTES_MAX))
+}
+
+#[test]
+fn right_files_are_verified_and_certified() {
+    for set in SETS {
+        let scores = solved(6, set);
+        for codec in CODECS {
+            let disk = MemoryDisk::new();
+            let databases = in_files(&disk, &scores, set, codec);
+            for stones in 0..=6 {
+                let sampled = verify(&databases, stones, SAMPLE).expect("the scores are right");
+                assert_eq!(sampled.checked(), SAMPLE.count(set.positions(stones)));
+                let verified = verify(&databases, stones, Extent::Full).expect("the scores are right");
+                assert!(verified.is_full());
+                assert!(certify(&databases, stones).is_ok());
+                let file = databases.get(stones).expect("it is there").scores();
+                assert!(check_integrity(file.scores()).is_ok());
+                let expected = match set {
+                    PositionSet::All => Published::Matches,
+                    PositionSet::Reachable => Published::Absent,
+                };
+                assert_eq!(Published::compare(stones, set, verified.histogram()), expected);
+            }
+        }
+    }
+}
+
+/// Large enough for several blocks a slab; what is in them does not matter to the figures.
+#[test]
+fn figures_do_not_depend_on_where_scores_lie() {
+    let stones = 11;
+    for set in SETS {
+        let mut random = Random::new(5);
+        let scores: Vec<Vec<Score>> = (0..=stones)
+            .map(|stones| {
+                let positions = set.positions(stones);
+                let spread = u64::from(2 * stones + 1);
+                (0..positions).map(|_| random.below(spread) as Score - stones as Score).collect()
+            })
+            .collect();
+        let memory = in_memory(&scores, set);
+        let figures = Statistics::of(&memory, stones, SAMPLE).expect("all are in memory");
+        let wrong = verify(&memory, stones, Extent::Full).expect_err("random scores are wrong").to_string();
+        for codec in CODECS {
+            let disk = MemoryDisk::new();
+            let files = in_files(&disk, &scores, set, codec);
+            let found = Statistics::of(&files, stones, SAMPLE).expect("all are on disk");
+            assert_eq!(found, figures, "{set} {codec}");
+            let error = verify(&files, stones, Extent::Full).expect_err("random scores are wrong");
+            assert_eq!(error.to_string(), wrong, "{set} {codec}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_of_the_file() {
+    let set = PositionSet::All;
+    let scores = solved(4, set);
+    for codec in CODECS {
+        let disk = MemoryDisk::new();
+        let mut databases = in_files(&disk, &scores, set, codec);
+        let path = path(4, set, codec);
+        let whole = disk.peek(&path).expect("it has been written");
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            disk.put(&path, &damaged);
+            let Ok(file) = open(&disk, 4, set, codec) else {
+                continue;
+            };
+            let integrity = check_integrity(file.scores());
+            assert!(integrity.is_err(), "{codec}, byte {at}");
+            databases.insert(4, file).expect("as many scores as positions");
+            let verdict = verify(&databases, 4, Extent::Full);
+            assert!(matches!(verdict, Err(CheckError::Store(_))), "{codec}, byte {at}: {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_score_is_named() {
+    let set = PositionSet::All;
+    let mut scores = solved(4, set);
+    let index = Index::new(4, set);
+    let board = "0 0 1 0 0 1 0 0 1 0 1 0".parse::<game::notation::PositionText>();
+    let board = board.expect("a position").board();
+    let position = index.rank(&board, game::Orientation::OpponentMajor).expect("the set has all");
+    scores[4][position as usize] = 3;
+    let disk = MemoryDisk::new();
+    let databases = in_files(&disk, &scores, set, Codec::Packed);
+    let error = verify(&databases, 4, Extent::Full).expect_err("a score is wrong");
+    assert!(error.to_string().contains("position 0 0 1 0 0 1 0 0 1 0 1 0: expected "), "{error}");
+    let CheckError::Wrong { stones: 4, checked: 1365, first, .. } = error else {
+        panic!("{error}");
+    };
+    assert!(first.iter().any(|mistake| mistake.board == board && mistake.found == 3));
+}
