@@ -3,6 +3,7 @@
 //! One bit for 64 columns of a `MoverMajor` row. A mark that is set too often costs a recomputation, one that is missed
 //! would cost a wrong score: whoever changes a score marks all its parents, whoever recomputes takes the marks first.
 
+use crate::apply::Changed;
 use crate::tables::{CHUNK, RowMove, Tables};
 use game::Index;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -40,10 +41,11 @@ impl Marks {
         marks
     }
 
-    /// Marks every row chunk with a move to the 64 positions of `stones` stones whose opponent has the half `opponent`
-    /// of `opponent_stones` stones and whose mover's halves are those of chunk `chunk`.
-    pub(crate) fn mark_parents(&self, tables: &Tables, stones: u32, opponent_stones: u32, opponent: u32, chunk: usize) {
-        for &parent in tables.parents(opponent_stones).of(opponent) {
+    /// Marks every row chunk with a move to what changed: positions of `stones` stones whose opponent has the half of
+    /// rank `change.column` with `opponent_stones` stones.
+    pub(crate) fn mark_parents(&self, tables: &Tables, stones: u32, opponent_stones: u32, change: &Changed) {
+        let chunk = change.first_row / CHUNK;
+        for &parent in tables.parents(opponent_stones).of(change.column) {
             let mover_stones = opponent_stones + parent.crossing();
             if mover_stones > stones {
                 break;

@@ -10,8 +10,8 @@
 //! are full until few positions change; from then on a change marks the row chunks of its parents, and only marked
 //! chunks are recomputed.
 
-use crate::apply::Shared;
-use crate::kernel::{Child, Destination, Kernel, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
+use crate::apply::apply;
+use crate::kernel::{Child, Kernel, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
 use crate::marks::Marks;
 use crate::memory::Bytes;
 use crate::tables::{CHUNK, Tables};
@@ -135,9 +135,11 @@ impl Sweep<'_> {
             }
             let old = values.padded();
             batch.par_iter_mut().for_each(|(unit, staged)| self.kernel.recompute(&work, unit, old, staged));
-            let array = Shared::new(values);
-            let apply = |(unit, staged): &(&Unit, &mut [i8])| self.apply(slab, unit, staged, pass, &array);
-            changed += batch.par_iter().map(apply).sum::<u64>();
+            changed += apply(self.kernel, slab, &batch, values, |change| {
+                if pass != Pass::Full {
+                    self.marks.mark_parents(self.tables, self.index.stones(), slab.opponent_stones, &change);
+                }
+            });
         }
         drop(work);
         self.staging = staging;
@@ -192,35 +194,5 @@ impl Sweep<'_> {
             children,
             captures: &self.captures.padded()[slab.offset as usize..],
         }
-    }
-
-    /// Writes a staged unit; the positions it changed.
-    fn apply(&self, slab: &Slab, unit: &Unit, staged: &[i8], pass: Pass, array: &Shared) -> u64 {
-        let stride = slab.mover_halves as usize;
-        let mut changed_total = 0;
-        for at in 0..unit.chunks {
-            let wanted = unit.wanted_rows(at);
-            if wanted == 0 {
-                continue;
-            }
-            let column = (unit.chunk + at) * CHUNK;
-            let to = Destination {
-                offset: slab.offset as usize + column * stride + unit.row,
-                stride,
-                columns: CHUNK.min(slab.opponent_halves as usize - column),
-                rows: unit.rows,
-            };
-            let mut changed = [0; CHUNK];
-            // SAFETY: units of a slab do not share a position, and the array is not read while a batch is applied.
-            unsafe { array.apply(self.kernel, unit, staged, at, wanted, to, &mut changed) };
-            for (lane, rows) in changed.iter().enumerate().take(to.columns).filter(|&(_, &rows)| rows != 0) {
-                changed_total += u64::from(rows.count_ones());
-                if pass != Pass::Full {
-                    let (stones, opponent) = (self.index.stones(), (column + lane) as u32);
-                    self.marks.mark_parents(self.tables, stones, slab.opponent_stones, opponent, unit.row / CHUNK);
-                }
-            }
-        }
-        changed_total
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything here is a pure function of its arguments. This crate does no I/O, starts no threads and knows neither
 //! files nor methods of solving. The fast tables (`sow`) and the plain rules (`board`) are tested against each other
-//! and against [`reference`], a slow twin written from the rule text.
+//! and against [`mod@reference`], a slow twin written from the rule text.
 
 mod binomial;
 mod board;

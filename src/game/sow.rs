@@ -110,9 +110,9 @@ fn row_move(half: &Half, pit: usize) -> RowMove {
     let mut ends = Ends::Mover;
     let mut next = pit + 1;
     while hand > 0 {
-        for own in next..HALF_PITS {
+        for (own, stones) in after.iter_mut().enumerate().skip(next) {
             if own != pit && hand > 0 {
-                after[own] += 1;
+                *stones += 1;
                 hand -= 1;
                 ends = Ends::Mover;
             }

@@ -60,7 +60,7 @@ impl Budget {
         };
         let value = bytes as f64 / *size as f64;
         match value {
-            v if bytes % size == 0 => format!("{v:.0} {unit}"),
+            v if bytes.is_multiple_of(*size) => format!("{v:.0} {unit}"),
             v if v < 9.995 => format!("{v:.2} {unit}"),
             v if v < 99.95 => format!("{v:.1} {unit}"),
             v => format!("{v:.0} {unit}"),
@@ -135,7 +135,7 @@ mod tests {
         check("1_000", 1000);
         check("0", 0);
         check("18446744073709551615", u64::MAX);
-        check("16383.999 PiB".replace("PiB", "TiB").as_str(), 18_014_397_406_967_037_788);
+        check("16383.5 TiB", (16383 << 40) + (1 << 39));
         for bad in [
             "",
             " ",

@@ -14,6 +14,20 @@ use crate::preflight::PreflightError;
 use crate::stage::StageName;
 use crate::work::StageError;
 
+/// What a single stage reads is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{stage} reads {artifact}, which {what}; build it first, with run --until {maker}")]
+pub struct MissingInput {
+    /// The stage to be rerun, or one before it.
+    pub stage: StageName,
+    /// What it reads.
+    pub artifact: ArtifactName,
+    /// What is the matter with it.
+    pub what: String,
+    /// The stage that makes it.
+    pub maker: StageName,
+}
+
 /// Why the pipeline did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -70,17 +84,8 @@ pub enum PipelineError {
         remedy: &'static str,
     },
     /// A single stage was to be rerun, but what it reads is not there.
-    #[error("{stage} reads {artifact}, which {what}; build it first, with run --until {maker}")]
-    InputMissing {
-        /// The stage to be rerun.
-        stage: StageName,
-        /// What it reads.
-        artifact: ArtifactName,
-        /// What is the matter with it.
-        what: String,
-        /// The stage that makes it.
-        maker: StageName,
-    },
+    #[error(transparent)]
+    InputMissing(Box<MissingInput>),
     /// The scratch directory and the run directory are not apart.
     #[error("the scratch directory {} is not apart from the run directory; choose another", scratch.display())]
     ScratchInRunDirectory {
@@ -110,7 +115,7 @@ impl PipelineError {
         match self {
             PipelineError::Manifest(_) => Exit::ManifestInvalid,
             PipelineError::UnknownStage { .. } | PipelineError::ScratchInRunDirectory { .. } => Exit::Usage,
-            PipelineError::Preflight(_) | PipelineError::InputMissing { .. } => Exit::PreflightFailed,
+            PipelineError::Preflight(_) | PipelineError::InputMissing(_) => Exit::PreflightFailed,
             PipelineError::Locked { .. } => Exit::Locked,
             PipelineError::Frozen { .. } => Exit::Frozen,
             PipelineError::StageFailed { .. } => Exit::StageFailed,

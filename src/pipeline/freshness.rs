@@ -55,7 +55,7 @@ pub(crate) fn evaluate(graph: &Graph, state: &State, found: &Findings) -> BTreeM
         let sources = Sources::of(graph, at, &all);
         for output in graph.outputs(stage) {
             let freshness = if output.kind == ArtifactKind::Verification {
-                verification(output, &sources, state, replaced(graph, output, &all))
+                verification(output, &sources, state, broken(output, &all))
             } else {
                 file(output, &sources, state, found)
             };
@@ -97,25 +97,26 @@ fn after(graph: &Graph, name: &ArtifactName) -> Reason {
     Reason::After { stage: graph.stages()[maker].name.clone(), artifact: name.clone() }
 }
 
-/// Why a target that a verification vouches for will be another file than the one it saw.
-fn replaced(graph: &Graph, spec: &ArtifactSpec, all: &BTreeMap<ArtifactName, Freshness>) -> Option<Reason> {
+/// The first target that a verification vouches for whose file is broken: another file will replace
+/// the one it saw.
+fn broken(spec: &ArtifactSpec, all: &BTreeMap<ArtifactName, Freshness>) -> Option<ArtifactName> {
     let is_broken =
         |name: &&ArtifactName| matches!(all[*name].reason(), Some(Reason::Damaged { .. } | Reason::Unreadable { .. }));
-    spec.vouches.iter().find(is_broken).map(|name| after(graph, name))
+    spec.vouches.iter().find(is_broken).cloned()
 }
 
-fn verification(spec: &ArtifactSpec, sources: &Sources, state: &State, replaced: Option<Reason>) -> Freshness {
+fn verification(spec: &ArtifactSpec, sources: &Sources, state: &State, broken: Option<ArtifactName>) -> Freshness {
     let stale = |reason| Freshness::Stale { reason, expected: None };
     let Some(known) = state.built(&spec.name) else {
         return stale(Reason::NotVerified { artifacts: spec.vouches.iter().cloned().collect() });
     };
     let damaged = |name: &&ArtifactName| state.damaged_after(name, known);
-    if let Some(reason) = outdated(spec, sources, known).or(replaced) {
-        stale(reason)
-    } else if let Some(name) = spec.vouches.iter().find(damaged) {
-        stale(Reason::NotVerified { artifacts: vec![name.clone()] })
-    } else {
-        Freshness::Fresh { digest: known.artifact.digest, adopted: None }
+    if let Some(reason) = outdated(spec, sources, known) {
+        return stale(reason);
+    }
+    match broken.or_else(|| spec.vouches.iter().find(damaged).cloned()) {
+        Some(name) => stale(Reason::NotVerified { artifacts: vec![name] }),
+        None => Freshness::Fresh { digest: known.artifact.digest, adopted: None },
     }
 }
 

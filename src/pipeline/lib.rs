@@ -46,7 +46,13 @@ mod value;
 pub mod work;
 
 #[cfg(test)]
+mod journal_cases;
+#[cfg(test)]
+mod manifest_cases;
+#[cfg(test)]
 mod plan_cases;
+#[cfg(test)]
+mod run_cases;
 #[cfg(test)]
 mod toy;
 

@@ -1,6 +1,7 @@
 //! Manifests: TOML text and `--set` arguments, checked against a schema, all mistakes at once.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ impl Manifest {
             values: schema.keys.iter().map(|_| None).collect(),
             mistaken: vec![false; schema.keys.len()],
             diagnostics: Vec::new(),
+            recovering: false,
         };
         reader.read_text();
         for (key, value) in overrides {
@@ -217,28 +219,32 @@ struct Reader<'a> {
     /// Keys that were given, but not rightly: they are not missing as well.
     mistaken: Vec<bool>,
     diagnostics: Vec<Diagnostic>,
+    /// Whether the text is not TOML, and what is read is what recovery made of it.
+    recovering: bool,
 }
 
 impl Reader<'_> {
     fn read_text(&mut self) {
         let (document, errors) = DeTable::parse_recoverable(self.text);
+        let mut broken_lines = BTreeSet::new();
         for error in &errors {
             let end = self.text.len();
             let span = error.span().unwrap_or(end..end);
-            self.note(span, first_line(error.message()), None);
+            // The first complaint about a line tells; others follow from it.
+            if broken_lines.insert(position(self.text, span.start).0) {
+                self.note(span, first_line(error.message()), None);
+            }
         }
-        let lines: Vec<usize> = self.diagnostics.iter().map(|d| d.line).collect();
-        let first_syntax = self.diagnostics.len();
+        let syntax = self.diagnostics.len();
+        self.recovering = syntax > 0;
         for (name, value) in document.get_ref() {
             self.read_table(name, value);
         }
-        // What recovery made of a broken line is not worth a second complaint.
-        let mut number = 0;
-        self.diagnostics.retain(|diagnostic| {
-            number += 1;
-            number <= first_syntax || !lines.contains(&diagnostic.line)
-        });
         if !errors.is_empty() {
+            // What recovery made of a broken line, or up, is not worth a second complaint.
+            let mut found = self.diagnostics.split_off(syntax);
+            found.retain(|d| !broken_lines.contains(&d.line) && !d.span.is_empty());
+            self.diagnostics.extend(found);
             // A key may be missing only because its line is broken.
             self.mistaken.fill(true);
         }
@@ -263,6 +269,10 @@ impl Reader<'_> {
                 }
             }
             DeValue::Table(_) => {
+                let is_header = self.text.get(..name.span().start).is_some_and(|text| text.ends_with('['));
+                if self.recovering && !is_header {
+                    return;
+                }
                 let near = nearest(name.get_ref(), tables());
                 let help = match near {
                     Some(near) => format!("did you mean [{near}]?"),

@@ -451,10 +451,10 @@ impl Run<'_, '_, '_> {
     fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
         let message = clip(&error.to_string());
         self.orchestrator.observer.notice(&Event::StageFailed { stage: stage.clone(), message: message.clone() });
-        if let StageError::Damaged { artifact, what } = &error {
-            if let Err(journal) = self.note_damage(artifact, what) {
-                tracing::warn!("the damage to {artifact} could not be put into the journal: {journal}");
-            }
+        if let StageError::Damaged { artifact, what } = &error
+            && let Err(journal) = self.note_damage(artifact, what)
+        {
+            tracing::warn!("the damage to {artifact} could not be put into the journal: {journal}");
         }
         let failed = Record::StageFailed { stage: stage.clone(), message };
         // A full disk fails both; the stage's own error is the one to report.

@@ -290,7 +290,7 @@ fn chain(graph: &Graph, state: &State, found: &Findings, last: usize) -> Result<
                     chain.insert(maker);
                 }
             } else if let Err(what) = there {
-                return Err(PipelineError::InputMissing {
+                return Err(PipelineError::InputMissing(Box::new(MissingInput {
                     stage: stage.name.clone(),
                     artifact: input.clone(),
                     what,

@@ -1,0 +1,226 @@
+//! Cases for journals: torn, damaged, foreign and hostile.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use disk::{Digest, Disk, Fault, MemoryDisk};
+use proptest::prelude::*;
+
+use crate::fingerprint::Fingerprint;
+use crate::journal::{Contents, Journal, JournalError, PAYLOAD_BYTES_MAX};
+use crate::record::{ArtifactRecord, Measured, Record, RunEnd};
+use crate::state::State;
+use crate::toy::artifact;
+use crate::work::StageReport;
+
+const PATH: &str = "/run/journal";
+
+fn records() -> Vec<Record> {
+    let stage = || "solve:3".parse().unwrap();
+    let made = ArtifactRecord {
+        name: artifact("databases/3"),
+        digest: Digest::of(b"3"),
+        bytes: 32,
+        fingerprint: Fingerprint {
+            content: "database".to_owned(),
+            version: 1,
+            identity: BTreeMap::from([("rules".to_owned(), "toy".to_owned())]),
+            inputs: BTreeMap::from([(artifact("databases/2"), Digest::of(b"2"))]),
+        },
+    };
+    vec![
+        Record::RunStarted {
+            command: "run \"a\"\n".to_owned(),
+            program: "toy 1".to_owned(),
+            host: "here".to_owned(),
+            pid: 7,
+            threads: 2,
+            memory_bytes: 1 << 40,
+            manifest: Digest::of(b"manifest"),
+        },
+        Record::StageStarted { stage: stage(), reason: "forced".to_owned() },
+        Record::StageDone {
+            stage: stage(),
+            artifacts: vec![made.clone()],
+            measured: Measured {
+                wall_seconds: 0.1,
+                cpu_seconds: 1.0,
+                memory_peak_bytes: Some(u64::MAX),
+                report: StageReport::new(5).with("passes", 3u64).with("share", 0.5),
+            },
+        },
+        Record::StageFailed { stage: stage(), message: "no".to_owned() },
+        Record::Adopted { artifact: made },
+        Record::DamageFound { artifact: artifact("databases/3"), what: "block 1".to_owned() },
+        Record::Verified {
+            artifact: artifact("databases/3"),
+            digest: Digest::of(b"3"),
+            how: "full".to_owned(),
+            sampled: false,
+        },
+        Record::Removed { artifacts: vec![artifact("captures/3")] },
+        Record::RunEnded { how: RunEnd::Failed("x".to_owned()) },
+    ]
+}
+
+/// A disk with a journal of all kinds of records, and its bytes.
+fn written() -> (MemoryDisk, Vec<u8>) {
+    let disk = MemoryDisk::new();
+    let mut journal = Journal::open(&disk, Path::new(PATH)).unwrap();
+    for record in records() {
+        journal.append(record).unwrap();
+    }
+    drop(journal);
+    let bytes = disk.peek(Path::new(PATH)).unwrap();
+    (disk, bytes)
+}
+
+/// Where each record ends.
+fn ends(bytes: &[u8]) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let length = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap());
+        at += 16 + length as usize;
+        ends.push(at);
+    }
+    ends
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let (disk, bytes) = written();
+    let contents = Contents::read(&disk, Path::new(PATH)).unwrap();
+    let found: Vec<Record> = contents.entries.iter().map(|entry| entry.record.clone()).collect();
+    assert_eq!(found, records());
+    assert!(contents.entries.iter().all(|entry| entry.run == 1 && entry.at > 0));
+    assert_eq!(contents.valid_bytes, bytes.len() as u64);
+    let journal = Journal::open(&disk, Path::new(PATH)).unwrap();
+    assert_eq!((journal.run(), journal.cut_bytes()), (2, 0));
+    assert_eq!(*journal.state(), State::replay(&contents.entries));
+}
+
+#[test]
+fn torn_at_every_byte() {
+    let (_, bytes) = written();
+    let ends = ends(&bytes);
+    for cut in 0..=bytes.len() {
+        let disk = MemoryDisk::new();
+        disk.put(Path::new(PATH), &bytes[..cut]);
+        let whole = ends.iter().filter(|end| **end <= cut).count();
+        let valid = ends[..whole].last().copied().unwrap_or(0);
+        let contents = Contents::read(&disk, Path::new(PATH)).unwrap();
+        assert_eq!(contents.entries.len(), whole);
+        assert_eq!(contents.torn_bytes as usize, cut - valid);
+        assert_eq!(disk.peek(Path::new(PATH)).unwrap().len(), cut, "reading changed it");
+
+        let mut journal = Journal::open(&disk, Path::new(PATH)).unwrap();
+        assert_eq!(journal.cut_bytes() as usize, cut - valid);
+        assert_eq!(disk.peek(Path::new(PATH)).unwrap().len(), valid);
+        journal.append(Record::RunEnded { how: RunEnd::Done }).unwrap();
+        let contents = Contents::read(&disk, Path::new(PATH)).unwrap();
+        assert_eq!((contents.entries.len(), contents.torn_bytes), (whole + 1, 0));
+    }
+}
+
+#[test]
+fn a_flipped_byte_costs_one_record() {
+    let (_, bytes) = written();
+    let ends = ends(&bytes);
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x10;
+        let contents = Contents::decode(&flipped);
+        assert_eq!(contents.entries.len(), ends.len() - 1, "byte {at}");
+        let is_last = at >= ends[ends.len() - 2];
+        assert_eq!(contents.torn_bytes > 0, is_last);
+        assert_eq!(contents.damaged_bytes > 0, !is_last);
+    }
+}
+
+/// A frame around any payload.
+fn framed(payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_le_bytes();
+    let checksum = Digest::of(&[&length[..], payload].concat());
+    [&[0xFF, b'J', b'R', 1][..], &length, &checksum.0[..8], payload].concat()
+}
+
+#[test]
+fn records_of_newer_versions_are_passed_over() {
+    let (_, mut bytes) = written();
+    for payload in [
+        r#"{"run":1,"at":5,"kind":"telepathy","what":{"deep":[1,2]}}"#,
+        r#"{"run":1,"at":5,"kind":"stage-started","stage":"../..","reason":""}"#,
+        r#"[[[["#,
+        "",
+    ] {
+        bytes.extend(framed(payload.as_bytes()));
+    }
+    let more = r#"{"run":1,"at":5,"kind":"run-ended","how":"done","mood":"fine"}"#;
+    bytes.extend(framed(more.as_bytes()));
+    let contents = Contents::decode(&bytes);
+    assert_eq!((contents.entries.len(), contents.unknown), (records().len() + 1, 4));
+    assert_eq!((contents.torn_bytes, contents.damaged_bytes), (0, 0));
+}
+
+#[test]
+fn what_a_displaced_holder_wrote_does_not_count() {
+    let (_, mut bytes) = written();
+    let entry = |run| format!(r#"{{"run":{run},"at":5,"kind":"run-ended","how":"done"}}"#);
+    for run in [3, 2, 3] {
+        bytes.extend(framed(entry(run).as_bytes()));
+    }
+    let contents = Contents::decode(&bytes);
+    assert_eq!((contents.entries.len(), contents.fenced), (records().len() + 2, 1));
+    let disk = MemoryDisk::new();
+    disk.put(Path::new(PATH), &bytes);
+    assert_eq!(Journal::open(&disk, Path::new(PATH)).unwrap().run(), 4);
+}
+
+#[test]
+fn a_failed_write_leaves_no_trace_for_the_next() {
+    for k in 0..40 {
+        let (disk, bytes) = written();
+        let mut journal = Journal::open(&disk, Path::new(PATH)).unwrap();
+        let ended = || Record::RunEnded { how: RunEnd::Done };
+        journal.append(ended()).unwrap();
+        disk.fail_at(disk.operations() + k, Fault::NoSpace);
+        let appended = 1 + (0..3).filter(|_| journal.append(ended()).is_ok()).count();
+        disk.fail_never();
+        journal.append(ended()).unwrap();
+        let contents = Contents::read(&disk, Path::new(PATH)).unwrap();
+        assert_eq!(contents.entries.len(), records().len() + appended + 1);
+        assert_eq!((contents.torn_bytes, contents.damaged_bytes), (0, 0));
+        assert!(contents.valid_bytes > bytes.len() as u64);
+    }
+}
+
+#[test]
+fn bounds() {
+    let disk = MemoryDisk::new();
+    let mut journal = Journal::open(&disk, Path::new(PATH)).unwrap();
+    let long = Record::RunEnded { how: RunEnd::Failed("x".repeat(PAYLOAD_BYTES_MAX)) };
+    let error = journal.append(long).unwrap_err();
+    assert!(matches!(error, JournalError::RecordTooLong { .. }), "{error}");
+    assert_eq!(disk.bytes(Path::new(PATH)).unwrap(), None);
+    let mut large = framed(&vec![b' '; PAYLOAD_BYTES_MAX + 1]);
+    large.extend(framed(br#"{"run":1,"at":5,"kind":"run-ended","how":"done"}"#));
+    let contents = Contents::decode(&large);
+    assert_eq!((contents.entries.len(), contents.unknown), (1, 0));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let contents = Contents::decode(&bytes);
+        prop_assert_eq!(contents.valid_bytes + contents.torn_bytes, bytes.len() as u64);
+    }
+
+    #[test]
+    fn any_payload_is_survived(text in ".{0,80}") {
+        let bytes = framed(text.as_bytes());
+        let contents = Contents::decode(&bytes);
+        prop_assert_eq!(contents.torn_bytes, 0);
+        State::replay(&contents.entries);
+    }
+}

@@ -1,0 +1,585 @@
+//! Cases for runs: resumed, stopped, failed, damaged, full, killed at every operation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use disk::{Disk, Fault, MemoryDisk, RealDisk};
+
+use crate::budget::Budget;
+use crate::directory::{Directory, journal_path};
+use crate::exit::Exit;
+use crate::observer::{Event, Observer};
+use crate::orchestrator::{Orchestrator, RunOptions};
+use crate::record::{Record, RunEnd};
+use crate::single::{Comparison, Scratch};
+use crate::status::{RunState, StageState, status};
+use crate::toy::{Bench, DIRECTORY, Design, Toy, artifact};
+
+fn toy() -> Toy {
+    Design::default().toy()
+}
+
+fn reference() -> BTreeMap<String, Vec<u8>> {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    bench.files()
+}
+
+const ALL: [&str; 16] = [
+    "capture:0",
+    "solve:0",
+    "verify:0",
+    "stats:0",
+    "capture:1",
+    "solve:1",
+    "verify:1",
+    "stats:1",
+    "capture:2",
+    "solve:2",
+    "verify:2",
+    "stats:2",
+    "capture:3",
+    "solve:3",
+    "verify:3",
+    "stats:3",
+];
+
+#[test]
+fn a_run_builds_everything_once_and_then_nothing() {
+    let bench = Bench::default();
+    let toy = toy();
+    let summary = bench.run(&toy).unwrap();
+    assert_eq!((summary.how.clone(), summary.exit()), (RunEnd::Done, Exit::Done));
+    assert_eq!(toy.take_log(), ALL);
+    assert_eq!(summary.ran.len(), 16);
+    assert!(summary.plan.steps.is_empty());
+    let names: Vec<String> = bench.files().into_keys().collect();
+    let expect =
+        ["databases/0", "databases/1", "databases/2", "databases/3", "stats/0", "stats/1", "stats/2", "stats/3"];
+    assert_eq!(names, expect);
+
+    let journal = bench.disk.peek(&journal_path(Path::new(DIRECTORY)));
+    let summary = bench.run(&toy).unwrap();
+    assert!(toy.take_log().is_empty() && summary.ran.is_empty());
+    assert_eq!(bench.disk.peek(&journal_path(Path::new(DIRECTORY))), journal, "it left a trace");
+}
+
+#[test]
+fn a_failed_stage_ends_the_run_and_the_next_goes_on_there() {
+    let expect = reference();
+    for (at, name) in ALL.iter().enumerate() {
+        let bench = Bench::default();
+        let mut broken = toy();
+        broken.fail.insert((*name).to_owned());
+        let error = bench.run(&broken).unwrap_err();
+        assert_eq!(error.exit(), Exit::StageFailed);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{name} failed: the toy broke; what was finished is kept, the same command continues \
+                 from there"
+            )
+        );
+        let toy = toy();
+        bench.run(&toy).unwrap();
+        assert_eq!(toy.take_log(), ALL[at..]);
+        assert_eq!(bench.files(), expect);
+    }
+}
+
+/// Runs with a fault at an operation, and without it until done.
+fn interrupt(inject: impl Fn(&MemoryDisk, u64), recover: impl Fn(&MemoryDisk)) {
+    let expect = reference();
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    let operations = bench.disk.operations();
+    assert!(operations > 200);
+    for k in 0..operations {
+        let bench = Bench::default();
+        inject(&bench.disk, k);
+        let failed = bench.run(&toy());
+        if let Err(error) = failed {
+            let exit = error.exit();
+            assert!(matches!(exit, Exit::StageFailed | Exit::PreflightFailed), "{k}: {error}");
+        }
+        recover(&bench.disk);
+        let half = bench.files();
+        for (name, bytes) in &half {
+            let is_whole = expect.get(name).is_none_or(|expect| expect == bytes);
+            assert!(is_whole || name.contains("/."), "{name} is half written after {k}");
+        }
+        bench.disk.fail_never();
+        bench.run(&toy()).unwrap();
+        assert_eq!(bench.files(), expect, "operation {k}");
+        assert_eq!(bench.steps(&toy()), "");
+    }
+}
+
+#[test]
+fn one_failed_operation_anywhere() {
+    interrupt(|disk, k| disk.fail_at(k, Fault::Io), |_| {});
+}
+
+#[test]
+fn power_lost_at_every_operation() {
+    interrupt(|disk, k| disk.fail_from(k, Fault::Io), MemoryDisk::crash);
+    interrupt(|disk, k| disk.fail_from(k, Fault::Io), |disk| disk.crash_torn(7));
+}
+
+#[test]
+fn killed_at_every_operation() {
+    // What was written stays, durable or not.
+    interrupt(|disk, k| disk.fail_from(k, Fault::Io), |_| {});
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing_half_written() {
+    interrupt(|disk, k| disk.fail_from(k, Fault::NoSpace), |_| {});
+    let bench = Bench::default();
+    let mut options = RunOptions::default();
+    options.until = Some("capture:1".to_owned());
+    let small = Bench { options, ..bench };
+    small.run(&toy()).unwrap();
+    let operations = small.disk.operations();
+    let bench = Bench::default();
+    bench.disk.fail_from(operations + 3, Fault::NoSpace);
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::StageFailed);
+    assert!(error.to_string().contains("no space left"), "{error}");
+    assert!(error.to_string().contains("the same command continues"), "{error}");
+}
+
+#[test]
+fn a_read_only_directory_is_told() {
+    let bench = Bench::default();
+    bench.disk.fail_from(0, Fault::ReadOnly);
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::PreflightFailed);
+    assert!(error.to_string().contains("read-only"), "{error}");
+    assert!(bench.disk.paths().is_empty());
+}
+
+#[test]
+fn preflight_refuses_before_anything_is_written() {
+    let mut bench = Bench::default();
+    bench.options.memory = Budget::new(99);
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::PreflightFailed);
+    let expect = "capture:0 needs 100 B of memory, the budget is 99 B";
+    assert!(error.to_string().starts_with(expect), "{error}");
+    assert!(bench.files().is_empty());
+
+    let bench = Bench::default();
+    bench.disk.set_bytes_max(2000);
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::PreflightFailed);
+    assert!(error.to_string().contains("needs 2.05 KiB of disk space"), "{error}");
+}
+
+#[test]
+fn a_second_run_is_locked_out() {
+    let bench = Bench::default();
+    let _held = Directory::open(&bench.disk, Path::new(DIRECTORY), "the first").unwrap();
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::Locked);
+    assert!(error.to_string().contains("the first"), "{error}");
+    // Reading is allowed.
+    assert_eq!(bench.plan(&toy()).unwrap().steps.len(), 16);
+}
+
+#[test]
+fn a_stop_request_saves_and_the_next_run_resumes() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let bench = Bench::default();
+    let mut toy = toy();
+    toy.stop_in = Some(("solve:2".to_owned(), &STOP));
+    let summary = bench.orchestrator(&toy).stop(&STOP).run().unwrap();
+    assert_eq!((summary.how.clone(), summary.exit()), (RunEnd::Stopped, Exit::Stopped));
+    assert_eq!(summary.ran.len(), 9);
+    assert_eq!(summary.plan.steps[0].stage.to_string(), "solve:2");
+    assert!(bench.files().contains_key("snapshots/solve-2/half"));
+    let now = status(&bench.disk, Path::new(DIRECTORY), Some(&toy)).unwrap();
+    assert_eq!(now.run.unwrap().state, RunState::Stopped);
+    assert_eq!(now.stages[9].state, StageState::Interrupted);
+
+    STOP.store(false, Ordering::Relaxed);
+    toy.stop_in = None;
+    let summary = bench.run(&toy).unwrap();
+    assert_eq!(summary.ran[0].stage.to_string(), "solve:2");
+    let resumed = summary.ran[0].measured.report.counters["resumed"];
+    assert_eq!(resumed.as_f64(), 1.0);
+    assert_eq!(bench.files(), reference());
+}
+
+#[test]
+fn a_stop_request_between_stages_runs_no_more() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    for name in ["capture:1", "verify:1", "stats:3"] {
+        let bench = Bench::default();
+        let mut toy = toy();
+        toy.stop_in = Some((name.to_owned(), &STOP));
+        let summary = bench.orchestrator(&toy).stop(&STOP).run().unwrap();
+        STOP.store(false, Ordering::Relaxed);
+        assert_eq!(toy.take_log().last().unwrap(), name);
+        let how = if name == "stats:3" { RunEnd::Done } else { RunEnd::Stopped };
+        assert_eq!(summary.how, how);
+    }
+}
+
+#[test]
+fn snapshots_of_another_result_are_not_used() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let bench = Bench::default();
+    let mut toy = toy();
+    toy.stop_in = Some(("solve:1".to_owned(), &STOP));
+    bench.orchestrator(&toy).stop(&STOP).run().unwrap();
+    STOP.store(false, Ordering::Relaxed);
+    let newer = Design { versions: BTreeMap::from([(1, 2)]), ..Design::default() };
+    let summary = bench.run(&newer.toy()).unwrap();
+    let ran = summary.ran.iter().find(|ran| ran.stage.to_string() == "solve:1").unwrap();
+    assert_eq!(ran.measured.report.counters["resumed"].as_f64(), 0.0);
+}
+
+#[test]
+fn what_comes_out_as_it_was_stops_the_change() {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    let newer = Design { versions: BTreeMap::from([(1, 2)]), ..Design::default() };
+    let toy = newer.toy();
+    assert_eq!(bench.plan(&toy).unwrap().steps.len(), 12);
+    bench.run(&toy).unwrap();
+    assert_eq!(toy.take_log(), ["capture:1", "solve:1"]);
+    assert_eq!(bench.files(), reference());
+}
+
+#[test]
+fn what_comes_out_changed_goes_on_changing() {
+    let mut bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    let mut salted = toy();
+    salted.salted.insert(2);
+    bench.options.force = vec!["solve:2".to_owned()];
+    bench.run(&salted).unwrap();
+    let expect = ["capture:2", "solve:2", "verify:2", "stats:2", "capture:3", "solve:3", "verify:3", "stats:3"];
+    assert_eq!(salted.take_log(), expect);
+}
+
+#[test]
+fn force_runs_that_stage_and_ends() {
+    let mut bench = Bench::default();
+    let toy = toy();
+    bench.run(&toy).unwrap();
+    toy.take_log();
+    bench.options.force = vec!["solve:1".to_owned(), "stats:3".to_owned()];
+    bench.run(&toy).unwrap();
+    assert_eq!(toy.take_log(), ["capture:1", "solve:1", "stats:3"]);
+    assert_eq!(bench.files(), reference());
+}
+
+#[test]
+fn another_method_solves_nothing_again() {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    let counting = Design { method: "counting", last: 4, ..Design::default() };
+    let toy = counting.toy();
+    bench.run(&toy).unwrap();
+    assert_eq!(toy.take_log(), ["capture:4", "counting:4", "verify:4", "stats:4"]);
+}
+
+#[test]
+fn a_lost_journal_solves_nothing_again() {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    bench.remove("journal");
+    let toy = toy();
+    bench.run(&toy).unwrap();
+    let expect: Vec<&str> =
+        ALL.into_iter().filter(|name| name.starts_with("verify") || name.starts_with("stats")).collect();
+    assert_eq!(toy.take_log(), expect);
+    assert_eq!(bench.files(), reference());
+    // Adopted files have fingerprints again: a new version is noticed.
+    let newer = Design { versions: BTreeMap::from([(3, 2)]), ..Design::default() };
+    assert!(bench.steps(&newer.toy()).contains("version was 1, is 2"));
+}
+
+#[test]
+fn damage_found_by_a_stage_is_rebuilt_by_the_next_run() {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    // The header stays whole, so that only who reads the content notices.
+    bench.edit("databases/1", |bytes| *bytes.last_mut().unwrap() ^= 1);
+    assert_eq!(bench.steps(&toy()), "");
+    let more = Design { last: 4, ..Design::default() };
+    let error = bench.run(&more.toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::Integrity);
+    assert_eq!(
+        error.to_string(),
+        "capture:4 stopped: databases/1 is damaged: its checksum differs; the next run rebuilds it"
+    );
+    let toy = more.toy();
+    bench.run(&toy).unwrap();
+    let expect = ["capture:1", "solve:1", "verify:1", "capture:4", "solve:4", "verify:4", "stats:4"];
+    assert_eq!(toy.take_log(), expect);
+}
+
+#[test]
+fn damage_recorded_from_outside_is_rebuilt_and_a_clean_check_takes_it_back() {
+    let bench = Bench::default();
+    let toy = toy();
+    let summary = bench.run(&toy).unwrap();
+    let record = |record| {
+        let mut directory = Directory::open(&bench.disk, Path::new(DIRECTORY), "verify").unwrap();
+        directory.journal().append(record).unwrap();
+    };
+    let damage = || Record::DamageFound { artifact: artifact("databases/2"), what: "block 7".to_owned() };
+    record(damage());
+    let expect = "capture:2: solve:2 needs captures/2, which was not kept\n\
+                  solve:2: databases/2 is damaged: block 7\n\
+                  verify:2: databases/2 is not verified yet\n";
+    assert_eq!(bench.steps(&toy), expect);
+    let database = summary.ran.iter().find(|ran| ran.stage.to_string() == "solve:2").unwrap();
+    let verified = |sampled| Record::Verified {
+        artifact: artifact("databases/2"),
+        digest: database.artifacts[0].digest,
+        how: "full".to_owned(),
+        sampled,
+    };
+    record(verified(true));
+    assert_eq!(bench.steps(&toy), expect);
+    record(verified(false));
+    assert_eq!(bench.steps(&toy), "");
+    record(damage());
+    toy.take_log();
+    bench.run(&toy).unwrap();
+    assert_eq!(toy.take_log(), ["capture:2", "solve:2", "verify:2"]);
+    assert_eq!(bench.steps(&toy), "");
+}
+
+#[test]
+fn a_verification_that_fails_condemns_the_database() {
+    let bench = Bench::default();
+    let mut wrong = toy();
+    wrong.salted.insert(1);
+    bench.options_until(&wrong, "solve:1");
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::Integrity);
+    assert!(error.to_string().starts_with("verify:1 stopped: databases/1 is damaged: a score is wrong"));
+    // The capture is still there, so only the database is made again.
+    let toy = toy();
+    bench.run(&toy).unwrap();
+    assert_eq!(toy.take_log()[..3], ["solve:1", "verify:1", "stats:1"]);
+    assert_eq!(bench.files(), reference());
+}
+
+impl Bench {
+    fn options_until(&self, toy: &Toy, until: &str) {
+        let options = RunOptions { until: Some(until.to_owned()), ..RunOptions::default() };
+        let orchestrator = Orchestrator::new(&self.disk, Path::new(DIRECTORY), toy, options);
+        orchestrator.run().unwrap();
+    }
+}
+
+#[test]
+fn a_single_stage_is_compared_and_changes_nothing() {
+    let bench = Bench::default();
+    let toy = toy();
+    bench.run(&toy).unwrap();
+    toy.take_log();
+    let paths = bench.disk.paths();
+    let before = bench.files();
+    // A run holds the directory meanwhile.
+    let held = Directory::open(&bench.disk, Path::new(DIRECTORY), "run").unwrap();
+    let single = bench.single(&toy, "solve:3").unwrap();
+    drop(held);
+    assert_eq!(toy.take_log(), ["capture:3", "solve:3"]);
+    assert!(single.is_identical());
+    assert_eq!(single.outputs[0].comparison, Comparison::Identical);
+    assert_eq!(single.rebuilt.len(), 1);
+    assert_eq!((bench.disk.paths(), bench.files()), (paths, before));
+
+    let single = bench.single(&toy, "verify:2").unwrap();
+    assert_eq!(single.outputs[0].comparison, Comparison::Passed);
+    assert_eq!(bench.single(&toy, "capture:1").unwrap().outputs[0].comparison, Comparison::Identical);
+
+    let mut salted = Design::default().toy();
+    salted.salted.insert(3);
+    let single = bench.single(&salted, "solve:3").unwrap();
+    assert!(!single.is_identical());
+
+    // Without a journal the header tells.
+    bench.remove("journal");
+    assert!(bench.single(&toy, "solve:3").unwrap().is_identical());
+}
+
+#[test]
+fn a_single_stage_leaves_its_outputs_in_a_scratch_directory_of_the_users() {
+    let bench = Bench::default();
+    let toy = toy();
+    bench.run(&toy).unwrap();
+    let scratch = Scratch::Directory(Path::new("/scratch").to_path_buf());
+    let single = bench.orchestrator(&toy).single("solve:1", &scratch).unwrap();
+    assert_eq!(single.directory.as_deref(), Some(Path::new("/scratch")));
+    let made = bench.disk.peek(Path::new("/scratch/databases/1"));
+    assert_eq!(made, bench.disk.peek(Path::new("/run/databases/1")));
+
+    let inside = Scratch::Directory(Path::new("/run/x").to_path_buf());
+    let error = bench.orchestrator(&toy).single("solve:1", &inside).unwrap_err();
+    assert_eq!(error.exit(), Exit::Usage);
+    bench.remove("databases/0");
+    let error = bench.single(&toy, "solve:1").unwrap_err();
+    assert_eq!(error.exit(), Exit::PreflightFailed);
+    assert_eq!(
+        error.to_string(),
+        "capture:1 reads databases/0, which is absent; build it first, with run --until solve:0"
+    );
+}
+
+#[test]
+fn a_single_stage_that_fails_cleans_up() {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    let paths = bench.disk.paths();
+    let mut broken = toy();
+    broken.fail.insert("solve:2".to_owned());
+    let error = bench.single(&broken, "solve:2").unwrap_err();
+    assert_eq!(error.exit(), Exit::StageFailed);
+    assert_eq!(bench.disk.paths(), paths);
+}
+
+#[test]
+fn status_tells_with_and_without_the_graph() {
+    let bench = Bench::default();
+    let nothing = status(&bench.disk, Path::new(DIRECTORY), Some(&toy())).unwrap();
+    assert!(nothing.run.is_none());
+    let states: BTreeSet<String> = nothing.stages.iter().map(|s| format!("{:?}", s.state)).collect();
+    assert_eq!(states, BTreeSet::from(["Pending".to_owned()]));
+
+    let mut broken = toy();
+    broken.fail.insert("stats:1".to_owned());
+    bench.run(&broken).unwrap_err();
+    let now = status(&bench.disk, Path::new(DIRECTORY), Some(&toy())).unwrap();
+    let state = |name: &str| {
+        let stage = now.stages.iter().find(|stage| stage.stage.to_string() == name);
+        stage.unwrap().state.clone()
+    };
+    assert_eq!(state("capture:0"), StageState::NotNeeded);
+    assert_eq!(state("solve:1"), StageState::Done);
+    assert_eq!(state("stats:1"), StageState::Failed("the toy broke".to_owned()));
+    assert_eq!(state("solve:2"), StageState::Pending);
+    assert!(matches!(now.run.as_ref().unwrap().state, RunState::Failed(_)));
+    let without = status(&bench.disk, Path::new(DIRECTORY), None).unwrap();
+    assert_eq!(without.stages.len(), 8);
+    let json = serde_json::to_value(&now).unwrap();
+    assert_eq!(json["stages"][1]["state"], "done");
+    assert_eq!(json["stages"][1]["measured"]["positions"], 10);
+}
+
+#[test]
+fn status_sees_a_run_that_goes_on_and_one_that_was_killed() {
+    let bench = Bench::default();
+    let directory = Path::new(DIRECTORY);
+    let mut held = Directory::open(&bench.disk, directory, "run").unwrap();
+    let journal = held.journal();
+    journal
+        .append(Record::RunStarted {
+            command: "run".to_owned(),
+            program: "toy 1".to_owned(),
+            host: "here".to_owned(),
+            pid: 1,
+            threads: 1,
+            memory_bytes: 1,
+            manifest: disk::Digest::of(b""),
+        })
+        .unwrap();
+    journal.append(Record::StageStarted { stage: "capture:0".parse().unwrap(), reason: "why not".to_owned() }).unwrap();
+    let now = status(&bench.disk, directory, Some(&toy())).unwrap();
+    assert_eq!(now.run.unwrap().state, RunState::Running);
+    assert_eq!(now.stages[0].state, StageState::Running);
+    drop(held);
+    let now = status(&bench.disk, directory, Some(&toy())).unwrap();
+    assert_eq!(now.run.unwrap().state, RunState::Interrupted);
+    assert_eq!(now.stages[0].state, StageState::Interrupted);
+}
+
+#[derive(Default)]
+struct Recorder(Mutex<Vec<Event>>);
+
+impl Observer for Recorder {
+    fn notice(&self, event: &Event) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+}
+
+#[test]
+fn observers_are_told_in_order() {
+    let bench = Bench::default();
+    let recorder = Recorder::default();
+    let design = Design { last: 0, ..Design::default() };
+    bench.orchestrator(&design.toy()).observer(&recorder).run().unwrap();
+    let events = recorder.0.into_inner().unwrap();
+    let names: Vec<String> = events
+        .iter()
+        .filter(|event| !matches!(event, Event::Progress { .. }))
+        .map(|event| serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned())
+        .collect();
+    let expect = [
+        "run-started",
+        "stage-started",
+        "stage-done",
+        "stage-started",
+        "stage-done",
+        "stage-started",
+        "stage-done",
+        "removed",
+        "stage-started",
+        "stage-done",
+        "run-ended",
+    ];
+    assert_eq!(names, expect);
+}
+
+#[test]
+fn the_resolved_manifest_is_written() {
+    let mut bench = Bench::default();
+    bench.options.manifest = "a = 1\n".to_owned();
+    bench.run(&toy()).unwrap();
+    let path = Path::new("/run/manifest.toml");
+    assert_eq!(bench.disk.peek(path).unwrap(), b"a = 1\n");
+    bench.options.manifest = "a = 2\n".to_owned();
+    bench.run(&toy()).unwrap();
+    assert_eq!(bench.disk.peek(path).unwrap(), b"a = 2\n");
+}
+
+#[test]
+fn leftovers_of_dead_runs_go() {
+    let bench = Bench::default();
+    for name in ["/run/.manifest.toml.tmp-9", "/run/databases/.7.tmp-9", "/run/captures/.7.tmp-1"] {
+        bench.disk.put(Path::new(name), b"half");
+    }
+    bench.run(&toy()).unwrap();
+    assert_eq!(bench.files(), reference());
+}
+
+#[test]
+fn a_real_directory_does_as_well() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs/small");
+    let toy = toy();
+    let run = || Orchestrator::new(&RealDisk, &path, &toy, RunOptions::default()).run().unwrap();
+    assert_eq!(run().ran.len(), 16);
+    assert_eq!(run().ran.len(), 0);
+    for (name, bytes) in reference() {
+        assert_eq!(RealDisk.read(&path.join(&name), 1 << 20).unwrap(), bytes, "{name}");
+    }
+    let orchestrator = Orchestrator::new(&RealDisk, &path, &toy, RunOptions::default());
+    let scratch = Scratch::Temporary(directory.path().to_path_buf());
+    assert!(orchestrator.single("solve:2", &scratch).unwrap().is_identical());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}

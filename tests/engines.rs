@@ -1,0 +1,219 @@
+//! The engines against the slow reference, against each other, and against the published counts.
+
+use check::{Databases, Histogram, Published};
+use engines::capture::{SlabScores, Smaller};
+use engines::{Bytes, Kernel, Progress, Stopped, Tables, capture, sweep};
+use game::{Board, Index, Orientation, PositionSet, Rules, Score, reference};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tests::Random;
+
+const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+
+fn kernels() -> Vec<Kernel> {
+    let mut kernels = vec![Kernel::Portable, Kernel::detect()];
+    kernels.dedup();
+    kernels
+}
+
+fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
+    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+    best.fill(capture::none(index.stones()));
+    let smaller: Vec<Option<Smaller>> = smaller
+        .iter()
+        .enumerate()
+        .map(|(stones, scores)| {
+            let index = Index::new(stones as u32, tables.set());
+            let slab =
+                |slab: &game::Slab| SlabScores::Raw(&scores[slab.offset as usize..][..slab.positions() as usize]);
+            Some(index.slabs().iter().map(slab).collect())
+        })
+        .collect();
+    capture::capture(tables, index, &smaller, &mut best, &()).unwrap();
+    best
+}
+
+/// Databases 0 to `stones`, in canonical order.
+fn build(set: PositionSet, stones: u32, kernel: Kernel) -> Vec<Vec<Score>> {
+    let tables = Tables::new(Rules::AWARI, set, stones);
+    let mut databases = Vec::new();
+    for stones in 0..=stones {
+        let index = Index::new(stones, set);
+        let best = captures(&tables, &index, &databases);
+        let mut scores = Bytes::zeroed(index.positions() as usize).unwrap();
+        sweep::sweep(&tables, &index, &best, &mut scores, kernel, &(), &mut |_| {}).unwrap();
+        databases.push(scores.to_vec());
+    }
+    databases
+}
+
+fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
+}
+
+#[test]
+fn sweep_agrees_with_the_reference() {
+    let solved = reference::solve_up_to(7);
+    for set in SETS {
+        for kernel in kernels() {
+            for (stones, scores) in build(set, 7, kernel).iter().enumerate() {
+                let index = Index::new(stones as u32, set);
+                for (position, &score) in scores.iter().enumerate() {
+                    let board = index.unrank(position as u64, Orientation::OpponentMajor);
+                    assert_eq!(score, solved[stones][&board.0], "{board:?} with {kernel:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn published_counts() {
+    let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
+    for (stones, scores) in build(PositionSet::All, 12, Kernel::detect()).into_iter().enumerate() {
+        databases.insert(stones as u32, scores).unwrap();
+        let histogram = Histogram::of(databases.get(stones as u32).unwrap()).unwrap();
+        assert_eq!(Published::compare(stones as u32, PositionSet::All, &histogram), Published::Matches, "{stones}");
+    }
+}
+
+#[test]
+fn kernels_agree() {
+    for set in SETS {
+        let all: Vec<_> = kernels().into_iter().map(|kernel| build(set, 11, kernel)).collect();
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{set}");
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let one = with_threads(1, || build(PositionSet::All, 11, Kernel::detect()));
+    for threads in [2, 3] {
+        assert!(one == with_threads(threads, || build(PositionSet::All, 11, Kernel::detect())), "{threads} threads");
+    }
+}
+
+#[test]
+fn reachable_scores_are_those_of_all() {
+    let all = build(PositionSet::All, 10, Kernel::detect());
+    let reachable = build(PositionSet::Reachable, 10, Kernel::detect());
+    for (stones, (all, reachable)) in all.iter().zip(&reachable).enumerate() {
+        let index = Index::new(stones as u32, PositionSet::All);
+        let sparse = Index::new(stones as u32, PositionSet::Reachable);
+        let expected = game::binomial(stones as u32 + 11, 11) - game::binomial(stones as u32 + 5, 11);
+        assert_eq!(reachable.len() as u64, expected);
+        for (position, &score) in reachable.iter().enumerate() {
+            let board = sparse.unrank(position as u64, Orientation::OpponentMajor);
+            let same = index.rank(&board, Orientation::OpponentMajor).unwrap();
+            assert_eq!(score, all[same as usize], "{board:?}");
+        }
+    }
+}
+
+/// A pass stopped anywhere, or any mixture of an earlier and a later state, goes on to the same scores.
+#[test]
+fn sweeping_on_from_any_mixture() {
+    struct StopAt(AtomicU64);
+    impl Progress for StopAt {
+        fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+            match self.0.fetch_sub(1, Relaxed) {
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    let stones = 9;
+    let databases = build(PositionSet::All, stones, Kernel::detect());
+    let (smaller, last) = databases.split_at(stones as usize);
+    let tables = Tables::new(Rules::AWARI, PositionSet::All, stones);
+    let index = Index::new(stones, PositionSet::All);
+    let best = captures(&tables, &index, smaller);
+    let sweep = |values: &mut Bytes, progress: &dyn Progress| {
+        sweep::sweep(&tables, &index, &best, values, Kernel::detect(), progress, &mut |_| {})
+    };
+    let mut random = Random::new(1);
+    for _ in 0..12 {
+        let mut states = Vec::new();
+        for _ in 0..2 {
+            let mut values = Bytes::zeroed(index.positions() as usize).unwrap();
+            assert_eq!(sweep(&mut values, &StopAt(AtomicU64::new(random.below(200)))), Err(Stopped));
+            states.push(values);
+        }
+        let mut mixture = Bytes::zeroed(index.positions() as usize).unwrap();
+        for (position, value) in mixture.iter_mut().enumerate() {
+            *value = states[random.below(2) as usize][position];
+        }
+        sweep(&mut mixture, &()).unwrap();
+        assert!(mixture[..] == last[0]);
+    }
+}
+
+#[test]
+fn bits_and_bytes_of_smaller_databases_read_alike() {
+    let stones = 10u32;
+    let databases = build(PositionSet::All, stones, Kernel::detect());
+    let tables = Tables::new(Rules::AWARI, PositionSet::All, stones);
+    let index = Index::new(stones, PositionSet::All);
+    let raw = captures(&tables, &index, &databases[..stones as usize]);
+    for bits in 5..=8 {
+        let low = -(stones as Score);
+        let packed: Vec<Vec<Vec<u8>>> = (0..stones)
+            .map(|stones| {
+                let index = Index::new(stones, PositionSet::All);
+                let slab = |slab: &game::Slab| {
+                    let scores = &databases[stones as usize][slab.offset as usize..][..slab.positions() as usize];
+                    let mut bytes = vec![0u8; (scores.len() * bits).div_ceil(8) + 8];
+                    for (at, score) in scores.iter().enumerate() {
+                        for bit in (0..bits).filter(|bit| (score - low) as u32 >> bit & 1 == 1) {
+                            bytes[(at * bits + bit) / 8] |= 1 << ((at * bits + bit) % 8);
+                        }
+                    }
+                    bytes
+                };
+                index.slabs().iter().map(slab).collect()
+            })
+            .collect();
+        let smaller: Vec<Option<Smaller>> = packed
+            .iter()
+            .map(|slabs| Some(slabs.iter().map(|bytes| SlabScores::Packed { bytes, bits: bits as u32, low }).collect()))
+            .collect();
+        let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+        best.fill(capture::none(stones));
+        // In two calls, as where not all databases are in memory at once.
+        let (few, many) = smaller.split_at(5);
+        let nothing = || (0..5).map(|_| None);
+        capture::capture(&tables, &index, &nothing().chain(many.to_vec()).collect::<Vec<_>>(), &mut best, &()).unwrap();
+        capture::capture(&tables, &index, few, &mut best, &()).unwrap();
+        assert!(best[..] == raw[..], "{bits} bits");
+    }
+}
+
+#[test]
+fn choices_are_those_of_the_rules() {
+    for set in SETS {
+        let databases = build(set, 7, Kernel::detect());
+        let tables = Tables::new(Rules::AWARI, set, 7);
+        for stones in 0..=7u32 {
+            let index = Index::new(stones, set);
+            let best = captures(&tables, &index, &databases[..stones as usize]);
+            let scores = &databases[stones as usize];
+            let (mut offered, mut declined) = (0, 0);
+            for (position, &score) in scores.iter().enumerate() {
+                let board = index.unrank(position as u64, Orientation::OpponentMajor);
+                let value = |captured: u8, child: Board| {
+                    let left = stones - u32::from(captured);
+                    let at = Index::new(left, set).rank(&child, Orientation::OpponentMajor).unwrap();
+                    captured as Score - databases[left as usize][at as usize]
+                };
+                let moves: Vec<_> =
+                    board.moves(&Rules::AWARI).map(|(_, to)| (to.captured, value(to.captured, to.child))).collect();
+                if moves.iter().any(|to| to.0 > 0) && moves.iter().any(|to| to.0 == 0) {
+                    offered += 1;
+                    declined += u64::from(!moves.iter().any(|to| to.0 > 0 && to.1 == score));
+                }
+            }
+            let choice = engines::choice(&tables, &index, &best, scores);
+            assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
+        }
+    }
+}
