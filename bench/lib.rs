@@ -1,1 +1,84 @@
-//! bench
+//! What the benches share: databases built in memory, with the times that each took.
+//!
+//! `cargo bench -p bench` measures kernels and a whole build; `cargo bench -p bench --bench whole -- --help` tells what
+//! can be asked of it.
+
+use check::{Databases, Histogram, Published};
+use disk::clock;
+use engines::capture::{SlabScores, Smaller};
+use engines::{Bytes, Kernel, Tables, capture, sweep};
+use game::{Index, PositionSet, Rules, Score};
+use std::time::Instant;
+
+/// Times of one database.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Stones.
+    pub stones: u32,
+    /// Positions.
+    pub positions: u64,
+    /// Processor seconds of the capture stage.
+    pub capture_cpu: f64,
+    /// Processor seconds of the sweep.
+    pub sweep_cpu: f64,
+    /// Seconds of both.
+    pub wall: f64,
+    /// What the sweep did.
+    pub report: sweep::Report,
+}
+
+/// Databases in memory, the smallest first.
+pub type Solved = Vec<Bytes>;
+
+/// The best captures of one database from all smaller ones.
+///
+/// # Panics
+/// When there is not enough memory.
+pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
+    let mut best = Bytes::zeroed(index.positions() as usize).expect("there is memory for the captures");
+    best.fill(capture::none(index.stones()));
+    let smaller: Vec<Option<Smaller>> = smaller
+        .iter()
+        .enumerate()
+        .map(|(stones, scores)| {
+            let index = Index::new(stones as u32, tables.set());
+            let slab =
+                |slab: &game::Slab| SlabScores::Raw(&scores[slab.offset as usize..][..slab.positions() as usize]);
+            Some(index.slabs().iter().map(slab).collect())
+        })
+        .collect();
+    capture::capture(tables, index, &smaller, &mut best, &()).expect("nobody stops it");
+    best
+}
+
+/// Builds the databases of 0 to `stones` stones in memory on the threads of the current pool.
+///
+/// # Panics
+/// When a database does not have the published counts, or there is not enough memory.
+pub fn solve(set: PositionSet, stones: u32, mut each: impl FnMut(Times)) -> Solved {
+    let tables = Tables::new(Rules::AWARI, set, stones);
+    let mut solved = Solved::new();
+    for stones in 0..=stones {
+        let index = Index::new(stones, set);
+        let positions = index.positions();
+        let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
+        let best = captures(&tables, &index, &solved);
+        let capture_cpu = clock::cpu_seconds() - cpu;
+        let mut scores = Bytes::zeroed(positions as usize).expect("there is memory for the scores");
+        let report = sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {})
+            .expect("nobody stops it");
+        let sweep_cpu = clock::cpu_seconds() - cpu - capture_cpu;
+        each(Times { stones, positions, capture_cpu, sweep_cpu, wall: wall.elapsed().as_secs_f64(), report });
+        assert_published(stones, set, &scores);
+        solved.push(scores);
+    }
+    solved
+}
+
+fn assert_published(stones: u32, set: PositionSet, scores: &[Score]) {
+    let mut databases = Databases::new(Rules::AWARI, set);
+    databases.insert(stones, scores).expect("a database has the positions of its index");
+    let histogram = databases.get(stones).and_then(Histogram::of).expect("scores are in range");
+    let published = Published::compare(stones, set, &histogram);
+    assert!(matches!(published, Published::Matches | Published::Absent), "{stones} stones: {published:?}");
+}

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::artifact::{ArtifactKind, ArtifactName, Found};
 use crate::directory::{journal_path, snapshots_path, unusable};
-use crate::error::PipelineError;
+use crate::error::{MissingInput, PipelineError};
 use crate::execution::{execute, fingerprints_of};
 use crate::fingerprint::hex;
 use crate::graph::Graph;
@@ -295,7 +295,7 @@ fn chain(graph: &Graph, state: &State, found: &Findings, last: usize) -> Result<
                     artifact: input.clone(),
                     what,
                     maker: graph.stages()[maker].name.clone(),
-                });
+                })));
             }
         }
     }

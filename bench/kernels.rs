@@ -1,0 +1,72 @@
+//! Parts of a build, one by one: captures, a sweep, and the codecs of the store.
+
+use bench::{captures, solve};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use disk::MemoryDisk;
+use engines::{Bytes, Kernel, Tables, sweep};
+use game::{Index, PositionSet, Rules};
+use std::path::Path;
+use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
+
+/// Stones: a database that fits in the third-level cache of most machines.
+const STONES: u32 = 14;
+/// Under `cargo test` everything runs once, on less.
+const STONES_IN_TESTS: u32 = 6;
+
+fn parts(criterion: &mut Criterion) {
+    let measuring = std::env::args().any(|argument| argument == "--bench");
+    let stones = if measuring { STONES } else { STONES_IN_TESTS };
+    let set = PositionSet::All;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads can be started");
+    let mut solved = pool.install(|| solve(set, stones, |_| {}));
+    let last = solved.pop().expect("a database was solved");
+    let tables = Tables::new(Rules::AWARI, set, stones);
+    let index = Index::new(stones, set);
+    let best = captures(&tables, &index, &solved);
+
+    let mut group = criterion.benchmark_group(format!("one thread, {stones} stones"));
+    group.throughput(Throughput::Elements(index.positions())).sample_size(10);
+    group.bench_function("capture", |bencher| {
+        bencher.iter(|| pool.install(|| assert!(captures(&tables, &index, &solved)[..] == best[..])));
+    });
+    for kernel in [Kernel::detect(), Kernel::Portable] {
+        group.bench_function(format!("sweep {kernel:?}"), |bencher| {
+            let zeros = || Bytes::zeroed(index.positions() as usize).expect("there is memory");
+            let sweep = |mut values: Bytes| {
+                pool.install(|| sweep::sweep(&tables, &index, &best, &mut values, kernel, &(), &mut |_| {}))
+                    .expect("nobody stops it");
+                assert!(values[..] == last[..]);
+            };
+            bencher.iter_batched(zeros, sweep, BatchSize::PerIteration);
+        });
+    }
+    let slabs = index.slabs().iter().map(|slab| SlabShape { rows: slab.opponent_halves, columns: slab.mover_halves });
+    let shape = Shape::new(slabs.collect()).expect("an index has slabs");
+    let identity = Identity {
+        kind: Kind::Database,
+        rules: Rules::AWARI.name.to_owned(),
+        positions: set.to_string(),
+        stones: stones as u8,
+        orientation: Orientation::OpponentMajor,
+    };
+    let range = ValueRange::new(-(stones as i8), stones as i8);
+    for codec in Codec::ALL {
+        let disk = MemoryDisk::new();
+        let path = Path::new("database");
+        let write = || {
+            pool.install(|| store::write(&disk, path, &identity, &shape, range, codec, &last)).expect("memory has room")
+        };
+        group.bench_function(format!("write {codec}"), |bencher| bencher.iter(write));
+        write();
+        let file = Scores::open(&disk, path).and_then(|file| file.expect(&identity, &shape)).expect("it was written");
+        group.bench_function(format!("read {codec}"), |bencher| {
+            let mut scores = vec![0; last.len()];
+            bencher.iter(|| pool.install(|| file.read_into(&mut scores)).expect("it is sound"));
+            assert!(scores[..] == last[..]);
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, parts);
+criterion_main!(benches);
