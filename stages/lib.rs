@@ -13,7 +13,7 @@ mod watch;
 
 pub use settings::{Settings, Verify, schema};
 
-use disk::{Digest, Disk};
+use disk::{Digest, Disk, DiskError};
 use engines::Tables;
 use pipeline::{ArtifactKind, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work};
 use std::path::Path;
@@ -66,34 +66,35 @@ impl Work for Awari {
         &self.graph
     }
 
-    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Found {
+    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Found, DiskError> {
         if artifact.kind == ArtifactKind::Report {
             return match disk.read(path, STATS_BYTES_MAX) {
-                Ok(text) => Found::Header { digest: Digest::of(&text), identity: Default::default() },
-                Err(error) if error.is_not_found() => Found::Absent,
-                Err(error) => Found::Unreadable(error.to_string()),
+                Ok(text) => Ok(Found::Header { digest: Digest::of(&text), identity: Default::default() }),
+                Err(error) if error.is_not_found() => Ok(Found::Absent),
+                Err(error @ DiskError::TooLarge { .. }) => Ok(Found::Unreadable(error.to_string())),
+                Err(error) => Err(error),
             };
         }
         let kind = if artifact.content == "capture" { Kind::Capture } else { Kind::Database };
-        match Scores::open(disk, path) {
+        Ok(match Scores::open(disk, path) {
             Err(StoreError::Disk(error)) if error.is_not_found() => Found::Absent,
+            Err(StoreError::Disk(error)) => return Err(error),
             Err(error) if error.is_damage() => Found::Damaged(error.to_string()),
             Err(error) => Found::Unreadable(error.to_string()),
             Ok(file) if file.identity().kind != kind => {
                 Found::Unreadable(format!("it is {}, not a {kind}", file.identity()))
             }
-            Ok(file) => Found::Header {
-                digest: file.digest(),
-                identity: [
-                    ("rules", file.identity().rules.clone()),
-                    ("positions", file.identity().positions.clone()),
-                    ("stones", file.identity().stones.to_string()),
-                ]
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect(),
-            },
-        }
+            Ok(file) => {
+                let of = file.identity();
+                let identity = [
+                    ("rules", of.rules.clone()),
+                    ("positions", of.positions.clone()),
+                    ("stones", of.stones.to_string()),
+                ];
+                let identity = identity.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+                Found::Header { digest: file.digest(), identity }
+            }
+        })
     }
 
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {

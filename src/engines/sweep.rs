@@ -151,8 +151,8 @@ impl Sweep<'_> {
         let (rows, columns) = slab.rows_columns(Orientation::MoverMajor);
         let (rows, chunks_all) = (rows as usize, (columns as usize).div_ceil(CHUNK));
         let mut units = Vec::new();
-        for row in (0..rows).step_by(UNIT_ROWS) {
-            for chunk in (0..chunks_all).step_by(UNIT_CHUNKS) {
+        for chunk in (0..chunks_all).step_by(UNIT_CHUNKS) {
+            for row in (0..rows).step_by(UNIT_ROWS) {
                 let chunks = UNIT_CHUNKS.min(chunks_all - chunk);
                 let full = ((1u32 << chunks) - 1) as u16;
                 let mut unit = Unit { row, rows: UNIT_ROWS.min(rows - row), chunk, chunks, wanted: [full; UNIT_ROWS] };

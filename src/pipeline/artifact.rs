@@ -11,7 +11,7 @@ use std::str::FromStr;
 use disk::Digest;
 use serde::{Deserialize, Serialize};
 
-/// The name of an artifact: its path relative to the run directory, such as `databases/16.awari`.
+/// The name of an artifact: its path relative to the run directory, such as `databases/16`.
 ///
 /// Parts are separated by `/`, none is empty, and none starts with a dot: a name never leads out of
 /// the directory it is joined to, and never collides with a temporary.
@@ -21,7 +21,7 @@ pub struct ArtifactName(String);
 
 /// Not the name of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{found:?} is not the name of an artifact; expected a relative path such as \"databases/16.awari\"")]
+#[error("{found:?} is not the name of an artifact; expected a relative path such as \"databases/16\"")]
 pub struct ArtifactNameError {
     /// What was given instead.
     pub found: String,
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn names_stay_inside() {
-        for good in ["databases/16.awari", "verified/3", "planes/36/12.plane", "a"] {
+        for good in ["databases/16", "verified/3", "planes/36/12.plane", "a"] {
             assert_eq!(good.parse::<ArtifactName>().unwrap().to_string(), good);
         }
         for bad in ["", "/a", "a/", "a//b", "../a", "a/../b", ".", ".a", "a/.b", "a b", "a\\b", "ä"] {

@@ -43,7 +43,7 @@ pub enum PipelineError {
         /// Names near to it, or examples.
         suggestions: Vec<StageName>,
     },
-    /// Disk, memory or directory do not allow the run. Nothing was changed.
+    /// Disk, memory or directory do not allow the run.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
     /// Another process works in the directory.

@@ -98,7 +98,7 @@ pub(crate) fn execute(
         let fingerprint = fingerprints.get(name).clone();
         let (digest, bytes) = if artifact.kind.is_file() {
             let path = context.output(name);
-            let found = work.inspect(context.disk, &path, artifact);
+            let found = work.inspect(context.disk, &path, artifact)?;
             let digest = made(artifact, &found)?;
             done.found.insert(name.clone(), found);
             (digest, context.disk.bytes(&path)?.unwrap_or(0))

@@ -143,7 +143,7 @@ mod tests {
     fn artifact() -> ArtifactSpec {
         let name = ArtifactName::new("databases/2").unwrap();
         ArtifactSpec::new(name, ArtifactKind::Target, "database")
-            .identity("rules", "awari")
+            .identity("rules", "toy")
             .identity("how", "sample")
             .accept("how", "full")
     }
@@ -183,6 +183,6 @@ mod tests {
         check(artifact().identity("set", "all"), "set", "not set", "all");
         let mut fewer = artifact();
         fewer.identity.remove("rules");
-        check(fewer, "rules", "awari", "not set");
+        check(fewer, "rules", "toy", "not set");
     }
 }

@@ -7,7 +7,7 @@
 //! Invariants:
 //!
 //! * It knows nothing of any game: stages, keys, identities and values are data that [`Work`] and the
-//!   [`Schema`](manifest::Schema) give it.
+//!   [`Schema`] give it.
 //! * What decides whether something is rebuilt are contents and parameters: never times of files,
 //!   never method, codec, threads, memory or paths (module [`fingerprint`]).
 //! * A file is in the journal only after it is durable, and used only if journal and header agree, or

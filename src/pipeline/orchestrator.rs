@@ -144,12 +144,12 @@ impl<'a> Orchestrator<'a> {
     /// The plan that [`run`](Self::run) would begin with. Writes nothing and takes no lock.
     ///
     /// # Errors
-    /// As [`plan`](crate::plan::plan), or if the journal cannot be read.
+    /// As [`crate::plan::plan`], or if the journal cannot be read.
     pub fn plan(&self) -> Result<Plan, PipelineError> {
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
         let state = State::replay(&journal.entries);
         let forced = self.options.force.iter().cloned().collect();
-        plan(self.work.graph(), &state, &survey(self.disk, &self.directory, self.work), &self.plan_options(forced))
+        plan(self.work.graph(), &state, &survey(self.disk, &self.directory, self.work)?, &self.plan_options(forced))
     }
 
     /// Whether the room there is suffices for a plan.
@@ -183,7 +183,7 @@ impl<'a> Orchestrator<'a> {
         let mut run = Run {
             orchestrator: self,
             graph: self.work.graph(),
-            found: survey(self.disk, &self.directory, self.work),
+            found: survey(self.disk, &self.directory, self.work)?,
             forced: self.options.force.iter().cloned().collect(),
             journal,
             started: false,
@@ -240,14 +240,14 @@ impl<'a> Orchestrator<'a> {
 }
 
 /// Looks at the file of every artifact.
-pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Findings {
-    let files = work.graph().artifacts().filter(|artifact| artifact.kind.is_file());
-    files
-        .map(|artifact| {
-            let path = artifact.name.below(directory);
-            (artifact.name.clone(), work.inspect(disk, &path, artifact))
-        })
-        .collect()
+pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Findings, PipelineError> {
+    let mut found = Findings::new();
+    for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
+        let path = artifact.name.below(directory);
+        let look = work.inspect(disk, &path, artifact).map_err(|source| unusable(directory, source))?;
+        found.insert(artifact.name.clone(), look);
+    }
+    Ok(found)
 }
 
 /// A run under way.
@@ -421,12 +421,13 @@ impl Run<'_, '_, '_> {
             Err(error) => return Err(self.fail(name, error)),
         };
         let bytes = done.artifacts.iter().map(|artifact| artifact.bytes).sum();
+        // First the snapshots: once the journal says done, nobody looks for them.
+        context.snapshots.remove()?;
         self.journal.append(Record::StageDone {
             stage: name.clone(),
             artifacts: done.artifacts.clone(),
             measured: done.measured.clone(),
         })?;
-        context.snapshots.remove()?;
         self.forced.remove(&name.to_string());
         self.found.extend(done.found);
         orchestrator.observer.notice(&Event::StageDone { stage: name.clone(), measured: done.measured.clone(), bytes });

@@ -138,10 +138,8 @@ fn killed_at_every_operation() {
 #[test]
 fn a_full_disk_is_told_and_leaves_nothing_half_written() {
     interrupt(|disk, k| disk.fail_from(k, Fault::NoSpace), |_| {});
-    let bench = Bench::default();
-    let mut options = RunOptions::default();
-    options.until = Some("capture:1".to_owned());
-    let small = Bench { options, ..bench };
+    let mut small = Bench::default();
+    small.options.until = Some("capture:1".to_owned());
     small.run(&toy()).unwrap();
     let operations = small.disk.operations();
     let bench = Bench::default();

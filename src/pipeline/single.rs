@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use disk::{Digest, Disk, DiskError, clock};
 use serde::Serialize;
 
-use crate::artifact::{ArtifactKind, ArtifactName, Found};
+use crate::artifact::{ArtifactName, Found};
 use crate::directory::{journal_path, snapshots_path, unusable};
 use crate::error::{MissingInput, PipelineError};
 use crate::execution::{execute, fingerprints_of};
@@ -22,7 +22,7 @@ use crate::plan::{Findings, Prediction, find};
 use crate::preflight::Room;
 use crate::progress::Progress;
 use crate::reason::Reason;
-use crate::record::Measured;
+use crate::record::{ArtifactRecord, Measured};
 use crate::snapshots::Snapshots;
 use crate::stage::StageName;
 use crate::state::State;
@@ -95,10 +95,10 @@ struct Guard<'d> {
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        if self.temporary {
-            if let Err(error) = self.disk.remove_dir_all(&self.path) {
-                tracing::warn!("the scratch directory was not removed: {error}");
-            }
+        if self.temporary
+            && let Err(error) = self.disk.remove_dir_all(&self.path)
+        {
+            tracing::warn!("the scratch directory was not removed: {error}");
         }
     }
 }
@@ -132,12 +132,11 @@ impl Orchestrator<'_> {
         }
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
         let state = State::replay(&journal.entries);
-        let found = survey(self.disk, &self.directory, self.work);
+        let found = survey(self.disk, &self.directory, self.work)?;
         let chain = chain(graph, &state, &found, last)?;
-
-        let guard_error = |source| unusable(&self.directory, source);
-        let guard = Guard::new(self.disk, scratch).map_err(guard_error)?;
-        self.single_preflight(&chain, &guard.path)?;
+        let guard = Guard::new(self.disk, scratch).map_err(|source| unusable(&self.directory, source))?;
+        let mut aside = Aside { orchestrator: self, state, found, scratch: &guard.path, made: BTreeSet::new() };
+        aside.preflight(&chain)?;
         self.observer.notice(&Event::RunStarted {
             directory: guard.path.clone(),
             run: 0,
@@ -145,130 +144,137 @@ impl Orchestrator<'_> {
             fresh: 0,
             seconds: chain.iter().map(|at| graph.stages()[*at].cost.seconds).sum(),
         });
-        let mut made = BTreeSet::new();
-        let mut result = None;
-        for (number, at) in chain.iter().enumerate() {
-            let (outputs, measured) = self.aside(*at, number, &chain, &made, &state, &found, &guard.path)?;
-            made.extend(graph.stages()[*at].outputs.iter().cloned());
-            result = Some((outputs, measured));
+        let before = chain.iter().zip(chain.iter().skip(1));
+        for (number, (at, next)) in before.enumerate() {
+            let reason = Reason::NeededBy {
+                stage: graph.stages()[*next].name.clone(),
+                artifact: graph.stages()[*at].outputs[0].clone(),
+            };
+            aside.run(*at, reason, number + 1, chain.len())?;
         }
-        let (outputs, measured) = result.expect("the chain ends with the stage itself");
+        let (outputs, measured) = aside.run(last, Reason::Forced, chain.len(), chain.len())?;
+        let name = |at: &usize| graph.stages()[*at].name.clone();
         Ok(Single {
-            stage: graph.stages()[last].name.clone(),
-            rebuilt: chain[..chain.len() - 1].iter().map(|at| graph.stages()[*at].name.clone()).collect(),
+            stage: name(&last),
+            rebuilt: chain[..chain.len() - 1].iter().map(name).collect(),
             outputs,
             measured,
             directory: (!guard.temporary).then(|| guard.path.clone()),
         })
     }
+}
 
-    fn single_preflight(&self, chain: &[usize], scratch: &Path) -> Result<(), PipelineError> {
+/// Stages running aside.
+struct Aside<'a> {
+    orchestrator: &'a Orchestrator<'a>,
+    state: State,
+    found: Findings,
+    scratch: &'a Path,
+    /// What was made in the scratch directory.
+    made: BTreeSet<ArtifactName>,
+}
+
+impl Aside<'_> {
+    fn preflight(&self, chain: &[usize]) -> Result<(), PipelineError> {
+        let orchestrator = self.orchestrator;
         let mut prediction = Prediction::default();
         for at in chain {
-            let stage = &self.work.graph().stages()[*at];
+            let stage = &orchestrator.work.graph().stages()[*at];
             if stage.cost.memory_bytes > prediction.memory_bytes {
                 prediction.memory_bytes = stage.cost.memory_bytes;
                 prediction.memory_stage = Some(stage.name.clone());
             }
             prediction.disk_bytes = prediction.disk_bytes.saturating_add(stage.cost.disk_bytes);
         }
-        let free = self.disk.free_bytes(scratch);
+        let free = orchestrator.disk.free_bytes(self.scratch);
         let room = Room {
-            memory: self.options.memory,
+            memory: orchestrator.options.memory,
             memory_available: clock::available_bytes(),
-            disk_free: free.map_err(|source| unusable(scratch, source))?,
+            disk_free: free.map_err(|source| unusable(self.scratch, source))?,
         };
-        Ok(room.check(&prediction, scratch)?)
+        Ok(room.check(&prediction, self.scratch)?)
     }
 
-    /// Runs one stage of the chain.
-    #[expect(clippy::too_many_arguments, reason = "one caller, and each is another thing")]
-    fn aside(
-        &self,
+    /// Runs one stage and compares its outputs.
+    fn run(
+        &mut self,
         at: usize,
+        reason: Reason,
         number: usize,
-        chain: &[usize],
-        made: &BTreeSet<ArtifactName>,
-        state: &State,
-        found: &Findings,
-        scratch: &Path,
+        steps: usize,
     ) -> Result<(Vec<Output>, Measured), PipelineError> {
-        let graph = self.work.graph();
+        let Orchestrator { disk, directory, work, options, observer, stop } = self.orchestrator;
+        let graph = work.graph();
         let stage = &graph.stages()[at];
         let name = &stage.name;
-        let failed = |source| match source {
-            StageError::Stopped => PipelineError::SingleStopped { stage: name.clone() },
-            StageError::Damaged { artifact, what } => PipelineError::Integrity {
-                stage: name.clone(),
-                artifact,
-                what,
-                remedy: "verify records it, and the next run then rebuilds it",
-            },
-            source => PipelineError::StageFailed { stage: name.clone(), source },
-        };
-        let digest_of = |name: &ArtifactName| match found.get(name) {
+        let digest_of = |name: &ArtifactName| match self.found.get(name) {
             Some(Found::Header { digest, .. }) => Some(*digest),
-            _ => state.built(name).map(|built| built.artifact.digest),
+            _ => self.state.built(name).map(|built| built.artifact.digest),
         };
-        let fingerprints = fingerprints_of(graph, at, digest_of)
-            .ok_or_else(|| failed(StageError::failed("what its inputs were made from is not recorded")))?;
-        let reason = match chain.get(number + 1) {
-            Some(next) => {
-                Reason::NeededBy { stage: graph.stages()[*next].name.clone(), artifact: stage.outputs[0].clone() }
-            }
-            None => Reason::Forced,
-        };
-        self.observer.notice(&Event::StageStarted {
-            stage: name.clone(),
-            reason,
-            number: number + 1,
-            steps: chain.len(),
-            cost: stage.cost,
-        });
-        let snapshots = Snapshots::open(
-            self.disk,
-            snapshots_path(scratch).join(name.file_name()),
-            fingerprints.digest(),
-            self.options.snapshot_interval,
-        )?;
+        let fingerprints = fingerprints_of(graph, at, digest_of).ok_or_else(|| {
+            let message = "what its inputs were made from is neither there nor recorded";
+            failed(name, StageError::failed(message))
+        })?;
+        let cost = stage.cost;
+        observer.notice(&Event::StageStarted { stage: name.clone(), reason, number, steps, cost });
+        let snapshots = snapshots_path(self.scratch).join(name.file_name());
         let progress = Progress::new();
         let context = StageContext {
-            disk: self.disk,
-            directory: &self.directory,
-            scratch: Some(MadeIn { directory: scratch, made }),
-            snapshots,
-            threads: self.options.threads,
-            memory: self.options.memory,
+            disk: *disk,
+            directory,
+            scratch: Some(MadeIn { directory: self.scratch, made: &self.made }),
+            snapshots: Snapshots::open(*disk, snapshots, fingerprints.digest(), options.snapshot_interval)?,
+            threads: options.threads,
+            memory: options.memory,
             progress: &progress,
-            stop: self.stop,
+            stop,
         };
-        let done = execute(self.work, stage, &context, &fingerprints, self.observer);
-        let done = done.map_err(failed)?;
+        let done = execute(*work, stage, &context, &fingerprints, *observer);
+        let done = done.map_err(|error| failed(name, error))?;
         context.snapshots.remove()?;
-        self.observer.notice(&Event::StageDone {
+        observer.notice(&Event::StageDone {
             stage: name.clone(),
             measured: done.measured.clone(),
             bytes: done.artifacts.iter().map(|artifact| artifact.bytes).sum(),
         });
-        let outputs = done.artifacts.iter().map(|artifact| {
-            let of_header = match found.get(&artifact.name) {
-                Some(Found::Header { digest, .. }) => Some(*digest),
-                _ => None,
-            };
-            let recorded = state.built(&artifact.name).map(|built| built.artifact.digest);
-            let kind = graph.artifact(&artifact.name).map(|spec| spec.kind);
-            Output {
-                artifact: artifact.name.clone(),
-                digest: artifact.digest,
-                comparison: match recorded.or(of_header) {
-                    _ if kind == Some(ArtifactKind::Verification) => Comparison::Passed,
-                    None => Comparison::NothingRecorded,
-                    Some(digest) if digest == artifact.digest => Comparison::Identical,
-                    Some(digest) => Comparison::Different(digest),
-                },
-            }
-        });
+        self.made.extend(stage.outputs.iter().cloned());
+        let outputs = done.artifacts.iter().map(|artifact| self.compare(artifact));
         Ok((outputs.collect(), done.measured))
+    }
+
+    fn compare(&self, artifact: &ArtifactRecord) -> Output {
+        let name = &artifact.name;
+        let header = match self.found.get(name) {
+            Some(Found::Header { digest, .. }) => Some(*digest),
+            _ => None,
+        };
+        let recorded = self.state.built(name).map(|built| built.artifact.digest).or(header);
+        let spec = self.orchestrator.work.graph().artifact(name);
+        Output {
+            artifact: name.clone(),
+            digest: artifact.digest,
+            comparison: match recorded {
+                _ if spec.is_some_and(|spec| !spec.kind.is_file()) => Comparison::Passed,
+                None => Comparison::NothingRecorded,
+                Some(digest) if digest == artifact.digest => Comparison::Identical,
+                Some(digest) => Comparison::Different(digest),
+            },
+        }
+    }
+}
+
+/// The error of a single stage. Damage is not recorded here: the run directory is only read.
+fn failed(stage: &StageName, error: StageError) -> PipelineError {
+    let stage = stage.clone();
+    match error {
+        StageError::Stopped => PipelineError::SingleStopped { stage },
+        StageError::Damaged { artifact, what } => PipelineError::Integrity {
+            stage,
+            artifact,
+            what,
+            remedy: "once verify has recorded it, the next run rebuilds it",
+        },
+        source => PipelineError::StageFailed { stage, source },
     }
 }
 

@@ -146,7 +146,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
     let running = run.as_ref().filter(|run| run.state == RunState::Running);
     let running = running.map(|run| run.number);
     let stages = match work {
-        Some(work) => with_graph(work.graph(), &state, running, &survey(disk, directory, work))?,
+        Some(work) => with_graph(work.graph(), &state, running, &survey(disk, directory, work)?)?,
         None => {
             let stages = state.stages().map(|(name, history)| {
                 let state = ended(history, running).unwrap_or(StageState::Done);

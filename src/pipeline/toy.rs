@@ -171,18 +171,18 @@ impl Work for Toy {
         &self.graph
     }
 
-    fn inspect(&self, disk: &dyn Disk, path: &Path, _artifact: &ArtifactSpec) -> Found {
-        match disk.read(path, 1 << 20) {
-            Err(error) if error.is_not_found() => Found::Absent,
-            Err(error) => Found::Unreadable(error.to_string()),
-            Ok(bytes) => match decode(&bytes) {
-                None => Found::Unreadable("it is not a toy".to_owned()),
-                Some(toy) if toy.content.len() != toy.length => {
-                    Found::Damaged(format!("{} bytes, expected {}", toy.content.len(), toy.length))
-                }
-                Some(toy) => Found::Header { digest: toy.digest, identity: toy.identity },
-            },
-        }
+    fn inspect(&self, disk: &dyn Disk, path: &Path, _artifact: &ArtifactSpec) -> Result<Found, DiskError> {
+        let bytes = match disk.read(path, 1 << 20) {
+            Err(error) if error.is_not_found() => return Ok(Found::Absent),
+            other => other?,
+        };
+        Ok(match decode(&bytes) {
+            None => Found::Unreadable("it is not a toy".to_owned()),
+            Some(toy) if toy.content.len() != toy.length => {
+                Found::Damaged(format!("{} bytes, expected {}", toy.content.len(), toy.length))
+            }
+            Some(toy) => Found::Header { digest: toy.digest, identity: toy.identity },
+        })
     }
 
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {

@@ -21,7 +21,11 @@ pub trait Work: Sync {
 
     /// A cheap look at the file of an artifact, in the run directory or in a scratch one. Never
     /// called for an [`ArtifactKind::Verification`](crate::ArtifactKind::Verification).
-    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Found;
+    ///
+    /// # Errors
+    /// If the operating system fails: that is no reason to rebuild the file, so nothing runs. What is
+    /// wrong with its bytes is a [`Found`].
+    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Found, DiskError>;
 
     /// Runs a stage: reads its inputs, publishes its outputs, all at the paths that `context` gives.
     ///
