@@ -42,7 +42,7 @@ pub(crate) fn apply(
 ) -> u64 {
     // Ascending in steps of whole units: no two share a position.
     assert!(batch.iter().all(|(unit, _)| unit.row.is_multiple_of(UNIT_ROWS) && unit.rows <= UNIT_ROWS));
-    assert!(batch.is_sorted_by(|(a, _), (b, _)| a.chunk + a.chunks <= b.chunk || a.chunk == b.chunk && a.row < b.row));
+    assert!(batch.is_sorted_by(|(a, _), (b, _)| a.row < b.row || a.row == b.row && a.chunk + a.chunks <= b.chunk));
     let stride = slab.mover_halves as usize;
     let shared = Shared { start: array.as_mut_ptr(), len: array.len() };
     let one = |(unit, staged): &Staged| {

@@ -13,7 +13,7 @@ use game::sow::Class;
 /// Rows in a unit.
 pub(crate) const UNIT_ROWS: usize = 64;
 /// Chunks in a unit: staged scores of a unit stay in the second-level cache, its rows of them in the first.
-pub(crate) const UNIT_CHUNKS: usize = 4;
+pub(crate) const UNIT_CHUNKS: usize = 16;
 
 /// Which implementation of the row kernels runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

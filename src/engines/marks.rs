@@ -30,11 +30,11 @@ impl Marks {
         Marks { words: (0..total).map(|_| AtomicU64::new(0)).collect(), slabs }
     }
 
-    /// Takes the marks of up to 16 chunks of a row, from a chunk that is a multiple of 16.
-    pub(crate) fn take(&self, slab: usize, row: usize, chunk: usize) -> u16 {
+    /// Takes the marks of the chunks of a row that `chunks` has a bit for, counted from `chunk`; all in one word.
+    pub(crate) fn take(&self, slab: usize, row: usize, chunk: usize, chunks: u16) -> u16 {
         let (first, words) = self.slabs[slab];
         let word = &self.words[first + row * words + chunk / 64];
-        let marks = (word.load(Relaxed) >> (chunk % 64)) as u16;
+        let marks = (word.load(Relaxed) >> (chunk % 64)) as u16 & chunks;
         if marks != 0 {
             word.fetch_and(!(u64::from(marks) << (chunk % 64)), Relaxed);
         }

@@ -151,8 +151,8 @@ impl Sweep<'_> {
         let (rows, columns) = slab.rows_columns(Orientation::MoverMajor);
         let (rows, chunks_all) = (rows as usize, (columns as usize).div_ceil(CHUNK));
         let mut units = Vec::new();
-        for chunk in (0..chunks_all).step_by(UNIT_CHUNKS) {
-            for row in (0..rows).step_by(UNIT_ROWS) {
+        for row in (0..rows).step_by(UNIT_ROWS) {
+            for chunk in (0..chunks_all).step_by(UNIT_CHUNKS) {
                 let chunks = UNIT_CHUNKS.min(chunks_all - chunk);
                 let full = ((1u32 << chunks) - 1) as u16;
                 let mut unit = Unit { row, rows: UNIT_ROWS.min(rows - row), chunk, chunks, wanted: [full; UNIT_ROWS] };
@@ -160,7 +160,7 @@ impl Sweep<'_> {
                 let mut any = 0;
                 if pass != Pass::Full {
                     for (at, wanted) in unit.wanted[..unit.rows].iter_mut().enumerate() {
-                        let marks = self.marks.take(slab.mover_stones as usize, row + at, chunk);
+                        let marks = self.marks.take(slab.mover_stones as usize, row + at, chunk, full);
                         if pass == Pass::Marked {
                             *wanted = marks;
                             any |= marks;
