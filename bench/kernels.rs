@@ -29,7 +29,7 @@ fn parts(criterion: &mut Criterion) {
     group.bench_function("capture", |bencher| {
         bencher.iter(|| pool.install(|| assert!(captures(&tables, &index, &solved)[..] == best[..])));
     });
-    for kernel in [Kernel::detect(), Kernel::Portable] {
+    for kernel in Kernel::available() {
         group.bench_function(format!("sweep {kernel:?}"), |bencher| {
             let zeros = || Bytes::zeroed(index.positions() as usize).expect("there is memory");
             let sweep = |mut values: Bytes| {

@@ -10,12 +10,6 @@ use tests::Random;
 
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
 
-fn kernels() -> Vec<Kernel> {
-    let mut kernels = vec![Kernel::Portable, Kernel::detect()];
-    kernels.dedup();
-    kernels
-}
-
 fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
     let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
     best.fill(capture::none(index.stones()));
@@ -55,7 +49,7 @@ fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 fn sweep_agrees_with_the_reference() {
     let solved = reference::solve_up_to(7);
     for set in SETS {
-        for kernel in kernels() {
+        for kernel in Kernel::available() {
             for (stones, scores) in build(set, 7, kernel).iter().enumerate() {
                 let index = Index::new(stones as u32, set);
                 for (position, &score) in scores.iter().enumerate() {
@@ -80,7 +74,7 @@ fn published_counts() {
 #[test]
 fn kernels_agree() {
     for set in SETS {
-        let all: Vec<_> = kernels().into_iter().map(|kernel| build(set, 11, kernel)).collect();
+        let all: Vec<_> = Kernel::available().map(|kernel| build(set, 11, kernel)).collect();
         assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{set}");
     }
 }

@@ -90,8 +90,12 @@ impl Shared {
         assert!(to.offset + (to.columns - 1) * to.stride + to.rows <= self.len, "a unit lies inside its slab");
         match kernel {
             // SAFETY: inside the array by the assertions, alone by the caller's word.
-            Kernel::Avx512 => unsafe { simd::apply(staged, staged_stride, wanted, self.start, to, changed) },
-            Kernel::Portable => {
+            Kernel::Avx512 => unsafe { simd::apply_avx512(staged, staged_stride, wanted, self.start, to, changed) },
+            // SAFETY: as above.
+            Kernel::Avx2 if to.rows == UNIT_ROWS => unsafe {
+                simd::apply_avx2(staged, staged_stride, wanted, self.start, to, changed);
+            },
+            Kernel::Portable | Kernel::Avx2 => {
                 for (column, changed) in changed.iter_mut().enumerate().take(to.columns) {
                     for row in (0..to.rows).filter(|&row| wanted >> row & 1 == 1) {
                         let new = staged[row * staged_stride + column];

@@ -5,8 +5,9 @@
 //! `OpponentMajor` array and says what changed. Recomputing only reads the array, applying only writes the bytes of
 //! its own rows and columns; a driver keeps the two apart in time.
 
+use crate::memory::PAD;
 use crate::simd;
-use crate::tables::{CHUNK, Gather, Piece, RowMove};
+use crate::tables::{CHUNK, Gather, Lanes, Piece, RowMove};
 use game::HALF_PITS;
 use game::sow::Class;
 
@@ -20,6 +21,8 @@ pub(crate) const UNIT_CHUNKS: usize = 16;
 pub enum Kernel {
     /// Plain Rust, on any processor.
     Portable,
+    /// AVX2: plain Rust in wider vectors, with byte shuffles.
+    Avx2,
     /// AVX-512 with VBMI byte permutations.
     Avx512,
 }
@@ -98,50 +101,161 @@ pub(crate) struct Destination {
 impl Kernel {
     /// The fastest kernel this processor has.
     pub fn detect() -> Kernel {
-        if simd::available() { Kernel::Avx512 } else { Kernel::Portable }
+        Kernel::available().next_back().unwrap_or(Kernel::Portable)
+    }
+
+    /// The kernels this processor has, the fastest last.
+    pub fn available() -> impl DoubleEndedIterator<Item = Kernel> {
+        let has = |kernel: &Kernel| match kernel {
+            Kernel::Portable => true,
+            Kernel::Avx2 => simd::has_avx2(),
+            Kernel::Avx512 => simd::has_avx512(),
+        };
+        [Kernel::Portable, Kernel::Avx2, Kernel::Avx512].into_iter().filter(has)
     }
 
     /// Derives the wanted chunks of a unit. `values` is the whole `OpponentMajor` array with its padding.
     pub(crate) fn recompute(self, work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
         assert!(staged.len() >= unit.staged_bytes() && unit.row + unit.rows <= work.rows.len());
         match self {
-            Kernel::Portable => recompute(work, unit, values, staged),
-            Kernel::Avx512 => simd::recompute(work, unit, values, staged),
+            Kernel::Portable => recompute_rows(work, unit, values, staged, permute),
+            Kernel::Avx2 => simd::recompute_avx2(work, unit, values, staged),
+            Kernel::Avx512 => simd::recompute_avx512(work, unit, values, staged),
         }
     }
 }
 
-fn recompute(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
+/// Derives the wanted chunks of a unit, given how to permute the bytes of a window. Compiled once for each kernel that
+/// relies on the compiler for its vectors.
+#[inline(always)]
+pub(crate) fn recompute_rows(
+    work: &SlabWork,
+    unit: &Unit,
+    values: &[i8],
+    staged: &mut [i8],
+    permute: impl Fn(&[i8; PAD], &Lanes) -> [i8; CHUNK],
+) {
     let stride = unit.stride();
-    for (row, &wanted) in unit.wanted[..unit.rows].iter().enumerate() {
+    for (row, &wanted) in unit.wanted[..unit.rows].iter().enumerate().filter(|&(_, &wanted)| wanted != 0) {
         let staged = &mut staged[row * stride..][..unit.chunks * CHUNK];
         let captures = &work.captures[(unit.row + row) * work.columns + unit.chunk * CHUNK..];
-        for (at, staged) in staged.chunks_exact_mut(CHUNK).enumerate().filter(|&(at, _)| wanted >> at & 1 == 1) {
+        for (at, staged) in staged.as_chunks_mut::<CHUNK>().0.iter_mut().enumerate() {
+            if wanted >> at & 1 == 0 {
+                continue;
+            }
             let mut least = [i8::MAX; CHUNK];
             for to in work.rows[unit.row + row].iter().take_while(|&&to| to != RowMove::NONE) {
                 let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
                 let scores = &values[child.offset + to.rank() as usize * child.columns..];
                 let (first, end) = (child.gather.first[unit.chunk + at], child.gather.first[unit.chunk + at + 1]);
                 for piece in &child.gather.pieces[first as usize..end as usize] {
-                    gather(&mut least, &scores[piece.base as usize..], piece, child.gather);
+                    let window = scores[piece.base as usize..].first_chunk().expect("scores are padded by a window");
+                    let taken = match piece.lanes {
+                        Piece::STRAIGHT => *window.first_chunk().expect("a window has two chunks"),
+                        lanes => permute(window, &child.gather.lanes[lanes as usize]),
+                    };
+                    let keep = keep(piece.mask);
+                    for lane in 0..CHUNK {
+                        least[lane] = least[lane].min(taken[lane].max(keep[lane]));
+                    }
                 }
             }
-            for (lane, score) in staged.iter_mut().enumerate() {
-                *score = captures[at * CHUNK + lane].max(-least[lane]);
+            let captures: &[i8; CHUNK] = captures[at * CHUNK..].first_chunk().expect("captures are padded");
+            for lane in 0..CHUNK {
+                staged[lane] = captures[lane].max(-least[lane]);
             }
         }
     }
 }
 
-fn gather(least: &mut [i8; CHUNK], window: &[i8], piece: &Piece, gather: &Gather) {
-    let mut lanes = piece.mask;
-    while lanes != 0 {
-        let lane = lanes.trailing_zeros() as usize;
-        let from = match piece.lanes {
-            Piece::STRAIGHT => lane,
-            at => usize::from(gather.lanes[at as usize].0[lane]),
-        };
-        least[lane] = least[lane].min(window[from]);
-        lanes &= lanes - 1;
+/// For each lane the least score where the mask has it, else the greatest: what leaves other lanes out of a minimum.
+#[inline(always)]
+fn keep(mask: u64) -> [i8; CHUNK] {
+    let mut keep = [0; CHUNK];
+    for (eight, mask) in keep.as_chunks_mut::<8>().0.iter_mut().zip(mask.to_le_bytes()) {
+        *eight = KEEP[mask as usize];
+    }
+    keep
+}
+
+static KEEP: [[i8; 8]; 256] = {
+    let mut table = [[i8::MAX; 8]; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let mut lane = 0;
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                table[mask][lane] = i8::MIN;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+};
+
+fn permute(window: &[i8; PAD], lanes: &Lanes) -> [i8; CHUNK] {
+    lanes.0.map(|lane| window[lane as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::apply;
+    use crate::sweep::work;
+    use crate::{Bytes, Tables};
+    use game::{Index, PositionSet, Rules};
+
+    /// A hash of the index: every byte of an array differs from its neighbours, whatever the pass.
+    fn fake(len: usize, seed: u64) -> Bytes {
+        let mut bytes = Bytes::zeroed(len).unwrap();
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            let hash = (at as u64 ^ seed << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            *byte = ((hash >> 40) % 15) as i8 - 7;
+        }
+        bytes
+    }
+
+    /// Every row of every slab of a small database, on scores that no game has.
+    #[test]
+    fn kernels_agree_on_every_row() {
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+            let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+            let len = index.positions() as usize;
+            let (values, captures) = (fake(len, 1), fake(len, 2));
+            for (at, slab) in index.slabs().iter().enumerate() {
+                let work = work(&tables, &index, &captures, slab);
+                let mut expected: Option<(Vec<i8>, Vec<i8>)> = None;
+                for kernel in Kernel::available() {
+                    let mut staged_all = Vec::new();
+                    let mut after = fake(len, 1);
+                    for row in (0..slab.mover_halves as usize).step_by(UNIT_ROWS) {
+                        let chunks_all = (slab.opponent_halves as usize).div_ceil(CHUNK);
+                        for chunk in (0..chunks_all).step_by(UNIT_CHUNKS) {
+                            let rows = UNIT_ROWS.min(slab.mover_halves as usize - row);
+                            let chunks = UNIT_CHUNKS.min(chunks_all - chunk);
+                            let full = ((1u32 << chunks) - 1) as u16;
+                            let mut unit = Unit { row, rows, chunk, chunks, wanted: [0; UNIT_ROWS] };
+                            for (row, wanted) in unit.wanted[..rows].iter_mut().enumerate() {
+                                *wanted = if row % 3 == 0 { full } else { 0xb6d3 >> (row % 5) & full };
+                            }
+                            let mut staged = vec![0; unit.staged_bytes()];
+                            kernel.recompute(&work, &unit, values.padded(), &mut staged);
+                            apply(kernel, slab, &[(&unit, &mut staged)], &mut after, |_| {});
+                            // Lanes behind the last column hold anything.
+                            let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
+                            for row in staged.chunks(unit.stride()) {
+                                staged_all.extend_from_slice(&row[..columns]);
+                            }
+                        }
+                    }
+                    let found = (staged_all, after.to_vec());
+                    match &expected {
+                        None => expected = Some(found),
+                        Some(expected) => assert!(*expected == found, "{kernel:?}, slab {at} of {stones}, {set}"),
+                    }
+                }
+            }
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! number of stones alone (ranges of rows by ranges of columns), never by threads, so results do not depend on them.
 //! The work of a row is plain arrays: child offsets and the numbers of precompiled classes of moves.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod apply;
 pub mod capture;
 mod choice;

@@ -6,8 +6,8 @@ use memmap2::{Advice, MmapMut};
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-/// Bytes readable behind the end of an array: two vectors.
-pub(crate) const PAD: usize = 128;
+/// Bytes readable behind the end of an array: the window of a piece, and a vector of 16 that starts at its last byte.
+pub(crate) const PAD: usize = 144;
 
 /// An array of scores, zero at first. Derefs to its scores without the padding.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The AVX-512 row kernels. Every function here has a portable twin in [`crate::kernel`] or [`crate::apply`].
+//! The vector row kernels. Every function here has a portable twin in [`crate::kernel`] or [`crate::apply`].
 //!
 //! Measured in `bench`; what they rest on: a byte permutation of two vectors (VBMI) does in one instruction what a
 //! class of moves does to 64 columns, and a 64 by 64 byte transpose is 64 loads of quarter rows and 256 shuffles.
@@ -13,28 +13,148 @@ pub(crate) use absent::*;
 mod absent {
     use crate::kernel::{Destination, SlabWork, Unit};
 
-    pub(crate) fn available() -> bool {
+    pub(crate) fn has_avx2() -> bool {
         false
     }
 
-    pub(crate) fn recompute(_: &SlabWork, _: &Unit, _: &[i8], _: &mut [i8]) {
+    pub(crate) fn has_avx512() -> bool {
+        false
+    }
+
+    pub(crate) fn recompute_avx2(_: &SlabWork, _: &Unit, _: &[i8], _: &mut [i8]) {
         unreachable!("this kernel is only chosen where it is available")
     }
 
-    pub(crate) unsafe fn apply(_: &[i8], _: usize, _: u64, _: *mut i8, _: Destination, _: &mut [u64; 64]) {
+    pub(crate) use recompute_avx2 as recompute_avx512;
+
+    pub(crate) unsafe fn apply_avx2(_: &[i8], _: usize, _: u64, _: *mut i8, _: Destination, _: &mut [u64; 64]) {
         unreachable!("this kernel is only chosen where it is available")
     }
+
+    pub(crate) use apply_avx2 as apply_avx512;
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::kernel::{Destination, SlabWork, UNIT_ROWS, Unit};
+    use crate::kernel::{self, Destination, SlabWork, UNIT_ROWS, Unit};
     use crate::memory::PAD;
     use crate::tables::{CHUNK, Piece, RowMove};
     use std::arch::x86_64::*;
 
-    /// Whether the processor and the system have what the functions here enable.
-    pub(crate) fn available() -> bool {
+    /// Whether the processor and the system have what the functions for AVX2 enable.
+    pub(crate) fn has_avx2() -> bool {
+        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
+    }
+
+    /// See [`crate::Kernel::recompute`].
+    pub(crate) fn recompute_avx2(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
+        // SAFETY: `has_avx2` was true, else this kernel is not chosen.
+        unsafe { recompute_rows_avx2(work, unit, values, staged) }
+    }
+
+    #[target_feature(enable = "avx2,popcnt")]
+    fn recompute_rows_avx2(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
+        kernel::recompute_rows(work, unit, values, staged, |window, lanes| {
+            let mut taken = [0; CHUNK];
+            for (lanes, taken) in lanes.0.as_chunks::<16>().0.iter().zip(taken.as_chunks_mut::<16>().0) {
+                // Lanes do not descend, so the last of sixteen reaches farthest.
+                let first = lanes[0] & 127;
+                let steps = (lanes[15] - lanes[0]) as usize / 16;
+                // SAFETY: a window has sixteen bytes more than the farthest lane can begin at: 127 + 16 < 144.
+                unsafe {
+                    let from = window.as_ptr().add(first as usize);
+                    let lanes = _mm_loadu_si128(lanes.as_ptr().cast());
+                    let mut lanes = _mm_sub_epi8(lanes, _mm_set1_epi8(first as i8));
+                    let mut all = _mm_setzero_si128();
+                    for step in 0..=steps {
+                        // A shuffle gives 0 where the top bit is set: where the lane is not among these sixteen bytes.
+                        let these = _mm_adds_epu8(lanes, _mm_set1_epi8(0x70));
+                        let bytes = _mm_loadu_si128(from.add(step * 16).cast());
+                        all = _mm_or_si128(all, _mm_shuffle_epi8(bytes, these));
+                        lanes = _mm_sub_epi8(lanes, _mm_set1_epi8(16));
+                    }
+                    _mm_storeu_si128(taken.as_mut_ptr().cast(), all);
+                }
+            }
+            taken
+        });
+    }
+
+    /// See [`crate::apply`]; for 64 rows.
+    ///
+    /// # Safety
+    /// As [`apply_avx512`].
+    pub(crate) unsafe fn apply_avx2(
+        staged: &[i8],
+        stride: usize,
+        wanted: u64,
+        array: *mut i8,
+        to: Destination,
+        changed: &mut [u64; CHUNK],
+    ) {
+        assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
+        assert!(to.columns <= CHUNK && to.rows == UNIT_ROWS);
+        // SAFETY: `has_avx2` was true, else this kernel is not chosen; the rest is the caller's word.
+        unsafe { apply_columns_avx2(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
+    }
+
+    #[target_feature(enable = "avx2,popcnt")]
+    unsafe fn apply_columns_avx2(
+        staged: *const i8,
+        stride: usize,
+        wanted: u64,
+        array: *mut i8,
+        to: Destination,
+        changed: &mut [u64; CHUNK],
+    ) {
+        for rows in 0..4 {
+            let wanted = (wanted >> (rows * 16)) as u16;
+            if wanted == 0 {
+                continue;
+            }
+            let bits = _mm_set_epi64x(-0x7fbf_dfef_f7fb_fdff, -0x7fbf_dfef_f7fb_fdff);
+            let bytes = _mm_set_epi64x(0x0101_0101_0101_0101, 0);
+            let ours = _mm_and_si128(_mm_shuffle_epi8(_mm_cvtsi32_si128(i32::from(wanted)), bytes), bits);
+            let ours = _mm_cmpeq_epi8(ours, bits);
+            for quarter in 0..to.columns.div_ceil(16) {
+                // SAFETY: 64 staged rows of a chunk are readable, see `apply_avx2`.
+                let columns = unsafe { transpose_sixteen(staged.add(rows * 16 * stride + quarter * 16), stride) };
+                for (lane, &new) in columns.iter().enumerate().take(to.columns - (quarter * 16).min(to.columns)) {
+                    let column = quarter * 16 + lane;
+                    // SAFETY: the caller's word: 64 bytes of each column are ours, these sixteen among them.
+                    unsafe {
+                        let at = array.add(column * to.stride + rows * 16).cast::<__m128i>();
+                        let old = _mm_loadu_si128(at);
+                        let new = _mm_blendv_epi8(old, new, ours);
+                        let same = _mm_movemask_epi8(_mm_cmpeq_epi8(old, new)) as u16;
+                        if same != u16::MAX {
+                            _mm_storeu_si128(at, new);
+                            changed[column] |= u64::from(!same) << (rows * 16);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sixteen columns of sixteen staged rows, each column one vector.
+    #[target_feature(enable = "avx2")]
+    unsafe fn transpose_sixteen(from: *const i8, stride: usize) -> [__m128i; 16] {
+        // SAFETY: the caller's word.
+        let mut a: [__m128i; 16] = std::array::from_fn(|row| unsafe { _mm_loadu_si128(from.add(row * stride).cast()) });
+        for _ in 0..4 {
+            let mut b = a;
+            for i in 0..8 {
+                b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
+                b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+            }
+            a = b;
+        }
+        a
+    }
+
+    /// Whether the processor and the system have what the functions for AVX-512 enable.
+    pub(crate) fn has_avx512() -> bool {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vbmi")
@@ -43,7 +163,7 @@ mod x86 {
     }
 
     /// See [`crate::Kernel::recompute`].
-    pub(crate) fn recompute(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
+    pub(crate) fn recompute_avx512(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
         let last_row = (unit.row + unit.rows) * work.columns;
         assert!(work.captures.len() >= last_row + PAD, "captures are padded");
         assert!(staged.len() >= unit.staged_bytes());
@@ -51,7 +171,7 @@ mod x86 {
             // Ranks of rows and bases of windows are below the halves of the child slab, see `Tables`.
             assert!(child.offset < values.len());
         }
-        // SAFETY: `available` was true, else this kernel is not chosen. Every window starts inside the array: row
+        // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row
         // ranks and window bases come from `Tables`, built from ranks of halves, for the same slabs; and a window is
         // no longer than the padding. Buys bounds checks out of a loop of five instructions.
         unsafe { recompute_rows(work, unit, values, staged) }
@@ -81,7 +201,7 @@ mod x86 {
                 let scores = unsafe { values.add(child.offset + to.rank() as usize * child.columns) };
                 let gather = child.gather;
                 let one = |at: usize| {
-                    // SAFETY: see `recompute`; pieces and lanes are indexed by what `Gather` built.
+                    // SAFETY: see `recompute_avx512`; pieces and lanes are indexed by what `Gather` built.
                     unsafe {
                         let to = least.add(at * CHUNK).cast::<__m512i>();
                         let mut acc = if first { most } else { _mm512_loadu_si512(to) };
@@ -136,7 +256,7 @@ mod x86 {
     ///
     /// # Safety
     /// `array` plus what `to` describes is inside one allocation, and nobody else reads or writes those bytes now.
-    pub(crate) unsafe fn apply(
+    pub(crate) unsafe fn apply_avx512(
         staged: &[i8],
         stride: usize,
         wanted: u64,
@@ -146,7 +266,7 @@ mod x86 {
     ) {
         assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
         assert!(to.columns <= CHUNK && to.rows <= UNIT_ROWS);
-        // SAFETY: `available` was true, else this kernel is not chosen; the rest is the caller's word.
+        // SAFETY: `has_avx512` was true, else this kernel is not chosen; the rest is the caller's word.
         unsafe { apply_columns(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
     }
 
@@ -161,7 +281,7 @@ mod x86 {
     ) {
         let all = if to.rows == UNIT_ROWS { u64::MAX } else { (1 << to.rows) - 1 };
         for quarter in 0..to.columns.div_ceil(16) {
-            // SAFETY: 64 staged rows of a chunk are readable, see `apply`.
+            // SAFETY: 64 staged rows of a chunk are readable, see `apply_avx512`.
             let columns = unsafe { transpose_quarter(staged.add(quarter * 16), stride) };
             for (lane, &new) in columns.iter().enumerate() {
                 let column = quarter * 16 + lane;
@@ -208,22 +328,13 @@ mod x86 {
                 *vector = _mm512_inserti32x4::<3>(four, quarter(3));
             }
         }
-        let mut b = a;
-        for i in 0..8 {
-            b[2 * i] = _mm512_unpacklo_epi8(a[i], a[i + 8]);
-            b[2 * i + 1] = _mm512_unpackhi_epi8(a[i], a[i + 8]);
-        }
-        for i in 0..8 {
-            a[2 * i] = _mm512_unpacklo_epi8(b[i], b[i + 8]);
-            a[2 * i + 1] = _mm512_unpackhi_epi8(b[i], b[i + 8]);
-        }
-        for i in 0..8 {
-            b[2 * i] = _mm512_unpacklo_epi8(a[i], a[i + 8]);
-            b[2 * i + 1] = _mm512_unpackhi_epi8(a[i], a[i + 8]);
-        }
-        for i in 0..8 {
-            a[2 * i] = _mm512_unpacklo_epi8(b[i], b[i + 8]);
-            a[2 * i + 1] = _mm512_unpackhi_epi8(b[i], b[i + 8]);
+        for _ in 0..4 {
+            let mut b = a;
+            for i in 0..8 {
+                b[2 * i] = _mm512_unpacklo_epi8(a[i], a[i + 8]);
+                b[2 * i + 1] = _mm512_unpackhi_epi8(a[i], a[i + 8]);
+            }
+            a = b;
         }
         a
     }

@@ -120,7 +120,7 @@ impl Sweep<'_> {
         let recomputed =
             units.iter().map(|unit| unit.wanted.iter().map(|w| u64::from(w.count_ones())).sum::<u64>()).sum::<u64>();
         let mut staging = std::mem::take(&mut self.staging);
-        let work = self.work(slab);
+        let work = work(self.tables, self.index, self.captures, slab);
         let mut changed = 0;
         let mut rest = &units[..];
         while !rest.is_empty() {
@@ -174,25 +174,26 @@ impl Sweep<'_> {
         }
         units
     }
+}
 
-    fn work(&self, slab: &Slab) -> SlabWork<'_> {
-        let mut children = SlabWork::no_children();
-        for (number, child) in children.iter_mut().enumerate() {
-            let crossing = u32::from(Class::from_number(number).crossing);
-            if crossing <= slab.mover_stones {
-                let to = self.index.slab(slab.opponent_stones + crossing);
-                *child = Some(Child {
-                    gather: self.tables.gather(slab.opponent_stones, number),
-                    offset: to.offset as usize,
-                    columns: to.mover_halves as usize,
-                });
-            }
+/// A slab as the kernels see it.
+pub(crate) fn work<'a>(tables: &'a Tables, index: &Index, captures: &'a Bytes, slab: &Slab) -> SlabWork<'a> {
+    let mut children = SlabWork::no_children();
+    for (number, child) in children.iter_mut().enumerate() {
+        let crossing = u32::from(Class::from_number(number).crossing);
+        if crossing <= slab.mover_stones {
+            let to = index.slab(slab.opponent_stones + crossing);
+            *child = Some(Child {
+                gather: tables.gather(slab.opponent_stones, number),
+                offset: to.offset as usize,
+                columns: to.mover_halves as usize,
+            });
         }
-        SlabWork {
-            rows: self.tables.rows(slab.mover_stones),
-            columns: slab.opponent_halves as usize,
-            children,
-            captures: &self.captures.padded()[slab.offset as usize..],
-        }
+    }
+    SlabWork {
+        rows: tables.rows(slab.mover_stones),
+        columns: slab.opponent_halves as usize,
+        children,
+        captures: &captures.padded()[slab.offset as usize..],
     }
 }

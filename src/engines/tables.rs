@@ -66,7 +66,7 @@ pub(crate) struct Gather {
     /// By chunk, its first piece; one entry more.
     pub(crate) first: Vec<u32>,
     pub(crate) pieces: Vec<Piece>,
-    /// By piece that permutes: for each lane the byte of its window.
+    /// By piece that permutes: for each lane the byte of its window; lanes do not descend.
     pub(crate) lanes: Vec<Lanes>,
     /// By chunk of 64 child columns, the chunks whose columns go there: first, and last plus one.
     pub(crate) inverse: Vec<(u32, u32)>,
@@ -279,9 +279,14 @@ impl Gather {
                 // A column's target is never less than the column, so this does not go below the row's start.
                 (straight, Piece { base: base - start as u32, lanes: Piece::STRAIGHT, mask: straight })
             } else {
+                // Lanes that are left out repeat the one before: kernels may rely on lanes that do not descend.
                 let mut lanes = [0; CHUNK];
-                for (lane, &target) in targets.iter().enumerate().filter(|&(lane, _)| window >> lane & 1 == 1) {
-                    lanes[lane] = (target - base) as u8;
+                let mut last = 0;
+                for (lane, to) in lanes.iter_mut().enumerate() {
+                    if window >> lane & 1 == 1 {
+                        last = (targets[lane] - base) as u8;
+                    }
+                    *to = last;
                 }
                 self.lanes.push(Lanes(lanes));
                 (window, Piece { base, lanes: self.lanes.len() as u32 - 1, mask: window })
