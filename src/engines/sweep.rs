@@ -21,7 +21,7 @@ use game::{Index, Orientation, Slab};
 use rayon::prelude::*;
 
 /// Staged bytes a thread and batch: large enough to make the barrier cheap, small enough for the caches.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 1 << 18;
 
 /// Passes are full while more than one position in this many changes.
 const MARK_BELOW: u64 = 64;
