@@ -1,1 +1,26 @@
-//! oracle
+//! Questions about positions, answered from finished databases.
+//!
+//! A [`Library`] is the databases of one directory, whatever their codec, known to be of one rule set and one position
+//! set. An [`Oracle`] answers from it: what a position scores, what each legal move is worth, which are best, and why
+//! the others may not be played.
+//!
+//! Invariants:
+//!
+//! * An answer agrees with the rules: the score of a position is the best of its moves, or the oracle refuses.
+//! * A database that is damaged, or is not there, is an error only of the questions that need it.
+//! * One oracle serves all threads; reading raw and packed databases takes no lock, compressed ones share a bounded
+//!   cache of decoded blocks.
+//!
+//! It opens no files and knows no paths but those in errors: who asks brings the files.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod answer;
+mod bounds;
+mod error;
+mod library;
+
+pub use answer::{Answer, Move, Oracle, Refused, Source};
+pub use bounds::Bounds;
+pub use error::OracleError;
+pub use library::{Held, Library};

@@ -1,0 +1,186 @@
+//! The oracle: a position in, scores and moves out.
+
+use crate::{Bounds, Held, Library, OracleError};
+use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use store::{BlockCache, CachedScores};
+
+/// Answers questions about positions.
+#[derive(Debug)]
+pub struct Oracle {
+    rules: Rules,
+    set: PositionSet,
+    /// By their stones: each, or what is wrong with its file.
+    databases: BTreeMap<u32, Result<Database, String>>,
+}
+
+#[derive(Debug)]
+struct Database {
+    /// Made when first asked for: its tables take time, and most questions need few databases.
+    index: OnceLock<Index>,
+    scores: CachedScores,
+}
+
+/// What there is to say about a position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The position.
+    pub board: Board,
+    /// What it scores.
+    pub score: Bounds,
+    /// Where that comes from.
+    pub source: Source,
+    /// The legal moves, A to F.
+    pub moves: Vec<Move>,
+    /// The other moves, A to F.
+    pub illegal: Vec<Refused>,
+}
+
+/// Where a score comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The database of as many stones.
+    Database,
+    /// The children: the database does not hold the position itself.
+    Children,
+    /// The rules: the mover cannot move.
+    Rules,
+}
+
+/// A legal move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Where it starts.
+    pub pit: Pit,
+    /// Stones that it captures.
+    pub captured: u8,
+    /// What it is worth to the mover: captured stones included.
+    pub value: Bounds,
+    /// Whether no other move is worth more.
+    pub is_best: bool,
+    /// The position it leads to, turned round.
+    pub child: Board,
+}
+
+/// A move that may not be played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Where it would start.
+    pub pit: Pit,
+    /// Why it may not be played.
+    pub reason: Illegal,
+}
+
+impl Oracle {
+    /// An oracle that answers from these databases, with a cache of so many bytes for compressed ones.
+    pub fn new(library: Library, cache_bytes_max: u64) -> Oracle {
+        let cache = BlockCache::new(cache_bytes_max);
+        let (rules, set) = (library.rules(), library.set());
+        let databases = library.into_held().into_iter().map(|(stones, held)| {
+            let database = match held {
+                Held::Sound(scores) => {
+                    Ok(Database { index: OnceLock::new(), scores: CachedScores::sharing(scores, Arc::clone(&cache)) })
+                }
+                Held::Damaged { what, .. } => Err(what),
+            };
+            (stones, database)
+        });
+        Oracle { rules, set, databases: databases.collect() }
+    }
+
+    /// The rules by which it answers.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The positions that its databases hold. It answers for the others from their children.
+    pub fn set(&self) -> PositionSet {
+        self.set
+    }
+
+    /// The numbers of stones of which it has databases, ascending.
+    pub fn stones(&self) -> impl Iterator<Item = u32> + '_ {
+        self.databases.keys().copied()
+    }
+
+    /// What there is to say about a position.
+    ///
+    /// # Errors
+    /// [`OracleError::Missing`] with the first database that is needed and not there; [`OracleError::Damaged`],
+    /// [`OracleError::Store`] or [`OracleError::Inconsistent`] if one that is needed cannot be trusted.
+    pub fn answer(&self, board: &Board) -> Result<Answer, OracleError> {
+        let mut illegal = Vec::new();
+        let mut moves = Vec::new();
+        for pit in Pit::ALL {
+            match board.play(&self.rules, pit) {
+                Ok(played) => moves.push((pit, played)),
+                Err(reason) => illegal.push(Refused { pit, reason }),
+            }
+        }
+        // First the database of the position itself: without it nothing is worth saying about captures.
+        let stored = if moves.is_empty() { None } else { self.stored(board)? };
+        let mut moves = moves
+            .into_iter()
+            .map(|(pit, played)| {
+                let child = self.score(&played.child)?;
+                Ok(Move {
+                    pit,
+                    captured: played.captured,
+                    value: child.after_capture(played.captured),
+                    is_best: false,
+                    child: played.child,
+                })
+            })
+            .collect::<Result<Vec<Move>, OracleError>>()?;
+        let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
+        for one in &mut moves {
+            one.is_best = best.is_some_and(|best| one.value == best);
+        }
+        let (score, source) = match (best, stored) {
+            (None, _) => (Bounds::exact(self.rules.terminal_score(board)), Source::Rules),
+            (Some(best), None) => (best, Source::Children),
+            (Some(best), Some(stored)) if best == stored => (stored, Source::Database),
+            (Some(expected), Some(found)) => {
+                return Err(OracleError::Inconsistent { board: *board, expected, found });
+            }
+        };
+        Ok(Answer { board: *board, score, source, moves, illegal })
+    }
+
+    /// What a position scores; with fewer look-ups than [`answer`](Self::answer) where its database holds it.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn score(&self, board: &Board) -> Result<Bounds, OracleError> {
+        if board.mover_starves() {
+            return Ok(Bounds::exact(self.rules.terminal_score(board)));
+        }
+        match self.stored(board)? {
+            Some(score) => Ok(score),
+            // Every child is reachable, so this goes no deeper.
+            None => Ok(self.answer(board)?.score),
+        }
+    }
+
+    /// What the database of as many stones says of a position; nothing where its position set does not have it.
+    fn stored(&self, board: &Board) -> Result<Option<Bounds>, OracleError> {
+        if !self.set.contains(board) {
+            return Ok(None);
+        }
+        let stones = board.stones();
+        match self.databases.get(&stones) {
+            None => Err(OracleError::Missing { stones }),
+            Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
+            Some(Ok(Database { index, scores })) => {
+                let index = index.get_or_init(|| Index::new(stones, self.set));
+                let position = index.rank(board, Orientation::OpponentMajor);
+                // The opening is in the set of reachable positions, but in no slab of a file.
+                match position.filter(|position| *position < scores.scores().shape().positions()) {
+                    Some(position) => Ok(Some(Bounds::exact(scores.get(position)?))),
+                    None => Ok(None),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Why a question has no answer.
+
+use crate::Bounds;
+use game::Board;
+use game::notation::PositionText;
+use std::path::PathBuf;
+use store::StoreError;
+use thiserror::Error;
+
+/// Why databases cannot be used together, or do not answer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OracleError {
+    /// The database that knows is not there.
+    #[error(
+        "the {stones}-stone database is needed and not there; `awari run MANIFEST --set build.stones=0..{stones}` \
+         builds it"
+    )]
+    Missing {
+        /// Its stones.
+        stones: u32,
+    },
+    /// The database that knows cannot be read, or not trusted.
+    #[error(transparent)]
+    Store(Box<StoreError>),
+    /// What is wrong with the database that knows was found when it was opened.
+    #[error("{what}")]
+    Damaged {
+        /// Its stones.
+        stones: u32,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Databases that do not belong together.
+    #[error(
+        "{} is of rules {}, positions {}, but {} is of rules {}, positions {}: databases of one directory \
+         must be of one kind; move one of them away",
+        .0.path.display(), .0.rules, .0.positions, .0.first_path.display(), .0.first_rules, .0.first_positions
+    )]
+    Mixed(Box<Mixed>),
+    /// A database of rules or positions that this program does not know.
+    #[error("{} is of {what}, which this program does not know; use the program that made it", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// Rules or positions, with their name.
+        what: String,
+    },
+    /// A file that is no database, or one of another number of stones than its name says.
+    #[error("{} is {found}, expected {expected}; move it away, and `awari run MANIFEST` makes the right one", path.display())]
+    Misplaced {
+        /// The file.
+        path: PathBuf,
+        /// What its name says.
+        expected: String,
+        /// What its header says.
+        found: String,
+    },
+    /// A database contradicts the rules.
+    #[error(
+        "the {}-stone database scores position {} {found}, but its moves are worth {expected}; \
+         `awari verify` tells which databases are wrong",
+        board.stones(), PositionText::of_board(*board)
+    )]
+    Inconsistent {
+        /// The position.
+        board: Board,
+        /// What its moves are worth.
+        expected: Bounds,
+        /// What the database says.
+        found: Bounds,
+    },
+}
+
+/// Two databases that do not belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mixed {
+    /// The one found first.
+    pub first_path: PathBuf,
+    /// Its rules.
+    pub first_rules: String,
+    /// Its position set.
+    pub first_positions: String,
+    /// The other one.
+    pub path: PathBuf,
+    /// Its rules.
+    pub rules: String,
+    /// Its position set.
+    pub positions: String,
+}
+
+impl OracleError {
+    /// Whether a database is damaged or wrong, as against absent.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            OracleError::Missing { .. } => false,
+            OracleError::Store(error) => !matches!(**error, StoreError::Disk(_)),
+            OracleError::Damaged { .. }
+            | OracleError::Mixed(_)
+            | OracleError::Unknown { .. }
+            | OracleError::Misplaced { .. }
+            | OracleError::Inconsistent { .. } => true,
+        }
+    }
+}
+
+impl From<StoreError> for OracleError {
+    fn from(error: StoreError) -> OracleError {
+        OracleError::Store(Box::new(error))
+    }
+}

@@ -1,0 +1,151 @@
+//! The databases of a directory, known to belong together.
+
+use crate::error::{Mixed, OracleError};
+use game::{Halves, PositionSet, Rules, STONES_MAX};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use store::{Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified};
+
+/// Databases of one rule set and one position set, at most one a number of stones.
+#[derive(Debug)]
+pub struct Library {
+    rules: Rules,
+    set: PositionSet,
+    held: BTreeMap<u32, Held>,
+}
+
+/// A database, or what is wrong with its file.
+#[derive(Debug)]
+pub enum Held {
+    /// Its frame is sound, and it is what its name says.
+    Sound(Scores),
+    /// Its frame is not as it was written.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl Library {
+    /// Puts files together that were opened under these paths; the others in their directory are none of ours.
+    ///
+    /// A file is named after its stones, `12.awari`; what has no such name is passed over. No file at all is a library
+    /// without databases, of rules that nobody asks for.
+    ///
+    /// # Errors
+    /// [`OracleError::Mixed`], [`OracleError::Misplaced`] or [`OracleError::Unknown`] with the path of the file that does
+    /// not belong; [`OracleError::Store`] if the operating system failed. A damaged file is no error yet.
+    pub fn new(
+        files: impl IntoIterator<Item = (PathBuf, Result<Unverified, StoreError>)>,
+    ) -> Result<Library, OracleError> {
+        let mut library = Library { rules: Rules::AWARI, set: PositionSet::All, held: BTreeMap::new() };
+        let mut first: Option<(PathBuf, Identity)> = None;
+        for (path, opened) in files {
+            let Some(stones) = Library::stones_of(&path) else { continue };
+            let file = match opened {
+                Ok(file) => file,
+                Err(error) if error.is_damage() || matches!(error, StoreError::Version { .. }) => {
+                    library.held.insert(stones, Held::Damaged { path, what: error.to_string() });
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let found = file.identity().clone();
+            match &first {
+                None => {
+                    (library.rules, library.set) = kind_of(&path, &found)?;
+                    first = Some((path.clone(), found.clone()));
+                }
+                Some((first_path, of)) if (&of.rules, &of.positions) != (&found.rules, &found.positions) => {
+                    return Err(OracleError::Mixed(Box::new(Mixed {
+                        first_path: first_path.clone(),
+                        first_rules: of.rules.clone(),
+                        first_positions: of.positions.clone(),
+                        path,
+                        rules: found.rules,
+                        positions: found.positions,
+                    })));
+                }
+                Some(_) => {}
+            }
+            let expected = library.identity(stones);
+            if found != expected {
+                let (expected, found) = (expected.to_string(), found.to_string());
+                return Err(OracleError::Misplaced { path, expected, found });
+            }
+            let scores = file.expect(&expected, &library.shape(stones)?)?;
+            library.held.insert(stones, Held::Sound(scores));
+        }
+        Ok(library)
+    }
+
+    /// The stones that the name of a file says: 12 for `12.awari`.
+    pub fn stones_of(path: &Path) -> Option<u32> {
+        let stem = path.file_name()?.to_str()?.strip_suffix(".awari")?;
+        let stones: u32 = stem.parse().ok()?;
+        (stones <= STONES_MAX && format!("{stones:02}") == stem).then_some(stones)
+    }
+
+    /// The rules of all databases.
+    pub fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// The position set of all databases.
+    pub fn set(&self) -> PositionSet {
+        self.set
+    }
+
+    /// The databases by their stones, ascending.
+    pub fn held(&self) -> &BTreeMap<u32, Held> {
+        &self.held
+    }
+
+    /// The databases by their stones, given away.
+    pub fn into_held(self) -> BTreeMap<u32, Held> {
+        self.held
+    }
+
+    fn identity(&self, stones: u32) -> Identity {
+        Identity {
+            kind: Kind::Database,
+            rules: self.rules.name.to_owned(),
+            positions: self.set.to_string(),
+            stones: stones as u8,
+            orientation: Orientation::OpponentMajor,
+        }
+    }
+
+    fn shape(&self, stones: u32) -> Result<Shape, StoreError> {
+        let slabs = (0..=stones).map(|mover_stones| SlabShape {
+            rows: self.set.opponent_halves(stones - mover_stones),
+            columns: Halves::count(mover_stones),
+        });
+        Shape::new(slabs.collect())
+    }
+}
+
+/// Rules and positions of a file, if this program knows them.
+fn kind_of(path: &Path, identity: &Identity) -> Result<(Rules, PositionSet), OracleError> {
+    let unknown = |what: String| OracleError::Unknown { path: path.to_path_buf(), what };
+    let rules = Rules::by_name(&identity.rules).ok_or_else(|| unknown(format!("the rules \"{}\"", identity.rules)))?;
+    let set = identity.positions.parse().map_err(|_| unknown(format!("the positions \"{}\"", identity.positions)))?;
+    Ok((rules, set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_stones() {
+        let check = |name: &str, expect| assert_eq!(Library::stones_of(Path::new(name)), expect, "{name}");
+        check("x/12.awari", Some(12));
+        check("00.awari", Some(0));
+        for other in ["0.awari", "012.awari", "+1.awari", "49.awari", "12.cap", "x.awari", ".awari"] {
+            check(other, None);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Whole builds on a disk in memory that fails, fills up or loses power at every single operation, resumed and compared
+//! byte for byte with an undisturbed build; and builds that must come out alike.
+
+use disk::{Disk, Fault, MemoryDisk};
+use pipeline::manifest::Manifest;
+use pipeline::{Orchestrator, PipelineError, RunOptions, Summary};
+use stages::{Awari, Settings, schema};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const DIRECTORY: &str = "run";
+
+struct Build {
+    awari: Awari,
+    options: RunOptions,
+}
+
+impl Build {
+    fn new(overrides: &[(&str, &str)]) -> Build {
+        let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let manifest = Manifest::parse("", "test", &schema(), &overrides).unwrap();
+        let settings = Settings::new(&manifest);
+        let options = RunOptions {
+            keep: settings.keep,
+            threads: settings.threads,
+            manifest: manifest.to_toml(),
+            ..RunOptions::default()
+        };
+        Build { awari: Awari::new(settings), options }
+    }
+
+    fn run(&self, disk: &dyn Disk) -> Result<Summary, PipelineError> {
+        Orchestrator::new(disk, Path::new(DIRECTORY), &self.awari, self.options.clone()).run()
+    }
+}
+
+/// Databases, captures and statistics.
+fn artifacts(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
+    let folders = ["databases", "captures", "planes", "stats"].map(|folder| Path::new(DIRECTORY).join(folder));
+    let temporary = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let inside = |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder)) && !temporary(path);
+    disk.paths().into_iter().filter(inside).map(|path| (path.clone(), disk.peek(&path).unwrap())).collect()
+}
+
+fn undisturbed(build: &Build) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
+    let disk = MemoryDisk::new();
+    build.run(&disk).unwrap();
+    (artifacts(&disk), disk.operations())
+}
+
+/// At every k-th operation of a build.
+fn disturbed(overrides: &[(&str, &str)], disturb: impl Fn(&MemoryDisk, u64), then: impl Fn(&MemoryDisk)) {
+    let build = Build::new(overrides);
+    let (expected, operations) = undisturbed(&build);
+    for operation in 1..=operations {
+        let disk = MemoryDisk::new();
+        disturb(&disk, operation);
+        let _ = build.run(&disk);
+        disk.fail_never();
+        then(&disk);
+        // Whatever has a final name is complete. (Captures that will not be kept may still be there.)
+        for (path, bytes) in artifacts(&disk) {
+            assert!(
+                expected.get(&path).is_none_or(|expected| *expected == bytes),
+                "{} after operation {operation}",
+                path.display()
+            );
+        }
+        build.run(&disk).unwrap_or_else(|error| panic!("after operation {operation}: {error}"));
+        assert!(artifacts(&disk) == expected, "after operation {operation}");
+    }
+}
+
+const SMALL: [(&str, &str); 3] = [("build.stones", "0..3"), ("store.keep", "all"), ("build.threads", "1")];
+
+#[test]
+fn power_lost_at_every_operation() {
+    disturbed(&SMALL, |disk, operation| disk.fail_from(operation, Fault::Io), MemoryDisk::crash);
+}
+
+#[test]
+fn killed_at_every_operation() {
+    disturbed(&SMALL, |disk, operation| disk.fail_from(operation, Fault::Io), |_| {});
+}
+
+#[test]
+fn one_failure_at_every_operation() {
+    disturbed(&SMALL, |disk, operation| disk.fail_at(operation, Fault::Io), |_| {});
+}
+
+#[test]
+fn disk_full_from_every_operation() {
+    let small = [SMALL[0], ("store.codec", "zstd"), ("store.keep", "databases"), SMALL[2]];
+    disturbed(&small, |disk, operation| disk.fail_from(operation, Fault::NoSpace), |_| {});
+}
+
+#[test]
+fn codec_and_threads_make_nothing_stale() {
+    let disk = MemoryDisk::new();
+    Build::new(&[("build.stones", "0..6"), ("store.codec", "raw")]).run(&disk).unwrap();
+    let before = artifacts(&disk);
+    for change in
+        [("store.codec", "zstd"), ("build.threads", "3"), ("build.memory", "1 GiB"), ("build.method", "sweep")]
+    {
+        let summary = Build::new(&[("build.stones", "0..6"), change]).run(&disk).unwrap();
+        assert!(summary.ran.is_empty(), "{change:?}");
+    }
+    assert!(artifacts(&disk) == before);
+}
+
+/// Captures read smaller databases in place, or decode them, in one group or several: the scores are the same.
+#[test]
+fn codecs_give_the_same_scores() {
+    let digests = ["raw", "packed", "zstd"].map(|codec| {
+        let disk = MemoryDisk::new();
+        let build = Build::new(&[("build.stones", "0..11"), ("store.codec", codec), ("check.verify", "none")]);
+        let summary = build.run(&disk).unwrap();
+        let outputs = summary.ran.into_iter().flat_map(|ran| ran.artifacts);
+        outputs.map(|artifact| (artifact.name, artifact.digest)).collect::<BTreeMap<_, _>>()
+    });
+    assert!(digests[0] == digests[1] && digests[1] == digests[2]);
+}
+
+#[test]
+fn other_rules_or_positions_never_mix() {
+    let disk = MemoryDisk::new();
+    Build::new(&[("build.stones", "0..7")]).run(&disk).unwrap();
+    let all = artifacts(&disk);
+    let reachable = Build::new(&[("build.stones", "0..7"), ("game.positions", "reachable")]);
+    let (expected, _) = undisturbed(&reachable);
+    reachable.run(&disk).unwrap();
+    assert!(artifacts(&disk) == expected && expected != all);
+}

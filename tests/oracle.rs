@@ -1,0 +1,199 @@
+//! The oracle's answers against the slow reference solver, from databases of every codec and position set; and the
+//! directories and files that it must refuse.
+
+use disk::{Disk, MemoryDisk};
+use game::reference::{self, Scores as Solved, boards};
+use game::{Board, Index, Pit, PositionSet, Rules, Score};
+use oracle::{Answer, Bounds, Held, Library, Oracle, OracleError, Source};
+use std::path::Path;
+use std::sync::LazyLock;
+use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
+
+const STONES_MAX: u8 = 7;
+
+static SOLVED: LazyLock<Vec<Solved>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+
+/// Writes the databases of 0 to `stones` stones (at most 7) as `databases/NN.awari`.
+fn databases(disk: &dyn Disk, stones: u32, set: PositionSet, codec: Codec) {
+    for stones in 0..=stones {
+        write(disk, Path::new(&format!("databases/{stones:02}.awari")), stones, set, codec);
+    }
+}
+
+/// Writes one database.
+fn write(disk: &dyn Disk, path: &Path, stones: u32, set: PositionSet, codec: Codec) {
+    write_scores(disk, path, stones, set, codec, |score| score);
+}
+
+/// Writes one database with other scores than the right ones.
+fn write_scores(
+    disk: &dyn Disk,
+    path: &Path,
+    stones: u32,
+    set: PositionSet,
+    codec: Codec,
+    change: impl Fn(Score) -> Score,
+) {
+    let orientation = game::Orientation::OpponentMajor;
+    let index = Index::new(stones, set);
+    let solved = &SOLVED[stones as usize];
+    let scores: Vec<Score> =
+        (0..index.positions()).map(|position| change(solved[&index.unrank(position, orientation).0])).collect();
+    let identity = Identity {
+        kind: Kind::Database,
+        rules: Rules::AWARI.name.to_owned(),
+        positions: set.to_string(),
+        stones: stones as u8,
+        orientation: Orientation::OpponentMajor,
+    };
+    let slabs = index.slabs().iter().map(|slab| {
+        let (rows, columns) = slab.rows_columns(orientation);
+        SlabShape { rows, columns }
+    });
+    let shape = Shape::new(slabs.collect()).unwrap();
+    let range = ValueRange::new(-(stones as i8), stones as i8);
+    store::write(disk, path, &identity, &shape, range, codec, &scores).unwrap();
+}
+
+fn library(disk: &dyn Disk) -> Result<Library, OracleError> {
+    let paths = disk.list(Path::new("databases")).unwrap();
+    Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(disk, &path))))
+}
+
+fn oracle(disk: &dyn Disk) -> Oracle {
+    Oracle::new(library(disk).unwrap(), 1 << 20)
+}
+
+/// Every position, in the set or not, against the slow solver and the slow rules.
+#[test]
+fn answers_agree_with_the_reference() {
+    for (set, codec) in [
+        (PositionSet::All, Codec::Packed),
+        (PositionSet::Reachable, Codec::Packed),
+        (PositionSet::Reachable, Codec::Zstd),
+        (PositionSet::All, Codec::Raw),
+    ] {
+        let disk = MemoryDisk::new();
+        databases(&disk, 7, set, codec);
+        let oracle = oracle(&disk);
+        assert_eq!(oracle.stones().collect::<Vec<_>>(), (0..=7).collect::<Vec<_>>());
+        for stones in 0..=7 {
+            for pits in boards(stones) {
+                let board = Board(pits);
+                let answer = oracle.answer(&board).unwrap();
+                let score = SOLVED[usize::from(stones)][&pits];
+                assert_eq!(answer.score, Bounds::exact(score), "{board:?}");
+                assert_eq!(oracle.score(&board).unwrap(), answer.score);
+                let outside = set == PositionSet::Reachable && board.opponent_full();
+                let source = match (answer.moves.is_empty(), outside) {
+                    (true, _) => Source::Rules,
+                    (false, true) => Source::Children,
+                    (false, false) => Source::Database,
+                };
+                assert_eq!(answer.source, source);
+                compare_moves(&answer, &reference::moves(pits));
+            }
+        }
+    }
+}
+
+fn compare_moves(answer: &Answer, moves: &[reference::Move]) {
+    assert_eq!(answer.moves.len() + answer.illegal.len(), 6);
+    assert_eq!(answer.moves.is_empty(), !answer.moves.iter().any(|one| one.is_best));
+    for (pit, played) in Pit::ALL.into_iter().zip(moves) {
+        let ours = answer.moves.iter().find(|one| one.pit == pit);
+        match played {
+            reference::Move::Legal { captured, child } => {
+                let ours = ours.unwrap();
+                let left = answer.board.stones() as usize - usize::from(*captured);
+                let value = *captured as i8 - SOLVED[left][child];
+                assert_eq!((ours.captured, ours.value), (*captured, Bounds::exact(value)));
+                assert_eq!(ours.is_best, Some(value) == answer.score.score());
+            }
+            _ => assert!(ours.is_none() && answer.illegal.iter().any(|one| one.pit == pit)),
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 4, PositionSet::All, Codec::Packed);
+    let oracle = oracle(&disk);
+    let error = oracle.answer(&Board([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0])).unwrap_err();
+    assert!(matches!(error, OracleError::Missing { stones: 5 }));
+    assert!(error.to_string().contains("--set build.stones=0..5"));
+    // Who cannot move needs no database.
+    let lost = oracle.answer(&Board([0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4])).unwrap();
+    assert_eq!((lost.score, lost.source), (Bounds::exact(-24), Source::Rules));
+}
+
+#[test]
+fn smaller_databases_are_needed_for_captures_only() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 4, PositionSet::All, Codec::Packed);
+    disk.remove(Path::new("databases/02.awari")).unwrap();
+    let oracle = oracle(&disk);
+    assert!(oracle.answer(&Board([1, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0])).is_ok());
+    let error = oracle.answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 2, 0, 0])).unwrap_err();
+    assert!(matches!(error, OracleError::Missing { stones: 2 }), "{error}");
+}
+
+#[test]
+fn damage_and_contradictions_are_refused() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 4, PositionSet::All, Codec::Packed);
+    let path = Path::new("databases/03.awari");
+    disk.truncate(path, 100).unwrap();
+    let error = oracle(&disk).answer(&Board([1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0])).unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("databases/03.awari"), "{error}");
+
+    write_scores(&disk, path, 3, PositionSet::All, Codec::Packed, |score| -score);
+    let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0])).unwrap_err();
+    assert!(matches!(error, OracleError::Inconsistent { .. }), "{error}");
+}
+
+#[test]
+fn other_files_are_passed_over() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    disk.create(Path::new("databases/notes.awari")).unwrap().write(b"mine").unwrap();
+    assert_eq!(library(&disk).unwrap().held().len(), 3);
+}
+
+#[test]
+fn kinds_do_not_mix() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    write(&disk, Path::new("databases/03.awari"), 3, PositionSet::Reachable, Codec::Raw);
+    let error = library(&disk).unwrap_err();
+    assert!(error.is_damage());
+    let text = error.to_string();
+    assert!(
+        text.starts_with(
+            "databases/03.awari is of rules awari, positions reachable, \
+             but databases/00.awari is of rules awari, positions all"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_under_another_name_is_refused() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    write(&disk, Path::new("databases/04.awari"), 3, PositionSet::All, Codec::Raw);
+    let text = library(&disk).unwrap_err().to_string();
+    assert!(text.contains("04.awari is the database of 3 stones"), "{text}");
+    assert!(text.contains("expected the database of 4 stones"), "{text}");
+}
+
+#[test]
+fn damage_is_kept_for_those_who_ask() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    disk.truncate(Path::new("databases/01.awari"), 90).unwrap();
+    let library = library(&disk).unwrap();
+    assert!(matches!(library.held()[&1], Held::Damaged { .. }));
+    assert!(matches!(library.held()[&2], Held::Sound(_)));
+}
