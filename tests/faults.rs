@@ -22,6 +22,7 @@ impl Build {
         let settings = Settings::new(&manifest);
         let options = RunOptions {
             keep: settings.keep,
+            snapshot_interval: settings.snapshot,
             threads: settings.threads,
             manifest: manifest.to_toml(),
             ..RunOptions::default()
@@ -86,6 +87,32 @@ fn killed_at_every_operation() {
 #[test]
 fn one_failure_at_every_operation() {
     disturbed(&SMALL, |disk, operation| disk.fail_at(operation, Fault::Io), |_| {});
+}
+
+/// With a snapshot after every pass, most runs go on from one.
+#[test]
+fn killed_at_every_operation_among_snapshots() {
+    let snapshots = [SMALL[0], SMALL[1], SMALL[2], ("build.snapshot", "0 s")];
+    disturbed(&snapshots, |disk, operation| disk.fail_from(operation, Fault::Io), |_| {});
+}
+
+/// A run that goes on from a snapshot says so, and comes to the same scores.
+#[test]
+fn a_snapshot_is_gone_on_from() {
+    let build = Build::new(&[("build.stones", "0..6"), ("build.snapshot", "0 s"), ("build.threads", "1")]);
+    let (expected, operations) = undisturbed(&build);
+    let mut resumed = 0;
+    for operation in (operations / 2..operations).step_by(97) {
+        let disk = MemoryDisk::new();
+        disk.fail_from(operation, Fault::Io);
+        let _ = build.run(&disk);
+        disk.fail_never();
+        let summary = build.run(&disk).unwrap();
+        let counts = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
+        resumed += counts.map(|count| count.as_f64() as u32).sum::<u32>();
+        assert!(artifacts(&disk) == expected);
+    }
+    assert!(resumed > 0);
 }
 
 #[test]

@@ -1,1 +1,56 @@
-fn main() {}
+//! `awari`: arguments to calls, results to text and exit codes.
+//!
+//! One module a subcommand. What a command was asked to show (`plan`, `status`, `stats`, `probe`, and whatever is JSON)
+//! goes to stdout; what a person may want to know while something is done goes to stderr. A reader of stdout that goes
+//! away is no error. Nothing is computed here: that is the business of the other crates.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod args;
+mod bar;
+mod completions;
+mod databases;
+mod diagnostics;
+mod error;
+mod forecast;
+mod output;
+mod plain;
+mod plan;
+mod probe;
+mod progress;
+mod quantity;
+mod request;
+mod run;
+mod signals;
+mod stage;
+mod stats;
+mod status;
+mod summary;
+mod verify;
+mod warnings;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    warnings::show();
+    let done = match &arguments.command {
+        Command::Run(args) => run::run(args),
+        Command::Plan(args) => plan::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Stage(args) => stage::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Probe(args) => probe::run(args),
+        Command::Completions(args) => completions::run(args),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            error.show();
+            error.exit().into()
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The command line: stable, so nothing here changes its meaning.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pipeline::Budget;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Builds endgame databases of awari from a manifest, and answers questions from them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "awari",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  awari run manifests/quickstart.toml          build what the manifest says; the same command resumes
+  awari plan manifests/small.toml              what would be done, why, and what it takes
+  awari status --dir runs/small                how far a run is
+  awari verify --dir runs/small                check every score and every checksum
+  awari probe --dir runs/small 0 0 0 0 0 2  1 0 0 0 0 0
+
+Exit codes:
+  0 done, 1 internal error, 2 usage, 3 no database answers, 10 work pending, 11 manifest invalid,
+  12 preflight failed, 13 locked, 14 stage failed, 15 stale but --frozen, 16 damaged or wrong,
+  75 stopped and resumable, 130 second signal"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Build what a manifest says, resuming what an earlier run has begun
+    Run(RunArgs),
+    /// Show what `run` would do, why, and what it takes
+    Plan(PlanArgs),
+    /// Show how far a run is
+    Status(StatusArgs),
+    /// Rerun one stage aside, and compare its result with the recorded one
+    Stage(StageArgs),
+    /// Check databases: checksums, every score by the plain rules, published counts
+    Verify(VerifyArgs),
+    /// Show the distribution of scores
+    Stats(StatsArgs),
+    /// Ask for the score and the moves of a position
+    Probe(ProbeArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+}
+
+/// A manifest, and what the command line changes in it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ManifestArgs {
+    /// The manifest
+    #[arg(value_name = "MANIFEST")]
+    pub(crate) manifest: PathBuf,
+    /// The run directory, relative to the current one [default: run.dir of the manifest]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Threads; 0 is one for each core [default: build.threads of the manifest]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// The most memory to use, as "512 MiB" or 2GiB [default: build.memory of the manifest]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Budget>,
+    /// Give a key of the manifest another value: TOML, or else a plain string; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+/// Which stages of a build.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SelectionArgs {
+    /// The last stage to run, as sweep:14
+    #[arg(long, value_name = "STAGE")]
+    pub(crate) until: Option<String>,
+    /// Redo this stage, though it is up to date, and nothing after it; may be repeated
+    #[arg(long, value_name = "STAGE")]
+    pub(crate) force: Vec<String>,
+    /// Refuse to rebuild anything that is there but stale
+    #[arg(long)]
+    pub(crate) frozen: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari run manifests/quickstart.toml
+  awari run manifests/small.toml --until sweep:14 --dir runs/other
+  awari run manifests/small.toml --set store.codec=zstd --set 'build.methods.\"13..14\"=sweep'
+  awari run manifests/small.toml --force verify:12 --progress json > events.jsonl
+
+Ctrl-C finishes the unit of work at hand, keeps all that is done, and exits with 75; the same command resumes.")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) manifest: ManifestArgs,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// How to show progress: a bar or plain lines on stderr, or events as JSON lines on stdout
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) progress: ProgressMode,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgressMode {
+    /// A bar on a terminal, plain lines elsewhere
+    Auto,
+    /// A bar
+    Bar,
+    /// A line every few seconds, and one for each stage
+    Plain,
+    /// One JSON object an event, on stdout
+    Json,
+    /// Not at all
+    None,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari plan manifests/small.toml
+  awari plan manifests/small.toml --check || echo there is work to do
+  awari plan manifests/small.toml --json | jq '.steps[].stage'")]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) manifest: ManifestArgs,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// Exit with 10 if there is anything to do
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print the plan as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  awari status --dir runs/small")]
+pub(crate) struct StatusArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  awari stage manifests/small.toml sweep:14 --scratch /tmp/again
+
+The run directory is only read. What the stage reads and was not kept is rebuilt in the scratch directory first.
+A line of stdout for each output: its name, identical, different, passed or nothing-recorded, and its digest.
+Exits with 16 if anything differs from what was recorded.")]
+pub(crate) struct StageArgs {
+    #[command(flatten)]
+    pub(crate) manifest: ManifestArgs,
+    /// The stage, as sweep:14; the manifest comes first
+    #[arg(value_name = "STAGE")]
+    pub(crate) stage: String,
+    /// Where to work, and to leave the result [default: a temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// How to show progress
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) progress: ProgressMode,
+}
+
+/// A directory with databases, and which of them.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DatabasesArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Only databases of so many stones: a range, both ends included, or one number
+    #[arg(long, value_name = "A..B", value_parser = stones)]
+    pub(crate) stones: Option<RangeInclusive<u32>>,
+    /// Threads; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(crate) threads: u16,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari verify --dir runs/small
+  awari verify --dir runs/small --stones 15..18 --sample 1000
+  awari verify --dir runs/quickstart --certify
+
+Needs nothing but the databases. Damage is recorded in the journal, so that the next `awari run` rebuilds it.
+A line of stdout for each database, `stones,status`: verified, sampled, certified, damaged, wrong, or unchecked
+where smaller databases are missing or damaged.")]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) databases: DatabasesArgs,
+    /// Derive the score of one position in N only, of at least 100,000 a database
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) sample: Option<u64>,
+    /// Prove the scores besides: derive every win and loss that the databases claim from nothing
+    #[arg(long)]
+    pub(crate) certify: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari stats --dir runs/small
+  awari stats --dir runs/small --stones 0..12 --format csv > scores.csv
+  awari stats --dir runs/small --format svg > scores.svg")]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) databases: DatabasesArgs,
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) format: StatsFormat,
+}
+
+/// How statistics are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatsFormat {
+    /// Columns for people
+    Table,
+    /// `stones,score,positions`, a line for each score that occurs
+    Csv,
+    /// A list of objects
+    Json,
+    /// A stacked histogram
+    Svg,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari probe --dir runs/small 0 0 0 0 0 2  1 0 0 0 0 0
+  awari probe --dir runs/small '0 0 0 0 0 2 1 0 0 0 0 0' --json
+  awari probe --dir runs/small 0-0-0-0-0-2-1-0-0-0-0-0-22-23-S
+
+The twelve numbers are the stones from A round to f, those of the player to move first.")]
+pub(crate) struct ProbeArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Twelve numbers, or a position string with stores and the side to move
+    #[arg(value_name = "PITS", required = true, num_args = 1..)]
+    pub(crate) pits: Vec<String>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  awari completions bash > ~/.local/share/bash-completion/completions/awari")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    // Quoted parts of a key hold dots, never `=`: ranges are all that is ever quoted.
+    match text.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        None => Err("expected KEY=VALUE, as build.threads=2".to_owned()),
+    }
+}
+
+fn stones(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let number = |text: &str| {
+        let stones: Option<u32> = text.trim().parse().ok();
+        stones.filter(|stones| *stones <= game::STONES_MAX)
+    };
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        (Some(first), Some(last)) => Err(format!("the range is empty; did you mean {last}..{first}?")),
+        _ => Err(format!("expected A..B, both ends included, or one number, within 0..{}", game::STONES_MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn ranges() {
+        assert_eq!(stones("3..5"), Ok(3..=5));
+        assert_eq!(stones("7"), Ok(7..=7));
+        assert_eq!(stones("5..3").unwrap_err(), "the range is empty; did you mean 3..5?");
+        for bad in ["", "..", "1..", "..1", "-1", "0..49", "a"] {
+            assert!(stones(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings() {
+        let pair = |key: &str, value: &str| Ok((key.to_owned(), value.to_owned()));
+        assert_eq!(setting("build.threads=2"), pair("build.threads", "2"));
+        assert_eq!(setting("run.dir=a=b"), pair("run.dir", "a=b"));
+        assert!(setting("build.threads").is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! Mistakes in a manifest: with the piece of text at fault on a terminal, a line each elsewhere.
+
+use crate::output::say;
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use pipeline::manifest::{Diagnostic, Origin};
+use std::fmt;
+use std::io::IsTerminal;
+
+/// Shows all mistakes on stderr.
+pub(crate) fn show(name: &str, text: &str, diagnostics: &[Diagnostic]) {
+    let plain = !std::io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    for diagnostic in diagnostics {
+        if plain {
+            say(diagnostic);
+        } else {
+            say(rendered(name, text, diagnostic));
+        }
+    }
+}
+
+/// A mistake with the text around it.
+fn rendered(name: &str, text: &str, diagnostic: &Diagnostic) -> String {
+    let source = match &diagnostic.origin {
+        Origin::File(_) => NamedSource::new(name, text.to_owned()),
+        Origin::Set(argument) => NamedSource::new("--set", argument.clone()),
+    };
+    let mistake = Mistake { diagnostic, source };
+    let mut rendered = String::new();
+    match GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).render_report(&mut rendered, &mistake) {
+        Ok(()) => rendered,
+        Err(fmt::Error) => diagnostic.to_string(),
+    }
+}
+
+/// A mistake as miette wants it.
+struct Mistake<'a> {
+    diagnostic: &'a Diagnostic,
+    source: NamedSource<String>,
+}
+
+impl fmt::Debug for Mistake<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.diagnostic, f)
+    }
+}
+
+impl fmt::Display for Mistake<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.diagnostic.message)
+    }
+}
+
+impl std::error::Error for Mistake<'_> {}
+
+impl miette::Diagnostic for Mistake<'_> {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.diagnostic.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let span = self.diagnostic.span.clone();
+        let label = LabeledSpan::new(Some("here".to_owned()), span.start, span.len());
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_at_fault_is_shown() {
+        let text = "[build]\nstone = \"0..3\"\n";
+        let diagnostic = Diagnostic {
+            origin: Origin::File("x.toml".to_owned()),
+            line: 2,
+            column: 1,
+            span: 8..13,
+            message: "unknown key stone in [build]".to_owned(),
+            help: Some("did you mean stones?".to_owned()),
+        };
+        let rendered = rendered("x.toml", text, &diagnostic);
+        for part in ["unknown key stone", "x.toml:2:1", "stone = \"0..3\"", "did you mean stones?"] {
+            assert!(rendered.contains(part), "{part} in {rendered}");
+        }
+    }
+}

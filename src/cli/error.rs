@@ -1,0 +1,125 @@
+//! What ends a command early, as text and exit code.
+
+use crate::diagnostics;
+use crate::output::say;
+use check::CheckError;
+use disk::DiskError;
+use game::notation::NotationError;
+use oracle::OracleError;
+use pipeline::manifest::Diagnostic;
+use pipeline::{Exit, PipelineError};
+use std::path::PathBuf;
+
+/// Why a command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// The manifest cannot be read.
+    #[error(
+        "the manifest cannot be read: {0}; nothing was done (manifests/quickstart.toml is one to start from)"
+    )]
+    Unreadable(DiskError),
+    /// The manifest is no text.
+    #[error("{} is no manifest: it is not UTF-8 text; nothing was done", path.display())]
+    NotText {
+        /// The manifest.
+        path: PathBuf,
+    },
+    /// The manifest has mistakes, all of them.
+    #[error("{} in {name}; nothing was done", mistakes(diagnostics.len()))]
+    Manifest {
+        /// The name of the manifest.
+        name: String,
+        /// Its text.
+        text: String,
+        /// What is wrong with it.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// A path that is no text cannot stand in a manifest.
+    #[error("the directory {} has a name that is not UTF-8, which no manifest can hold; choose another", .0.display())]
+    PathNotText(PathBuf),
+    /// The pipeline.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// There is nothing to look at.
+    #[error("{} is no run directory: it has neither a journal nor databases; `awari run MANIFEST --dir {}` makes it one",
+        .0.display(), .0.display())]
+    NoRunDirectory(PathBuf),
+    /// There are no databases to look at.
+    #[error("there are no databases{} in {}; `awari run MANIFEST --dir {}` builds them",
+        of_stones(stones), dir.join("databases").display(), dir.display())]
+    NoDatabases {
+        /// The run directory.
+        dir: PathBuf,
+        /// The stones that were asked for.
+        stones: Option<std::ops::RangeInclusive<u32>>,
+    },
+    /// A file operation failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The position makes no sense.
+    #[error("the position cannot be read: {0}")]
+    Position(#[from] NotationError),
+    /// The oracle.
+    #[error(transparent)]
+    Oracle(#[from] OracleError),
+    /// A check.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// Threads cannot be had.
+    #[error("threads cannot be started: {0}; ask for fewer with --threads")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// Signals cannot be caught.
+    #[error("signals cannot be caught: {0}")]
+    Signals(std::io::Error),
+    /// A result could not be written.
+    #[error("the result cannot be written to stdout: {0}")]
+    Stdout(std::io::Error),
+    /// A result could not be said in JSON.
+    #[error("the result cannot be written as JSON: {0}")]
+    Json(serde_json::Error),
+}
+
+impl CliError {
+    /// The exit code that tells scripts what happened.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            CliError::Unreadable(_) | CliError::NotText { .. } | CliError::Manifest { .. } => Exit::ManifestInvalid,
+            CliError::PathNotText(_) | CliError::Position(_) => Exit::Usage,
+            CliError::Pipeline(error) => error.exit(),
+            CliError::NoRunDirectory(_) | CliError::Disk(_) | CliError::Threads(_) => Exit::PreflightFailed,
+            CliError::NoDatabases { .. } => Exit::NoAnswer,
+            CliError::Oracle(error) if error.is_damage() => Exit::Integrity,
+            CliError::Oracle(OracleError::Missing { .. }) => Exit::NoAnswer,
+            CliError::Oracle(_) => Exit::PreflightFailed,
+            CliError::Check(CheckError::Missing { .. }) => Exit::NoAnswer,
+            CliError::Check(CheckError::Store(error)) if matches!(**error, store::StoreError::Disk(_)) => {
+                Exit::PreflightFailed
+            }
+            CliError::Check(_) => Exit::Integrity,
+            CliError::Signals(_) | CliError::Stdout(_) | CliError::Json(_) => Exit::Internal,
+        }
+    }
+
+    /// Tells a person.
+    pub(crate) fn show(&self) {
+        if let CliError::Manifest { name, text, diagnostics } = self {
+            diagnostics::show(name, text, diagnostics);
+        }
+        say(format_args!("awari: {self}"));
+    }
+}
+
+fn mistakes(count: usize) -> String {
+    match count {
+        1 => "a mistake".to_owned(),
+        count => format!("{count} mistakes"),
+    }
+}
+
+fn of_stones(stones: &Option<std::ops::RangeInclusive<u32>>) -> String {
+    match stones {
+        None => String::new(),
+        Some(range) if range.start() == range.end() => format!(" of {} stones", range.start()),
+        Some(range) => format!(" of {} to {} stones", range.start(), range.end()),
+    }
+}

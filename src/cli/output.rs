@@ -1,0 +1,26 @@
+//! Writing to stdout and stderr without minding that nobody reads.
+
+use crate::error::CliError;
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+
+/// Writes a result to stdout. A reader that has gone away has read enough.
+pub(crate) fn print(text: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::Stdout(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a value to stdout as JSON, on lines of their own.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(CliError::Json)?;
+    print(&(text + "\n"))
+}
+
+/// Tells a person something, on a line of stderr.
+pub(crate) fn say(text: impl Display) {
+    // There is nowhere left to complain.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,96 @@
+//! Numbers as people read them.
+
+/// A number with its thousands apart: `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A time: `0.03 s`, `12.3 s`, `5 min 20 s`, `3 h 07 min`, `4 d 03 h`.
+pub(crate) fn time(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    match seconds {
+        s if s < 9.95 => format!("{:.2} s", s.max(0.0)),
+        s if s < 99.95 => format!("{s:.1} s"),
+        _ if whole < 3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ if whole < 86_400 => format!("{} h {:02} min", whole / 3600, whole / 60 % 60),
+        _ => format!("{} d {:02} h", whole / 86_400, whole / 3600 % 24),
+    }
+}
+
+/// A rate of positions: `24.1 M/s`.
+pub(crate) fn rate(positions_a_second: f64) -> String {
+    match positions_a_second {
+        r if r >= 1e9 => format!("{:.2} G/s", r / 1e9),
+        r if r >= 99.95e6 => format!("{:.0} M/s", r / 1e6),
+        r if r >= 1e6 => format!("{:.1} M/s", r / 1e6),
+        r if r >= 1e3 => format!("{:.0} k/s", r / 1e3),
+        r => format!("{r:.0} /s"),
+    }
+}
+
+/// Numbers as ranges: `1, 3..5, 9`.
+pub(crate) fn ranges<T: Copy + PartialEq + std::fmt::Display>(numbers: &[T], next: impl Fn(T) -> T) -> String {
+    let mut parts: Vec<(T, T)> = Vec::new();
+    for &number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if next(*last) == number => *last = number,
+            _ => parts.push((number, number)),
+        }
+    }
+    let shown: Vec<String> = parts
+        .iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}..{last}") })
+        .collect();
+    shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(999), "999");
+    }
+
+    #[test]
+    fn times() {
+        for (seconds, text) in [
+            (0.0, "0.00 s"),
+            (0.034, "0.03 s"),
+            (12.34, "12.3 s"),
+            (100.0, "1 min 40 s"),
+            (3599.4, "59 min 59 s"),
+            (3600.0, "1 h 00 min"),
+            (86_400.0 * 4.0 + 3600.0 * 3.0, "4 d 03 h"),
+            (-1.0, "0.00 s"),
+        ] {
+            assert_eq!(time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn rates() {
+        for (rate_now, text) in
+            [(0.0, "0 /s"), (12_345.0, "12 k/s"), (24.13e6, "24.1 M/s"), (241.3e6, "241 M/s"), (2.5e9, "2.50 G/s")]
+        {
+            assert_eq!(rate(rate_now), text);
+        }
+    }
+
+    #[test]
+    fn ranges_join_neighbours() {
+        assert_eq!(ranges(&[1, 3, 4, 5, 9], |n| n + 1), "1, 3..5, 9");
+        assert_eq!(ranges::<u32>(&[], |n| n + 1), "");
+    }
+}
