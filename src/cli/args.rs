@@ -266,7 +266,7 @@ pub(crate) struct CompletionsArgs {
 fn setting(text: &str) -> Result<(String, String), String> {
     // Quoted parts of a key hold dots, never `=`: ranges are all that is ever quoted.
     match text.split_once('=') {
-        Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
         None => Err("expected KEY=VALUE, as build.threads=2".to_owned()),
     }
 }

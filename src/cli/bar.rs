@@ -1,0 +1,82 @@
+//! Progress as a bar on a terminal: the stage at hand, its speed, and the time left for all.
+
+use crate::progress::{Place, rate, remark, share};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pipeline::{Event, Observer};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The length of the bar, in steps that the eye can tell apart.
+const STEPS: u64 = 1000;
+
+/// Draws a bar on stderr.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    place: Mutex<Place>,
+}
+
+impl Bar {
+    /// Before the start; draws nothing yet.
+    pub(crate) fn new() -> Bar {
+        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{prefix:>14} {bar:28} {percent:>3} %  {msg}")
+            .expect("the template is part of the program, and a test draws it")
+            .progress_chars("━╸ ");
+        bar.set_style(style);
+        Bar { bar, place: Mutex::new(Place::new()) }
+    }
+
+    fn set(&self, share: f64, message: String) {
+        self.bar.set_position((share * STEPS as f64) as u64);
+        self.bar.set_message(message);
+    }
+}
+
+impl Observer for Bar {
+    fn notice(&self, event: &Event) {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.follow(event);
+        if let Some(line) = remark(event) {
+            self.bar.suspend(|| crate::output::say(line));
+        }
+        match event {
+            Event::StageStarted { stage, .. } => {
+                self.bar.set_prefix(stage.to_string());
+                self.set(0.0, format!("{}, {}", place.count(), place.left(0.0)));
+            }
+            Event::Progress { done, total, unit, seconds, .. } => {
+                let share = share(*done, *total);
+                let rate = rate(*done, unit, *seconds).map_or(String::new(), |rate| rate + ", ");
+                self.set(share, format!("{rate}{}, {}", place.count(), place.left(share)));
+            }
+            Event::RunEnded { .. } | Event::StageFailed { .. } | Event::StageStopped { .. } => {
+                self.bar.finish_and_clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_millis(200)
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        // A single stage has no end of a run.
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::Silent;
+
+    #[test]
+    fn it_can_be_made() {
+        let bar = Bar::new();
+        bar.notice(&Event::JournalCut { bytes: 3 });
+        assert!(bar.interval() < Silent.interval());
+    }
+}

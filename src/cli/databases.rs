@@ -1,0 +1,3 @@
+//! todo
+use crate::error::CliError;
+use pipeline::Exit;

@@ -1,0 +1,63 @@
+//! `awari stage`: one stage again, aside.
+
+use crate::args::StageArgs;
+use crate::error::CliError;
+use crate::output::{print, say};
+use crate::progress::observer;
+use crate::quantity;
+use crate::request::Request;
+use crate::signals;
+use disk::RealDisk;
+use pipeline::single::{Comparison, Output, Scratch, Single};
+use pipeline::{Exit, Orchestrator};
+
+pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk;
+    let request = Request::read(&disk, &args.manifest)?;
+    let dir = request.dir();
+    let scratch = match &args.scratch {
+        Some(scratch) => Scratch::Directory(scratch.clone()),
+        None => Scratch::Temporary(std::env::temp_dir()),
+    };
+    let stop = signals::stop_flag()?;
+    let observer = observer(args.progress);
+    let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(None));
+    let single = orchestrator.observer(&*observer).stop(&stop).single(&args.stage, &scratch);
+    drop(observer);
+    let single = single?;
+
+    for output in &single.outputs {
+        print(&line(output))?;
+    }
+    say(outcome(&single));
+    Ok(if single.is_identical() { Exit::Done } else { Exit::Integrity })
+}
+
+/// `databases/14.awari identical DIGEST`
+fn line(output: &Output) -> String {
+    let Output { artifact, digest, comparison } = output;
+    match comparison {
+        Comparison::Identical => format!("{artifact} identical {digest}\n"),
+        Comparison::Different(recorded) => format!("{artifact} different {digest} recorded {recorded}\n"),
+        Comparison::NothingRecorded => format!("{artifact} nothing-recorded {digest}\n"),
+        Comparison::Passed => format!("{artifact} passed\n"),
+    }
+}
+
+fn outcome(single: &Single) -> String {
+    let rebuilt: Vec<String> = single.rebuilt.iter().map(ToString::to_string).collect();
+    let rebuilt = match rebuilt.len() {
+        0 => String::new(),
+        _ => format!(", after {} (not kept)", rebuilt.join(", ")),
+    };
+    let place = match &single.directory {
+        Some(directory) => format!("; its results are in {}", directory.display()),
+        None => String::new(),
+    };
+    let verdict = match single.is_identical() {
+        true => "nothing differs from what was recorded",
+        false => "the result differs from what was recorded: `awari verify` tells whether the recorded one is right",
+    };
+    let stage = &single.stage;
+    format!("{stage} ran in {}{rebuilt}: {verdict}{place}", quantity::time(single.measured.wall_seconds))
+}

@@ -1,0 +1,194 @@
+//! The databases of a run as a table, and how they were checked.
+
+use crate::quantity;
+use check::{Histogram, Published};
+use comfy_table::{CellAlignment, Table, presets};
+use game::PositionSet;
+use pipeline::{Budget, StageName};
+use pipeline::record::Measured;
+use pipeline::status::{StageState, Status};
+use stages::{Settings, Verify};
+
+/// What is known of the databases of a build.
+pub(crate) struct Summary<'a> {
+    settings: &'a Settings,
+    rows: Vec<Row>,
+}
+
+/// One database that is there.
+struct Row {
+    stones: u32,
+    positions: u64,
+    bytes: u64,
+    /// What it took to make it, as far as the journal knows.
+    made: Option<Made>,
+    checked: Checked,
+}
+
+struct Made {
+    seconds: f64,
+    passes: Option<u64>,
+}
+
+/// How a database was verified, by the stage of that name.
+struct Checked {
+    /// Positions derived again; 0 if none.
+    positions: u64,
+    /// Whether its counts are the published ones.
+    matches: bool,
+}
+
+impl<'a> Summary<'a> {
+    /// From the status of the run directory.
+    pub(crate) fn new(settings: &'a Settings, status: &Status) -> Summary<'a> {
+        let mut rows = Vec::new();
+        for stones in 0..=settings.stones_max() {
+            let name = format!("databases/{stones:02}.awari");
+            let database = status.artifacts.iter().find(|artifact| artifact.artifact.as_str() == name);
+            if let Some(database) = database.filter(|database| database.damage.is_none()) {
+                let positions = settings.set.positions(stones);
+                rows.push(Row {
+                    stones,
+                    positions,
+                    bytes: database.bytes,
+                    made: made(status, database.stage.as_ref(), stones),
+                    checked: checked(status, stones),
+                });
+            }
+        }
+        Summary { settings, rows }
+    }
+
+    /// Whether there is no database yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table, a line a database and one for all.
+    pub(crate) fn table(&self) -> Table {
+        let headings =
+            ["stones", "positions", "file", "bits/position", "time", "positions/s", "passes", "verified"];
+        let mut table = columns(&headings);
+        for row in &self.rows {
+            table.add_row(row.cells(row.stones.to_string(), row.verified()));
+        }
+        if self.rows.len() > 1 {
+            table.add_row(self.total().cells("all".to_owned(), String::new()));
+        }
+        let numbers = headings.len() - 1;
+        align(&mut table, 0..numbers);
+        table
+    }
+
+    fn total(&self) -> Row {
+        let seconds: f64 = self.rows.iter().filter_map(|row| row.made.as_ref()).map(|made| made.seconds).sum();
+        let all_known = self.rows.iter().all(|row| row.made.is_some());
+        Row {
+            stones: 0,
+            positions: self.rows.iter().map(|row| row.positions).sum(),
+            bytes: self.rows.iter().map(|row| row.bytes).sum(),
+            made: all_known.then_some(Made { seconds, passes: None }),
+            checked: Checked { positions: 0, matches: false },
+        }
+    }
+
+    /// How the counts compare with the published ones, in a sentence.
+    pub(crate) fn published(&self) -> String {
+        let is_published =
+            |stones: u32| Published::compare(stones, PositionSet::All, &Histogram::EMPTY) != Published::Absent;
+        let Settings { set, published, verify, .. } = self.settings;
+        if *set != PositionSet::All {
+            return format!("no published counts to compare with: the tables count all positions, not the {set} ones");
+        }
+        if !published || *verify == Verify::None {
+            let key = if *published { "check.verify = \"none\"" } else { "check.published = false" };
+            return format!("not compared with published counts: {key}");
+        }
+        let (with_table, without): (Vec<&Row>, Vec<&Row>) = self.rows.iter().partition(|row| is_published(row.stones));
+        let stones = |rows: &[&Row]| {
+            let stones: Vec<u32> = rows.iter().map(|row| row.stones).collect();
+            quantity::ranges(&stones, |stones| stones + 1)
+        };
+        let (matching, open): (Vec<&Row>, Vec<&Row>) = with_table.into_iter().partition(|row| row.checked.matches);
+        if !open.is_empty() {
+            return format!("not compared with published counts yet: stones {}", stones(&open));
+        }
+        let rest = match without.len() {
+            0 => String::new(),
+            _ => format!(" (there are none for stones {})", stones(&without)),
+        };
+        match matching.len() {
+            0 => format!("no published counts to compare with{rest}"),
+            _ => format!("stones {}: matches published counts{rest}", stones(&matching)),
+        }
+    }
+}
+
+impl Row {
+    /// The row as text, under a name and with a word on its verification.
+    fn cells(&self, name: String, verified: String) -> Vec<String> {
+        let unknown = || "-".to_owned();
+        let seconds = self.made.as_ref().map(|made| made.seconds);
+        let rate = seconds.filter(|seconds| *seconds > 0.0).map(|seconds| self.positions as f64 / seconds);
+        let passes = self.made.as_ref().and_then(|made| made.passes);
+        vec![
+            name,
+            quantity::grouped(self.positions),
+            Budget::show(self.bytes),
+            format!("{:.2}", self.bytes as f64 * 8.0 / self.positions as f64),
+            seconds.map_or_else(unknown, quantity::time),
+            rate.map_or_else(unknown, quantity::rate),
+            passes.map_or_else(String::new, |passes| passes.to_string()),
+            verified,
+        ]
+    }
+
+    fn verified(&self) -> String {
+        let Checked { positions, matches } = self.checked;
+        let extent = match positions {
+            0 => "not yet".to_owned(),
+            all if all == self.positions => "full".to_owned(),
+            some => format!("sampled {}", quantity::grouped(some)),
+        };
+        if matches { extent + ", matches published counts" } else { extent }
+    }
+}
+
+/// The time of the stages that make a database, and what they count.
+fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<Made> {
+    let maker = measured(status, maker?)?;
+    let capture = measured(status, &StageName::new("capture", &[stones]));
+    let seconds = maker.wall_seconds + capture.map_or(0.0, |capture| capture.wall_seconds);
+    Some(Made { seconds, passes: counter(maker, "passes") })
+}
+
+fn checked(status: &Status, stones: u32) -> Checked {
+    let name = StageName::new("verify", &[stones]);
+    let stage = status.stages.iter().find(|stage| stage.stage == name && stage.state == StageState::Done);
+    let count = |name| stage.and_then(|stage| counter(stage.measured.as_ref()?, name));
+    Checked { positions: count("checked").unwrap_or(0), matches: count("published") == Some(1) }
+}
+
+fn measured<'s>(status: &'s Status, name: &StageName) -> Option<&'s Measured> {
+    status.stages.iter().find(|stage| stage.stage == *name)?.measured.as_ref()
+}
+
+fn counter(measured: &Measured, name: &str) -> Option<u64> {
+    measured.report.counters.get(name).map(|counter| counter.as_f64() as u64)
+}
+
+/// A table without lines, with these headings.
+pub(crate) fn columns(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(headings.iter().copied());
+    table
+}
+
+/// Sets columns flush right, as numbers are.
+pub(crate) fn align(table: &mut Table, numbers: impl IntoIterator<Item = usize>) {
+    for at in numbers {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
