@@ -19,7 +19,7 @@ impl Bar {
     /// Before the start; draws nothing yet.
     pub(crate) fn new() -> Bar {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{prefix:>14} {bar:28} {percent:>3} %  {msg}")
+        let style = ProgressStyle::with_template("{prefix:>14} {bar:28} {percent:>3} %  {wide_msg}")
             .expect("the template is part of the program, and a test draws it")
             .progress_chars("━╸ ");
         bar.set_style(style);

@@ -1,3 +1,90 @@
-//! todo
+//! The databases of a run directory, opened.
+
+use crate::args::DatabasesArgs;
 use crate::error::CliError;
-use pipeline::Exit;
+use check::Databases;
+use disk::{Disk, clock};
+use oracle::{Held, Library};
+use pipeline::ArtifactName;
+use rayon::ThreadPool;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::{BlockCache, CachedScores, Scores};
+
+/// The databases of a library, ready to be checked, and the files that are not.
+pub(crate) struct Shelf {
+    /// Those whose frame is sound.
+    pub(crate) sound: Databases<CachedScores>,
+    /// The others by their stones: the file, and what is wrong with it.
+    pub(crate) damaged: BTreeMap<u32, (PathBuf, String)>,
+}
+
+impl Shelf {
+    /// Takes over a library. Decoded blocks of all its databases share a bounded cache.
+    pub(crate) fn new(library: Library) -> Result<Shelf, CliError> {
+        let cache = BlockCache::new(cache_bytes());
+        let mut shelf = Shelf { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
+        for (stones, held) in library.into_held() {
+            match held {
+                Held::Sound(scores) => shelf.sound.insert(stones, CachedScores::sharing(scores, Arc::clone(&cache)))?,
+                Held::Damaged { path, what } => {
+                    shelf.damaged.insert(stones, (path, what));
+                }
+            }
+        }
+        Ok(shelf)
+    }
+}
+
+/// Opens all databases of a directory.
+pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> {
+    let paths = disk.list(&dir.join("databases"))?;
+    let named = paths.into_iter().filter(|path| Library::stones_of(path).is_some());
+    let library = Library::new(named.map(|path| (path.clone(), Scores::open(disk, &path))))?;
+    if library.held().is_empty() {
+        return Err(CliError::NoDatabases { dir: dir.to_path_buf(), stones: None });
+    }
+    Ok(library)
+}
+
+/// The numbers of stones that are asked for: those of the range, or of all databases that are there.
+///
+/// # Errors
+/// [`CliError::NoDatabases`] if there is none of the range.
+pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>, CliError> {
+    let there = |range: &RangeInclusive<u32>| library.held().keys().any(|stones| range.contains(stones));
+    match &args.stones {
+        None => Ok(library.held().keys().copied().collect()),
+        Some(range) if there(range) => Ok(range.clone().collect()),
+        Some(range) => Err(CliError::NoDatabases { dir: args.dir.clone(), stones: Some(range.clone()) }),
+    }
+}
+
+/// The name under which a run knows a database.
+pub(crate) fn artifact(stones: u32) -> ArtifactName {
+    name(format!("databases/{stones:02}.awari"))
+}
+
+/// The name under which a run knows the statistics of a database.
+pub(crate) fn statistics(stones: u32) -> ArtifactName {
+    name(format!("stats/{stones:02}.json"))
+}
+
+fn name(text: String) -> ArtifactName {
+    ArtifactName::new(text).expect("names of artifacts are made of letters, digits and slashes")
+}
+
+/// As many threads as asked for; 0 is one for each core.
+pub(crate) fn threads(asked: u16) -> Result<ThreadPool, CliError> {
+    let threads = if asked == 0 { clock::cores() } else { usize::from(asked) };
+    Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
+}
+
+/// Bytes for decoded blocks: enough for the rows at hand, little beside what the machine has.
+fn cache_bytes() -> u64 {
+    const LEAST: u64 = 64 << 20;
+    const MOST: u64 = 4 << 30;
+    clock::available_bytes().map_or(LEAST, |available| (available / 4).clamp(LEAST, MOST))
+}

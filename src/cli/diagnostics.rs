@@ -63,7 +63,7 @@ impl miette::Diagnostic for Mistake<'_> {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let span = self.diagnostic.span.clone();
-        let label = LabeledSpan::new(Some("here".to_owned()), span.start, span.len());
+        let label = LabeledSpan::new(None, span.start, span.len());
         Some(Box::new(std::iter::once(label)))
     }
 }

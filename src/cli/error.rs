@@ -14,9 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// The manifest cannot be read.
-    #[error(
-        "the manifest cannot be read: {0}; nothing was done (manifests/quickstart.toml is one to start from)"
-    )]
+    #[error("the manifest cannot be read: {0}; nothing was done (manifests/quickstart.toml is one to start from)")]
     Unreadable(DiskError),
     /// The manifest is no text.
     #[error("{} is no manifest: it is not UTF-8 text; nothing was done", path.display())]
@@ -53,6 +51,12 @@ pub(crate) enum CliError {
         /// The stones that were asked for.
         stones: Option<std::ops::RangeInclusive<u32>>,
     },
+    /// A database that is needed is damaged.
+    #[error("{what}")]
+    Damaged {
+        /// What is wrong with it, with the remedy.
+        what: String,
+    },
     /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -88,6 +92,7 @@ impl CliError {
             CliError::Pipeline(error) => error.exit(),
             CliError::NoRunDirectory(_) | CliError::Disk(_) | CliError::Threads(_) => Exit::PreflightFailed,
             CliError::NoDatabases { .. } => Exit::NoAnswer,
+            CliError::Damaged { .. } => Exit::Integrity,
             CliError::Oracle(error) if error.is_damage() => Exit::Integrity,
             CliError::Oracle(OracleError::Missing { .. }) => Exit::NoAnswer,
             CliError::Oracle(_) => Exit::PreflightFailed,

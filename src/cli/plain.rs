@@ -38,7 +38,7 @@ fn line(event: &Event, place: &Place) -> Option<String> {
         Event::RunStarted { directory, steps, fresh, seconds, .. } => Some(format!(
             "{}: {steps} stages to run, {fresh} up to date, about {}",
             directory.display(),
-            quantity::time(*seconds)
+            quantity::about(*seconds)
         )),
         Event::Progress { stage, done, total, unit, seconds } => {
             let share = share(*done, *total);

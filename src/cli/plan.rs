@@ -50,9 +50,10 @@ fn text(plan: &Plan) -> String {
         let prediction = &plan.prediction;
         let memory_stage = prediction.memory_stage.as_ref().map_or(String::new(), |stage| format!(" ({stage})"));
         text.push_str(&format!(
-            "{table}\n{} stages to run, {settled} up to date: about {}, at most {} of memory{memory_stage} and {} of disk\n",
+            "{}\n{} stages to run, {settled} up to date: about {}, at most {} of memory{memory_stage} and {} of disk\n",
+            table.trim_fmt(),
             plan.steps.len(),
-            quantity::time(prediction.seconds),
+            quantity::about(prediction.seconds),
             Budget::show(prediction.memory_bytes),
             Budget::show(prediction.disk_bytes),
         ));

@@ -1,4 +1,162 @@
-//! todo
+//! `awari probe`: what a position scores, and what its moves are worth.
+
+use crate::args::ProbeArgs;
+use crate::databases::library;
 use crate::error::CliError;
+use crate::output::{print, print_json};
+use crate::quantity::plural;
+use crate::summary::{align, columns};
+use disk::RealDisk;
+use game::notation::{MoveText, PositionText, Side};
+use game::{Illegal, Pit};
+use oracle::{Answer, Bounds, Oracle, Source};
 use pipeline::Exit;
-pub(crate) fn run(_: &crate::args::ProbeArgs) -> Result<Exit, CliError> { Ok(Exit::Done) }
+use serde::Serialize;
+use std::fmt::Write;
+
+/// A question touches a dozen blocks at most.
+const CACHE_BYTES_MAX: u64 = 1 << 20;
+
+pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
+    let position: PositionText = args.pits.join(" ").parse()?;
+    let library = library(&RealDisk, &args.dir)?;
+    let answer = Oracle::new(library, CACHE_BYTES_MAX).answer(&position.board())?;
+    if args.json {
+        print_json(&Reply::new(&position, &answer))?;
+    } else {
+        print(&text(&position, &answer))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The answer as JSON. Fields may be added, none is ever changed.
+#[derive(Serialize)]
+struct Reply {
+    position: String,
+    stones: u32,
+    score: Value,
+    source: &'static str,
+    moves: Vec<Legal>,
+    illegal: Vec<Forbidden>,
+}
+
+#[derive(Serialize)]
+struct Legal {
+    pit: String,
+    captures: u8,
+    value: Value,
+    best: bool,
+}
+
+#[derive(Serialize)]
+struct Forbidden {
+    pit: String,
+    reason: &'static str,
+}
+
+/// A score, or where it lies.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Value {
+    Exact(i8),
+    Between { lo: i8, hi: i8 },
+}
+
+impl From<Bounds> for Value {
+    fn from(bounds: Bounds) -> Value {
+        match bounds.score() {
+            Some(score) => Value::Exact(score),
+            None => Value::Between { lo: bounds.low(), hi: bounds.high() },
+        }
+    }
+}
+
+impl Reply {
+    fn new(position: &PositionText, answer: &Answer) -> Reply {
+        let name = |pit| pit_name(pit, position.side());
+        let moves = answer.moves.iter().map(|one| Legal {
+            pit: name(one.pit),
+            captures: one.captured,
+            value: one.value.into(),
+            best: one.is_best,
+        });
+        let illegal = answer.illegal.iter().map(|one| Forbidden { pit: name(one.pit), reason: reason(one.reason) });
+        Reply {
+            position: position.to_string(),
+            stones: answer.board.stones(),
+            score: answer.score.into(),
+            source: match answer.source {
+                Source::Database => "database",
+                Source::Children => "children",
+                Source::Rules => "rules",
+            },
+            moves: moves.collect(),
+            illegal: illegal.collect(),
+        }
+    }
+}
+
+fn text(position: &PositionText, answer: &Answer) -> String {
+    let mut text = board(position);
+    let origin = match answer.source {
+        Source::Database => "",
+        Source::Children => ", from its children: the databases hold reachable positions only",
+        Source::Rules => ", by the rules: the player to move cannot",
+    };
+    let stones = plural(u64::from(answer.board.stones()), "stone");
+    let _ = writeln!(text, "\nscore {} of {stones}{origin}\n", answer.score);
+    let mut table = columns(&["move", "captures", "value", ""]);
+    for one in &answer.moves {
+        table.add_row([
+            pit_name(one.pit, position.side()),
+            one.captured.to_string(),
+            one.value.to_string(),
+            if one.is_best { "best".to_owned() } else { String::new() },
+        ]);
+    }
+    if !answer.moves.is_empty() {
+        align(&mut table, 1..3);
+        let _ = writeln!(text, "{}", table.trim_fmt());
+    }
+    for one in &answer.illegal {
+        let _ = writeln!(text, " {}  illegal: {}", pit_name(one.pit, position.side()), reason(one.reason));
+    }
+    text
+}
+
+/// The board as the player to move sees it.
+fn board(position: &PositionText) -> String {
+    let board = position.board();
+    let (mover, opponent) = (position.side(), other(position.side()));
+    let row = |cells: Vec<String>| {
+        let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>3}")).collect();
+        format!("{}\n", cells.concat())
+    };
+    let names = |side| Pit::ALL.map(|pit| pit_name(pit, side)).to_vec();
+    let stones = |half: [u8; 6]| half.map(|stones| stones.to_string()).to_vec();
+    let turned = |mut cells: Vec<String>| {
+        cells.reverse();
+        cells
+    };
+    [row(turned(names(opponent))), row(turned(stones(board.opponent()))), row(stones(board.mover())), row(names(mover))]
+        .concat()
+}
+
+fn other(side: Side) -> Side {
+    match side {
+        Side::South => Side::North,
+        Side::North => Side::South,
+    }
+}
+
+/// A pit by its name at the board: A to F are South's, a to f North's.
+fn pit_name(pit: Pit, side: Side) -> String {
+    MoveText { pit, side }.to_string()
+}
+
+fn reason(reason: Illegal) -> &'static str {
+    match reason {
+        Illegal::Empty(_) => "the pit is empty",
+        Illegal::Starves(_) => "it would leave the opponent without stones, and another move does not",
+    }
+}

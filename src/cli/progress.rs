@@ -71,10 +71,10 @@ impl Place {
         format!("stage {} of {}", self.number, self.steps)
     }
 
-    /// The time left for all stages, if so much of the one at hand is done: `12.3 s left`.
+    /// The time left for all stages, if so much of the one at hand is done: `12 s left`.
     pub(crate) fn left(&self, share: f64) -> String {
         let seconds = self.forecast.left(share, self.begun.elapsed().as_secs_f64());
-        format!("{} left", quantity::time(seconds))
+        format!("{} left", quantity::about(seconds))
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn remark(event: &Event) -> Option<String> {
         Event::JournalCut { bytes } => {
             Some(format!("a crash has torn the end of the journal: {bytes} bytes cut off, nothing is lost but time"))
         }
-        Event::DamageFound { artifact, what } => Some(format!("{artifact} is damaged and will be rebuilt: {what}")),
+        Event::DamageFound { artifact, what } => Some(format!("damage in {artifact}: {what}")),
         Event::RunStarted { .. }
         | Event::StageStarted { .. }
         | Event::Progress { .. }

@@ -13,16 +13,24 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A time: `0.03 s`, `12.3 s`, `5 min 20 s`, `3 h 07 min`, `4 d 03 h`.
+/// A time: `3.4 ms`, `0.30 s`, `12.3 s`, `5 min 20 s`, `3 h 07 min`, `4 d 03 h`.
 pub(crate) fn time(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match seconds {
-        s if s < 9.95 => format!("{:.2} s", s.max(0.0)),
-        s if s < 99.95 => format!("{s:.1} s"),
+        s if s <= 0.0 => "0 s".to_owned(),
+        s if s < 0.00995 => format!("{:.1} ms", s * 1e3),
+        s if s < 0.0995 => format!("{:.0} ms", s * 1e3),
+        s if s < 9.95 => format!("{s:.2} s"),
+        s if s < 59.95 => format!("{s:.1} s"),
         _ if whole < 3600 => format!("{} min {:02} s", whole / 60, whole % 60),
         _ if whole < 86_400 => format!("{} h {:02} min", whole / 3600, whole / 60 % 60),
         _ => format!("{} d {:02} h", whole / 86_400, whole / 3600 % 24),
     }
+}
+
+/// A time that is only foreseen, so in whole seconds at best: `1 s`, `5 min 20 s`.
+pub(crate) fn about(seconds: f64) -> String {
+    if seconds < 59.5 { format!("{:.0} s", seconds.max(0.0).ceil()) } else { time(seconds) }
 }
 
 /// A rate of positions: `24.1 M/s`.
@@ -34,6 +42,12 @@ pub(crate) fn rate(positions_a_second: f64) -> String {
         r if r >= 1e3 => format!("{:.0} k/s", r / 1e3),
         r => format!("{r:.0} /s"),
     }
+}
+
+/// A number of things: `1 stone`, `2 stones`.
+pub(crate) fn plural(number: u64, thing: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{s}", grouped(number))
 }
 
 /// Numbers as ranges: `1, 3..5, 9`.
@@ -66,16 +80,25 @@ mod tests {
     #[test]
     fn times() {
         for (seconds, text) in [
-            (0.0, "0.00 s"),
-            (0.034, "0.03 s"),
+            (0.0, "0 s"),
+            (0.00034, "0.3 ms"),
+            (0.034, "34 ms"),
+            (0.34, "0.34 s"),
             (12.34, "12.3 s"),
             (100.0, "1 min 40 s"),
             (3599.4, "59 min 59 s"),
             (3600.0, "1 h 00 min"),
             (86_400.0 * 4.0 + 3600.0 * 3.0, "4 d 03 h"),
-            (-1.0, "0.00 s"),
+            (-1.0, "0 s"),
         ] {
             assert_eq!(time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn forecasts() {
+        for (seconds, text) in [(-1.0, "0 s"), (0.1, "1 s"), (11.2, "12 s"), (320.0, "5 min 20 s")] {
+            assert_eq!(about(seconds), text);
         }
     }
 

@@ -1,4 +1,89 @@
-//! todo
+//! `awari stats`: the distribution of scores.
+//!
+//! A run has counted already, and put it into `stats/`. What is not there, or was not counted from the database as it is
+//! now, is counted again.
+
+use crate::args::{StatsArgs, StatsFormat};
+use crate::databases::{Shelf, artifact, chosen, library, statistics, threads};
 use crate::error::CliError;
+use crate::output::{print, say};
+use check::{CheckError, Choice, Extent, Histogram, Sample, Statistics};
+use disk::{Digest, Disk, RealDisk};
+use oracle::{Held, Library};
 use pipeline::Exit;
-pub(crate) fn run(_: &crate::args::StatsArgs) -> Result<Exit, CliError> { Ok(Exit::Done) }
+use pipeline::directory::journal_path;
+use pipeline::journal::Contents;
+use pipeline::state::State;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A longer file is none of a run's statistics.
+const STATISTICS_BYTES_MAX: u64 = 1 << 20;
+
+/// Captures are weighed at every position of databases no larger than this, at a sample of others.
+const WEIGHED_POSITIONS_MAX: u64 = 1 << 22;
+
+pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk;
+    let dir = &args.databases.dir;
+    let library = library(&disk, dir)?;
+    let chosen = chosen(&library, &args.databases)?;
+    let mut known = recorded(&disk, dir, &library, &chosen);
+    let unknown: Vec<u32> = chosen.into_iter().filter(|stones| !known.contains_key(stones)).collect();
+    if !unknown.is_empty() {
+        let shelf = Shelf::new(library)?;
+        threads(args.databases.threads)?.install(|| -> Result<(), CliError> {
+            for stones in unknown {
+                known.insert(stones, count(&shelf, stones)?);
+            }
+            Ok(())
+        })?;
+    }
+    let all: Vec<Statistics> = known.into_values().collect();
+    print(&match args.format {
+        StatsFormat::Table => check::table(&all),
+        StatsFormat::Csv => check::csv(&all),
+        StatsFormat::Json => check::json(&all),
+        StatsFormat::Svg => check::svg(&all),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// What runs have counted from the databases as they are now.
+fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &[u32]) -> BTreeMap<u32, Statistics> {
+    // Without a journal nobody knows what was counted from what, and everything is counted again.
+    let state = Contents::read(disk, &journal_path(dir)).map(|journal| State::replay(&journal.entries));
+    let Ok(state) = state else { return BTreeMap::new() };
+    let read = |stones: u32| {
+        let Held::Sound(scores) = library.held().get(&stones)? else { return None };
+        let name = statistics(stones);
+        let record = &state.built(&name)?.artifact;
+        let text = disk.read(&name.below(dir), STATISTICS_BYTES_MAX).ok()?;
+        let is_current = record.fingerprint.inputs.get(&artifact(stones)) == Some(&scores.digest())
+            && record.digest == Digest::of(&text);
+        let statistics = Statistics::of_json(std::str::from_utf8(&text).ok()?).ok()?;
+        let is_whole = statistics.histogram().total() == library.set().positions(stones);
+        (is_current && is_whole && statistics.stones() == stones).then_some((stones, statistics))
+    };
+    chosen.iter().filter_map(|&stones| read(stones)).collect()
+}
+
+fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
+    if let Some((_, what)) = shelf.damaged.get(&stones) {
+        return Err(CliError::Damaged { what: what.clone() });
+    }
+    let database = shelf.sound.get(stones)?;
+    let extent = match database.positions() {
+        few if few <= WEIGHED_POSITIONS_MAX => Extent::Full,
+        _ => Extent::Sample(Sample::default()),
+    };
+    match Statistics::of(&shelf.sound, stones, extent) {
+        Err(CheckError::Missing { stones: missing }) => {
+            say(format_args!(
+                "what captures are worth with {stones} stones cannot be told: the {missing}-stone database is not there"
+            ));
+            Ok(Statistics::new(stones, Histogram::of(database)?, Choice::default()))
+        }
+        counted => Ok(counted?),
+    }
+}

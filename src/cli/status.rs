@@ -1,4 +1,151 @@
-//! todo
+//! `awari status`: how far a run directory is.
+
+use crate::args::StatusArgs;
+use crate::databases::artifact;
 use crate::error::CliError;
-use pipeline::Exit;
-pub(crate) fn run(_: &crate::args::StatusArgs) -> Result<Exit, CliError> { Ok(Exit::Done) }
+use crate::output::{print, print_json, say};
+use crate::quantity;
+use crate::request::Request;
+use crate::summary::Summary;
+use disk::{Disk, RealDisk, clock};
+use pipeline::directory::{journal_path, manifest_path};
+use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status, status};
+use pipeline::{Exit, Work};
+use std::fmt::Write;
+
+/// The most stages that are listed one by one.
+const STAGES_LISTED_MAX: usize = 12;
+
+pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk;
+    let dir = &args.dir;
+    let request = match Request::of_directory(&disk, dir) {
+        Ok(request) => request,
+        Err(error) => {
+            error.show();
+            say("the journal tells what it can without the manifest");
+            None
+        }
+    };
+    let is_run = disk.bytes(&journal_path(dir))?.is_some() || request.is_some();
+    if !is_run && disk.bytes(&artifact(0).below(dir))?.is_none() {
+        return Err(CliError::NoRunDirectory(dir.clone()));
+    }
+    let status = status(&disk, dir, request.as_ref().map(|request| request.work() as &dyn Work))?;
+    if args.json {
+        print_json(&status)?;
+        return Ok(Exit::Done);
+    }
+    let mut text = head(&status, disk.bytes(&manifest_path(dir))?.is_some());
+    if let Some(request) = &request {
+        let summary = Summary::new(request.settings(), &status);
+        if !summary.is_empty() {
+            let _ = write!(text, "\n{}\n{}\n", summary.table(), summary.published());
+        }
+    }
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// The latest run, and the stages that are not done.
+fn head(status: &Status, has_manifest: bool) -> String {
+    let mut text = format!("{}\n", status.directory.display());
+    match &status.run {
+        Some(run) => text.push_str(&latest(run)),
+        None => text.push_str("no run has done anything here yet\n"),
+    }
+    if !has_manifest {
+        text.push_str("there is no manifest.toml, so only the journal tells what there is to do\n");
+    }
+    if status.journal_torn_bytes > 0 {
+        let _ = writeln!(
+            text,
+            "the last {} bytes of the journal were torn by a crash; the next run cuts them off",
+            status.journal_torn_bytes
+        );
+    }
+    text.push_str(&counts(&status.stages));
+    let open: Vec<&StageStatus> = status.stages.iter().filter(|stage| is_open(&stage.state)).collect();
+    for stage in open.iter().take(STAGES_LISTED_MAX) {
+        let _ = writeln!(text, "  {:<12} {}", stage.stage, words(stage));
+    }
+    if open.len() > STAGES_LISTED_MAX {
+        let _ = writeln!(text, "  and {} more", open.len() - STAGES_LISTED_MAX);
+    }
+    for artifact in &status.artifacts {
+        if let Some(what) = &artifact.damage {
+            let _ = writeln!(text, "  {} is damaged: {what}", artifact.artifact);
+        }
+    }
+    text
+}
+
+fn latest(run: &RunStatus) -> String {
+    let began = clock::utc(run.started_at);
+    let mut text = format!("run {}: {}\n  ", run.number, run.command);
+    let ended = run.ended_at.map_or(String::new(), |at| format!(" at {}", clock::utc(at)));
+    match &run.state {
+        RunState::Running => {
+            let seconds = clock::now_seconds().saturating_sub(run.started_at);
+            let _ =
+                write!(text, "running for {} as process {} on {}", quantity::about(seconds as f64), run.pid, run.host);
+        }
+        RunState::Done => {
+            let _ = write!(text, "done{ended}");
+        }
+        RunState::Stopped => {
+            let _ = write!(text, "stopped on request{ended}; the same command goes on");
+        }
+        RunState::Failed(message) => {
+            let _ = write!(text, "failed{ended}: {message}");
+        }
+        RunState::Interrupted => text.push_str("killed; the same command goes on"),
+    }
+    let _ = writeln!(text, " (began {began})");
+    text
+}
+
+fn is_open(state: &StageState) -> bool {
+    !matches!(state, StageState::Done | StageState::NotNeeded)
+}
+
+/// How many stages are in which state, in one line.
+fn counts(stages: &[StageStatus]) -> String {
+    let count = |is: fn(&StageState) -> bool| stages.iter().filter(|stage| is(&stage.state)).count();
+    let all = [
+        (count(|state| *state == StageState::Done), "done"),
+        (count(|state| *state == StageState::NotNeeded), "not needed any more"),
+        (count(|state| *state == StageState::Running), "running"),
+        (count(|state| *state == StageState::Interrupted), "begun"),
+        (count(|state| matches!(state, StageState::Failed(_))), "failed"),
+        (count(|state| *state == StageState::Stale), "out of date"),
+        (count(|state| *state == StageState::Pending), "to do"),
+    ];
+    let shown: Vec<String> =
+        all.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    match stages.len() {
+        0 => String::new(),
+        number => format!("{number} stages: {}\n", shown.join(", ")),
+    }
+}
+
+fn words(stage: &StageStatus) -> String {
+    let state = match &stage.state {
+        StageState::Done => "done".to_owned(),
+        StageState::Running => match stage.started_at {
+            Some(at) => {
+                format!("running for {}", quantity::about(clock::now_seconds().saturating_sub(at) as f64))
+            }
+            None => "running".to_owned(),
+        },
+        StageState::Interrupted => "begun, not finished".to_owned(),
+        StageState::Failed(message) => format!("failed: {message}"),
+        StageState::Stale => "out of date".to_owned(),
+        StageState::Pending => "to do".to_owned(),
+        StageState::NotNeeded => "not needed any more".to_owned(),
+    };
+    match &stage.reason {
+        Some(reason) => format!("{state}: {reason}"),
+        None => state,
+    }
+}

@@ -4,9 +4,9 @@ use crate::quantity;
 use check::{Histogram, Published};
 use comfy_table::{CellAlignment, Table, presets};
 use game::PositionSet;
-use pipeline::{Budget, StageName};
 use pipeline::record::Measured;
 use pipeline::status::{StageState, Status};
+use pipeline::{Budget, StageName};
 use stages::{Settings, Verify};
 
 /// What is known of the databases of a build.
@@ -65,19 +65,18 @@ impl<'a> Summary<'a> {
     }
 
     /// The table, a line a database and one for all.
-    pub(crate) fn table(&self) -> Table {
-        let headings =
-            ["stones", "positions", "file", "bits/position", "time", "positions/s", "passes", "verified"];
+    pub(crate) fn table(&self) -> String {
+        let headings = ["stones", "positions", "file", "bits/position", "time", "positions/s", "passes", "verified"];
         let mut table = columns(&headings);
         for row in &self.rows {
-            table.add_row(row.cells(row.stones.to_string(), row.verified()));
+            table.add_row(row.cells(row.stones.to_string(), row.verified(self.settings.verify)));
         }
         if self.rows.len() > 1 {
             table.add_row(self.total().cells("all".to_owned(), String::new()));
         }
         let numbers = headings.len() - 1;
         align(&mut table, 0..numbers);
-        table
+        table.trim_fmt()
     }
 
     fn total(&self) -> Row {
@@ -143,9 +142,10 @@ impl Row {
         ]
     }
 
-    fn verified(&self) -> String {
+    fn verified(&self, asked: Verify) -> String {
         let Checked { positions, matches } = self.checked;
         let extent = match positions {
+            0 if asked == Verify::None => "no".to_owned(),
             0 => "not yet".to_owned(),
             all if all == self.positions => "full".to_owned(),
             some => format!("sampled {}", quantity::grouped(some)),

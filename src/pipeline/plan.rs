@@ -72,7 +72,6 @@ pub struct Step {
     /// Which.
     pub stage: StageName,
     /// Why.
-    #[serde(flatten)]
     pub reason: Reason,
     /// Prediction.
     pub cost: Cost,

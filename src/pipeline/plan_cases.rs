@@ -290,7 +290,7 @@ fn plans_serialise() {
     let plan = Bench::default().plan(&toy()).unwrap();
     let json = serde_json::to_value(&plan).unwrap();
     assert_eq!(json["steps"][1]["stage"], "solve:0");
-    assert_eq!(json["steps"][1]["why"], "absent");
-    assert_eq!(json["steps"][1]["artifact"], "databases/0");
+    assert_eq!(json["steps"][1]["reason"]["why"], "absent");
+    assert_eq!(json["steps"][1]["reason"]["artifact"], "databases/0");
     assert_eq!(json["prediction"]["positions"], 160);
 }

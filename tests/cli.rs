@@ -1,0 +1,532 @@
+//! The binary as its users meet it: what it prints, where, and with which code it exits.
+
+#![allow(clippy::unwrap_used)]
+
+use disk::{Disk, RealDisk};
+use game::Board;
+use game::reference::{Move, moves, solve_up_to};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use store::Scores;
+use tests::Random;
+
+const AWARI: &str = env!("CARGO_BIN_EXE_awari");
+const PUBLISHED: &str = include_str!("../src/check/published/lincke-2002.csv");
+
+/// A directory to work in, with a manifest `m.toml` that builds into `run`.
+struct Place(tempfile::TempDir);
+
+/// How a command ended.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Place {
+    fn new(stones: u32) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        place.manifest(&format!(
+            "[build]\nstones = \"0..{stones}\"\nmemory = \"256 MiB\"\nthreads = 2\n\n\
+             [check]\nverify = \"full\"\n\n[run]\ndir = \"run\"\n"
+        ));
+        place
+    }
+
+    /// With the databases built.
+    fn built(stones: u32) -> Place {
+        let place = Place::new(stones);
+        place.awari(&["run", "m.toml"]).is(0);
+        place
+    }
+
+    fn manifest(&self, text: &str) {
+        fs::write(self.path("m.toml"), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(AWARI);
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn awari(&self, args: &[&str]) -> Ended {
+        ended(self.command(args))
+    }
+
+    fn shell(&self, script: &str) -> Ended {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("AWARI", AWARI).current_dir(self.0.path());
+        ended(command)
+    }
+
+    /// A run under way, whose events can be read.
+    fn start(&self, args: &[&str]) -> (Child, impl Iterator<Item = Value> + use<>) {
+        let mut command = self.command(&["run", "m.toml", "--progress", "json"]);
+        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (child, lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()))
+    }
+
+    /// All files below a directory with their bytes.
+    fn files(&self, directory: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn walk(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => walk(&path, files),
+                    false => {
+                        files.insert(path.clone(), fs::read(&path).unwrap());
+                    }
+                }
+            }
+        }
+        let mut files = BTreeMap::new();
+        walk(&self.path(directory), &mut files);
+        files
+    }
+
+    fn flip(&self, file: &str, byte: usize) {
+        let mut bytes = fs::read(self.path(file)).unwrap();
+        bytes[byte] ^= 1;
+        fs::write(self.path(file), bytes).unwrap();
+    }
+}
+
+fn ended(mut command: Command) -> Ended {
+    let output = command.output().unwrap();
+    Ended {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    fn is(self, code: i32) -> Ended {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    /// What was told a person holds all of these.
+    #[track_caller]
+    fn says(self, parts: &[&str]) -> Ended {
+        for part in parts {
+            assert!(self.err.contains(part), "{part:?} is not in {}", self.err);
+        }
+        self
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
+    let place = Place::new(6);
+    let first = place.awari(&["run", "m.toml"]).is(0).says(&["stones", "bits/position", "passes", "12,376", "full"]);
+    assert_eq!(first.err.lines().last(), Some("stones 0..6: matches published counts"));
+    assert_eq!(first.out, "");
+    let files = place.files("run");
+    let second = place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do: 21 stages are up to date"]);
+    assert!(second.err.ends_with("stones 0..6: matches published counts\n"));
+    // The lock names its last holder; nothing else has changed.
+    let same = |files: BTreeMap<PathBuf, Vec<u8>>| -> Vec<_> {
+        files.into_iter().filter(|(path, _)| !path.ends_with("lock")).collect()
+    };
+    assert_eq!(same(place.files("run")), same(files));
+}
+
+#[test]
+fn plans_say_why_and_write_nothing() {
+    let place = Place::new(3);
+    let plan = place.awari(&["plan", "m.toml", "--check"]).is(10);
+    assert!(plan.out.contains("sweep:3") && plan.out.contains("databases/03.awari is absent"), "{}", plan.out);
+    assert!(!place.path("run").exists());
+    let json = place.awari(&["plan", "m.toml", "--json", "--until", "sweep:1"]).is(0).json();
+    let stages: Vec<&str> = json["steps"].as_array().unwrap().iter().map(|s| s["stage"].as_str().unwrap()).collect();
+    assert_eq!(stages, ["capture:0", "sweep:0", "verify:0", "stats:0", "capture:1", "sweep:1"]);
+    place.awari(&["run", "m.toml"]).is(0);
+    place.awari(&["plan", "m.toml", "--check"]).is(0);
+    place.awari(&["plan", "m.toml", "--check", "--force", "stats:2"]).is(10);
+    place.awari(&["plan", "m.toml", "--check", "--set", "store.codec=raw"]).is(0);
+    place.awari(&["plan", "m.toml", "--set", "build.stones=0..40"]).is(0).says(&["would refuse to start", "of memory"]);
+}
+
+#[test]
+fn a_run_can_be_cut_short_forced_and_overridden() {
+    let place = Place::new(4);
+    place.awari(&["run", "m.toml", "--until", "sweep:2", "--dir", "other dir"]).is(0);
+    assert!(place.path("other dir/databases/02.awari").exists());
+    assert!(!place.path("other dir/stats/02.json").exists() && !place.path("run").exists());
+    place.awari(&["run", "m.toml", "--threads", "1", "--memory", "128MiB", "--set", "store.codec=raw"]).is(0);
+    let resolved = fs::read_to_string(place.path("run/manifest.toml")).unwrap();
+    for line in ["threads = 1", "memory = \"128 MiB\"", "codec = \"raw\"", "dir = \"run\""] {
+        assert!(resolved.contains(line), "{line} is not in {resolved}");
+    }
+    let forced = place.awari(&["run", "m.toml", "--force", "verify:1", "--force", "verify:3"]).is(0);
+    assert_eq!(forced.err.matches(": done in").count(), 2, "{}", forced.err);
+    place.awari(&["run", "m.toml", "--until", "swep:2"]).is(2).says(&["no stage swep:2", "sweep:4"]);
+    // Positions are part of the identity of every file.
+    let frozen = ["run", "m.toml", "--set", "game.positions=reachable", "--frozen"];
+    place.awari(&frozen).is(15).says(&["positions was all, is reachable", "leave out --frozen"]);
+}
+
+#[test]
+fn manifest_mistakes_come_all_at_once() {
+    let place = Place::new(3);
+    place.manifest(
+        "[game]\nrule = \"awari\"\n\n[build]\nstones = \"9..3\"\nthreads = \"two\"\nmemory = \"1 MiB\"\n\n\
+         [stor]\ncodec = \"packed\"\n",
+    );
+    place.awari(&["run", "m.toml", "--set", "check.verify=ful"]).is(11).says(&[
+        "m.toml:2:1: unknown key rule in [game] (did you mean rules?)",
+        "m.toml:5:10: build.stones is an empty range: 9..3 (did you mean \"3..9\"?)",
+        "m.toml:6:11: build.threads must be an integer",
+        "m.toml:7:10: build.memory must be at least 64 MiB",
+        "m.toml:9:2: unknown table [stor] (did you mean [store]?)",
+        "--set check.verify=ful: check.verify must be one of",
+        "did you mean \"full\"?",
+        "awari: 6 mistakes in m.toml; nothing was done",
+    ]);
+    assert!(!place.path("run").exists());
+    for args in [["plan", "m.toml"], ["run", "m.toml"]] {
+        place.awari(&args).is(11);
+    }
+    place.awari(&["run", "absent.toml"]).is(11).says(&["cannot read absent.toml", "nothing was done"]);
+    fs::write(place.path("m.toml"), [0xff, 0xfe]).unwrap();
+    place.awari(&["run", "m.toml"]).is(11).says(&["not UTF-8"]);
+}
+
+#[test]
+fn command_lines_that_make_no_sense() {
+    let place = Place::new(3);
+    place.awari(&["build"]).is(2);
+    place.awari(&["run"]).is(2);
+    place.awari(&["run", "m.toml", "--set", "build.threads"]).is(2).says(&["KEY=VALUE"]);
+    place.awari(&["run", "m.toml", "--memory", "much"]).is(2).says(&["512 MiB"]);
+    place.awari(&["stats", "--dir", "run", "--stones", "5..3"]).is(2).says(&["did you mean 3..5?"]);
+    let help = place.awari(&["--help"]).is(0);
+    for command in ["run", "plan", "status", "stage", "verify", "stats", "probe", "completions", "Exit codes"] {
+        assert!(help.out.contains(command), "{command}");
+    }
+    assert!(place.awari(&["completions", "bash"]).is(0).out.contains("_awari"));
+}
+
+#[test]
+fn directories_that_cannot_be_used() {
+    let place = Place::new(3);
+    place.awari(&["run", "m.toml", "--dir", "m.toml/run"]).is(12).says(&["m.toml/run cannot be used"]);
+    place.awari(&["run", "m.toml", "--dir", "/proc/awari"]).is(12).says(&["/proc/awari cannot be used"]);
+    place.awari(&["status", "--dir", "absent"]).is(12).says(&["no run directory", "awari run MANIFEST --dir absent"]);
+    for command in ["verify", "stats"] {
+        place.awari(&[command, "--dir", "absent"]).is(3).says(&["no databases", "awari run MANIFEST"]);
+    }
+    // Memory that the build cannot do with.
+    place.awari(&["run", "m.toml", "--set", "build.stones=0..24"]).is(12).says(&["of memory", "256 MiB"]);
+}
+
+#[test]
+fn a_second_run_is_turned_away() {
+    let place = Place::built(3);
+    let lock = RealDisk.lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
+    place.awari(&["run", "m.toml"]).is(13).says(&["run is in use by process", "awari run elsewhere.toml"]);
+    // Reading is no matter of the lock.
+    place.awari(&["verify", "--dir", "run"]).is(0);
+    place.awari(&["status", "--dir", "run"]).is(0);
+    place.flip("run/databases/03.awari", 300);
+    place.awari(&["verify", "--dir", "run"]).is(16).says(&["not recorded in the journal", "in use by"]);
+    drop(lock);
+    place.awari(&["verify", "--dir", "run"]).is(16).says(&["the next run rebuilds it"]);
+    place.awari(&["run", "m.toml"]).is(0);
+    place.awari(&["verify", "--dir", "run"]).is(0);
+}
+
+#[test]
+fn probes_agree_with_the_rules() {
+    let place = Place::built(6);
+    let solved = solve_up_to(6);
+    let mut random = Random::new(7);
+    for _ in 0..25 {
+        let board = random.board((random.clone().below(7)) as u32);
+        let pits = board.0.map(|stones| stones.to_string());
+        let mut args = vec!["probe", "--dir", "run", "--json"];
+        args.extend(pits.iter().map(String::as_str));
+        let answer = place.awari(&args).is(0).json();
+        let score = solved[board.stones() as usize][&board.0];
+        assert_eq!(answer["score"], score, "{board:?}");
+        let (legal, illegal) = (answer["moves"].as_array().unwrap(), answer["illegal"].as_array().unwrap());
+        assert_eq!(legal.len() + illegal.len(), 6);
+        for (pit, played) in ["A", "B", "C", "D", "E", "F"].into_iter().zip(moves(board.0)) {
+            let find = |list: &[Value]| list.iter().find(|one| one["pit"] == pit).cloned();
+            match played {
+                Move::Legal { captured, child } => {
+                    let value = captured as i8 - solved[board.stones() as usize - usize::from(captured)][&child];
+                    let expected =
+                        serde_json::json!({"pit": pit, "captures": captured, "value": value, "best": value == score});
+                    assert_eq!(find(legal), Some(expected));
+                }
+                Move::Empty => assert_eq!(find(illegal).unwrap()["reason"], "the pit is empty"),
+                Move::Starves => {
+                    assert!(find(illegal).unwrap()["reason"].as_str().unwrap().contains("without stones"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn positions_are_written_in_many_ways() {
+    let place = Place::built(4);
+    let apart =
+        place.awari(&["probe", "--dir", "run", "0", "0", "0", "0", "0", "2", "1", "1", "0", "0", "0", "0"]).is(0);
+    assert!(apart.out.contains("score") && apart.out.contains("best") && apart.out.contains("the pit is empty"));
+    let quoted = place.awari(&["probe", "--dir", "run", "0 0 0 0 0 2 1 1 0 0 0 0"]).is(0);
+    assert_eq!(quoted.out, apart.out);
+    let text = place.awari(&["probe", "--dir", "run", "0-0-0-0-0-2-1-1-0-0-0-0-20-24-S"]).is(0);
+    assert_eq!(text.out, apart.out);
+    // The same seen from the other side: pits have the names of North.
+    let north = place.awari(&["probe", "--dir", "run", "--json", "1-1-0-0-0-0-0-0-0-0-0-2-20-24-N"]).is(0).json();
+    assert_eq!(north["moves"][0]["pit"], "f");
+    place.awari(&["probe", "--dir", "run", "0 0 0"]).is(2).says(&["expected 12 numbers"]);
+    place.awari(&["probe", "--dir", "run", "0 0 0 0 0 x 0 0 0 0 0 0"]).is(2).says(&["found `x`"]);
+    let missing = place.awari(&["probe", "--dir", "run", "1 1 1 1 1 1 0 0 0 0 0 1"]).is(3);
+    missing.says(&["the 7-stone database is needed", "--set build.stones=0..7"]);
+}
+
+#[test]
+fn reachable_databases_answer_for_all_positions() {
+    let place = Place::new(7);
+    place
+        .awari(&["run", "m.toml", "--set", "game.positions=reachable"])
+        .is(0)
+        .says(&["no published counts to compare with: the tables count all positions"]);
+    let answer = place.awari(&["probe", "--dir", "run", "--json", "0 0 0 0 0 1 1 1 1 1 1 1"]).is(0).json();
+    let board = Board([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(answer["score"], solve_up_to(7)[7][&board.0]);
+    assert_eq!(answer["source"], "children");
+    // Databases of two kinds in one directory.
+    let other = Place::built(2);
+    fs::copy(other.path("run/databases/02.awari"), place.path("run/databases/02.awari")).unwrap();
+    for args in [&["probe", "--dir", "run", "0 0 0 0 0 1 1 0 0 0 0 0"][..], &["stats", "--dir", "run"]] {
+        place.awari(args).is(16).says(&["02.awari is of rules awari, positions all", "move one of them away"]);
+    }
+}
+
+#[test]
+fn statistics_are_the_published_ones() {
+    let place = Place::built(6);
+    let published = |stones: std::ops::RangeInclusive<u32>| {
+        let of = |line: &&str| stones.contains(&line.split(',').next().unwrap().parse().unwrap());
+        let lines: Vec<&str> = PUBLISHED.lines().skip(1).filter(of).collect();
+        format!("stones,score,positions\n{}\n", lines.join("\n"))
+    };
+    let csv = |args: &[&str]| {
+        let mut all = vec!["stats", "--dir", "run", "--format", "csv"];
+        all.extend(args);
+        place.awari(&all).is(0).out
+    };
+    assert_eq!(csv(&[]), published(0..=6));
+    assert_eq!(csv(&["--stones", "3..5"]), published(3..=5));
+    let json = place.awari(&["stats", "--dir", "run", "--format", "json"]).is(0);
+    assert_eq!(json.json()[6]["positions"], 12_376);
+    assert!(place.awari(&["stats", "--dir", "run", "--format", "svg"]).is(0).out.starts_with("<svg"));
+    assert!(place.awari(&["stats", "--dir", "run"]).is(0).out.contains("mean score"));
+    place.awari(&["stats", "--dir", "run", "--stones", "9"]).is(3).says(&["no databases of 9 stones"]);
+    // What runs have counted is gone, or is of other databases: counted again.
+    fs::write(place.path("run/stats/05.json"), fs::read(place.path("run/stats/04.json")).unwrap()).unwrap();
+    fs::remove_file(place.path("run/stats/06.json")).unwrap();
+    assert_eq!(csv(&[]), published(0..=6));
+    fs::remove_file(place.path("run/journal")).unwrap();
+    let again = place.awari(&["stats", "--dir", "run", "--format", "json"]).is(0);
+    assert_eq!(again.out, json.out);
+}
+
+#[test]
+fn damage_is_found_named_and_repaired() {
+    let place = Place::built(6);
+    place.awari(&["verify", "--dir", "run"]).is(0).says(&["nothing is wrong", "matches published counts"]);
+    let certified = place.awari(&["verify", "--dir", "run", "--certify", "--stones", "4..6"]).is(0);
+    assert_eq!(certified.out, "stones,status\n4,certified\n5,certified\n6,certified\n");
+    let sound = place.files("run/databases");
+
+    let bytes = sound[&place.path("run/databases/05.awari")].len();
+    for byte in [bytes / 2, 20, bytes - 40] {
+        place.flip("run/databases/05.awari", byte);
+        let found = place.awari(&["verify", "--dir", "run"]).is(16).says(&["05.awari", "the next run rebuilds it"]);
+        assert!(found.out.contains("4,verified\n5,damaged\n6,verified\n"), "{}", found.out);
+        if byte == bytes / 2 {
+            assert!(found.err.contains("1 damaged block") && found.err.contains("block 3 of 6"), "{}", found.err);
+        }
+        place.awari(&["plan", "m.toml", "--check"]).is(10);
+        place.awari(&["run", "m.toml"]).is(0).says(&["sweep:5", "matches published counts"]);
+        assert!(place.files("run/databases") == sound);
+        place.awari(&["verify", "--dir", "run"]).is(0);
+    }
+}
+
+#[test]
+fn damage_met_by_a_run_stops_it_and_the_next_one_repairs_it() {
+    let place = Place::built(5);
+    let sound = place.files("run/databases");
+    let bytes = sound[&place.path("run/databases/05.awari")].len();
+    place.flip("run/databases/05.awari", bytes / 2);
+    place.awari(&["probe", "--dir", "run", "0 0 1 1 1 0 0 0 1 1 0 0"]).is(16).says(&["05.awari is damaged in block"]);
+    let more = ["run", "m.toml", "--set", "build.stones=0..7"];
+    place.awari(&more).is(16).says(&["capture:7", "05.awari", "block 3 of 6", "the next run rebuilds it"]);
+    place.awari(&more).is(0).says(&["stones 0..7: matches published counts"]);
+    for (path, bytes) in sound {
+        assert!(fs::read(&path).unwrap() == bytes, "{}", path.display());
+    }
+}
+
+#[test]
+fn databases_alone_are_enough_to_verify() {
+    let place = Place::built(5);
+    fs::create_dir(place.path("copy")).unwrap();
+    fs::rename(place.path("run/databases"), place.path("copy/databases")).unwrap();
+    let verified = place.awari(&["verify", "--dir", "copy", "--sample", "1000", "--threads", "1"]).is(0);
+    assert_eq!(verified.out.lines().count(), 7);
+    let names: Vec<_> = fs::read_dir(place.path("copy")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["databases"], "nothing was written");
+    fs::remove_file(place.path("copy/databases/02.awari")).unwrap();
+    let gap = place.awari(&["verify", "--dir", "copy"]).is(3).says(&["databases/02.awari is missing"]);
+    assert_eq!(gap.out, "stones,status\n0,verified\n1,verified\n3,verified\n4,unchecked\n5,unchecked\n");
+}
+
+#[test]
+fn one_stage_again_is_identical() {
+    let place = Place::built(6);
+    let files = place.files("run");
+    let again = place.awari(&["stage", "m.toml", "sweep:6", "--scratch", "aside"]).is(0);
+    assert!(again.out.starts_with("databases/06.awari identical "), "{}", again.out);
+    assert!(again.err.contains("after capture:6 (not kept)"), "{}", again.err);
+    let same = |name: &str| fs::read(place.path("aside").join(name)).unwrap() == files[&place.path("run").join(name)];
+    assert!(same("databases/06.awari"));
+    place.awari(&["stage", "m.toml", "verify:6"]).is(0).says(&["verify:6 ran in"]);
+    assert!(place.files("run") == files);
+    place.awari(&["stage", "m.toml", "sweep:9"]).is(2).says(&["no stage sweep:9", "sweep:6"]);
+    place.awari(&["stage", "m.toml", "sweep:6", "--scratch", "run"]).is(2).says(&["choose another"]);
+    fs::remove_file(place.path("run/databases/02.awari")).unwrap();
+    place.awari(&["stage", "m.toml", "capture:6"]).is(12).says(&["reads databases/02.awari, which is absent"]);
+}
+
+#[test]
+fn the_first_signal_stops_and_the_same_command_resumes() {
+    for name in ["TERM", "INT", "USR1"] {
+        let place = Place::new(11);
+        let (child, mut events) = place.start(&["--threads", "1", "--force", "stats:1"]);
+        assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
+        signal(&child, name);
+        let last = events.last().unwrap();
+        assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
+        let ended = ended_child(child).is(75).says(&["stopping", "stopped after", "to go on:"]);
+        let resume = ended.err.lines().last().unwrap().trim();
+        assert!(!resume.contains("--force"), "stats:1 is done: {resume}");
+        assert!(place.awari(&["status", "--dir", "run"]).is(0).out.contains("stopped on request"));
+        place.shell(resume).is(0).says(&["stones 0..11: matches published counts"]);
+    }
+}
+
+#[test]
+fn the_second_signal_ends_at_once() {
+    let place = Place::new(13);
+    let (child, mut events) = place.start(&["--threads", "1"]);
+    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "verify:13"));
+    signal(&child, "TERM");
+    std::thread::sleep(Duration::from_millis(30));
+    signal(&child, "INT");
+    drop(events);
+    let code = ended_child(child).code;
+    // A fast machine may have been done between the two.
+    assert!(code == Some(130) || code == Some(75) || code == Some(0), "{code:?}");
+    place.awari(&["run", "m.toml"]).is(0).says(&["stones 0..13: matches published counts"]);
+}
+
+fn ended_child(child: Child) -> Ended {
+    let output = child.wait_with_output().unwrap();
+    Ended { code: output.status.code(), out: String::new(), err: String::from_utf8(output.stderr).unwrap() }
+}
+
+/// A limit on the length of files stands for a disk that fills up: both fail a write half-way.
+#[test]
+fn a_full_disk_leaves_nothing_half_written() {
+    let place = Place::new(9);
+    let limited = "trap '' XFSZ; ulimit -f 64; exec \"$AWARI\" run m.toml";
+    let failed = place.shell(limited).is(14).says(&["failed", "what was finished is kept"]);
+    assert!(!failed.err.contains("panicked"));
+    let mut databases = 0;
+    for (path, bytes) in place.files("run") {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(!disk::is_leftover(Path::new(name)), "{name} was left behind");
+        if path.extension().is_some_and(|extension| extension == "awari") {
+            assert!(Scores::open(&RealDisk, &path).is_ok(), "{} of {} bytes", path.display(), bytes.len());
+            databases += 1;
+        }
+    }
+    assert!((6..10).contains(&databases), "{databases} databases");
+    place.awari(&["verify", "--dir", "run"]).is(0);
+    place.awari(&["run", "m.toml"]).is(0).says(&["stones 0..9: matches published counts"]);
+}
+
+#[test]
+fn events_are_json_lines() {
+    let place = Place::new(3);
+    let (child, events) = place.start(&[]);
+    let events: Vec<Value> = events.collect();
+    ended_child(child).is(0);
+    let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("run-started", "run-ended"));
+    assert_eq!(kinds.iter().filter(|kind| **kind == "stage-done").count(), 16);
+    for (how, lines) in [("none", 0), ("plain", 1)] {
+        let run = place.awari(&["run", "m.toml", "--progress", how, "--force", "verify:3"]).is(0);
+        assert_eq!(run.err.matches(": done in").count(), lines, "{}", run.err);
+    }
+}
+
+#[test]
+fn status_says_how_far_it_is() {
+    let place = Place::new(3);
+    place.awari(&["run", "m.toml", "--until", "sweep:2"]).is(0);
+    let text = place.awari(&["status", "--dir", "run"]).is(0).out;
+    for part in ["run 1:", "done at", "16 stages:", "to do", "verify:2", "databases/02.awari is not verified yet"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    let json = place.awari(&["status", "--dir", "run", "--json"]).is(0).json();
+    assert_eq!(json["run"]["state"], "done");
+    assert_eq!(json["stages"].as_array().unwrap().len(), 16);
+    fs::remove_file(place.path("run/manifest.toml")).unwrap();
+    let text = place.awari(&["status", "--dir", "run"]).is(0).out;
+    assert!(text.contains("no manifest.toml"), "{text}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::built(6);
+    for command in ["stats --dir run --format svg", "status --dir run --json", "run m.toml --force stats:2"] {
+        let script =
+            format!("{{ \"$AWARI\" {command} --help >/dev/null; \"$AWARI\" {command}; echo $? >code; }} | true");
+        let ended = place.shell(&script).is(0);
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        assert_eq!(fs::read_to_string(place.path("code")).unwrap().trim(), "0", "{command}");
+    }
+    let closed = place.shell("\"$AWARI\" run m.toml --force stats:2 >&- 2>&-");
+    assert_eq!(closed.code, Some(0));
+}
