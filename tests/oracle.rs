@@ -1,6 +1,8 @@
 //! The oracle's answers against the slow reference solver, from databases of every codec and position set; and the
 //! directories and files that it must refuse.
 
+#![allow(clippy::unwrap_used)]
+
 use disk::{Disk, MemoryDisk};
 use game::reference::{self, Scores as Solved, boards};
 use game::{Board, Index, Pit, PositionSet, Rules, Score};
