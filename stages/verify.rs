@@ -4,6 +4,7 @@ use crate::{Shared, files, settings::Verify};
 use check::{CheckError, Databases, Extent, Published, Sample};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use store::{BlockCache, CachedScores, Kind};
 
@@ -12,7 +13,6 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let settings = shared.settings();
     let name = files::database(stones);
     let positions = settings.set.positions(stones);
-    context.progress().begin(positions, "positions");
     let cache = BlockCache::new(2 * positions);
     let mut databases = Databases::new(settings.rules, settings.set);
     for smaller in (0..=stones).filter(|&smaller| smaller == stones || smaller + 1 < stones) {
@@ -30,7 +30,13 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         Verify::Full => Extent::Full,
         Verify::Sample | Verify::None => Extent::Sample(Sample::default()),
     };
-    let verified = check::verify(&databases, stones, extent).map_err(|error| match error {
+    context.progress().begin(extent.count(positions), "positions");
+    let watch = |more| {
+        context.progress().advance(more);
+        if context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let verified = check::verify_watched(&databases, stones, extent, &watch).map_err(|error| match error {
+        CheckError::Stopped => StageError::Stopped,
         CheckError::Store(error) => {
             let of = |smaller: &u32| error.path() == Some(context.input(&files::database(*smaller)).as_path());
             files::unreadable(&files::database((0..stones).find(of).unwrap_or(stones)), *error)

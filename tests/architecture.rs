@@ -14,7 +14,8 @@ const MAY_USE: [(&str, &str, &[&str]); 11] = [
     ("check", "src/check", &["game", "store"]),
     ("oracle", "src/oracle", &["game", "store"]),
     ("stages", "stages", &["game", "disk", "store", "pipeline", "engines", "check"]),
-    ("cli", "src/cli", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages"]),
+    // What the tests of the binary share is a dev-dependency.
+    ("cli", "src/cli", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages", "tests"]),
     ("tests", "tests", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
     ("bench", "bench", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
 ];

@@ -1,5 +1,7 @@
 //! Runs killed with SIGKILL, resumed, and compared byte for byte with one that nobody interrupted.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,7 @@
 //! The engines against the slow reference, against each other, and against the published counts.
 
+#![allow(clippy::unwrap_used)]
+
 use check::{Databases, Histogram, Published};
 use engines::capture::{SlabScores, Smaller};
 use engines::{Bytes, Kernel, Progress, Stopped, Tables, capture, sweep};

@@ -1,6 +1,8 @@
 //! Whole builds on a disk in memory that fails, fills up or loses power at every single operation, resumed and compared
 //! byte for byte with an undisturbed build; and builds that must come out alike.
 
+#![allow(clippy::unwrap_used)]
+
 use disk::{Disk, Fault, MemoryDisk};
 use pipeline::manifest::Manifest;
 use pipeline::{Orchestrator, PipelineError, RunOptions, Summary};

@@ -11,6 +11,9 @@ use thiserror::Error;
 /// Why a database did not pass.
 #[derive(Debug, Error)]
 pub enum CheckError {
+    /// The check was asked to stop.
+    #[error("stopped on request")]
+    Stopped,
     /// A file cannot be read, or is not what it says.
     #[error(transparent)]
     Store(Box<StoreError>),

@@ -20,6 +20,7 @@ use crate::walk::{Seen, Tally, walk};
 use crate::{CheckError, Extent, Histogram, Shares, Verified};
 use game::{STONES_MAX, Score};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 
 /// The figures of one database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Statistics {
         Ok(Statistics {
             stones,
             histogram: Histogram::of(databases.get(stones)?)?,
-            choice: walk(databases, stones, extent)?,
+            choice: walk(databases, stones, extent, &|_| ControlFlow::Continue(()))?,
         })
     }
 

@@ -13,6 +13,7 @@ use crate::{CheckError, Choice, Extent, Histogram};
 use game::notation::PositionText;
 use game::{Board, Score};
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// The most wrong positions that an error names.
 const MISTAKES_NAMED_MAX: usize = 8;
@@ -43,8 +44,18 @@ pub struct Mistake {
 /// Needs the databases of `stones` stones and, where captures lead there, of fewer. These must have been verified
 /// themselves. Checksums are the business of whoever opens files.
 pub fn verify<L: Look>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Verified, CheckError> {
+    verify_watched(databases, stones, extent, &|_| ControlFlow::Continue(()))
+}
+
+/// As [`verify`]; `watch` is told how many positions more were derived, and ends it early with [`CheckError::Stopped`].
+pub fn verify_watched<L: Look>(
+    databases: &Databases<L>,
+    stones: u32,
+    extent: Extent,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<Verified, CheckError> {
     let histogram = Histogram::of(databases.get(stones)?)?;
-    let comparison: Comparison = walk(databases, stones, extent)?;
+    let comparison: Comparison = walk(databases, stones, extent, watch)?;
     if comparison.mistakes > 0 {
         return Err(CheckError::Wrong {
             stones,
@@ -162,8 +173,8 @@ mod tests {
     #[test]
     fn a_sample_finds_what_a_full_walk_finds_there() {
         let databases = solved(6, PositionSet::Reachable);
-        let all: Places = walk(&databases, 6, Extent::Full).unwrap();
-        let some: Places = walk(&databases, 6, SAMPLE).unwrap();
+        let all: Places = walk(&databases, 6, Extent::Full, &|_| ControlFlow::Continue(())).unwrap();
+        let some: Places = walk(&databases, 6, SAMPLE, &|_| ControlFlow::Continue(())).unwrap();
         assert!(some.0.len() > 1_000 && some.0.iter().all(|place| all.0.contains(place)));
     }
 
@@ -224,5 +235,14 @@ mod tests {
         assert!(matches!(missing, CheckError::Missing { stones: 4 }));
         let short = databases.insert(2, vec![0; 77]).unwrap_err();
         assert_eq!(short.to_string(), "the 2-stone database has 77 scores, expected 78 (positions all)");
+    }
+
+    #[test]
+    fn a_walk_can_be_stopped() {
+        let databases = solved(6, PositionSet::All);
+        for extent in [Extent::Full, SAMPLE] {
+            let stopped = verify_watched(&databases, 6, extent, &|_| ControlFlow::Break(()));
+            assert!(matches!(stopped, Err(CheckError::Stopped)));
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::look::{Database, Databases, Look};
 use crate::{CheckError, Extent, Sample};
 use game::{Board, Half, Rules, Score, Slab};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// Movers' halves in a tile: a cache line of each row that the tile crosses.
 const TILE_MOVERS: u32 = 64;
@@ -59,18 +59,26 @@ pub(crate) trait Tally: Default + Send {
     fn merge(&mut self, other: Self);
 }
 
+/// Told how many positions more were visited; its answer ends a walk early.
+pub(crate) type Watch<'a> = &'a (dyn Fn(u64) -> ControlFlow<()> + Sync);
+
 /// Walks the `stones`-stone database.
-pub(crate) fn walk<L: Look, T: Tally>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<T, CheckError> {
+pub(crate) fn walk<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    stones: u32,
+    extent: Extent,
+    watch: Watch,
+) -> Result<T, CheckError> {
     let database = databases.get(stones)?;
     match extent {
         Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
-            sampled(databases, database, sample)
+            sampled(databases, database, sample, watch)
         }
-        _ => full(databases, database),
+        _ => full(databases, database, watch),
     }
 }
 
-fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>) -> Result<T, CheckError> {
+fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>, watch: Watch) -> Result<T, CheckError> {
     let tiles: Vec<Tile<'_>> = database
         .index()
         .slabs()
@@ -85,7 +93,14 @@ fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>) -> 
             })
         })
         .collect();
-    let parts: Vec<T> = tiles.into_par_iter().map(|tile| tile.walk(databases, database)).collect::<Result<_, _>>()?;
+    let walk = |tile: Tile<'_>| {
+        let tally = tile.walk(databases, database)?;
+        match watch(tile.positions()) {
+            ControlFlow::Continue(()) => Ok(tally),
+            ControlFlow::Break(()) => Err(CheckError::Stopped),
+        }
+    };
+    let parts: Vec<T> = tiles.into_par_iter().map(walk).collect::<Result<_, _>>()?;
     let mut tally = merged(parts);
     // The opening position of the reachable 48-stone database is in no slab.
     let in_slabs = database.index().slabs().iter().map(Slab::positions).sum();
@@ -106,6 +121,10 @@ struct Tile<'a> {
 }
 
 impl Tile<'_> {
+    fn positions(&self) -> u64 {
+        self.movers.len() as u64 * self.opponents.len() as u64
+    }
+
     fn walk<L: Look, T: Tally>(&self, databases: &Databases<L>, database: &Database<L>) -> Result<T, CheckError> {
         let slab = self.slab;
         let width = self.movers.len();
@@ -171,6 +190,7 @@ fn sampled<L: Look, T: Tally>(
     databases: &Databases<L>,
     database: &Database<L>,
     sample: Sample,
+    watch: Watch,
 ) -> Result<T, CheckError> {
     let positions = database.positions();
     let count = sample.count(positions);
@@ -181,6 +201,9 @@ fn sampled<L: Look, T: Tally>(
             .map(|at| sample.position(at, count, positions))
             .collect();
         tally.merge(walk_batch(databases, database, &batch)?);
+        if watch(batch.len() as u64).is_break() {
+            return Err(CheckError::Stopped);
+        }
     }
     Ok(tally)
 }
