@@ -35,8 +35,8 @@ pub type Solved = Vec<Bytes>;
 /// # Panics
 /// When there is not enough memory.
 pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
-    let mut best = Bytes::zeroed(index.positions() as usize).expect("there is memory for the captures");
-    best.fill(capture::none(index.stones()));
+    let mut best = Bytes::filled(index.positions() as usize, capture::none(index.stones()))
+        .expect("there is memory for the captures");
     let smaller: Vec<Option<Smaller>> = smaller
         .iter()
         .enumerate()

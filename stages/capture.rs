@@ -11,8 +11,7 @@ use store::{Codec, FlatSlab, Kind, Scores};
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let mut best = Bytes::zeroed(index.positions() as usize).map_err(StageError::failed)?;
-    best.fill(none(stones));
+    let mut best = Bytes::filled(index.positions() as usize, none(stones)).map_err(StageError::failed)?;
     let databases = open_smaller(settings, stones, context)?;
     let groups = groups(&databases, index.positions());
     let tables = shared.tables();

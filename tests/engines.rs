@@ -13,8 +13,7 @@ use tests::Random;
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
 
 fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
-    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
-    best.fill(capture::none(index.stones()));
+    let mut best = Bytes::filled(index.positions() as usize, capture::none(index.stones())).unwrap();
     let smaller: Vec<Option<Smaller>> = smaller
         .iter()
         .enumerate()
@@ -173,8 +172,7 @@ fn bits_and_bytes_of_smaller_databases_read_alike() {
             .iter()
             .map(|slabs| Some(slabs.iter().map(|bytes| SlabScores::Packed { bytes, bits: bits as u32, low }).collect()))
             .collect();
-        let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
-        best.fill(capture::none(stones));
+        let mut best = Bytes::filled(index.positions() as usize, capture::none(stones)).unwrap();
         // In two calls, as where not all databases are in memory at once.
         let (few, many) = smaller.split_at(5);
         let nothing = || (0..5).map(|_| None);

@@ -3,11 +3,15 @@
 //! Units of one slab own disjoint bytes of the array (their rows are its columns), interleaved at the stride of a row.
 //! A slice cannot say that, so this is the one place that writes through a shared pointer.
 
-use crate::kernel::{Destination, Kernel, UNIT_ROWS, Unit};
+use crate::kernel::{Destination, Kernel, SlabWork, UNIT_ROWS, Unit};
 use crate::simd;
 use crate::tables::CHUNK;
 use game::Slab;
 use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// Fewer chunks of rows than this take a thread some 20 microseconds.
+const SMALL_CHUNKS: u32 = 512;
 
 /// A unit, and its staged rows.
 pub(crate) type Staged<'a> = (&'a Unit, &'a mut [i8]);
@@ -40,12 +44,71 @@ pub(crate) fn apply(
     array: &mut [i8],
     tell: impl Fn(Changed) + Sync,
 ) -> u64 {
-    // Ascending in steps of whole units: no two share a position.
-    assert!(batch.iter().all(|(unit, _)| unit.row.is_multiple_of(UNIT_ROWS) && unit.rows <= UNIT_ROWS));
-    assert!(batch.is_sorted_by(|(a, _), (b, _)| a.row < b.row || a.row == b.row && a.chunk + a.chunks <= b.chunk));
-    let stride = slab.mover_halves as usize;
+    assert_apart(batch.iter().map(|(unit, _)| *unit));
     let shared = Shared { start: array.as_mut_ptr(), len: array.len() };
-    let one = |(unit, staged): &Staged| {
+    // SAFETY: the units share no position, and `array` is ours alone.
+    let one = |(unit, staged): &Staged| unsafe { shared.apply(kernel, slab, unit, staged, &tell) };
+    if is_small(batch.iter().map(|(unit, _)| *unit)) {
+        batch.iter().map(one).sum()
+    } else {
+        batch.par_iter().map(one).sum()
+    }
+}
+
+/// Recomputes units of several slabs and writes each at once, in parallel: for slabs that read nothing of `array`.
+///
+/// `slabs` has for each slab its units; `buffers` has one for each thread. Returns the number of changes.
+///
+/// # Panics
+/// When the units of a slab are not in ascending order, or reach beyond it.
+pub(crate) fn recompute_and_apply<'a>(
+    kernel: Kernel,
+    slabs: &[(&'a Slab, Vec<Unit>, SlabWork<'a>)],
+    buffers: &[Mutex<Vec<i8>>],
+    values: &[i8],
+    array: &mut [i8],
+    tell: impl Fn(&Slab, Changed) + Sync,
+) -> u64 {
+    for (_, units, _) in slabs {
+        assert_apart(units.iter());
+    }
+    assert!(slabs.is_sorted_by(|(a, ..), (b, ..)| a.offset < b.offset), "no slab comes twice");
+    let shared = Shared { start: array.as_mut_ptr(), len: array.len() };
+    let units: Vec<_> =
+        slabs.iter().flat_map(|(slab, units, work)| units.iter().map(move |unit| (*slab, unit, work))).collect();
+    let one = |&(slab, unit, work): &(&Slab, &Unit, &SlabWork)| {
+        let mut staged =
+            buffers[rayon::current_thread_index().unwrap_or(0)].lock().unwrap_or_else(PoisonError::into_inner);
+        kernel.recompute(work, unit, values, &mut staged);
+        // SAFETY: the units share no position, and `array` is ours alone: `values` is not part of it.
+        unsafe { shared.apply(kernel, slab, unit, &staged, |change| tell(slab, change)) }
+    };
+    if is_small(units.iter().map(|&(_, unit, _)| unit)) {
+        units.iter().map(one).sum()
+    } else {
+        units.par_iter().map(one).sum()
+    }
+}
+
+/// Whether the calling thread is done with these sooner than another would be awake.
+pub(crate) fn is_small<'a>(units: impl Iterator<Item = &'a Unit>) -> bool {
+    let chunks: u32 = units.flat_map(|unit| unit.wanted).map(u16::count_ones).sum();
+    chunks < SMALL_CHUNKS
+}
+
+/// Ascending in steps of whole units: no two share a position.
+fn assert_apart<'a>(units: impl Iterator<Item = &'a Unit> + Clone) {
+    assert!(units.clone().all(|unit| unit.row.is_multiple_of(UNIT_ROWS) && unit.rows <= UNIT_ROWS));
+    assert!(units.is_sorted_by(|a, b| a.row < b.row || a.row == b.row && a.chunk + a.chunks <= b.chunk));
+}
+
+impl Shared {
+    /// Writes the wanted chunks of one staged unit; the number of changes.
+    ///
+    /// # Safety
+    /// No other thread is given a unit that shares a position with this one while the call lasts.
+    unsafe fn apply(&self, kernel: Kernel, slab: &Slab, unit: &Unit, staged: &[i8], tell: impl Fn(Changed)) -> u64 {
+        let stride = slab.mover_halves as usize;
         let mut changes = 0;
         for at in 0..unit.chunks {
             let wanted = unit.wanted_rows(at);
@@ -59,20 +122,18 @@ pub(crate) fn apply(
                 columns: CHUNK.min(slab.opponent_halves as usize - column),
                 rows: unit.rows,
             };
+            assert!(unit.row + unit.rows <= stride, "a unit lies inside its slab");
             let mut changed = [0; CHUNK];
-            // SAFETY: the units share no position, see above, and `array` is ours alone.
-            unsafe { shared.write(kernel, &staged[at * CHUNK..], unit.stride(), wanted, to, &mut changed) };
+            // SAFETY: the caller's word.
+            unsafe { self.write(kernel, &staged[at * CHUNK..], unit.stride(), wanted, to, &mut changed) };
             for (lane, &rows) in changed.iter().enumerate().filter(|&(_, &rows)| rows != 0) {
                 changes += u64::from(rows.count_ones());
                 tell(Changed { column: (column + lane) as u32, first_row: unit.row });
             }
         }
         changes
-    };
-    batch.par_iter().map(one).sum()
-}
+    }
 
-impl Shared {
     /// Writes the wanted rows of one staged chunk, and sets for each column which rows changed.
     ///
     /// # Safety

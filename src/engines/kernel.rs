@@ -224,7 +224,7 @@ mod tests {
             let len = index.positions() as usize;
             let (values, captures) = (fake(len, 1), fake(len, 2));
             for (at, slab) in index.slabs().iter().enumerate() {
-                let work = work(&tables, &index, &captures, slab);
+                let work = work(&tables, &index, &captures, slab, 0);
                 let mut expected: Option<(Vec<i8>, Vec<i8>)> = None;
                 for kernel in Kernel::available() {
                     let mut staged_all = Vec::new();

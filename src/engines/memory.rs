@@ -3,11 +3,15 @@
 //! An array is followed by [`PAD`] bytes that kernels may read but that mean nothing.
 
 use memmap2::{Advice, MmapMut};
+use rayon::prelude::*;
 use std::io;
 use std::ops::{Deref, DerefMut};
 
 /// Bytes readable behind the end of an array: the window of a piece, and a vector of 16 that starts at its last byte.
 pub(crate) const PAD: usize = 144;
+
+/// A thread takes and fills whole huge pages.
+const FILL_BYTES: usize = 2 << 20;
 
 /// An array of scores, zero at first. Derefs to its scores without the padding.
 #[derive(Debug)]
@@ -25,6 +29,22 @@ impl Bytes {
         // Refused where the kernel has no huge pages; then it is only slower.
         let _ = map.advise(Advice::HugePage);
         Ok(Bytes { map, len })
+    }
+
+    /// `len` times the same score, written by all threads of the current pool.
+    pub fn filled(len: usize, score: i8) -> io::Result<Bytes> {
+        let mut bytes = Bytes::zeroed(len)?;
+        bytes.par_chunks_mut(FILL_BYTES).for_each(|chunk| chunk.fill(score));
+        Ok(bytes)
+    }
+
+    /// The array up to `at`, and the rest with its padding.
+    pub(crate) fn split_padded_at_mut(&mut self, at: usize) -> (&mut [i8], &[i8]) {
+        assert!(at <= self.len);
+        let (low, high) = self.map.split_at_mut(at);
+        // SAFETY: as in `deref_mut`.
+        let low = unsafe { std::slice::from_raw_parts_mut(low.as_mut_ptr().cast(), low.len()) };
+        (low, as_scores(high))
     }
 
     /// The array with its padding.

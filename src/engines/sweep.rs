@@ -10,7 +10,7 @@
 //! are full until few positions change; from then on a change marks the row chunks of its parents, and only marked
 //! chunks are recomputed.
 
-use crate::apply::apply;
+use crate::apply::{Changed, Staged, apply, is_small, recompute_and_apply};
 use crate::kernel::{Child, Kernel, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
 use crate::marks::Marks;
 use crate::memory::Bytes;
@@ -19,9 +19,14 @@ use crate::{Progress, Stopped};
 use game::sow::Class;
 use game::{Index, Orientation, Slab};
 use rayon::prelude::*;
+use std::sync::Mutex;
 
 /// Staged bytes a thread and batch: large enough to make the barrier cheap, small enough for the caches.
-const BATCH_BYTES: usize = 1 << 18;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Bytes of the largest staged unit.
+const UNIT_BYTES_MAX: usize = UNIT_ROWS * (UNIT_CHUNKS + 1) * CHUNK;
+const _: () = assert!(UNIT_BYTES_MAX <= BATCH_BYTES);
 
 /// Passes are full while more than one position in this many changes.
 const MARK_BELOW: u64 = 64;
@@ -47,6 +52,8 @@ struct Sweep<'a> {
     kernel: Kernel,
     marks: Marks,
     staging: Vec<i8>,
+    /// For each thread, a staged unit.
+    buffers: Vec<Mutex<Vec<i8>>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,20 +90,30 @@ pub fn sweep(
         captures,
         kernel,
         marks: Marks::none(index),
-        staging: vec![0; BATCH_BYTES * threads + UNIT_ROWS * (UNIT_CHUNKS + 1) * CHUNK],
+        staging: vec![0; BATCH_BYTES * threads],
+        buffers: (0..threads).map(|_| Mutex::new(vec![0; UNIT_BYTES_MAX])).collect(),
     };
     let mut report = Report::default();
     let mut pass = Pass::Full;
     let expected = index.positions() * USUAL_PASSES;
     loop {
         let mut changed = 0;
-        for slab in index.slabs().iter().rev() {
-            let (recomputed, slab_changed) = sweep.slab(slab, pass, values);
+        // Slabs whose mover has less than half of the stones read only slabs whose mover has more than half, which
+        // come first.
+        let first_high = (index.stones() / 2 + 1) as usize;
+        let first_self = index.stones().div_ceil(2) as usize;
+        let mut done = |(recomputed, slab_changed): (u64, u64)| {
             changed += slab_changed;
             report.recomputed += recomputed;
-            if progress.advance(report.recomputed, expected.max(report.recomputed)).is_break() {
+            progress.advance(report.recomputed, expected.max(report.recomputed)).is_break()
+        };
+        for slab in index.slabs()[first_self..].iter().rev() {
+            if done(sweep.slab(slab, pass, values)) {
                 return Err(Stopped);
             }
+        }
+        if done(sweep.low_slabs(&index.slabs()[..first_self], first_high, pass, values)) {
+            return Err(Stopped);
         }
         report.passes += 1;
         report.changed += changed;
@@ -117,10 +134,8 @@ impl Sweep<'_> {
         if units.is_empty() {
             return (0, 0);
         }
-        let recomputed =
-            units.iter().map(|unit| unit.wanted.iter().map(|w| u64::from(w.count_ones())).sum::<u64>()).sum::<u64>();
         let mut staging = std::mem::take(&mut self.staging);
-        let work = work(self.tables, self.index, self.captures, slab);
+        let work = work(self.tables, self.index, self.captures, slab, 0);
         let mut changed = 0;
         let mut rest = &units[..];
         while !rest.is_empty() {
@@ -134,16 +149,38 @@ impl Sweep<'_> {
                 rest = after;
             }
             let old = values.padded();
-            batch.par_iter_mut().for_each(|(unit, staged)| self.kernel.recompute(&work, unit, old, staged));
-            changed += apply(self.kernel, slab, &batch, values, |change| {
-                if pass != Pass::Full {
-                    self.marks.mark_parents(self.tables, self.index.stones(), slab.opponent_stones, &change);
-                }
-            });
+            let recompute = |(unit, staged): &mut Staged| self.kernel.recompute(&work, unit, old, staged);
+            if is_small(batch.iter().map(|(unit, _)| *unit)) {
+                batch.iter_mut().for_each(recompute);
+            } else {
+                batch.par_iter_mut().for_each(recompute);
+            }
+            changed += apply(self.kernel, slab, &batch, values, |change| self.mark(slab, pass, &change));
         }
         drop(work);
         self.staging = staging;
-        (recomputed * (CHUNK as u64).min(u64::from(slab.opponent_halves)), changed)
+        (positions_of(slab, &units), changed)
+    }
+
+    /// Slabs that do not read each other, in one pass, without staging.
+    fn low_slabs(&self, slabs: &[Slab], first_high: usize, pass: Pass, values: &mut Bytes) -> (u64, u64) {
+        let split = self.index.slabs()[first_high..].first().map_or(values.len(), |slab| slab.offset as usize);
+        let slabs: Vec<_> = slabs
+            .iter()
+            .map(|slab| (slab, self.units(slab, pass), work(self.tables, self.index, self.captures, slab, split)))
+            .collect();
+        let (low, high) = values.split_padded_at_mut(split);
+        let changed = recompute_and_apply(self.kernel, &slabs, &self.buffers, high, low, |slab, change| {
+            self.mark(slab, pass, &change)
+        });
+        (slabs.iter().map(|(slab, units, _)| positions_of(slab, units)).sum(), changed)
+    }
+
+    /// Marks what must be recomputed after a change, in a pass that leaves marks.
+    fn mark(&self, slab: &Slab, pass: Pass, change: &Changed) {
+        if pass != Pass::Full {
+            self.marks.mark_parents(self.tables, self.index.stones(), slab.opponent_stones, change);
+        }
     }
 
     /// The units of a slab that have something to recompute; their marks are taken.
@@ -176,16 +213,29 @@ impl Sweep<'_> {
     }
 }
 
-/// A slab as the kernels see it.
-pub(crate) fn work<'a>(tables: &'a Tables, index: &Index, captures: &'a Bytes, slab: &Slab) -> SlabWork<'a> {
+/// Positions that units recompute, by 64 columns of a row.
+fn positions_of(slab: &Slab, units: &[Unit]) -> u64 {
+    let chunks: u64 = units.iter().flat_map(|unit| unit.wanted).map(|wanted| u64::from(wanted.count_ones())).sum();
+    chunks * (CHUNK as u64).min(u64::from(slab.opponent_halves))
+}
+
+/// A slab as the kernels see it, which are given the scores from position `first` on.
+pub(crate) fn work<'a>(
+    tables: &'a Tables,
+    index: &Index,
+    captures: &'a Bytes,
+    slab: &Slab,
+    first: usize,
+) -> SlabWork<'a> {
     let mut children = SlabWork::no_children();
     for (number, child) in children.iter_mut().enumerate() {
         let crossing = u32::from(Class::from_number(number).crossing);
         if crossing <= slab.mover_stones {
             let to = index.slab(slab.opponent_stones + crossing);
+            let Some(offset) = (to.offset as usize).checked_sub(first) else { continue };
             *child = Some(Child {
                 gather: tables.gather(slab.opponent_stones, number),
-                offset: to.offset as usize,
+                offset,
                 columns: to.mover_halves as usize,
             });
         }
