@@ -1,7 +1,9 @@
 //! The fast rules against the slow twin: moves, un-moves, and the order of positions.
 
 use game::reference::{self, Move, Positions, Rows, Seat};
-use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules};
+use game::sow::{Class, SowMap, row_moves};
+use game::{Board, Halves, Illegal, Index, Orientation, Pit, PositionSet, Rules};
+use std::collections::HashMap;
 use tests::Random;
 
 const RULES: &Rules = &Rules::AWARI;
@@ -65,7 +67,7 @@ fn moves_of_random_positions() {
 
 #[test]
 fn unmoves_of_every_small_position() {
-    for stones in 0..=6 {
+    for stones in 0..=7 {
         for pits in reference::boards(stones) {
             check_unmoves(Board(pits));
         }
@@ -128,4 +130,75 @@ fn position_sets_hold_what_the_rules_say() {
             assert!(PositionSet::Reachable.contains(&played.child));
         }
     }
+}
+
+/// Sow maps by position set, opponent's stones and class.
+#[derive(Default)]
+struct SowMaps {
+    maps: HashMap<(PositionSet, u32, Class), SowMap>,
+}
+
+impl SowMaps {
+    /// Every move of a row at the column of this board, against sowing on the board alone.
+    fn check(&mut self, index: &Index, board: Board) {
+        let opponent = board.opponent();
+        let Some(column) = index.opponent_rank(&opponent) else { return };
+        let stones = opponent.iter().map(|&stones| u32::from(stones)).sum();
+        for row_move in row_moves(&board.mover()) {
+            let key = (index.set(), stones, row_move.class);
+            let build = || SowMap::new(RULES, index.halves(), index.set(), stones, row_move.class);
+            let map = self.maps.entry(key).or_insert_with(build);
+            let (captured, child) =
+                reference::sow(board.0, usize::from(row_move.pit)).expect("a row moves from pits that hold stones");
+            let child = Board(child);
+            assert_eq!(row_move.half, child.opponent(), "{board:?}");
+            let rank = Halves::rank(&child.mover());
+            let capture = map.captures.iter().find(|capture| capture.column == column);
+            if child.mover_starves() {
+                assert!(map.starves.contains(&column) && capture.is_none() && !map.is_quiet(column), "{board:?}");
+            } else if captured > 0 {
+                let capture = capture.expect("the column captures");
+                assert_eq!((capture.captured, capture.child), (captured, rank), "{board:?}");
+                assert!(!map.starves.contains(&column) && !map.is_quiet(column), "{board:?}");
+            } else {
+                assert!(!map.starves.contains(&column) && capture.is_none() && map.is_quiet(column), "{board:?}");
+                assert_eq!(map.targets[column as usize], rank, "{board:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sow_maps_of_every_small_position() {
+    let mut maps = SowMaps::default();
+    for set in [PositionSet::All, PositionSet::Reachable] {
+        for stones in 0..=7 {
+            let index = Index::new(stones, set);
+            for position in 0..index.positions() {
+                maps.check(&index, index.unrank(position, Orientation::MoverMajor));
+            }
+        }
+    }
+}
+
+/// Up to 48 stones; the opponent has few enough for its maps to be built in no time.
+#[test]
+fn sow_maps_of_random_positions() {
+    const OPPONENT_STONES_MAX: u32 = 18;
+    let mut random = Random::new(5);
+    let mut maps = SowMaps::default();
+    let mut checked = 0;
+    for set in [PositionSet::All, PositionSet::Reachable] {
+        for stones in (8..=48).step_by(4) {
+            let index = Index::new(stones, set);
+            for _ in 0..400 {
+                let board = random.board(stones);
+                if board.opponent().iter().map(|&stones| u32::from(stones)).sum::<u32>() <= OPPONENT_STONES_MAX {
+                    maps.check(&index, board);
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 1000, "{checked}");
 }
