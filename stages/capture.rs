@@ -35,7 +35,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
 
 /// The smaller databases that captures can lead to, by their stones: none has one or `stones` captured less.
 fn open_smaller(settings: &Settings, stones: u32, context: &StageContext) -> Result<Vec<Scores>, StageError> {
-    (0..(stones + 1).saturating_sub(u32::from(settings.rules.capture_low)))
+    settings
+        .smaller(stones)
         .map(|stones| {
             let name = files::database(stones);
             let index = Index::new(stones, settings.set);

@@ -77,7 +77,15 @@ pub(crate) fn open(
 ) -> Result<Scores, StoreError> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     let shape = shape(index, identity.orientation);
-    Scores::open(disk, path)?.expect(&identity, &shape)
+    let file = Scores::open(disk, path)?;
+    if !file.has_range(range(kind, index.stones())) {
+        return Err(StoreError::Mismatch {
+            path: path.to_path_buf(),
+            expected: format!("values in {}", range(kind, index.stones())),
+            found: format!("values in {}", file.range()),
+        });
+    }
+    file.expect(&identity, &shape)
 }
 
 /// The error of a stage whose input could not be read.

@@ -26,6 +26,8 @@ const STAGE_SECONDS: f64 = 0.01;
 
 /// Memory of the process besides the arrays of a stage: tables, staging, buffers of files.
 const WORKSPACE_BYTES: u64 = 48 << 20;
+/// And for each thread: staging, contexts of codecs, what an allocator keeps.
+const THREAD_BYTES: u64 = 4 << 20;
 /// Bytes of tables for each half of up to n stones, measured.
 const TABLE_BYTES: u64 = 130;
 
@@ -103,7 +105,7 @@ impl OneDatabase<'_> {
 
     /// The databases that captures lead to.
     fn smaller(&self) -> Vec<ArtifactName> {
-        (0..(self.stones + 1).saturating_sub(u32::from(self.settings.rules.capture_low))).map(files::database).collect()
+        self.settings.smaller(self.stones).map(files::database).collect()
     }
 
     fn artifact(&self, name: ArtifactName, kind: ArtifactKind, content: &str) -> ArtifactSpec {
@@ -129,9 +131,9 @@ impl OneDatabase<'_> {
 
     fn capture_cost(&self) -> Cost {
         let bytes = self.file_bytes(Codec::Packed);
-        // Compressed databases are decoded, never more than one byte for each position at a time.
-        let arrays = if self.settings.codec == Codec::Zstd { 2 } else { 1 };
-        self.cost(CAPTURE_NANOSECONDS, arrays, bytes, bytes)
+        // Compressed databases are decoded, never more than one byte for each position at a time. They may be
+        // compressed whatever the manifest says now.
+        self.cost(CAPTURE_NANOSECONDS, 2, bytes, bytes)
     }
 
     fn sweep_cost(&self) -> Cost {
@@ -145,8 +147,7 @@ impl OneDatabase<'_> {
             Verify::Full => VERIFY_NANOSECONDS,
             Verify::Sample | Verify::None => SAMPLE_NANOSECONDS,
         };
-        let arrays = if self.settings.codec == Codec::Zstd { 2 } else { 0 };
-        self.cost(nanoseconds, arrays, 0, 0)
+        self.cost(nanoseconds, 2, 0, 0)
     }
 
     fn cost(&self, nanoseconds: f64, arrays: u64, disk_bytes: u64, disk_kept_bytes: u64) -> Cost {
@@ -155,7 +156,10 @@ impl OneDatabase<'_> {
         Cost {
             positions,
             seconds: positions as f64 * nanoseconds * 1e-9 / self.settings.threads as f64 + STAGE_SECONDS,
-            memory_bytes: positions * arrays + halves * TABLE_BYTES + WORKSPACE_BYTES,
+            memory_bytes: positions * arrays
+                + halves * TABLE_BYTES
+                + WORKSPACE_BYTES
+                + self.settings.threads as u64 * THREAD_BYTES,
             disk_bytes,
             disk_kept_bytes,
         }

@@ -4,6 +4,7 @@ use game::{PositionSet, Rules};
 use pipeline::Keep;
 use pipeline::manifest::{Key, Manifest, Schema, Type, Value};
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::Codec;
@@ -162,6 +163,11 @@ impl Settings {
             published: manifest.boolean("check.published"),
             dir: PathBuf::from(word("run.dir")),
         }
+    }
+
+    /// The databases that captures lead to from `stones` stones.
+    pub fn smaller(&self, stones: u32) -> Range<u32> {
+        0..(stones + 1).saturating_sub(u32::from(self.rules.capture_low))
     }
 
     /// The most stones of a database to build.

@@ -22,16 +22,17 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let (mut values, resumed) = snapshot.read()?;
     let started = Instant::now();
     let mut last = started;
-    let mut unsaved = Ok(());
     let watch = Watch::new(context, index.positions());
     let report =
         sweep::sweep(shared.tables(), &index, &captures, &mut values, Kernel::detect(), &watch, &mut |values| {
-            if unsaved.is_ok() && last.elapsed() >= context.snapshots().interval() {
-                unsaved = snapshot.write(values);
+            if last.elapsed() >= context.snapshots().interval() {
+                // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
+                if let Err(error) = snapshot.write(values) {
+                    tracing::warn!("no snapshot of sweep:{stones}: {error}");
+                }
                 last = Instant::now();
             }
         });
-    unsaved?;
     let Ok(report) = report else {
         if started.elapsed() >= WORTH_A_SNAPSHOT {
             snapshot.write(&values)?;

@@ -15,7 +15,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let positions = settings.set.positions(stones);
     let cache = BlockCache::new(2 * positions);
     let mut databases = Databases::new(settings.rules, settings.set);
-    for smaller in (0..=stones).filter(|&smaller| smaller == stones || smaller + 1 < stones) {
+    for smaller in settings.smaller(stones).chain([stones]) {
         let name = files::database(smaller);
         let index = Index::new(smaller, settings.set);
         let damaged = |error| files::unreadable(&name, error);

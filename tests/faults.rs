@@ -71,6 +71,8 @@ fn disturbed(overrides: &[(&str, &str)], disturb: impl Fn(&MemoryDisk, u64), the
         }
         build.run(&disk).unwrap_or_else(|error| panic!("after operation {operation}: {error}"));
         assert!(artifacts(&disk) == expected, "after operation {operation}");
+        let snapshots = Path::new(DIRECTORY).join("snapshots");
+        assert!(!disk.paths().iter().any(|path| path.starts_with(&snapshots)), "after operation {operation}");
     }
 }
 
@@ -96,6 +98,39 @@ fn one_failure_at_every_operation() {
 fn killed_at_every_operation_among_snapshots() {
     let snapshots = [SMALL[0], SMALL[1], SMALL[2], ("build.snapshot", "0 s")];
     disturbed(&snapshots, |disk, operation| disk.fail_from(operation, Fault::Io), |_| {});
+}
+
+/// A snapshot that cannot be written costs nothing but itself; another failure, and the run after it goes on.
+#[test]
+fn one_failure_among_snapshots() {
+    let snapshots = [SMALL[0], SMALL[1], SMALL[2], ("build.snapshot", "0 s")];
+    disturbed(&snapshots, |disk, operation| disk.fail_at(operation, Fault::NoSpace), |_| {});
+}
+
+/// A capture database that is sound as a file and wrong as to its content makes a wrong database. The verification
+/// finds that, and the next run makes both anew.
+#[test]
+fn a_wrong_capture_is_made_anew() {
+    let all = [("build.stones", "0..5"), ("store.keep", "all"), ("check.verify", "full")];
+    let (expected, _) = undisturbed(&Build::new(&all));
+    let disk = MemoryDisk::new();
+    Build::new(&all).run(&disk).unwrap();
+    let path = Path::new(DIRECTORY).join("captures/05.cap");
+    let file = store::Scores::open(&disk, &path).unwrap();
+    let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
+    let file = file.expect(&identity, &shape).unwrap();
+    let mut scores = vec![0; shape.positions() as usize];
+    file.read_into(&mut scores).unwrap();
+    let none = scores.iter().position(|&score| score == -6).unwrap();
+    scores[none] = 5;
+    store::write(&disk, &path, &identity, &shape, range, store::Codec::Packed, &scores).unwrap();
+    // As after the loss of the journal: the file is believed on the word of its header.
+    disk.remove(&Path::new(DIRECTORY).join("journal")).unwrap();
+    disk.remove(&Path::new(DIRECTORY).join("databases/05.awari")).unwrap();
+    let error = Build::new(&all).run(&disk).unwrap_err();
+    assert_eq!(error.exit(), pipeline::Exit::Integrity, "{error}");
+    Build::new(&all).run(&disk).unwrap();
+    assert!(artifacts(&disk) == expected);
 }
 
 /// A run that goes on from a snapshot says so, and comes to the same scores.

@@ -108,6 +108,12 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError>;
 
+    /// The one name of a path that may not exist yet: absolute, links and `..` resolved as far as it exists. For
+    /// comparing places.
+    fn canonical(&self, path: &Path) -> PathBuf {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+    }
+
     /// The bytes that may still be written below a directory, which need not exist yet.
     ///
     /// # Errors

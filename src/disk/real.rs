@@ -121,6 +121,18 @@ impl Disk for RealDisk {
         Ok(())
     }
 
+    fn canonical(&self, path: &Path) -> PathBuf {
+        let mut behind = Vec::new();
+        for existing in path.ancestors() {
+            let existing_or_here = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
+            if let Ok(canonical) = fs::canonicalize(existing_or_here) {
+                return behind.into_iter().rev().fold(canonical, |at, name| at.join(name));
+            }
+            behind.extend(existing.file_name());
+        }
+        path.to_path_buf()
+    }
+
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
         let mut at = directory;
         loop {
@@ -360,5 +372,18 @@ mod tests {
                 assert_eq!(&before[..], b"old");
             }
         }
+    }
+
+    #[test]
+    fn a_place_has_one_canonical_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| RealDisk.canonical(&directory.path().join(path));
+        fs::create_dir(directory.path().join("run")).unwrap();
+        fs::create_dir(directory.path().join("other")).unwrap();
+        std::os::unix::fs::symlink(directory.path().join("run"), directory.path().join("link")).unwrap();
+        for same in ["run", "link", "other/../run", "run/.", "link/../link"] {
+            assert_eq!(at(same), at("run"), "{same}");
+        }
+        assert_eq!(at("link/new/place"), at("run").join("new/place"));
     }
 }

@@ -116,6 +116,7 @@ impl Shared {
                 continue;
             }
             let column = (unit.chunk + at) * CHUNK;
+            assert!(column < slab.opponent_halves as usize, "a unit lies inside its slab");
             let to = Destination {
                 offset: slab.offset as usize + column * stride + unit.row,
                 stride,

@@ -45,6 +45,8 @@ pub(crate) struct Child<'a> {
     pub(crate) gather: &'a Gather,
     /// Offset of the child slab.
     pub(crate) offset: usize,
+    /// Positions of the child slab.
+    pub(crate) positions: usize,
     /// Columns of the child slab in `OpponentMajor`.
     pub(crate) columns: usize,
 }

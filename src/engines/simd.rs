@@ -167,9 +167,10 @@ mod x86 {
         let last_row = (unit.row + unit.rows) * work.columns;
         assert!(work.captures.len() >= last_row + PAD, "captures are padded");
         assert!(staged.len() >= unit.staged_bytes());
+        assert!(unit.chunk + unit.chunks <= work.columns.div_ceil(CHUNK), "a unit lies inside its slab");
         for child in work.children.iter().flatten() {
             // Ranks of rows and bases of windows are below the halves of the child slab, see `Tables`.
-            assert!(child.offset < values.len());
+            assert!(child.offset + child.positions + PAD <= values.len(), "scores are padded by a window");
         }
         // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row
         // ranks and window bases come from `Tables`, built from ranks of halves, for the same slabs; and a window is
@@ -195,8 +196,7 @@ mod x86 {
                 if to == RowMove::NONE {
                     break;
                 }
-                // SAFETY: every class that occurs in a row of the slab has a child slab.
-                let child = unsafe { work.children.get_unchecked(to.class()).as_ref().unwrap_unchecked() };
+                let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
                 // SAFETY: the row is one of the child slab's.
                 let scores = unsafe { values.add(child.offset + to.rank() as usize * child.columns) };
                 let gather = child.gather;

@@ -82,6 +82,7 @@ pub fn sweep(
     checkpoint: &mut dyn FnMut(&Bytes),
 ) -> Result<Report, Stopped> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
     assert!(captures.len() as u64 == index.positions() && values.len() as u64 == index.positions());
     let threads = rayon::current_num_threads();
     let mut sweep = Sweep {
@@ -229,13 +230,15 @@ pub(crate) fn work<'a>(
 ) -> SlabWork<'a> {
     let mut children = SlabWork::no_children();
     for (number, child) in children.iter_mut().enumerate() {
-        let crossing = u32::from(Class::from_number(number).crossing);
-        if crossing <= slab.mover_stones {
+        let class = Class::from_number(number);
+        let crossing = u32::from(class.crossing);
+        if class.occurs() && crossing <= slab.mover_stones {
             let to = index.slab(slab.opponent_stones + crossing);
             let Some(offset) = (to.offset as usize).checked_sub(first) else { continue };
             *child = Some(Child {
                 gather: tables.gather(slab.opponent_stones, number),
                 offset,
+                positions: to.positions() as usize,
                 columns: to.mover_halves as usize,
             });
         }

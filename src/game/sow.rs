@@ -75,6 +75,15 @@ impl Class {
         Class { crossing: (number / 2) as u8, ends: if number % 2 == 1 { Ends::Opponent } else { Ends::Mover } }
     }
 
+    /// Whether any move is of the class: a sowing that ends with the mover after crossing has filled all six pits as
+    /// often as each other, and one that crosses nothing cannot end with the opponent.
+    pub const fn occurs(self) -> bool {
+        match self.ends {
+            Ends::Mover => (self.crossing as usize).is_multiple_of(HALF_PITS),
+            Ends::Opponent => self.crossing > 0,
+        }
+    }
+
     /// The stones that each of the opponent's pits gains.
     pub fn gain(self) -> Half {
         let (laps, rest) = (self.crossing / HALF_PITS as u8, self.crossing as usize % HALF_PITS);

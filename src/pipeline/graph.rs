@@ -174,7 +174,9 @@ impl Graph {
             }
         }
         if let Some(near) = crate::suggest::nearest(kind, kinds.iter().copied()) {
-            return of_kind(near);
+            let meant = format!("{near}{}", &name[kind.len()..]);
+            let exact = self.stages.iter().find(|stage| stage.name.to_string() == meant);
+            return exact.map_or_else(|| of_kind(near), |stage| vec![stage.name.clone()]);
         }
         kinds.iter().filter_map(|kind| of_kind(kind).pop()).collect()
     }

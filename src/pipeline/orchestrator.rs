@@ -19,7 +19,7 @@ use crate::execution::{execute, fingerprints_of};
 use crate::graph::Graph;
 use crate::journal::{Contents, Journal};
 use crate::observer::{Event, Observer, Silent};
-use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, plan};
+use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan};
 use crate::preflight::Room;
 use crate::progress::Progress;
 use crate::reason::Reason;
@@ -281,6 +281,7 @@ impl Run<'_, '_, '_> {
                 self.remove(&plan.removable)?;
             }
             let Some(step) = plan.steps.first() else {
+                self.remove_snapshots(&plan).map_err(|source| unusable(&orchestrator.directory, source))?;
                 return Ok((RunEnd::Done, plan));
             };
             if orchestrator.stop.load(Ordering::Relaxed) {
@@ -448,14 +449,46 @@ impl Run<'_, '_, '_> {
         Ok(())
     }
 
+    /// The intermediates that an artifact is made from.
+    fn intermediates_of(&self, artifact: &ArtifactName) -> impl Iterator<Item = ArtifactName> + use<> {
+        let graph = self.orchestrator.work.graph();
+        let stage = graph.maker(artifact).map(|at| &graph.stages()[at]);
+        let inputs: Vec<_> = stage
+            .into_iter()
+            .flat_map(|stage| &stage.inputs)
+            .filter(|name| graph.is_intermediate(name))
+            .cloned()
+            .collect();
+        inputs.into_iter()
+    }
+
+    /// Removes what was snapshot for stages that need not run: a crash between their end and the removal leaves it.
+    fn remove_snapshots(&self, plan: &Plan) -> Result<(), DiskError> {
+        let Orchestrator { disk, directory, .. } = self.orchestrator;
+        for settled in plan.fresh.iter().filter(|settled| settled.why != Why::NotAsked) {
+            let snapshots = snapshots_path(directory).join(settled.stage.file_name());
+            if !disk.list(&snapshots)?.is_empty() {
+                disk.remove_dir_all(&snapshots)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a failure into the journal and turns it into the error of the run.
     fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
         let message = clip(&error.to_string());
         self.orchestrator.observer.notice(&Event::StageFailed { stage: stage.clone(), message: message.clone() });
-        if let StageError::Damaged { artifact, what } = &error
-            && let Err(journal) = self.note_damage(artifact, what)
-        {
-            tracing::warn!("the damage to {artifact} could not be put into the journal: {journal}");
+        if let StageError::Damaged { artifact, what } = &error {
+            let mut damaged = vec![(artifact.clone(), what.clone())];
+            // What is wrong may have been made from something wrong, which is not looked at otherwise.
+            damaged.extend(
+                self.intermediates_of(artifact).map(|from| (from, format!("{artifact}, made from it, is wrong"))),
+            );
+            for (artifact, what) in damaged {
+                if let Err(journal) = self.note_damage(&artifact, &what) {
+                    tracing::warn!("the damage to {artifact} could not be put into the journal: {journal}");
+                }
+            }
         }
         let failed = Record::StageFailed { stage: stage.clone(), message };
         // A full disk fails both; the stage's own error is the one to report.

@@ -149,7 +149,7 @@ fn unknown_stages_are_answered_with_known_ones() {
     };
     let examples = "stages of this manifest are for example";
     check("solve:9", &format!("there is no stage solve:9; {examples} solve:0, solve:3"));
-    check("slove:1", &format!("there is no stage slove:1; {examples} solve:0, solve:3"));
+    check("slove:1", &format!("there is no stage slove:1; {examples} solve:1"));
     check("what?", &format!("there is no stage what?; {examples} capture:3, solve:3, verify:3, stats:3"));
 }
 

@@ -128,7 +128,7 @@ impl Orchestrator<'_> {
         let graph = self.work.graph();
         let last = find(graph, stage)?;
         if let Scratch::Directory(path) = scratch {
-            refuse_run_directory(&self.directory, path)?;
+            refuse_run_directory(self.disk, &self.directory, path)?;
         }
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
         let state = State::replay(&journal.entries);
@@ -337,13 +337,9 @@ fn usable(graph: &Graph, state: &State, found: &Findings, name: &ArtifactName) -
 
 /// A scratch directory that is the run directory, or lies in it, is a slip: the run directory must not
 /// change.
-fn refuse_run_directory(directory: &Path, scratch: &Path) -> Result<(), PipelineError> {
-    if absolute(scratch).starts_with(absolute(directory)) {
+fn refuse_run_directory(disk: &dyn Disk, directory: &Path, scratch: &Path) -> Result<(), PipelineError> {
+    if disk.canonical(scratch).starts_with(disk.canonical(directory)) {
         return Err(PipelineError::ScratchInRunDirectory { scratch: scratch.to_path_buf() });
     }
     Ok(())
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }

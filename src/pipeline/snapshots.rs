@@ -37,7 +37,7 @@ impl<'a> Snapshots<'a> {
                 }
                 same
             }
-            Err(error) if error.is_not_found() => false,
+            // Without a fingerprint nobody knows what they are of: their removal may have been cut short.
             Err(_) => {
                 disk.remove_dir_all(&directory)?;
                 false
