@@ -31,6 +31,15 @@ const THREAD_BYTES: u64 = 4 << 20;
 /// Bytes of tables for each half of up to n stones, measured.
 const TABLE_BYTES: u64 = 130;
 
+/// The most decoded blocks that a verification keeps.
+const CACHE_BYTES_MAX: u64 = 256 << 20;
+
+/// Decoded blocks that the verification of so many positions keeps. The allocator may hold on to them, so all stages
+/// count them.
+pub(crate) fn cache_bytes(positions: u64) -> u64 {
+    (2 * positions).min(CACHE_BYTES_MAX)
+}
+
 /// The whole build of these settings.
 pub(crate) fn graph(settings: &Settings) -> Graph {
     let mut stages = Vec::new();
@@ -147,7 +156,7 @@ impl OneDatabase<'_> {
             Verify::Full => VERIFY_NANOSECONDS,
             Verify::Sample | Verify::None => SAMPLE_NANOSECONDS,
         };
-        self.cost(nanoseconds, 2, 0, 0)
+        self.cost(nanoseconds, 0, 0, 0)
     }
 
     fn cost(&self, nanoseconds: f64, arrays: u64, disk_bytes: u64, disk_kept_bytes: u64) -> Cost {
@@ -159,6 +168,7 @@ impl OneDatabase<'_> {
             memory_bytes: positions * arrays
                 + halves * TABLE_BYTES
                 + WORKSPACE_BYTES
+                + cache_bytes(positions)
                 + self.settings.threads as u64 * THREAD_BYTES,
             disk_bytes,
             disk_kept_bytes,

@@ -1,6 +1,6 @@
 //! The stage `verify:n`: scores derived again by the plain rules, counts against the published ones, every checksum.
 
-use crate::{Shared, files, settings::Verify};
+use crate::{Shared, files, graph, settings::Verify};
 use check::{CheckError, Databases, Extent, Published, Sample};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
@@ -13,7 +13,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let settings = shared.settings();
     let name = files::database(stones);
     let positions = settings.set.positions(stones);
-    let cache = BlockCache::new(2 * positions);
+    let cache = BlockCache::new(graph::cache_bytes(positions));
     let mut databases = Databases::new(settings.rules, settings.set);
     for smaller in settings.smaller(stones).chain([stones]) {
         let name = files::database(smaller);
