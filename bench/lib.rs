@@ -5,7 +5,7 @@
 
 use check::{Databases, Histogram, Published};
 use disk::clock;
-use engines::capture::{SlabScores, Smaller};
+use engines::capture::{Smaller, in_memory};
 use engines::{Bytes, Kernel, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
 use std::time::Instant;
@@ -40,12 +40,7 @@ pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
     let smaller: Vec<Option<Smaller>> = smaller
         .iter()
         .enumerate()
-        .map(|(stones, scores)| {
-            let index = Index::new(stones as u32, tables.set());
-            let slab =
-                |slab: &game::Slab| SlabScores::Raw(&scores[slab.offset as usize..][..slab.positions() as usize]);
-            Some(index.slabs().iter().map(slab).collect())
-        })
+        .map(|(stones, scores)| Some(in_memory(&Index::new(stones as u32, tables.set()), scores)))
         .collect();
     capture::capture(tables, index, &smaller, &mut best, &()).expect("nobody stops it");
     best

@@ -1,11 +1,11 @@
 //! The stage `capture:n`: the best captures of all n-stone positions, from the smaller databases.
 
 use crate::{Settings, Shared, files, watch::Watch};
-use engines::capture::{SlabScores, Smaller, none};
+use engines::capture::{SlabScores, Smaller, in_memory, none};
 use engines::{Bytes, Tables};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
-use store::{Codec, FlatSlab, Kind, Scores};
+use store::{Codec, Flat, FlatSlab, Kind, Scores};
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
@@ -24,12 +24,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             &Watch::turn(context, index.positions(), turn, groups.len()),
         )?;
     }
-    let name = files::capture(stones);
-    let identity = files::identity(settings.rules.name, settings.set, Kind::Capture, stones);
-    let shape = files::shape(&index, identity.orientation);
-    let range = files::range(Kind::Capture, stones);
-    store::write(context.disk(), &context.output(&name), &identity, &shape, range, Codec::Packed, &best)
-        .map_err(files::unwritable)?;
+    let path = context.output(&files::capture(stones));
+    files::write(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed, &best)?;
     Ok(StageReport::new(index.positions()))
 }
 
@@ -80,39 +76,37 @@ impl Group {
         best: &mut Bytes,
         watch: &Watch,
     ) -> Result<(), StageError> {
-        let mut decoded: Vec<Option<Bytes>> = Vec::new();
-        for (stones, database) in databases[self.from..self.to].iter().enumerate() {
-            let damaged = |error| files::unreadable(&files::database((self.from + stones) as u32), error);
-            decoded.push(match database.flat().map_err(damaged)? {
-                Some(_) => None,
+        let mut held = Vec::new();
+        for (stones, database) in (self.from..self.to).zip(&databases[self.from..self.to]) {
+            let damaged = |error| files::unreadable(&files::database(stones as u32), error);
+            held.push(match database.flat().map_err(damaged)? {
+                Some(flat) => Held::InPlace(flat),
                 None => {
-                    let mut scores =
-                        Bytes::zeroed(database.shape().positions() as usize).map_err(StageError::failed)?;
+                    let index = Index::new(stones as u32, index.set());
+                    let mut scores = Bytes::zeroed(index.positions() as usize).map_err(StageError::failed)?;
                     database.read_into(&mut scores).map_err(damaged)?;
-                    Some(scores)
+                    Held::Decoded(index, scores)
                 }
             });
         }
         let mut smaller: Vec<Option<Smaller>> = (0..self.from).map(|_| None).collect();
-        for (at, decoded) in decoded.iter().enumerate() {
-            let stones = self.from + at;
-            let database = &databases[stones];
-            smaller.push(Some(match decoded {
-                Some(scores) => (0..=stones)
-                    .map(|slab| {
-                        let range = database.shape().slab_positions(slab);
-                        SlabScores::Raw(&scores[range.start as usize..range.end as usize])
-                    })
-                    .collect(),
-                None => {
-                    let flat =
-                        database.flat().map_err(|error| files::unreadable(&files::database(stones as u32), error))?;
-                    let flat = flat.expect("what was flat a moment ago is flat");
-                    flat.slabs().iter().map(|&slab| in_place(slab)).collect()
-                }
-            }));
-        }
+        smaller.extend(held.iter().map(|held| Some(held.slabs())));
         engines::capture::capture(tables, index, &smaller, best, watch).map_err(|_| StageError::Stopped)
+    }
+}
+
+/// A smaller database as captures read it.
+enum Held<'a> {
+    InPlace(Flat<'a>),
+    Decoded(Index, Bytes),
+}
+
+impl Held<'_> {
+    fn slabs(&self) -> Smaller<'_> {
+        match self {
+            Held::InPlace(flat) => flat.slabs().iter().map(|&slab| in_place(slab)).collect(),
+            Held::Decoded(index, scores) => in_memory(index, scores),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use disk::Disk;
 use game::{Index, PositionSet};
 use pipeline::{ArtifactName, StageError};
 use std::path::Path;
-use store::{Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange};
+use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange};
 
 /// `databases/NN.awari`.
 pub(crate) fn database(stones: u32) -> ArtifactName {
@@ -78,14 +78,35 @@ pub(crate) fn open(
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     let shape = shape(index, identity.orientation);
     let file = Scores::open(disk, path)?;
-    if !file.has_range(range(kind, index.stones())) {
+    let range = range(kind, index.stones());
+    if file.range() != range {
         return Err(StoreError::Mismatch {
             path: path.to_path_buf(),
-            expected: format!("values in {}", range(kind, index.stones())),
+            expected: format!("values in {range}"),
             found: format!("values in {}", file.range()),
         });
     }
     file.expect(&identity, &shape)
+}
+
+/// Publishes a file of `index`, to be opened by [`open`].
+pub(crate) fn write(
+    disk: &dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+    codec: Codec,
+    scores: &[i8],
+) -> Result<(), StageError> {
+    let identity = identity(settings.rules.name, settings.set, kind, index.stones());
+    let shape = shape(index, identity.orientation);
+    let range = range(kind, index.stones());
+    match store::write(disk, path, &identity, &shape, range, codec, scores) {
+        Ok(_) => Ok(()),
+        Err(StoreError::Disk(error)) => Err(StageError::Disk(error)),
+        Err(error) => Err(StageError::failed(error)),
+    }
 }
 
 /// The error of a stage whose input could not be read.
@@ -93,13 +114,5 @@ pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageErr
     match error {
         StoreError::Disk(error) => StageError::Disk(error),
         error => StageError::Damaged { artifact: artifact.clone(), what: error.to_string() },
-    }
-}
-
-/// The error of a stage that could not write.
-pub(crate) fn unwritable(error: StoreError) -> StageError {
-    match error {
-        StoreError::Disk(error) => StageError::Disk(error),
-        error => StageError::failed(error),
     }
 }

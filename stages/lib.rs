@@ -84,7 +84,7 @@ impl Work for Awari {
             Ok(file) if file.identity().kind != kind => {
                 Found::Unreadable(format!("it is {}, not a {kind}", file.identity()))
             }
-            Ok(file) if !file.has_range(files::range(kind, u32::from(file.identity().stones))) => {
+            Ok(file) if file.range() != files::range(kind, u32::from(file.identity().stones)) => {
                 Found::Unreadable(format!("it announces values in {}, which it cannot have", file.range()))
             }
             Ok(file) => {

@@ -40,7 +40,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         return Err(StageError::Stopped);
     };
     drop(captures);
-    write_database(settings, &index, &values, context)?;
+    let path = context.output(&files::database(stones));
+    files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, &values)?;
     Ok(StageReport::new(index.positions())
         .with("passes", report.passes)
         .with("recomputed", report.recomputed)
@@ -56,17 +57,6 @@ pub(crate) fn read_captures(settings: &Settings, index: &Index, context: &StageC
     let mut captures = Bytes::zeroed(index.positions() as usize).map_err(StageError::failed)?;
     file.read_into(&mut captures).map_err(damaged)?;
     Ok(captures)
-}
-
-/// Publishes the scores of an index as its database.
-fn write_database(settings: &Settings, index: &Index, scores: &[i8], context: &StageContext) -> Result<(), StageError> {
-    let stones = index.stones();
-    let path = context.output(&files::database(stones));
-    let identity = files::identity(settings.rules.name, settings.set, Kind::Database, stones);
-    let shape = files::shape(index, identity.orientation);
-    let range = files::range(Kind::Database, stones);
-    store::write(context.disk(), &path, &identity, &shape, range, settings.codec, scores).map_err(files::unwritable)?;
-    Ok(())
 }
 
 /// The snapshot of a stage that is under way.
@@ -93,13 +83,7 @@ impl Snapshot<'_> {
     }
 
     fn write(&self, values: &[i8]) -> Result<(), StageError> {
-        let stones = self.index.stones();
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
-        let identity = files::identity(self.settings.rules.name, self.settings.set, Kind::Snapshot, stones);
-        let shape = files::shape(self.index, identity.orientation);
-        let range = files::range(Kind::Snapshot, stones);
-        store::write(self.context.disk(), &path, &identity, &shape, range, Codec::Packed, values)
-            .map_err(files::unwritable)?;
-        Ok(())
+        files::write(self.context.disk(), &path, self.settings, Kind::Snapshot, self.index, Codec::Packed, values)
     }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use check::{Databases, Histogram, Published};
-use engines::capture::{SlabScores, Smaller};
+use engines::capture::{SlabScores, Smaller, in_memory};
 use engines::{Bytes, Kernel, Progress, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, reference};
 use std::ops::ControlFlow;
@@ -17,12 +17,7 @@ fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
     let smaller: Vec<Option<Smaller>> = smaller
         .iter()
         .enumerate()
-        .map(|(stones, scores)| {
-            let index = Index::new(stones as u32, tables.set());
-            let slab =
-                |slab: &game::Slab| SlabScores::Raw(&scores[slab.offset as usize..][..slab.positions() as usize]);
-            Some(index.slabs().iter().map(slab).collect())
-        })
+        .map(|(stones, scores)| Some(in_memory(&Index::new(stones as u32, tables.set()), scores)))
         .collect();
     capture::capture(tables, index, &smaller, &mut best, &()).unwrap();
     best

@@ -37,6 +37,12 @@ pub enum SlabScores<'a> {
 /// A smaller database as the capture stage reads it: its slabs by the mover's stones.
 pub type Smaller<'a> = Vec<SlabScores<'a>>;
 
+/// A smaller database in memory, `OpponentMajor` in the order of its index.
+pub fn in_memory<'a>(index: &Index, scores: &'a [Score]) -> Smaller<'a> {
+    let slab = |slab: &Slab| SlabScores::Raw(&scores[slab.offset as usize..][..slab.positions() as usize]);
+    index.slabs().iter().map(slab).collect()
+}
+
 /// Writes the best captures of every position, `MoverMajor`, for captures into the databases given.
 ///
 /// `smaller` has the database of k stones at k, where there is one. A call adds to what `best` holds; the first must

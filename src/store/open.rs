@@ -128,11 +128,6 @@ impl Unverified {
         self.footer.digest
     }
 
-    /// Whether the file announces these values.
-    pub fn has_range(&self, range: crate::ValueRange) -> bool {
-        self.header.range == range
-    }
-
     /// Accepts the file if it is the one that is meant.
     ///
     /// # Errors
