@@ -65,6 +65,19 @@ pub trait Disk: Send + Sync {
     /// [`DiskError::NotFound`] if it is absent; [`DiskError::Io`] if it is shorter than that.
     fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError>;
 
+    /// Opens a file for reads at any place, into the caller's memory: what a map is not where memory is bounded.
+    ///
+    /// # Errors
+    /// [`DiskError::NotFound`] if it is absent, or what the operating system says.
+    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError>;
+
+    /// Makes a file of `bytes` zeros without a name, for this process alone: it is gone when dropped, or when the
+    /// process dies. `path` says on which file system, and names it in errors; its parent directories are made.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError>;
+
     /// Maps a file for reading.
     ///
     /// # Errors
@@ -127,6 +140,30 @@ pub trait Disk: Send + Sync {
     /// [`DiskError::Locked`] with the holder's note if another process, or another [`Lock`] of
     /// this one, holds it.
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError>;
+}
+
+/// A file open for reading, from any thread.
+pub trait Input: Send + Sync {
+    /// Its length when it was opened.
+    fn bytes(&self) -> u64;
+
+    /// Fills `into` from `offset` on.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] where the file ends before, or what the operating system says.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError>;
+}
+
+/// A file of fixed length for intermediate state, read and written in place from any thread.
+pub trait Scratch: Input {
+    /// Writes all of `bytes` at `offset`. Nothing is promised about a crash: the file is then gone.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`] and its like.
+    ///
+    /// # Panics
+    /// Where `bytes` reach beyond the end.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
 }
 
 /// A file open for writing at its end. Unbuffered: callers write large pieces, or whole records.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{DiskError, Operation};
 use crate::real::{parent, too_short};
-use crate::{Disk, Lock, Mapping, Output};
+use crate::{Disk, Input, Lock, Mapping, Output, Scratch};
 
 /// A file system in memory. Clones are handles on the same one.
 #[derive(Clone, Debug, Default)]
@@ -158,7 +158,7 @@ impl MemoryDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, path: &Path, empty: bool) -> Result<Box<dyn Output>, DiskError> {
+    fn output(&self, path: &Path, empty: bool) -> Result<Box<dyn Output>, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Create, path)?;
         let name_is_new = !state.names.contains_key(path);
@@ -258,11 +258,11 @@ impl Disk for MemoryDisk {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.open(path, true)
+        self.output(path, true)
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.open(path, false)
+        self.output(path, false)
     }
 
     fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
@@ -278,6 +278,23 @@ impl Disk for MemoryDisk {
         file.bytes.truncate(bytes as usize);
         file.durable = file.bytes.clone();
         Ok(())
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+        let mut state = self.state();
+        state.begin(Operation::Read, path)?;
+        let file = state.find(Operation::Read, path)?;
+        let bytes = state.files[file].bytes.len() as u64;
+        Ok(Box::new(MemoryFile { disk: self.clone(), path: path.to_path_buf(), file, bytes, crashes: state.crashes }))
+    }
+
+    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+        let mut state = self.state();
+        state.begin(Operation::Create, path)?;
+        // Without a name, and not durable: a crash empties it.
+        state.files.push(File { bytes: vec![0; bytes as usize], ..File::default() });
+        let file = state.files.len() - 1;
+        Ok(Box::new(MemoryFile { disk: self.clone(), path: path.to_path_buf(), file, bytes, crashes: state.crashes }))
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
@@ -437,6 +454,54 @@ impl Output for MemoryOutput {
             self.name_is_new = false;
         }
         Ok(())
+    }
+}
+
+/// A file open for reads, or reads and writes, at any place.
+struct MemoryFile {
+    disk: MemoryDisk,
+    path: PathBuf,
+    file: usize,
+    bytes: u64,
+    crashes: u64,
+}
+
+impl MemoryFile {
+    /// The bytes at a place, once the operation was counted.
+    fn at<T>(
+        &self,
+        operation: Operation,
+        offset: u64,
+        len: usize,
+        then: impl FnOnce(&mut [u8]) -> T,
+    ) -> Result<T, DiskError> {
+        let mut state = self.disk.state();
+        state.begin(operation, &self.path)?;
+        let failed = |source| DiskError::from_io(operation, &self.path, source);
+        if state.crashes != self.crashes {
+            return Err(failed(io::Error::other("the process that opened it has crashed")));
+        }
+        let bytes = &mut state.files[self.file].bytes;
+        let end = offset.checked_add(len as u64).filter(|&end| end <= bytes.len() as u64);
+        let end = end.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
+        Ok(then(&mut bytes[offset as usize..end as usize]))
+    }
+}
+
+impl Input for MemoryFile {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
+        self.at(Operation::Read, offset, into.len(), |bytes| into.copy_from_slice(bytes))
+    }
+}
+
+impl Scratch for MemoryFile {
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DiskError> {
+        assert!(offset + from.len() as u64 <= self.bytes, "a scratch file does not grow");
+        self.at(Operation::Write, offset, from.len(), |bytes| bytes.copy_from_slice(from))
     }
 }
 

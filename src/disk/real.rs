@@ -2,13 +2,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use crate::error::{DiskError, Operation};
-use crate::{Disk, Lock, Mapping, Output};
+use crate::{Disk, Input, Lock, Mapping, Output, Scratch};
 
 /// The real file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,11 +31,11 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.open(path, Length::Empty)
+        self.output(path, Length::Empty)
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.open(path, Length::Kept)
+        self.output(path, Length::Kept)
     }
 
     fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
@@ -46,6 +47,23 @@ impl Disk for RealDisk {
         }
         file.set_len(bytes).map_err(failed)?;
         file.sync_all().map_err(failed)
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Read, path, source);
+        let file = File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        Ok(Box::new(RealFile { file, path: path.to_path_buf(), bytes }))
+    }
+
+    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Create, path, source);
+        self.create_dir_all(parent(path))?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).map_err(failed)?;
+        // Without a name it cannot outlive the process.
+        fs::remove_file(path).map_err(failed)?;
+        file.set_len(bytes).map_err(failed)?;
+        Ok(Box::new(RealFile { file, path: path.to_path_buf(), bytes }))
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
@@ -161,7 +179,7 @@ enum Length {
 }
 
 impl RealDisk {
-    fn open(self, path: &Path, length: Length) -> Result<Box<dyn Output>, DiskError> {
+    fn output(self, path: &Path, length: Length) -> Result<Box<dyn Output>, DiskError> {
         self.create_dir_all(parent(path))?;
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         let name_is_new = !path.exists();
@@ -239,6 +257,30 @@ impl Output for RealOutput {
     }
 }
 
+/// A file open for reads, or reads and writes, at any place.
+struct RealFile {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Input for RealFile {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
+        self.file.read_exact_at(into, offset).map_err(|source| DiskError::from_io(Operation::Read, &self.path, source))
+    }
+}
+
+impl Scratch for RealFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        assert!(offset + bytes.len() as u64 <= self.bytes, "a scratch file does not grow");
+        self.file.write_all_at(bytes, offset).map_err(|source| DiskError::from_io(Operation::Write, &self.path, source))
+    }
+}
+
 /// The directory that holds a path; `.` for a bare name.
 pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().map_or(Path::new("/"), here_if_empty)
@@ -298,6 +340,24 @@ mod tests {
         RealDisk.truncate(&path, 0).unwrap();
         assert!(RealDisk.map(&path).unwrap().is_empty());
         assert!(RealDisk.bytes(directory.path()).is_err());
+    }
+
+    #[test]
+    fn a_scratch_file_has_no_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b");
+        let scratch = RealDisk.scratch(&path, 10).unwrap();
+        assert!(!path.exists());
+        scratch.write_at(7, b"xyz").unwrap();
+        let mut found = [1; 10];
+        scratch.read_at(0, &mut found).unwrap();
+        assert_eq!(&found, b"\0\0\0\0\0\0\0xyz");
+        assert!(scratch.read_at(8, &mut found[..3]).is_err());
+        RealDisk.create(&path).unwrap().write(b"named").unwrap();
+        let input = RealDisk.open(&path).unwrap();
+        input.read_at(2, &mut found[..3]).unwrap();
+        assert_eq!((input.bytes(), &found[..3]), (5, &b"med"[..]));
+        assert!(RealDisk.open(&directory.path().join("none")).err().unwrap().is_not_found());
     }
 
     #[test]
