@@ -11,6 +11,7 @@ pub(crate) use absent::*;
 
 #[cfg(not(target_arch = "x86_64"))]
 mod absent {
+    use crate::bound::{Child, Push, RowBits};
     use crate::kernel::{Destination, SlabWork, Unit};
 
     pub(crate) fn has_avx2() -> bool {
@@ -19,6 +20,18 @@ mod absent {
 
     pub(crate) fn has_avx512() -> bool {
         false
+    }
+
+    pub(crate) fn has_bmi2() -> bool {
+        false
+    }
+
+    pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut [u64], _: u64, _: u32, _: &[Child<R>], _: &mut Vec<(u32, u64)>) {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
+    pub(crate) fn push_row_bmi2(_: &[(u32, u64)], _: &Push, _: &mut Vec<(u32, u64)>) {
+        unreachable!("this kernel is only chosen where it is available")
     }
 
     pub(crate) fn recompute_avx2(_: &SlabWork, _: &Unit, _: &[i8], _: &mut [i8]) {
@@ -36,6 +49,7 @@ mod absent {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use crate::bound::{Child, Push, RowBits, row};
     use crate::kernel::{self, Destination, SlabWork, UNIT_ROWS, Unit};
     use crate::memory::PAD;
     use crate::tables::{CHUNK, Piece, RowMove};
@@ -44,6 +58,44 @@ mod x86 {
     /// Whether the processor and the system have what the functions for AVX2 enable.
     pub(crate) fn has_avx2() -> bool {
         is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
+    }
+
+    /// Whether the processor has what the functions for BMI2 enable.
+    pub(crate) fn has_bmi2() -> bool {
+        is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1")
+    }
+
+    /// See [`crate::bound::BitKernel::pull`].
+    pub(crate) fn pull_row_bmi2<R: RowBits>(
+        candidates: &mut [u64],
+        wanted: u64,
+        shift: u32,
+        children: &[Child<R>],
+        lost: &mut Vec<(u32, u64)>,
+    ) {
+        #[target_feature(enable = "bmi1,bmi2,popcnt")]
+        fn enabled<R: RowBits>(
+            candidates: &mut [u64],
+            wanted: u64,
+            shift: u32,
+            children: &[Child<R>],
+            lost: &mut Vec<(u32, u64)>,
+        ) {
+            row::pull_row(candidates, wanted, shift, children, lost, |word, mask| _pext_u64(word, mask));
+        }
+        // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
+        unsafe { enabled(candidates, wanted, shift, children, lost) }
+    }
+
+    /// See [`crate::bound::BitKernel::push`].
+    pub(crate) fn push_row_bmi2(lost: &[(u32, u64)], push: &Push, won: &mut Vec<(u32, u64)>) {
+        #[target_feature(enable = "bmi1,bmi2,popcnt")]
+        fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut Vec<(u32, u64)>) {
+            let compress = |word, mask| _pext_u64(word, mask);
+            row::push_row(lost, push, won, compress, |word, mask| _pdep_u64(word, mask));
+        }
+        // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
+        unsafe { enabled(lost, push, won) }
     }
 
     /// See [`crate::Kernel::recompute`].

@@ -4,7 +4,8 @@
 //! number of halves with up to n stones: 24 bytes a half for the moves of rows, about 20 for their parents, and less
 //! than 3 bytes a column for each class of moves (R columns a class in all), together a few per cent of a database.
 
-use game::sow::{self, Class, SowMap};
+use crate::bound::{Pull, Push, plane};
+use game::sow::{self, Class, Ends, SowMap};
 use game::{HALF_PITS, Halves, Index, PositionSet, Rules};
 use std::sync::OnceLock;
 
@@ -22,6 +23,10 @@ pub struct Tables {
     captures: Vec<OnceLock<Captures>>,
     columns: Vec<OnceLock<Columns>>,
     parents: OnceLock<Vec<Parents>>,
+    /// By the opponent's stones and the crossing ones.
+    pulls: Vec<OnceLock<Pull>>,
+    /// By the mover's stones, then the class number.
+    pushes: Vec<OnceLock<Vec<Push>>>,
 }
 
 /// A move of a row: rank of the half left behind, and class, in four bytes.
@@ -136,6 +141,8 @@ impl Tables {
             captures: (0..locks).map(|_| OnceLock::new()).collect(),
             columns: (0..locks).map(|_| OnceLock::new()).collect(),
             parents: OnceLock::new(),
+            pulls: (0..sizes * sizes).map(|_| OnceLock::new()).collect(),
+            pushes: (0..sizes).map(|_| OnceLock::new()).collect(),
         }
     }
 
@@ -196,6 +203,28 @@ impl Tables {
     /// The parents of the opponent's halves with `stones` stones.
     pub(crate) fn parents(&self, stones: u32) -> &Parents {
         &self.parents.get_or_init(|| self.build_parents())[stones as usize]
+    }
+
+    /// Where bits of a row are found that has `stones` opponent's stones, after moves that let `crossing` cross.
+    pub(crate) fn pull(&self, stones: u32, crossing: u32) -> &Pull {
+        self.pulls[stones as usize * (self.stones_max() as usize + 1) + crossing as usize].get_or_init(|| {
+            let ends = if crossing == 0 { Ends::Mover } else { Ends::Opponent };
+            let class = Class { crossing: crossing as u8, ends };
+            let words = |columns: u32| columns.div_ceil(CHUNK as u32) as usize;
+            let own = words(self.set().opponent_halves(stones));
+            let child = words(Halves::count(stones + crossing));
+            Pull::new(&self.map(stones, class.number()), plane::share_shift(own), plane::share_shift(child))
+        })
+    }
+
+    /// By class number, where bits of rows go whose parents' mover has `mover` stones.
+    pub(crate) fn pushes(&self, mover: u32) -> &[Push] {
+        self.pushes[mover as usize].get_or_init(|| Push::all(&self.index, mover))
+    }
+
+    /// The rules.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     fn map(&self, stones: u32, class: usize) -> SowMap {

@@ -1,0 +1,62 @@
+//! The solver of bounds in memory, side by side with sweep: passes, positions tested, time.
+
+use bench::{captures, solve};
+use clap::Parser;
+use disk::clock;
+use engines::bound::{BitKernel, solve_in_memory};
+use engines::{Bytes, Kernel, Tables, sweep};
+use game::{Index, PositionSet, Rules};
+use std::time::Instant;
+
+#[derive(Parser)]
+struct Arguments {
+    #[arg(long, default_value_t = 16)]
+    stones: u32,
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    #[arg(long, default_value = "all")]
+    positions: PositionSet,
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() {
+    let mut arguments = Arguments::parse();
+    if !arguments.bench {
+        arguments.stones = 6;
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build().expect("threads can be started");
+    pool.install(|| run(&arguments));
+}
+
+fn run(arguments: &Arguments) {
+    let smaller = solve(arguments.positions, arguments.stones - 1, |_| {});
+    let tables = Tables::new(Rules::AWARI, arguments.positions, arguments.stones);
+    let index = Index::new(arguments.stones, arguments.positions);
+    let captures = captures(&tables, &index, &smaller);
+    let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
+    let mut values = Bytes::zeroed(index.positions() as usize).expect("there is memory");
+    sweep::sweep(&tables, &index, &captures, &mut values, Kernel::detect(), &(), &mut |_| {}).expect("nobody stops it");
+    let sweep = (clock::cpu_seconds() - cpu, wall.elapsed().as_secs_f64());
+    println!("sweep: {:.2} s of CPU, {:.2} s", sweep.0, sweep.1);
+    for turn in 0..2 {
+        let (mut cpu_all, mut wall_all, mut passes, mut rows) = (0.0, 0.0, 0, 0);
+        let (mut cpu, mut wall) = (clock::cpu_seconds(), Instant::now());
+        let found = solve_in_memory(&tables, &index, &captures, BitKernel::detect(), |bound, report, start| {
+            if start {
+                (cpu, wall) = (clock::cpu_seconds(), Instant::now());
+                return;
+            }
+            let (cpu, wall) = (clock::cpu_seconds() - cpu, wall.elapsed().as_secs_f64());
+            if turn == 1 {
+                println!("{bound:3} {cpu:.3} s of CPU, {wall:.3} s, {report:?}");
+            }
+            cpu_all += cpu;
+            wall_all += wall;
+            passes += report.passes;
+            rows += report.rows;
+        });
+        println!("bounds: {cpu_all:.2} s of CPU, {wall_all:.2} s, {passes} passes, {rows} rows");
+        assert!(found == values[..], "both methods give the same scores");
+    }
+}

@@ -1,0 +1,122 @@
+//! Where bits live: the seam between the driver and memory, caches and files.
+
+use super::plane::{PlaneLayout, PlaneSlab};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// The plane of won positions, `OpponentMajor`. Bits are set from any thread, and never cleared.
+///
+/// A failure of a home shows in [`Wins::check`]; until then it may leave out bits, which delays a win and proves
+/// nothing wrong.
+pub trait Wins<E>: Sync {
+    /// A row, to be read while others set bits in it.
+    type Row<'a>: RowBits
+    where
+        Self: 'a;
+
+    /// A row. `buffer` is the home's to use.
+    fn row<'a>(&'a self, slab: usize, row: usize, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
+
+    /// Sets bits of a row, and tells in which of its words some were not set before.
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32));
+
+    /// Reads words of the plane.
+    fn read(&self, first_word: usize, into: &mut [u64]);
+
+    /// The first failure since the last call.
+    fn check(&self) -> Result<(), E>;
+}
+
+/// A row of bits.
+pub trait RowBits: Copy {
+    /// The bits of a word that `mask` has; others may be anything.
+    fn bits(self, word: usize, mask: u64) -> u64;
+}
+
+/// A plane in units of whole rows, each visited by one thread at a time.
+pub trait Units<E>: Sync {
+    /// Shows the words of a unit; they are kept if the visitor says that it changed them.
+    fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), E>;
+}
+
+/// A plane of won positions in memory.
+#[derive(Debug)]
+pub struct WinsInMemory {
+    words: Vec<AtomicU64>,
+    slabs: Vec<PlaneSlab>,
+}
+
+/// Units in memory.
+#[derive(Debug)]
+pub struct UnitsInMemory {
+    units: Vec<Mutex<Vec<u64>>>,
+}
+
+impl WinsInMemory {
+    /// No wins.
+    pub fn none(layout: &PlaneLayout) -> WinsInMemory {
+        let mut words = Vec::new();
+        words.resize_with(layout.words(), AtomicU64::default);
+        WinsInMemory { words, slabs: layout.slabs().to_vec() }
+    }
+}
+
+impl<E> Wins<E> for WinsInMemory {
+    type Row<'a> = &'a [AtomicU64];
+
+    fn row<'a>(&'a self, slab: usize, row: usize, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
+        let slab = &self.slabs[slab];
+        &self.words[slab.word(row)..][..slab.row_words]
+    }
+
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32)) {
+        let slab = &self.slabs[slab];
+        let words = &self.words[slab.word(row)..][..slab.row_words];
+        for &(at, bits) in bits {
+            let word = &words[at as usize];
+            // Most are set already: looking first spares the locked operation.
+            if bits & !word.load(Relaxed) != 0 && bits & !word.fetch_or(bits, Relaxed) != 0 {
+                tell(at);
+            }
+        }
+    }
+
+    fn read(&self, first_word: usize, into: &mut [u64]) {
+        for (into, word) in into.iter_mut().zip(&self.words[first_word..]) {
+            *into = word.load(Relaxed);
+        }
+    }
+
+    fn check(&self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+impl RowBits for &[AtomicU64] {
+    #[inline(always)]
+    fn bits(self, word: usize, _: u64) -> u64 {
+        self[word].load(Relaxed)
+    }
+}
+
+impl RowBits for &[u64] {
+    #[inline(always)]
+    fn bits(self, word: usize, _: u64) -> u64 {
+        self[word]
+    }
+}
+
+impl UnitsInMemory {
+    /// Units of zeros with so many words.
+    pub fn zeroed(units: impl Iterator<Item = Range<usize>>) -> UnitsInMemory {
+        UnitsInMemory { units: units.map(|words| Mutex::new(vec![0; words.len()])).collect() }
+    }
+}
+
+impl<E> Units<E> for UnitsInMemory {
+    fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), E> {
+        visitor(&mut self.units[unit].lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! The methods *two-bit*, *one-bit* and *one-bit-dual*: one bound after the other, on bits.
+//!
+//! A bound b asks which positions score at least b (won) and at most -b (lost). Bounds descend from the number of
+//! stones: what is decided at b + 1 is decided at b, so every position is decided once, at the bound that is its score
+//! up to sign. Two planes carry the state:
+//!
+//! * the *wins*, `OpponentMajor`: positions known to score at least b;
+//! * the *candidates*, `MoverMajor`: positions that are not known to be lost, and none of whose captures scores more
+//!   than -b (Romein and Bal's `Unknown`; the others are their `DrawOrWin`, or lost). Some may be won as well: then a
+//!   move leads to a lost position, and no test finds them lost.
+//!
+//! A candidate all of whose quiet moves lead to wins is lost, and leaves the plane; whoever can move to it wins. Both
+//! steps are local to rows. A row of candidates reads one row of wins for each move of its half, and the parents of
+//! its positions lie in one row of wins for each number of stones that cross. That the two planes are orientated
+//! differently is what Lincke (2002, section 2.5) calls dual indexing; what he found for caches holds for registers.
+//!
+//! The methods differ in where the planes live: see [`Wins`] and [`Units`].
+
+mod homes;
+mod in_memory;
+pub(crate) mod plane;
+mod routes;
+pub(crate) mod row;
+mod solver;
+
+pub use homes::{RowBits, Units, UnitsInMemory, Wins, WinsInMemory};
+pub use in_memory::solve_in_memory;
+pub use plane::{PlaneLayout, PlaneSlab, PlaneUnit};
+pub use row::BitKernel;
+pub use solver::{Failure, Report, Solver};
+
+pub(crate) use routes::{Pull, Push};
+pub(crate) use row::Child;

@@ -1,0 +1,116 @@
+//! Bit planes: one bit a position, row by row, each row from a word of its own.
+
+use game::{Index, Orientation};
+use std::ops::Range;
+
+/// Bits in a word.
+pub(crate) const WORD: usize = 64;
+
+/// Where the rows of a bit plane are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaneLayout {
+    slabs: Vec<PlaneSlab>,
+}
+
+/// The rows of one slab in a plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaneSlab {
+    /// Number of its first row, counted over all slabs.
+    pub first_row: usize,
+    /// Its first word.
+    pub first_word: usize,
+    /// Its rows.
+    pub rows: usize,
+    /// Bits of a row.
+    pub columns: usize,
+    /// Words of a row; bits behind the last column are 0.
+    pub row_words: usize,
+}
+
+impl PlaneSlab {
+    /// The first word of a row.
+    pub fn word(&self, row: usize) -> usize {
+        self.first_word + row * self.row_words
+    }
+
+    /// Words of all its rows.
+    pub fn words(&self) -> usize {
+        self.rows * self.row_words
+    }
+
+    /// Words of a row that share a bit of a mask of changes, as a power of two: rows have at most 64 such shares.
+    pub(crate) fn share_shift(&self) -> u32 {
+        share_shift(self.row_words)
+    }
+}
+
+/// See [`PlaneSlab::share_shift`].
+pub(crate) fn share_shift(row_words: usize) -> u32 {
+    row_words.div_ceil(WORD).next_power_of_two().trailing_zeros()
+}
+
+impl PlaneLayout {
+    /// The plane of an index in an orientation.
+    pub fn new(index: &Index, orientation: Orientation) -> PlaneLayout {
+        let (mut first_row, mut first_word) = (0, 0);
+        let slabs = index.slabs().iter().map(|slab| {
+            let (rows, columns) = slab.rows_columns(orientation);
+            let (rows, columns) = (rows as usize, columns as usize);
+            let slab = PlaneSlab { first_row, first_word, rows, columns, row_words: columns.div_ceil(WORD) };
+            first_row += rows;
+            first_word += slab.words();
+            slab
+        });
+        PlaneLayout { slabs: slabs.collect() }
+    }
+
+    /// The slabs, by the mover's stones.
+    pub fn slabs(&self) -> &[PlaneSlab] {
+        &self.slabs
+    }
+
+    /// Words of the plane.
+    pub fn words(&self) -> usize {
+        self.slabs.last().map_or(0, |slab| slab.first_word + slab.words())
+    }
+
+    /// Rows of the plane.
+    pub fn rows(&self) -> usize {
+        self.slabs.last().map_or(0, |slab| slab.first_row + slab.rows)
+    }
+}
+
+/// Words of a unit, unless one row has more: 128 KiB, long enough for a disk and short enough for a cache.
+const UNIT_WORDS: usize = 16 << 10;
+
+/// A range of rows of one slab: the unit in which planes are visited, fixed by the layout alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaneUnit {
+    /// The slab.
+    pub slab: usize,
+    /// Its rows.
+    pub rows: Range<usize>,
+    /// Their words in the plane.
+    pub words: Range<usize>,
+}
+
+impl PlaneLayout {
+    /// The plane cut into units.
+    pub fn units(&self) -> Vec<PlaneUnit> {
+        let mut units = Vec::new();
+        for (number, slab) in self.slabs.iter().enumerate() {
+            for first in (0..slab.rows).step_by(slab.unit_rows()) {
+                let rows = first..slab.rows.min(first + slab.unit_rows());
+                units.push(PlaneUnit { slab: number, words: slab.word(rows.start)..slab.word(rows.end), rows });
+            }
+        }
+        units
+    }
+}
+
+impl PlaneSlab {
+    /// Rows of a unit.
+    pub(crate) fn unit_rows(&self) -> usize {
+        (UNIT_WORDS / self.row_words).max(1)
+    }
+}

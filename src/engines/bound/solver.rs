@@ -1,0 +1,375 @@
+//! The driver of a bound: passes over the candidates until none is found lost.
+
+use super::homes::{Units, Wins};
+use super::plane::{PlaneLayout, PlaneUnit};
+use super::row::{BitKernel, Child};
+use crate::tables::{RowMove, Tables};
+use crate::{Progress, Stopped};
+use game::sow::{Class, Ends};
+use game::{HALF_PITS, Index, Orientation};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// Solves bounds of one database, from planes that live anywhere.
+///
+/// Between calls the planes are sound: every win set is one, every candidate gone is lost or may be won by a capture.
+pub struct Solver<'a, W, U, E> {
+    tables: &'a Tables,
+    index: &'a Index,
+    kernel: BitKernel,
+    wins: &'a W,
+    candidates: &'a U,
+    wins_layout: PlaneLayout,
+    layout: PlaneLayout,
+    wins_units: Vec<PlaneUnit>,
+    units: Vec<PlaneUnit>,
+    /// By row of the wins, the shares with new bits: seen by this pass and not yet, or only by the last.
+    changed: [Vec<AtomicU64>; 2],
+    /// By row of the candidates, the shares with new ones.
+    fresh: Vec<AtomicU64>,
+    /// By unit of the wins, whether it has new ones since they were taken.
+    won: Vec<AtomicBool>,
+    /// By slab, its first unit of the wins.
+    first_units: Vec<usize>,
+    errors: PhantomData<fn() -> E>,
+}
+
+/// What a bound took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Passes over the candidates.
+    pub passes: u64,
+    /// Positions found lost.
+    pub lost: u64,
+    /// Rows tested.
+    pub rows: u64,
+    /// Units visited.
+    pub units: u64,
+}
+
+/// Why a bound was not solved.
+#[derive(Debug)]
+pub enum Failure<E> {
+    /// On request; the planes are sound, and solving may go on from them.
+    Stopped,
+    /// A home of a plane failed; what it holds is not to be used any more.
+    Home(E),
+}
+
+impl<E> From<Stopped> for Failure<E> {
+    fn from(_: Stopped) -> Failure<E> {
+        Failure::Stopped
+    }
+}
+
+/// What a thread keeps from row to row.
+#[derive(Default)]
+struct Workspace {
+    buffers: [Vec<u64>; HALF_PITS],
+    needs: Vec<u64>,
+    lost: Vec<(u32, u64)>,
+    won: Vec<(u32, u64)>,
+    report: Report,
+}
+
+impl<'a, W: Wins<E>, U: Units<E>, E: Send> Solver<'a, W, U, E> {
+    /// A solver that knows nothing of what changed: its first pass tests every candidate.
+    ///
+    /// # Panics
+    /// When the tables serve fewer stones or another position set.
+    pub fn new(tables: &'a Tables, index: &'a Index, kernel: BitKernel, wins: &'a W, candidates: &'a U) -> Self {
+        assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+        let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
+        let layout = PlaneLayout::new(index, Orientation::MoverMajor);
+        let (wins_units, units) = (wins_layout.units(), layout.units());
+        let masks = |rows: usize, mask: u64| (0..rows).map(|_| AtomicU64::new(mask)).collect();
+        let first = |slab: usize| wins_units.partition_point(|unit| unit.slab < slab);
+        Solver {
+            tables,
+            index,
+            kernel,
+            wins,
+            candidates,
+            changed: [masks(wins_layout.rows(), 0), masks(wins_layout.rows(), 0)],
+            fresh: masks(layout.rows(), u64::MAX),
+            won: wins_units.iter().map(|_| AtomicBool::new(true)).collect(),
+            first_units: (0..wins_layout.slabs().len()).map(first).collect(),
+            wins_layout,
+            layout,
+            wins_units,
+            units,
+            errors: PhantomData,
+        }
+    }
+
+    /// The units of the candidates.
+    pub fn units(&self) -> &[PlaneUnit] {
+        &self.units
+    }
+
+    /// The units of the wins.
+    pub fn wins_units(&self) -> &[PlaneUnit] {
+        &self.wins_units
+    }
+
+    /// Adds wins, a unit's words.
+    pub fn add_wins(&self, unit: &PlaneUnit, words: &[u64]) {
+        let row_words = self.wins_layout.slabs()[unit.slab].row_words;
+        let mut bits = Vec::new();
+        for (row, words) in unit.rows.clone().zip(words.chunks(row_words)) {
+            bits.clear();
+            bits.extend(words.iter().enumerate().filter(|(_, word)| **word != 0).map(|(at, &word)| (at as u32, word)));
+            if !bits.is_empty() {
+                self.set(unit.slab, row, &bits, &self.changed[0]);
+            }
+        }
+    }
+
+    /// Tells of candidates added to a unit's words: they will be tested.
+    pub fn add_candidates(&self, unit: &PlaneUnit, words: &[u64]) {
+        let slab = &self.layout.slabs()[unit.slab];
+        for (row, words) in unit.rows.clone().zip(words.chunks(slab.row_words)) {
+            let shares = words.iter().enumerate().filter(|(_, word)| **word != 0);
+            let shares = shares.fold(0, |shares, (at, _)| shares | 1 << (at >> slab.share_shift()));
+            if shares != 0 {
+                self.fresh[slab.first_row + row].fetch_or(shares, Relaxed);
+            }
+        }
+    }
+
+    /// Whether a unit of the wins has new ones since this was last asked.
+    pub fn take_won(&self, unit: usize) -> bool {
+        self.won[unit].swap(false, Relaxed)
+    }
+
+    /// Forgets what changed: for planes that are known to be at a fixpoint.
+    pub fn settle(&self) {
+        for mask in self.changed.iter().flatten().chain(&self.fresh) {
+            mask.store(0, Relaxed);
+        }
+    }
+
+    /// Passes until no candidate is found lost. `checkpoint` is called between passes, when nobody changes the planes.
+    pub fn solve(
+        &self,
+        progress: &dyn Progress,
+        checkpoint: &mut dyn FnMut() -> Result<(), E>,
+    ) -> Result<Report, Failure<E>> {
+        let mut report = Report::default();
+        loop {
+            let (old, new) = match report.passes % 2 {
+                0 => (&self.changed[0], &self.changed[1]),
+                _ => (&self.changed[1], &self.changed[0]),
+            };
+            let any = AtomicBool::new(false);
+            let next = AtomicUsize::new(0);
+            let failure = Mutex::new(None);
+            let done = Mutex::new(Report::default());
+            rayon::broadcast(|_| {
+                let mut workspace = Workspace::default();
+                let fail = |with: Failure<E>| {
+                    next.store(self.units.len(), Relaxed);
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(with);
+                };
+                while let Some(unit) = self.units.get(next.fetch_add(1, Relaxed)) {
+                    let number = next.load(Relaxed);
+                    if let Err(error) = self.test(unit, [old, new], &mut workspace, &any) {
+                        fail(Failure::Home(error));
+                    }
+                    if number % 64 == 0 && progress.advance(number as u64, self.units.len() as u64).is_break() {
+                        fail(Failure::Stopped);
+                    }
+                }
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                done.lost += workspace.report.lost;
+                done.rows += workspace.report.rows;
+                done.units += workspace.report.units;
+            });
+            self.wins.check().map_err(Failure::Home)?;
+            let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+            if let Some(failure) = failure {
+                // Some units were not tested since the changes that `old` tells of.
+                for (old, new) in old.iter().zip(new) {
+                    self.keep(old.load(Relaxed) | new.load(Relaxed), old, new);
+                }
+                return Err(failure);
+            }
+            report.passes += 1;
+            report.lost += done.lost;
+            report.rows += done.rows;
+            report.units += done.units;
+            for mask in old.iter() {
+                mask.store(0, Relaxed);
+            }
+            if !any.into_inner() {
+                return Ok(report);
+            }
+            checkpoint().map_err(Failure::Home)?;
+        }
+    }
+
+    /// Changes that the next call of [`Solver::solve`] must find.
+    fn keep(&self, mask: u64, old: &AtomicU64, new: &AtomicU64) {
+        old.store(mask, Relaxed);
+        new.store(mask, Relaxed);
+    }
+
+    /// Tests the candidates of a unit that something changed for.
+    fn test(
+        &self,
+        unit: &PlaneUnit,
+        changed: [&Vec<AtomicU64>; 2],
+        workspace: &mut Workspace,
+        any: &AtomicBool,
+    ) -> Result<(), E> {
+        let slab = &self.layout.slabs()[unit.slab];
+        let moves = &self.tables.rows(unit.slab as u32)[unit.rows.clone()];
+        let opponent = self.index.stones() - unit.slab as u32;
+        workspace.needs.clear();
+        let mut some = 0;
+        for (row, moves) in unit.rows.clone().zip(moves) {
+            let need = self.need(slab.first_row + row, opponent, moves, changed);
+            workspace.needs.push(need);
+            some |= need;
+        }
+        if some == 0 {
+            return Ok(());
+        }
+        workspace.report.units += 1;
+        self.candidates.visit(unit_number(&self.units, unit), &mut |words| {
+            let before = workspace.report.lost;
+            for (at, words) in words.chunks_mut(slab.row_words).enumerate() {
+                let need = workspace.needs[at];
+                if need != 0 {
+                    self.test_row(unit.slab, unit.rows.start + at, words, need, &moves[at], changed[1], workspace, any);
+                }
+            }
+            workspace.report.lost != before
+        })
+    }
+
+    /// The shares of a row of candidates that must be tested.
+    fn need(&self, row: usize, opponent: u32, moves: &[RowMove], changed: [&Vec<AtomicU64>; 2]) -> u64 {
+        let fresh = &self.fresh[row];
+        let mut need = fresh.load(Relaxed);
+        if need != 0 {
+            fresh.store(0, Relaxed);
+        }
+        for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+            let child = self.wins_layout.slabs()[(opponent + to.crossing()) as usize].first_row + to.rank() as usize;
+            let mut shares = changed[0][child].load(Relaxed) | changed[1][child].load(Relaxed);
+            if shares != 0 {
+                let dependents = &self.tables.pull(opponent, to.crossing()).dependents;
+                while shares != 0 {
+                    need |= dependents[shares.trailing_zeros() as usize];
+                    shares &= shares - 1;
+                }
+            }
+        }
+        need
+    }
+
+    #[expect(clippy::too_many_arguments)]
+    fn test_row(
+        &self,
+        slab: usize,
+        row: usize,
+        candidates: &mut [u64],
+        need: u64,
+        moves: &[RowMove; HALF_PITS],
+        changed: &[AtomicU64],
+        workspace: &mut Workspace,
+        any: &AtomicBool,
+    ) {
+        let opponent = self.index.stones() - slab as u32;
+        workspace.report.rows += 1;
+        workspace.lost.clear();
+        {
+            let mut moves =
+                moves.iter().take_while(|&&to| to != RowMove::NONE).zip(&mut workspace.buffers).map(|(to, buffer)| {
+                    Child {
+                        wins: self.wins.row((opponent + to.crossing()) as usize, to.rank() as usize, buffer),
+                        pull: self.tables.pull(opponent, to.crossing()),
+                        quiet: &self.tables.columns(opponent, to.class()).quiet,
+                    }
+                });
+            let mut children;
+            let mut count = 0;
+            let children = match moves.next() {
+                None => &[],
+                Some(first) => {
+                    children = [first; HALF_PITS];
+                    for (to, child) in children.iter_mut().zip(std::iter::once(first).chain(moves)) {
+                        *to = child;
+                        count += 1;
+                    }
+                    &children[..count]
+                }
+            };
+            let shift = self.layout.slabs()[slab].share_shift();
+            self.kernel.pull(candidates, need, shift, children, &mut workspace.lost);
+        }
+        if !workspace.lost.is_empty() {
+            workspace.report.lost += workspace.lost.iter().map(|(_, bits)| u64::from(bits.count_ones())).sum::<u64>();
+            self.tell_parents(slab, row, changed, workspace, any);
+        }
+    }
+
+    /// Whoever can move, quietly, to one of the lost positions of a row wins.
+    fn tell_parents(
+        &self,
+        slab: usize,
+        row: usize,
+        changed: &[AtomicU64],
+        workspace: &mut Workspace,
+        any: &AtomicBool,
+    ) {
+        // The parents' opponent has this half less what crossed. A move that leaves nothing is not quiet.
+        let mut half = self.index.halves().unrank(slab as u32, row as u32);
+        let after = half;
+        let opponent = self.index.stones() - slab as u32;
+        let crossings = if slab == 0 { 0..0 } else { 0..slab as u32 + 1 };
+        for crossing in crossings {
+            let last = (crossing as usize + HALF_PITS - 1) % HALF_PITS;
+            if crossing > 0 {
+                let Some(left) = half[last].checked_sub(1) else { return };
+                half[last] = left;
+            }
+            let Some(parents) = self.index.opponent_rank(&half) else { continue };
+            for ends in [Ends::Mover, Ends::Opponent] {
+                let class = Class { crossing: crossing as u8, ends };
+                let captures = ends == Ends::Opponent && self.tables.rules().captures(after[last]);
+                if captures || !class.occurs() {
+                    continue;
+                }
+                workspace.won.clear();
+                let push = &self.tables.pushes(opponent + crossing)[class.number()];
+                self.kernel.push(&workspace.lost, push, &mut workspace.won);
+                let target = (opponent + crossing) as usize;
+                if self.set(target, parents as usize, &workspace.won, changed) {
+                    any.store(true, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Sets wins of a row and notes which shares changed.
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], changed: &[AtomicU64]) -> bool {
+        let layout = &self.wins_layout.slabs()[slab];
+        let shift = layout.share_shift();
+        let mut shares = 0;
+        self.wins.set(slab, row, bits, |word| shares |= 1 << (word >> shift));
+        if shares != 0 {
+            changed[layout.first_row + row].fetch_or(shares, Relaxed);
+            self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
+        }
+        shares != 0
+    }
+}
+
+/// The place of a unit in the list that it is an element of.
+fn unit_number(units: &[PlaneUnit], unit: &PlaneUnit) -> usize {
+    units.partition_point(|other| other.words.start < unit.words.start)
+}
