@@ -21,8 +21,8 @@ pub trait Wins<E>: Sync {
     /// Sets bits of a row, and tells in which of its words some were not set before.
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32));
 
-    /// Reads words of the plane.
-    fn read(&self, first_word: usize, into: &mut [u64]);
+    /// Reads whole rows of a slab.
+    fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]);
 
     /// The first failure since the last call.
     fn check(&self) -> Result<(), E>;
@@ -82,8 +82,9 @@ impl<E> Wins<E> for WinsInMemory {
         }
     }
 
-    fn read(&self, first_word: usize, into: &mut [u64]) {
-        for (into, word) in into.iter_mut().zip(&self.words[first_word..]) {
+    fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]) {
+        let slab = &self.slabs[slab];
+        for (into, word) in into.iter_mut().zip(&self.words[slab.word(rows.start)..slab.word(rows.end)]) {
             *into = word.load(Relaxed);
         }
     }

@@ -7,62 +7,52 @@ use super::solver::{Report, Solver};
 use crate::{Bytes, Tables, capture};
 use game::{Index, Orientation, Score};
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// The scores of `index`, `OpponentMajor`, from its best captures; `each` is told of each bound.
+/// The scores of `index`, `OpponentMajor`, from its best captures; `each` is told of each bound, and how long solving it took.
 pub fn solve_in_memory(
-    tables: &Tables,
+    tables: &Arc<Tables>,
     index: &Index,
     captures: &Bytes,
     kernel: BitKernel,
-    mut each: impl FnMut(u32, Report, bool),
+    mut each: impl FnMut(u32, Report, Duration),
 ) -> Vec<Score> {
     let stones = index.stones();
     let layout = PlaneLayout::new(index, Orientation::MoverMajor);
-    let wins = WinsInMemory::none(&PlaneLayout::new(index, Orientation::OpponentMajor));
+    let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
+    let wins = WinsInMemory::none(&wins_layout);
     let candidates = UnitsInMemory::zeroed(layout.units().into_iter().map(|unit| unit.words));
-    let solver: Solver<_, _, Infallible> = Solver::new(tables, index, kernel, &wins, &candidates);
+    let solver: Solver<_, _, Infallible> = Solver::new(Arc::clone(tables), index.clone(), kernel, wins, candidates);
     solver.settle();
-    let captures = in_opponent_major(index, captures);
+    let captures = in_both_orientations(index, captures);
     let mut scores = vec![0; captures[1].len()];
     for bound in (1..=stones as Score).rev() {
         for unit in solver.wins_units() {
-            solver.add_wins(
-                unit,
-                &plane(&PlaneLayout::new(index, Orientation::OpponentMajor), unit, &captures[1], |best| best == bound),
-            );
+            solver.add_wins(unit, &plane(&wins_layout, unit, &captures[1], |best| best == bound));
         }
         let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);
+        let mut before = Vec::new();
         for (number, unit) in solver.units().iter().enumerate() {
             let new = plane(&layout, unit, &captures[0], free);
-            solver.add_candidates(unit, &new);
-            let Ok(()) = Units::<Infallible>::visit(&candidates, number, &mut |words| {
-                words.iter_mut().zip(&new).for_each(|(word, new)| *word |= new);
-                true
-            });
+            let Ok(()) = solver.add_candidates(number, &new, |words| before.push(words.to_vec()));
         }
-        let mut before = Vec::new();
-        for number in 0..solver.units().len() {
-            let Ok(()) = Units::<Infallible>::visit(&candidates, number, &mut |words| {
-                before.push(words.to_vec());
-                false
-            });
-        }
-        each(bound as u32, Report::default(), true);
+        let start = Instant::now();
         let report = solver.solve(&(), &mut || Ok(())).unwrap_or_else(|failure| panic!("nobody stops it: {failure:?}"));
-        each(bound as u32, report, false);
+        each(bound as u32, report, start.elapsed());
         for unit in solver.wins_units() {
             let mut words = vec![0; unit.words.len()];
-            Wins::<Infallible>::read(&wins, unit.words.start, &mut words);
-            mark(&PlaneLayout::new(index, Orientation::OpponentMajor), unit, &words, |slab, row, column| {
+            Wins::<Infallible>::read(solver.wins(), unit.slab, unit.rows.clone(), &mut words);
+            mark(&wins_layout, unit, &words, |slab, row, column| {
                 let slab = &index.slabs()[slab];
-                let at = slab.offset as usize + row * slab.mover_halves as usize + column;
-                if scores[at] == 0 {
-                    scores[at] = bound;
+                let score = &mut scores[slab.offset as usize + row * slab.mover_halves as usize + column];
+                if *score == 0 {
+                    *score = bound;
                 }
             });
         }
         for (number, (unit, before)) in solver.units().iter().zip(&mut before).enumerate() {
-            let Ok(()) = Units::<Infallible>::visit(&candidates, number, &mut |words| {
+            let Ok(()) = Units::<Infallible>::visit(solver.candidates(), number, &mut |words| {
                 before.iter_mut().zip(words).for_each(|(before, word)| *before &= !*word);
                 false
             });
@@ -76,7 +66,7 @@ pub fn solve_in_memory(
 }
 
 /// The captures as given, and transposed.
-fn in_opponent_major(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
+fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
     let mut turned = vec![0; captures.len()];
     for slab in index.slabs() {
         let (rows, columns) = (slab.mover_halves as usize, slab.opponent_halves as usize);

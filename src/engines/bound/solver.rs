@@ -9,17 +9,17 @@ use game::sow::{Class, Ends};
 use game::{HALF_PITS, Index, Orientation};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Solves bounds of one database, from planes that live anywhere.
 ///
 /// Between calls the planes are sound: every win set is one, every candidate gone is lost or may be won by a capture.
-pub struct Solver<'a, W, U, E> {
-    tables: &'a Tables,
-    index: &'a Index,
+pub struct Solver<W, U, E> {
+    tables: Arc<Tables>,
+    index: Index,
     kernel: BitKernel,
-    wins: &'a W,
-    candidates: &'a U,
+    wins: W,
+    candidates: U,
     wins_layout: PlaneLayout,
     layout: PlaneLayout,
     wins_units: Vec<PlaneUnit>,
@@ -30,6 +30,8 @@ pub struct Solver<'a, W, U, E> {
     fresh: Vec<AtomicU64>,
     /// By unit of the wins, whether it has new ones since they were taken.
     won: Vec<AtomicBool>,
+    /// By unit of the candidates, whether some were found lost since they were taken.
+    lost: Vec<AtomicBool>,
     /// By slab, its first unit of the wins.
     first_units: Vec<usize>,
     errors: PhantomData<fn() -> E>,
@@ -73,15 +75,15 @@ struct Workspace {
     report: Report,
 }
 
-impl<'a, W: Wins<E>, U: Units<E>, E: Send> Solver<'a, W, U, E> {
+impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// A solver that knows nothing of what changed: its first pass tests every candidate.
     ///
     /// # Panics
     /// When the tables serve fewer stones or another position set.
-    pub fn new(tables: &'a Tables, index: &'a Index, kernel: BitKernel, wins: &'a W, candidates: &'a U) -> Self {
+    pub fn new(tables: Arc<Tables>, index: Index, kernel: BitKernel, wins: W, candidates: U) -> Self {
         assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-        let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
-        let layout = PlaneLayout::new(index, Orientation::MoverMajor);
+        let wins_layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
+        let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
         let (wins_units, units) = (wins_layout.units(), layout.units());
         let masks = |rows: usize, mask: u64| (0..rows).map(|_| AtomicU64::new(mask)).collect();
         let first = |slab: usize| wins_units.partition_point(|unit| unit.slab < slab);
@@ -93,7 +95,8 @@ impl<'a, W: Wins<E>, U: Units<E>, E: Send> Solver<'a, W, U, E> {
             candidates,
             changed: [masks(wins_layout.rows(), 0), masks(wins_layout.rows(), 0)],
             fresh: masks(layout.rows(), u64::MAX),
-            won: wins_units.iter().map(|_| AtomicBool::new(true)).collect(),
+            won: wins_units.iter().map(|_| AtomicBool::new(false)).collect(),
+            lost: units.iter().map(|_| AtomicBool::new(false)).collect(),
             first_units: (0..wins_layout.slabs().len()).map(first).collect(),
             wins_layout,
             layout,
@@ -113,6 +116,16 @@ impl<'a, W: Wins<E>, U: Units<E>, E: Send> Solver<'a, W, U, E> {
         &self.wins_units
     }
 
+    /// The home of the wins.
+    pub fn wins(&self) -> &W {
+        &self.wins
+    }
+
+    /// The home of the candidates.
+    pub fn candidates(&self) -> &U {
+        &self.candidates
+    }
+
     /// Adds wins, a unit's words.
     pub fn add_wins(&self, unit: &PlaneUnit, words: &[u64]) {
         let row_words = self.wins_layout.slabs()[unit.slab].row_words;
@@ -126,21 +139,42 @@ impl<'a, W: Wins<E>, U: Units<E>, E: Send> Solver<'a, W, U, E> {
         }
     }
 
-    /// Tells of candidates added to a unit's words: they will be tested.
-    pub fn add_candidates(&self, unit: &PlaneUnit, words: &[u64]) {
+    /// Adds candidates, a unit's words; they will be tested. `then` sees the unit's words.
+    pub fn add_candidates(&self, number: usize, new: &[u64], then: impl FnOnce(&[u64])) -> Result<(), E> {
+        let unit = &self.units[number];
         let slab = &self.layout.slabs()[unit.slab];
-        for (row, words) in unit.rows.clone().zip(words.chunks(slab.row_words)) {
+        for (row, words) in unit.rows.clone().zip(new.chunks(slab.row_words)) {
             let shares = words.iter().enumerate().filter(|(_, word)| **word != 0);
             let shares = shares.fold(0, |shares, (at, _)| shares | 1 << (at >> slab.share_shift()));
             if shares != 0 {
                 self.fresh[slab.first_row + row].fetch_or(shares, Relaxed);
             }
         }
+        let mut then = Some(then);
+        self.candidates.visit(number, &mut |words| {
+            words.iter_mut().zip(new).for_each(|(word, new)| *word |= new);
+            if let Some(then) = then.take() {
+                then(words);
+            }
+            true
+        })
     }
 
     /// Whether a unit of the wins has new ones since this was last asked.
     pub fn take_won(&self, unit: usize) -> bool {
         self.won[unit].swap(false, Relaxed)
+    }
+
+    /// Whether a unit of the candidates has lost some since this was last asked.
+    pub fn take_lost(&self, unit: usize) -> bool {
+        self.lost[unit].swap(false, Relaxed)
+    }
+
+    /// Takes everything for changed: for planes that are at no fixpoint.
+    pub fn unsettle(&self) {
+        for mask in &self.fresh {
+            mask.store(u64::MAX, Relaxed);
+        }
     }
 
     /// Forgets what changed: for planes that are known to be at a fixpoint.
@@ -238,7 +272,8 @@ impl<'a, W: Wins<E>, U: Units<E>, E: Send> Solver<'a, W, U, E> {
             return Ok(());
         }
         workspace.report.units += 1;
-        self.candidates.visit(unit_number(&self.units, unit), &mut |words| {
+        let number = unit_number(&self.units, unit);
+        self.candidates.visit(number, &mut |words| {
             let before = workspace.report.lost;
             for (at, words) in words.chunks_mut(slab.row_words).enumerate() {
                 let need = workspace.needs[at];
@@ -246,7 +281,11 @@ impl<'a, W: Wins<E>, U: Units<E>, E: Send> Solver<'a, W, U, E> {
                     self.test_row(unit.slab, unit.rows.start + at, words, need, &moves[at], changed[1], workspace, any);
                 }
             }
-            workspace.report.lost != before
+            let lost = workspace.report.lost != before;
+            if lost {
+                self.lost[number].store(true, Relaxed);
+            }
+            lost
         })
     }
 
