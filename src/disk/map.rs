@@ -81,6 +81,18 @@ pub fn signed_of(bytes: &[u8]) -> &[i8] {
     unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
 }
 
+/// The bytes of words, in the order of this machine.
+pub fn bytes_of_words(words: &[u64]) -> &[u8] {
+    // SAFETY: the bytes are those of the words, every bit pattern is valid for u8, and u8 has no alignment.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), std::mem::size_of_val(words)) }
+}
+
+/// The bytes of words, in the order of this machine, to be written.
+pub fn bytes_of_words_mut(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: as in `bytes_of_words`; every bit pattern is valid for u64 too.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), std::mem::size_of_val(words)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
