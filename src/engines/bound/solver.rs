@@ -160,6 +160,15 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         })
     }
 
+    /// Takes candidates that are known to be lost out of a unit: all but `kept`. Whom they make win must be known too.
+    pub fn remove_candidates(&self, number: usize, kept: &[u64]) -> Result<(), E> {
+        self.lost[number].store(true, Relaxed);
+        self.candidates.visit(number, &mut |words| {
+            words.iter_mut().zip(kept).for_each(|(word, kept)| *word &= kept);
+            true
+        })
+    }
+
     /// Whether a unit of the wins has new ones since this was last asked.
     pub fn take_won(&self, unit: usize) -> bool {
         self.won[unit].swap(false, Relaxed)

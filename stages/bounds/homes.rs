@@ -1,0 +1,229 @@
+//! Where the planes of a state live: memory, a scratch file, or a cache of pages over one.
+
+use super::state::Solve;
+use crate::{Method, Settings, Shared};
+use disk::{Disk, DiskError, Scratch};
+use engines::bound::{
+    BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
+};
+use game::{Index, Orientation};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{PageCache, PageCounts};
+
+/// What the cache of a method counted, if it has one.
+pub(crate) trait Counted {
+    fn counts(&self) -> Option<PageCounts>;
+}
+
+impl Counted for WinsInMemory {
+    fn counts(&self) -> Option<PageCounts> {
+        None
+    }
+}
+
+/// Candidates in a scratch file, in units read and rewritten in place.
+struct UnitsOnDisk {
+    file: Box<dyn Scratch>,
+    units: Vec<PlaneUnit>,
+    buffers: Mutex<Vec<Vec<u64>>>,
+}
+
+impl Units<DiskError> for UnitsOnDisk {
+    fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), DiskError> {
+        let words = self.units[unit].words.clone();
+        let buffers = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = buffers().pop().unwrap_or_default();
+        buffer.resize(words.len(), 0);
+        let place = words.start as u64 * 8;
+        self.file.read_at(place, disk::bytes_of_words_mut(&mut buffer))?;
+        if visitor(&mut buffer) {
+            self.file.write_at(place, disk::bytes_of_words(&buffer))?;
+        }
+        buffers().push(buffer);
+        Ok(())
+    }
+}
+
+/// Wins behind a cache, `OpponentMajor`: a row is in one piece.
+struct CachedWins {
+    cache: PageCache,
+    slabs: Vec<PlaneSlab>,
+}
+
+impl Wins<DiskError> for CachedWins {
+    type Row<'a> = &'a [u64];
+
+    fn row<'a>(&'a self, slab: usize, row: usize, buffer: &'a mut Vec<u64>) -> &'a [u64] {
+        let slab = &self.slabs[slab];
+        buffer.resize(slab.row_words, 0);
+        self.cache.lock().read(slab.word(row), buffer);
+        buffer
+    }
+
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32)) {
+        let first = self.slabs[slab].word(row);
+        let mut pages = self.cache.lock();
+        for &(at, bits) in bits {
+            if pages.set(first + at as usize, bits) != 0 {
+                tell(at);
+            }
+        }
+    }
+
+    fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]) {
+        self.cache.lock().read(self.slabs[slab].word(rows.start), into);
+    }
+
+    fn check(&self) -> Result<(), DiskError> {
+        self.cache.check()
+    }
+}
+
+impl Counted for CachedWins {
+    fn counts(&self) -> Option<PageCounts> {
+        Some(self.cache.counts())
+    }
+}
+
+/// Wins behind a cache, `MoverMajor` like the candidates: a row of wins is one bit of as many rows. What dual indexing
+/// is measured against.
+struct SingleIndexWins {
+    cache: PageCache,
+    /// `MoverMajor`.
+    slabs: Vec<PlaneSlab>,
+}
+
+#[derive(Clone, Copy)]
+struct SingleIndexRow<'a> {
+    wins: &'a SingleIndexWins,
+    slab: PlaneSlab,
+    row: usize,
+}
+
+impl SingleIndexRow<'_> {
+    fn place(self, column: usize) -> (usize, u32) {
+        (self.slab.word(column) + self.row / 64, self.row as u32 % 64)
+    }
+}
+
+impl RowBits for SingleIndexRow<'_> {
+    fn bits(self, word: usize, mask: u64) -> u64 {
+        let mut pages = self.wins.cache.lock();
+        let (mut left, mut bits) = (mask, 0);
+        while left != 0 {
+            let bit = left.trailing_zeros();
+            let (at, shift) = self.place(word * 64 + bit as usize);
+            bits |= (pages.word(at) >> shift & 1) << bit;
+            left &= left - 1;
+        }
+        bits
+    }
+}
+
+impl Wins<DiskError> for SingleIndexWins {
+    type Row<'a> = SingleIndexRow<'a>;
+
+    fn row<'a>(&'a self, slab: usize, row: usize, _: &'a mut Vec<u64>) -> SingleIndexRow<'a> {
+        SingleIndexRow { wins: self, slab: self.slabs[slab], row }
+    }
+
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32)) {
+        let row = SingleIndexRow { wins: self, slab: self.slabs[slab], row };
+        let mut pages = self.cache.lock();
+        for &(word, bits) in bits {
+            let (mut left, mut new) = (bits, 0);
+            while left != 0 {
+                let (at, shift) = row.place(word as usize * 64 + left.trailing_zeros() as usize);
+                new |= pages.set(at, 1 << shift);
+                left &= left - 1;
+            }
+            if new != 0 {
+                tell(word);
+            }
+        }
+    }
+
+    fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]) {
+        let slab = self.slabs[slab];
+        let row_words = slab.rows.div_ceil(64);
+        for (row, words) in rows.zip(into.chunks_mut(row_words)) {
+            let row = SingleIndexRow { wins: self, slab, row };
+            for (word, into) in words.iter_mut().enumerate() {
+                let columns = (slab.rows - word * 64).min(64);
+                *into = row.bits(word, u64::MAX >> (64 - columns));
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), DiskError> {
+        self.cache.check()
+    }
+}
+
+impl Counted for SingleIndexWins {
+    fn counts(&self) -> Option<PageCounts> {
+        Some(self.cache.counts())
+    }
+}
+
+/// An empty state of a database for a method. Scratch files go below `directory`.
+pub(crate) fn empty(
+    shared: &Shared,
+    index: &Index,
+    method: Method,
+    disk: &dyn Disk,
+    directory: &Path,
+) -> Result<Box<dyn Solve>, DiskError> {
+    let layout = PlaneLayout::new(index, Orientation::MoverMajor);
+    let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
+    let settings = shared.settings();
+    let scratch = |name: &str, layout: &PlaneLayout| disk.scratch(&directory.join(name), layout.words() as u64 * 8);
+    let on_disk = || -> Result<UnitsOnDisk, DiskError> {
+        let file = scratch("candidates", &layout)?;
+        Ok(UnitsOnDisk { file, units: layout.units(), buffers: Mutex::new(Vec::new()) })
+    };
+    let cache = |file| PageCache::new(file, settings.dual.block as usize, cache_bytes(settings, index));
+    let (tables, kernel) = (Arc::clone(shared.tables()), BitKernel::detect());
+    let index = index.clone();
+    Ok(match method {
+        Method::TwoBit => {
+            let candidates = UnitsInMemory::zeroed(layout.units().into_iter().map(|unit| unit.words));
+            Box::new(Solver::new(tables, index, kernel, WinsInMemory::none(&wins_layout), candidates))
+        }
+        Method::OneBit => Box::new(Solver::new(tables, index, kernel, WinsInMemory::none(&wins_layout), on_disk()?)),
+        Method::OneBitDual if settings.dual.is_single => {
+            let wins = SingleIndexWins { cache: cache(scratch("wins", &layout)?), slabs: layout.slabs().to_vec() };
+            Box::new(Solver::new(tables, index, kernel, wins, on_disk()?))
+        }
+        Method::OneBitDual => {
+            let cache = cache(scratch("wins", &wins_layout)?);
+            let wins = CachedWins { cache, slabs: wins_layout.slabs().to_vec() };
+            Box::new(Solver::new(tables, index, kernel, wins, on_disk()?))
+        }
+        Method::Counting | Method::Sweep => unreachable!("{method} has no bounds"),
+    })
+}
+
+/// The cache of one-bit-dual: as the manifest says, else a tenth of the wins.
+fn cache_bytes(settings: &Settings, index: &Index) -> u64 {
+    match settings.dual.cache {
+        0 => (index.positions() / 80).max(1 << 20),
+        bytes => bytes,
+    }
+}
+
+/// Memory that the state of a database takes, besides tables.
+pub(crate) fn memory_bytes(settings: &Settings, index: &Index, method: Method) -> u64 {
+    let words = |orientation| PlaneLayout::new(index, orientation).words() as u64 * 8;
+    let rows = |orientation| PlaneLayout::new(index, orientation).rows() as u64 * 8;
+    let masks = rows(Orientation::MoverMajor) + 2 * rows(Orientation::OpponentMajor);
+    masks
+        + match method {
+            Method::TwoBit => words(Orientation::MoverMajor) + words(Orientation::OpponentMajor),
+            Method::OneBit => words(Orientation::OpponentMajor),
+            Method::OneBitDual => cache_bytes(settings, index).min(words(Orientation::OpponentMajor)),
+            Method::Counting | Method::Sweep => unreachable!("{method} has no bounds"),
+        }
+}

@@ -1,0 +1,67 @@
+//! The stage `merge:n`: the database, from what was decided at each bound.
+//!
+//! A position won at bound b scores b, one lost at b scores -b, one that was never decided 0.
+
+use super::planes::{Plane, PlaneReader};
+use super::state::stop;
+use crate::{Shared, files};
+use engines::bound::PlaneLayout;
+use game::Index;
+use pipeline::{StageContext, StageError, StageReport};
+use rayon::prelude::*;
+use store::Kind;
+
+/// Runs the stage.
+pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = shared.settings();
+    let index = Index::new(stones, settings.set);
+    let open = |plane| PlaneReader::input(context, settings, &index, plane).map(|reader| (plane, reader));
+    let bounds = (1..=stones).flat_map(|bound| [(bound, Plane::Won(bound)), (bound, Plane::Decided(bound))]);
+    let planes = bounds.map(|(bound, plane)| {
+        let score = bound as i8;
+        let score = if plane == Plane::Won(bound) { score } else { -score };
+        open(plane).map(|(plane, reader)| Input { score, plane, reader, words: Vec::new() })
+    });
+    let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
+    let path = context.output(&files::database(stones));
+    let mut writer = files::writer(context.disk(), &path, settings, Kind::Database, &index, settings.codec)?;
+    let layout = PlaneLayout::new(&index, Plane::Won(1).orientation());
+    let mut scores: Vec<i8> = Vec::new();
+    context.progress().begin(index.positions(), "positions");
+    for unit in layout.units() {
+        stop(context)?;
+        let slab = &layout.slabs()[unit.slab];
+        planes.par_iter_mut().try_for_each(|input| {
+            input.words.resize(unit.words.len(), 0);
+            let read = input.reader.read(unit.words.clone(), &mut input.words);
+            read.map_err(|error| files::unreadable(&input.plane.name(stones), error))
+        })?;
+        scores.clear();
+        scores.resize(unit.rows.len() * slab.columns, 0);
+        scores.par_chunks_mut(slab.columns).enumerate().for_each(|(row, scores)| {
+            for input in &planes {
+                for (&word, scores) in input.words[row * slab.row_words..].iter().zip(scores.chunks_mut(64)) {
+                    let mut word = word;
+                    while word != 0 {
+                        // A file may claim more columns than there are; they mean nothing.
+                        if let Some(score) = scores.get_mut(word.trailing_zeros() as usize) {
+                            *score = input.score;
+                        }
+                        word &= word - 1;
+                    }
+                }
+            }
+        });
+        writer.append(&scores).map_err(files::unwritable)?;
+        context.progress().advance(scores.len() as u64);
+    }
+    writer.finish().map_err(files::unwritable)?;
+    Ok(StageReport::new(index.positions()))
+}
+
+struct Input {
+    score: i8,
+    plane: Plane,
+    reader: PlaneReader,
+    words: Vec<u64>,
+}

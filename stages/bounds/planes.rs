@@ -1,0 +1,265 @@
+//! The files of planes: names, identities, and reading and writing them in units.
+//!
+//! A plane is stored as a matrix of bytes: a row of a slab is a row, its words little-endian. The files of seeds hold
+//! one plane for each bound, in groups of units: slab by slab, group by group, the bounds descending.
+
+use crate::{Settings, files};
+use disk::{Disk, signed_of};
+use engines::bound::{PlaneLayout, PlaneUnit};
+use game::{Index, Orientation};
+use pipeline::{ArtifactName, StageContext, StageError};
+use std::ops::Range;
+use std::path::Path;
+use store::{Codec, Identity, Kind, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
+
+/// Positions of a group of units in the files of seeds, unless a unit has more. A group is transposed in memory.
+const GROUP_POSITIONS: usize = 4 << 20;
+
+/// A file of planes of one database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plane {
+    /// By bound, the positions with a capture of just that score, `OpponentMajor`.
+    WinSeeds,
+    /// By bound, the positions whose captures cease to save them from a loss, `MoverMajor`.
+    CandidateSeeds,
+    /// Positions that a capture wins at the bound, and nothing won before, `OpponentMajor`.
+    Seed(u32),
+    /// Positions won at the bound and not before, `OpponentMajor`.
+    Won(u32),
+    /// Positions lost at the bound and not before, `MoverMajor`.
+    Lost(u32),
+    /// The same, `OpponentMajor`.
+    Decided(u32),
+}
+
+impl Plane {
+    pub(crate) fn name(self, stones: u32) -> ArtifactName {
+        let file = match self {
+            Plane::WinSeeds => "win.seeds".to_owned(),
+            Plane::CandidateSeeds => "candidate.seeds".to_owned(),
+            Plane::Seed(bound) => format!("{bound:02}.seed"),
+            Plane::Won(bound) => format!("{bound:02}.won"),
+            Plane::Lost(bound) => format!("{bound:02}.lost"),
+            Plane::Decided(bound) => format!("{bound:02}.plane"),
+        };
+        ArtifactName::new(format!("planes/{stones:02}/{file}")).expect("names are made of letters, digits and slashes")
+    }
+
+    /// What the artifact's content is called.
+    pub(crate) fn content(self) -> &'static str {
+        match self {
+            Plane::WinSeeds => "win seeds",
+            Plane::CandidateSeeds => "candidate seeds",
+            Plane::Seed(_) => "seed",
+            Plane::Won(_) => "won",
+            Plane::Lost(_) => "lost",
+            Plane::Decided(_) => "plane",
+        }
+    }
+
+    pub(crate) fn orientation(self) -> Orientation {
+        match self {
+            Plane::CandidateSeeds | Plane::Lost(_) => Orientation::MoverMajor,
+            _ => Orientation::OpponentMajor,
+        }
+    }
+
+    /// The bound, 0 for the files that have all.
+    pub(crate) fn bound(self) -> u32 {
+        match self {
+            Plane::WinSeeds | Plane::CandidateSeeds => 0,
+            Plane::Seed(bound) | Plane::Won(bound) | Plane::Lost(bound) | Plane::Decided(bound) => bound,
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Plane::WinSeeds => Kind::WinSeeds,
+            Plane::CandidateSeeds => Kind::CandidateSeeds,
+            Plane::Seed(_) => Kind::Seed,
+            Plane::Won(_) => Kind::Won,
+            Plane::Lost(_) => Kind::Lost,
+            Plane::Decided(_) => Kind::Plane,
+        }
+    }
+
+    /// The kind of file that artifacts of a content are, if they are planes.
+    pub(crate) fn kind_of(content: &str) -> Option<Kind> {
+        let all = [Plane::WinSeeds, Plane::CandidateSeeds, Plane::Seed(1), Plane::Won(1), Plane::Lost(1), Plane::Decided(1)];
+        all.into_iter().find(|plane| plane.content() == content).map(Plane::kind)
+    }
+
+    fn identity(self, settings: &Settings, stones: u32) -> Identity {
+        Identity { bound: self.bound() as u8, ..files::identity(settings.rules.name, settings.set, self.kind(), stones) }
+    }
+
+    fn shape(self, layout: &PlaneLayout, stones: u32) -> Shape {
+        let planes = if self.bound() == 0 { stones } else { 1 };
+        let slabs = layout
+            .slabs()
+            .iter()
+            .map(|slab| SlabShape { rows: slab.rows as u32 * planes, columns: slab.row_words as u32 * 8 });
+        Shape::new(slabs.collect()).expect("an index has 1 to 49 slabs, none of them empty")
+    }
+}
+
+/// Any byte is eight bits of a plane.
+const RANGE: (i8, i8) = (i8::MIN, i8::MAX);
+
+/// A plane being written.
+pub(crate) struct PlaneWriter<'d> {
+    writer: Writer<'d>,
+}
+
+impl<'d> PlaneWriter<'d> {
+    /// Writes a file of planes of `index` at `path`.
+    pub(crate) fn create(
+        disk: &'d dyn Disk,
+        path: &Path,
+        settings: &Settings,
+        index: &Index,
+        plane: Plane,
+    ) -> Result<PlaneWriter<'d>, StageError> {
+        let layout = PlaneLayout::new(index, plane.orientation());
+        let (identity, shape) = (plane.identity(settings, index.stones()), plane.shape(&layout, index.stones()));
+        let range = ValueRange::new(RANGE.0, RANGE.1);
+        let writer = Writer::create(disk, path, &identity, &shape, range, Codec::Zstd).map_err(files::unwritable)?;
+        Ok(PlaneWriter { writer })
+    }
+
+    /// The artifact that a stage publishes.
+    pub(crate) fn output(
+        context: &'d StageContext,
+        settings: &Settings,
+        index: &Index,
+        plane: Plane,
+    ) -> Result<PlaneWriter<'d>, StageError> {
+        let path = context.output(&plane.name(index.stones()));
+        PlaneWriter::create(context.disk(), &path, settings, index, plane)
+    }
+
+    /// The next words.
+    pub(crate) fn append(&mut self, words: &mut [u64]) -> Result<(), StageError> {
+        words.iter_mut().for_each(|word| *word = word.to_le());
+        self.writer.append(signed_of(disk::bytes_of_words(words))).map_err(files::unwritable)
+    }
+
+    /// Publishes the file.
+    pub(crate) fn finish(self) -> Result<(), StageError> {
+        self.writer.finish().map(|_| ()).map_err(files::unwritable)
+    }
+}
+
+/// A file of planes being read, in order for the most part: it keeps the block it read last.
+pub(crate) struct PlaneReader {
+    scores: Scores,
+    block: Option<usize>,
+    bytes: Vec<i8>,
+}
+
+impl PlaneReader {
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        path: &Path,
+        settings: &Settings,
+        index: &Index,
+        plane: Plane,
+    ) -> Result<PlaneReader, StoreError> {
+        let layout = PlaneLayout::new(index, plane.orientation());
+        let shape = plane.shape(&layout, index.stones());
+        let scores = Scores::open_windowed(disk, path)?.expect(&plane.identity(settings, index.stones()), &shape)?;
+        Ok(PlaneReader { scores, block: None, bytes: Vec::new() })
+    }
+
+    /// An artifact that a stage reads.
+    pub(crate) fn input(
+        context: &StageContext,
+        settings: &Settings,
+        index: &Index,
+        plane: Plane,
+    ) -> Result<PlaneReader, StageError> {
+        let name = plane.name(index.stones());
+        PlaneReader::open(context.disk(), &context.input(&name), settings, index, plane)
+            .map_err(|error| files::unreadable(&name, error))
+    }
+
+    /// Words of a plane.
+    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut [u64]) -> Result<(), StoreError> {
+        let into = disk::bytes_of_words_mut(&mut into[..words.len()]);
+        let (mut at, end) = (words.start as u64 * 8, words.end as u64 * 8);
+        let mut done = 0;
+        while at < end {
+            let block = match self.block {
+                Some(block) if self.scores.block_range(block).contains(&at) => block,
+                _ => {
+                    let block = self.scores.block_of(at);
+                    let range = self.scores.block_range(block);
+                    self.bytes.resize((range.end - range.start) as usize, 0);
+                    self.block = None;
+                    self.scores.decode_block(block, &mut self.bytes)?;
+                    self.block = Some(block);
+                    block
+                }
+            };
+            let range = self.scores.block_range(block);
+            let upto = end.min(range.end);
+            let from = &disk::bytes_of(&self.bytes)[(at - range.start) as usize..(upto - range.start) as usize];
+            into[done..done + from.len()].copy_from_slice(from);
+            done += from.len();
+            at = upto;
+        }
+        for word in into.as_chunks_mut::<8>().0 {
+            *word = u64::from_le_bytes(*word).to_ne_bytes();
+        }
+        Ok(())
+    }
+}
+
+/// A group of units in a file of seeds.
+pub(crate) struct Group {
+    pub(crate) slab: usize,
+    pub(crate) rows: Range<usize>,
+    /// Its words in a plane.
+    pub(crate) words: Range<usize>,
+    /// Its units, in the list of all.
+    pub(crate) units: Range<usize>,
+}
+
+impl Group {
+    /// The groups of a layout.
+    pub(crate) fn all(layout: &PlaneLayout, units: &[PlaneUnit]) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for (number, unit) in units.iter().enumerate() {
+            let columns = layout.slabs()[unit.slab].columns;
+            match groups.last_mut() {
+                Some(group)
+                    if group.slab == unit.slab && (unit.rows.end - group.rows.start) * columns <= GROUP_POSITIONS =>
+                {
+                    group.rows.end = unit.rows.end;
+                    group.words.end = unit.words.end;
+                    group.units.end = number + 1;
+                }
+                _ => groups.push(Group {
+                    slab: unit.slab,
+                    rows: unit.rows.clone(),
+                    words: unit.words.clone(),
+                    units: number..number + 1,
+                }),
+            }
+        }
+        groups
+    }
+
+    /// Where the words of a unit are in a file of seeds for so many bounds.
+    pub(crate) fn seeds(&self, unit: &PlaneUnit, bound: u32, bounds: u32) -> Range<usize> {
+        let before = self.words.start * bounds as usize + self.words.len() * (bounds - bound) as usize;
+        let first = before + unit.words.start - self.words.start;
+        first..first + unit.words.len()
+    }
+}
+
+/// Bytes of all files of planes of a database, at most, and of the scratch files: seeds, and decided planes twice over,
+/// compress to a few bits a position.
+pub(crate) fn disk_bytes(positions: u64, stones: u32) -> u64 {
+    positions * 2 + u64::from(stones) * (8 << 10)
+}

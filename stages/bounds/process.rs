@@ -1,0 +1,163 @@
+//! The stage `process:n:b`: who is won and who is lost at bound b.
+//!
+//! Between passes the state is snapshot on a timer, and when the run is asked to stop.
+
+use super::planes::{Plane, PlaneReader, PlaneWriter};
+use super::state::{At, State};
+use crate::{Shared, files, watch::Watch};
+use engines::bound::Failure;
+use game::Index;
+use pipeline::{StageContext, StageError, StageReport};
+use std::time::{Duration, Instant};
+
+/// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
+const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
+
+/// Runs the stage.
+pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = shared.settings();
+    let index = Index::new(stones, settings.set);
+    let start = Instant::now();
+    let mut state = match shared.slot().take(stones, At::Seeded(bound)) {
+        Some(state) => state,
+        None => {
+            let mut state = State::done_above(shared, &index, bound, settings.method(stones), context)?;
+            let mut seeds = PlaneReader::input(context, settings, &index, Plane::Seed(bound))?;
+            state.seed(shared, &index, bound, context, |_, unit, words| {
+                seeds
+                    .read(unit.words.clone(), words)
+                    .map_err(|error| files::unreadable(&Plane::Seed(bound).name(stones), error))
+            })?;
+            state
+        }
+    };
+    let snapshot = Snapshot { shared, index: &index, context };
+    let resumed = snapshot.read(&state)?;
+    let before = state.solver.counts().unwrap_or_default();
+    let watch = Watch::new(context, index.positions());
+    let mut last = Instant::now();
+    let solved = state.solver.solve(&watch, &mut || {
+        if last.elapsed() >= context.snapshots().interval() {
+            // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
+            if let Err(error) = snapshot.write(&state) {
+                tracing::warn!("no snapshot of process:{stones}:{bound}: {error}");
+            }
+            last = Instant::now();
+        }
+        Ok(())
+    });
+    let report = match solved {
+        Ok(report) => report,
+        Err(Failure::Home(error)) => return Err(error.into()),
+        Err(Failure::Stopped) => {
+            if start.elapsed() >= WORTH_A_SNAPSHOT {
+                snapshot.write(&state)?;
+            }
+            return Err(StageError::Stopped);
+        }
+    };
+    let counts = state.solver.counts();
+    let mut won = PlaneWriter::output(context, settings, &index, Plane::Won(bound))?;
+    let mut lost = PlaneWriter::output(context, settings, &index, Plane::Lost(bound))?;
+    let (mut won_count, mut lost_count) = (0, 0);
+    let count = |words: &[u64]| words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+    state.harvest(
+        bound,
+        |words| {
+            won_count += count(words);
+            won.append(words)
+        },
+        |words| {
+            lost_count += count(words);
+            lost.append(words)
+        },
+    )?;
+    won.finish()?;
+    lost.finish()?;
+    shared.slot().note(stones, bound, 1, start.elapsed());
+    if bound > 1 {
+        shared.slot().put(state);
+    }
+    let mut stage = StageReport::new(index.positions())
+        .with("passes", report.passes)
+        .with("rows tested", report.rows)
+        .with("won", won_count)
+        .with("lost", lost_count)
+        .with("resumed", u64::from(resumed));
+    if let Some(counts) = counts {
+        stage = stage
+            .with("cache hits", counts.hits - before.hits)
+            .with("cache misses", counts.misses - before.misses)
+            .with("pages written", counts.written - before.written);
+    }
+    Ok(stage)
+}
+
+/// The snapshot of a bound under way: wins and candidates as two planes.
+struct Snapshot<'a> {
+    shared: &'a Shared,
+    index: &'a Index,
+    context: &'a StageContext<'a>,
+}
+
+/// Files and what they are; bound 0 is no bound's.
+const WINS: (&str, Plane) = ("wins", Plane::Won(0));
+const CANDIDATES: (&str, Plane) = ("candidates", Plane::Lost(0));
+
+impl Snapshot<'_> {
+    /// Adds a saved state to one in which the bound begins. One that cannot be read costs time only.
+    fn read(&self, state: &State) -> Result<bool, StageError> {
+        let Some(saved) = self.context.snapshots().saved() else { return Ok(false) };
+        let settings = self.shared.settings();
+        let open = |(name, plane): (&str, Plane)| {
+            PlaneReader::open(self.context.disk(), &saved.join(name), settings, self.index, plane)
+        };
+        let (Ok(mut wins), Ok(mut candidates)) = (open(WINS), open(CANDIDATES)) else { return Ok(false) };
+        let mut words = Vec::new();
+        for unit in state.solver.wins_units() {
+            words.resize(unit.words.len(), 0);
+            if wins.read(unit.words.clone(), &mut words).is_err() {
+                // The wins so far are wins all the same.
+                return Ok(false);
+            }
+            state.solver.add_wins(unit, &words);
+        }
+        // Losses are believed only once all the wins that follow from them are known.
+        state.solver.unsettle();
+        for (number, unit) in state.solver.units().iter().enumerate() {
+            words.resize(unit.words.len(), 0);
+            if candidates.read(unit.words.clone(), &mut words).is_err() {
+                return Ok(false);
+            }
+            state.solver.remove_candidates(number, &words)?;
+        }
+        Ok(true)
+    }
+
+    fn write(&self, state: &State) -> Result<(), StageError> {
+        let directory = self.context.snapshots().prepare()?.to_owned();
+        let settings = self.shared.settings();
+        let create = |(name, plane): (&str, Plane)| {
+            PlaneWriter::create(self.context.disk(), &directory.join(name), settings, self.index, plane)
+        };
+        let mut words = Vec::new();
+        let mut candidates = create(CANDIDATES)?;
+        for (number, unit) in state.solver.units().iter().enumerate() {
+            words.resize(unit.words.len(), 0);
+            state.solver.visit(number, &mut |now| {
+                words.copy_from_slice(now);
+                false
+            })?;
+            candidates.append(&mut words)?;
+        }
+        candidates.finish()?;
+        let mut wins = create(WINS)?;
+        for unit in state.solver.wins_units() {
+            words.resize(unit.words.len(), 0);
+            state.solver.read_wins(unit, &mut words);
+            wins.append(&mut words)?;
+        }
+        state.solver.check()?;
+        wins.finish()
+    }
+}

@@ -1,0 +1,119 @@
+//! The stage `seeds:n`: the captures, sorted by the bound at which they begin to matter.
+//!
+//! A capture of score b > 0 wins from bound b down. A position whose captures score at most -b can be lost at bound b,
+//! which begins at the bound that is its best capture, negated, or at n if it has none. So each position is in at most
+//! one plane of win seeds or one of candidate seeds, and bound after bound they are read once in all.
+
+use super::planes::{Group, Plane, PlaneWriter};
+use super::state::stop;
+use crate::{Shared, files, watch::Watch};
+use engines::Progress;
+use engines::bound::PlaneLayout;
+use game::{Index, Slab};
+use pipeline::{StageContext, StageError, StageReport};
+use rayon::prelude::*;
+use store::{Kind, Scores, StoreError};
+
+/// Rows read at a time.
+const ROWS: usize = 64;
+
+/// Runs the stage.
+pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = shared.settings();
+    let index = Index::new(stones, settings.set);
+    let name = files::capture(stones);
+    let damaged = |error| files::unreadable(&name, error);
+    let path = context.input(&name);
+    let captures = files::open_windowed(context.disk(), &path, settings, Kind::Capture, &index).map_err(damaged)?;
+    let captures = Captures { scores: captures, index: &index };
+    let none = i32::from(engines::capture::none(stones));
+    // The place of a plane in a group: bounds descend.
+    let wins = |best: i8| (best > 0).then(|| stones as usize - best as usize);
+    let candidates = |best: i8| match i32::from(best) {
+        best if best == none => Some(0),
+        best => (best < 0).then(|| (stones as i32 + best) as usize),
+    };
+    let watch = |turn| Watch::turn(context, index.positions(), turn, 2);
+    write(shared, &captures, Plane::CandidateSeeds, candidates, context, &watch(0))?;
+    write(shared, &captures, Plane::WinSeeds, wins, context, &watch(1))?;
+    Ok(StageReport::new(index.positions()))
+}
+
+struct Captures<'a> {
+    scores: Scores,
+    index: &'a Index,
+}
+
+fn write(
+    shared: &Shared,
+    captures: &Captures,
+    plane: Plane,
+    place: impl Fn(i8) -> Option<usize> + Sync,
+    context: &StageContext,
+    watch: &Watch,
+) -> Result<(), StageError> {
+    let index = captures.index;
+    let stones = index.stones() as usize;
+    let layout = PlaneLayout::new(index, plane.orientation());
+    let mut writer = PlaneWriter::output(context, shared.settings(), index, plane)?;
+    let (mut values, mut words) = (Vec::new(), Vec::new());
+    for group in Group::all(&layout, &layout.units()) {
+        stop(context)?;
+        let (slab, rows) = (&layout.slabs()[group.slab], &group.rows);
+        let read = captures.read(plane, &index.slabs()[group.slab], rows.clone(), &mut values);
+        read.map_err(|error| files::unreadable(&files::capture(index.stones()), error))?;
+        let row_words = slab.row_words;
+        words.clear();
+        words.resize(stones * group.words.len(), 0u64);
+        // By row: the planes of one group are interleaved by whole planes, so each row writes one piece of each.
+        let mut planes: Vec<_> = words.chunks_mut(group.words.len().max(1)).map(|plane| plane.chunks_mut(row_words)).collect();
+        let rows: Vec<Vec<&mut [u64]>> =
+            (0..rows.len()).map(|_| planes.iter_mut().filter_map(Iterator::next).collect()).collect();
+        rows.into_par_iter().zip(values.par_chunks(slab.columns)).for_each(|(mut planes, values)| {
+            for (word, values) in values.chunks(64).enumerate() {
+                for (bit, &best) in values.iter().enumerate() {
+                    if let Some(place) = place(best) {
+                        planes[place][word] |= 1 << bit;
+                    }
+                }
+            }
+        });
+        writer.append(&mut words)?;
+        if watch.advance(group.words.end as u64, layout.words() as u64).is_break() {
+            return Err(StageError::Stopped);
+        }
+    }
+    writer.finish()
+}
+
+impl Captures<'_> {
+    /// The best captures of rows of a slab, in the orientation of a plane.
+    fn read(
+        &self,
+        plane: Plane,
+        slab: &Slab,
+        rows: std::ops::Range<usize>,
+        into: &mut Vec<i8>,
+    ) -> Result<(), StoreError> {
+        let (mover, opponent) = (slab.mover_halves as usize, slab.opponent_halves as usize);
+        let first = |row: usize| slab.offset + (row * opponent) as u64;
+        if plane.orientation() == game::Orientation::MoverMajor {
+            into.resize(rows.len() * opponent, 0);
+            return self.scores.read_range_parallel(first(rows.start)..first(rows.end), into);
+        }
+        into.resize(rows.len() * mover, 0);
+        let mut piece = Vec::new();
+        for from in (0..mover).step_by(ROWS) {
+            let upto = mover.min(from + ROWS);
+            piece.resize((upto - from) * opponent, 0);
+            self.scores.read_range_parallel(first(from)..first(upto), &mut piece)?;
+            let columns = rows.clone();
+            into.par_chunks_mut(mover).zip(columns).for_each(|(row, column)| {
+                for (to, from) in row[from..upto].iter_mut().zip(piece[column..].iter().step_by(opponent)) {
+                    *to = *from;
+                }
+            });
+        }
+        Ok(())
+    }
+}
