@@ -40,7 +40,7 @@ pub fn identity(rules: &str, set: PositionSet, kind: Kind, stones: u32) -> Ident
         stones: stones as u8,
         orientation: match kind {
             Kind::Capture => Orientation::MoverMajor,
-            Kind::Database | Kind::Snapshot => Orientation::OpponentMajor,
+            Kind::Database | Kind::Snapshot | Kind::Plane => Orientation::OpponentMajor,
         },
     }
 }
@@ -60,11 +60,11 @@ pub fn shape(index: &Index, orientation: Orientation) -> Shape {
 
 /// The values that a file may hold.
 pub(crate) fn range(kind: Kind, stones: u32) -> ValueRange {
-    let low = match kind {
-        Kind::Capture => engines::capture::none(stones),
-        Kind::Database | Kind::Snapshot => -(stones as i8),
-    };
-    ValueRange::new(low, stones as i8)
+    match kind {
+        Kind::Capture => ValueRange::new(engines::capture::none(stones), stones as i8),
+        Kind::Database | Kind::Snapshot => ValueRange::new(-(stones as i8), stones as i8),
+        Kind::Plane => ValueRange::new(i8::MIN, i8::MAX),
+    }
 }
 
 /// Opens a file of `index` as what it must be.

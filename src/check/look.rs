@@ -6,7 +6,7 @@
 
 use crate::CheckError;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
-use store::{BLOCK_POSITIONS, CachedScores, Codec};
+use store::{BLOCK_POSITIONS, CachedScores};
 
 /// The order in which finished databases hold their positions.
 pub(crate) const ORIENTATION: Orientation = Orientation::OpponentMajor;
@@ -23,7 +23,7 @@ pub trait Look: Sync {
     /// The score of one position, below [`Look::positions`].
     fn score(&self, position: u64) -> Result<Score, CheckError>;
 
-    /// The scores of ascending positions. A compressed file decodes each block once.
+    /// The scores of ascending positions. A file that is not read in place decodes each block once.
     fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<(), CheckError> {
         for (&position, score) in positions.iter().zip(out) {
             *score = self.score(position)?;
@@ -67,7 +67,7 @@ impl Look for Vec<Score> {
     }
 }
 
-/// A file, whatever its codec, with a bounded cache of decoded blocks where it is compressed.
+/// A file, whatever its codec, with a bounded cache of decoded blocks where its scores cannot be read in place.
 impl Look for CachedScores {
     fn positions(&self) -> u64 {
         self.scores().shape().positions()
@@ -78,7 +78,7 @@ impl Look for CachedScores {
     }
 
     fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<(), CheckError> {
-        if self.scores().codec() != Codec::Zstd {
+        if self.scores().is_in_place() {
             for (&position, score) in positions.iter().zip(out) {
                 *score = self.get(position)?;
             }

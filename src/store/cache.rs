@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::codec::Codec;
 use crate::error::StoreError;
 use crate::layout::BLOCK_POSITIONS;
 use crate::scores::Scores;
@@ -124,8 +123,8 @@ impl Shard {
     }
 }
 
-/// Scores behind a cache of decoded blocks. Raw and packed files are read in place and do not
-/// touch the cache.
+/// Scores behind a cache of decoded blocks. Raw and packed files in a map are read in place and do
+/// not touch the cache.
 #[derive(Debug)]
 pub struct CachedScores {
     scores: Scores,
@@ -159,7 +158,7 @@ impl CachedScores {
     /// If there is no such position.
     #[inline]
     pub fn get(&self, position: u64) -> Result<i8, StoreError> {
-        if self.scores.codec() != Codec::Zstd {
+        if self.scores.is_in_place() {
             return self.scores.get(position);
         }
         let block = self.scores.block_of(position);
@@ -176,7 +175,7 @@ impl CachedScores {
     /// # Panics
     /// If the positions are not there or `out` is not as long as they are many.
     pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
-        if self.scores.codec() != Codec::Zstd {
+        if self.scores.is_in_place() {
             return self.scores.read_range(positions, out);
         }
         for (block, first, piece) in self.scores.pieces(positions, out) {

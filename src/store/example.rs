@@ -1,10 +1,12 @@
 //! What the tests write and read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use disk::MemoryDisk;
+use disk::{Disk, MemoryDisk};
 
-use crate::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange, Written, write};
+use crate::{
+    Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Written, write,
+};
 
 /// The contents of a file.
 #[derive(Clone, Debug)]
@@ -67,9 +69,27 @@ impl Example {
         disk.peek(&Example::path()).unwrap()
     }
 
-    pub(crate) fn open(&self, file: &[u8]) -> Result<Scores, StoreError> {
+    pub(crate) fn open(&self, way: Way, file: &[u8]) -> Result<Scores, StoreError> {
         let disk = MemoryDisk::new();
         disk.put(&Example::path(), file);
-        Scores::open(&disk, &Example::path())?.expect(&self.identity, &self.shape)
+        way.open(&disk, &Example::path())?.expect(&self.identity, &self.shape)
+    }
+}
+
+/// The ways of opening a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Mapped,
+    Windowed,
+}
+
+impl Way {
+    pub(crate) const ALL: [Way; 2] = [Way::Mapped, Way::Windowed];
+
+    pub(crate) fn open(self, disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+        match self {
+            Way::Mapped => Scores::open(disk, path),
+            Way::Windowed => Scores::open_windowed(disk, path),
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
 //! | 8 | 4 | version, 1 |
 //! | 12 | 4 | `header_bytes` |
-//! | 16 | 1 | kind: 1 database, 2 capture database |
+//! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
 //! | 18 | 1 | stones |
 //! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd |
@@ -204,7 +204,7 @@ impl Header {
             }
             Err(Malformed::new(format!("{field} {expected}"), found))
         };
-        let kind = Kind::of_tag(body[16]).ok_or(Malformed::new("kind 1 or 2", body[16]))?;
+        let kind = Kind::of_tag(body[16]).ok_or(Malformed::new("kind 1 to 4", body[16]))?;
         let orientation = Orientation::of_tag(body[17]).ok_or(Malformed::new("orientation 1 or 2", body[17]))?;
         let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1, 2 or 3", body[19]))?;
         let (low, high) = (body[20] as i8, body[21] as i8);

@@ -1,9 +1,9 @@
 //! Hostile bytes: an error or the scores that were written, never a panic, never another score.
 
-use disk::MemoryDisk;
+use disk::{MemoryDisk, RealDisk};
 use proptest::prelude::*;
 
-use crate::example::Example;
+use crate::example::{Example, Way};
 use crate::format::{
     FOOTER_BYTES, Footer, HEADER_FIXED_BYTES, INDEX_ENTRY_BYTES, IndexEntry, block_checksum, header_bytes,
     index_checksum,
@@ -13,7 +13,14 @@ use crate::{CachedScores, Codec, Scores, StoreError};
 /// Reads a file in every way. Returns whether anything was refused.
 #[track_caller]
 fn read(example: &Example, file: &[u8]) -> bool {
-    let Ok(scores) = example.open(file) else {
+    let [mapped, windowed] = Way::ALL.map(|way| read_opened(example, way, file));
+    assert_eq!(mapped, windowed, "both ways of opening refuse the same");
+    mapped
+}
+
+#[track_caller]
+fn read_opened(example: &Example, way: Way, file: &[u8]) -> bool {
+    let Ok(scores) = example.open(way, file) else {
         return true;
     };
     let mut refused = false;
@@ -78,11 +85,13 @@ fn every_truncation_is_refused() {
     for codec in Codec::ALL {
         let file = example.file(codec);
         for length in 0..file.len() {
-            assert!(example.open(&file[..length]).is_err(), "{codec}: {length}");
-            assert!(example.open(&file[length + 1..]).is_err(), "{codec}: {length}");
             let mut hole = file.clone();
             hole.remove(length);
-            assert!(example.open(&hole).is_err(), "{codec}: {length}");
+            for way in Way::ALL {
+                for part in [&file[..length], &file[length + 1..], &hole] {
+                    assert!(example.open(way, part).is_err(), "{codec}, {way:?}: {length}");
+                }
+            }
             // A tail that never reached the disk reads as zeros on some file systems.
             let mut zeros = file.clone();
             zeros[length..].fill(0);
@@ -99,18 +108,26 @@ fn garbage_at_the_end_is_refused() {
         let longer = [&file[..], garbage].concat();
         let same = longer[longer.len() - file.len()..] == file;
         // A file followed by itself has a right end; what lies before it does not fit.
-        let error = example.open(&longer).unwrap_err();
-        assert!(error.is_damage(), "{same}: {error}");
+        for way in Way::ALL {
+            let error = example.open(way, &longer).unwrap_err();
+            assert!(error.is_damage(), "{same}: {error}");
+        }
     }
 }
 
 #[test]
 fn messages_name_file_place_and_remedy() {
+    for way in Way::ALL {
+        messages(way);
+    }
+}
+
+fn messages(way: Way) {
     let example = Example::large();
     let mut file = example.file(Codec::Packed);
     let header = header_bytes(4);
     file[header + 100_000] ^= 4;
-    let error = example.open(&file).unwrap().verify_blocks().unwrap_err();
+    let error = example.open(way, &file).unwrap().verify_blocks().unwrap_err();
     let text = error.to_string();
     assert!(
         text.starts_with(
@@ -122,7 +139,7 @@ fn messages_name_file_place_and_remedy() {
     assert!(text.ends_with("; `awari run MANIFEST` rebuilds it"), "{text}");
     let last = file.len() - FOOTER_BYTES - 8 * INDEX_ENTRY_BYTES - 1;
     file[last] ^= 1;
-    let scores = example.open(&file).unwrap();
+    let scores = example.open(way, &file).unwrap();
     assert_eq!(scores.damaged_blocks(), [2, 7]);
     assert!(scores.get(131_071).is_ok());
     assert!(scores.get(131_072).is_err());
@@ -130,13 +147,13 @@ fn messages_name_file_place_and_remedy() {
     let cached = CachedScores::new(scores, 0);
     assert!(cached.get(140_000).is_err());
 
-    let error = example.open(b"short").unwrap_err().to_string();
+    let error = example.open(way, b"short").unwrap_err().to_string();
     assert!(error.contains("found 5 bytes"), "{error}");
-    let error = example.open(&[7; 1000]).unwrap_err().to_string();
+    let error = example.open(way, &[7; 1000]).unwrap_err().to_string();
     assert!(error.contains(r#"expected "\x89awari\r\n" at its start"#), "{error}");
     let mut file = example.file(Codec::Raw);
     file[8] = 2;
-    let error = example.open(&file).unwrap_err();
+    let error = example.open(way, &file).unwrap_err();
     assert!(matches!(error, StoreError::Version { found: 2, .. }), "{error}");
 }
 
@@ -175,18 +192,23 @@ impl Parts {
 #[test]
 fn swapped_blocks_are_found() {
     let example = Example::large();
+    let damaged_blocks = |parts: &Parts| {
+        let [mapped, windowed] = Way::ALL.map(|way| example.open(way, &parts.assemble()).unwrap().damaged_blocks());
+        assert_eq!(mapped, windowed);
+        mapped
+    };
     for codec in [Codec::Raw, Codec::Packed] {
         let mut parts = Parts::of(&example, codec);
         assert!(!read(&example, &parts.assemble()));
         let bytes = parts.index[0].bytes as usize;
         let (first, second) = parts.data.split_at_mut(bytes);
         first.swap_with_slice(&mut second[..bytes]);
-        assert_eq!(example.open(&parts.assemble()).unwrap().damaged_blocks(), [0, 1]);
+        assert_eq!(damaged_blocks(&parts), [0, 1]);
         // Also where the index was swapped with them: a checksum knows its block.
         let checksum = parts.index[0].checksum;
         parts.index[0].checksum = parts.index[1].checksum;
         parts.index[1].checksum = checksum;
-        assert_eq!(example.open(&parts.assemble()).unwrap().damaged_blocks(), [0, 1]);
+        assert_eq!(damaged_blocks(&parts), [0, 1]);
     }
 }
 
@@ -196,8 +218,10 @@ fn an_index_that_lies_is_refused() {
     let check = |codec: Codec, change: &dyn Fn(&mut Parts)| {
         let mut parts = Parts::of(&example, codec);
         change(&mut parts);
-        let error = example.open(&parts.assemble()).unwrap_err();
-        assert!(error.is_damage(), "{error}");
+        for way in Way::ALL {
+            let error = example.open(way, &parts.assemble()).unwrap_err();
+            assert!(error.is_damage(), "{way:?}: {error}");
+        }
     };
     for codec in Codec::ALL {
         check(codec, &|parts| parts.index[1].offset += 1);
@@ -231,20 +255,47 @@ fn blocks_that_lie_are_refused_or_differ_in_digest() {
                 entry.checksum = block_checksum(block, &parts.data[offset..end]);
                 offset = end;
             }
-            let scores = example.open(&parts.assemble()).unwrap();
-            scores.verify_blocks().unwrap();
-            let mut all = vec![0; example.scores.len()];
-            let read = scores.read_into(&mut all);
-            assert!(read.is_err() || all.iter().all(|&score| example.range.contains(score)));
-            // In the last byte of a packed slab there may be bits that mean nothing.
-            let same = read.is_ok() && all == example.scores;
-            assert_eq!(scores.verify_digest().is_ok(), same);
-            for position in 0..example.shape.positions() {
-                let score = scores.get(position);
-                assert!(score.is_err() || example.range.contains(score.unwrap()));
+            for way in Way::ALL {
+                lies_do_no_harm(&example, &example.open(way, &parts.assemble()).unwrap());
             }
         }
     }
+}
+
+#[track_caller]
+fn lies_do_no_harm(example: &Example, scores: &Scores) {
+    scores.verify_blocks().unwrap();
+    let mut all = vec![0; example.scores.len()];
+    let read = scores.read_into(&mut all);
+    assert!(read.is_err() || all.iter().all(|&score| example.range.contains(score)));
+    // In the last byte of a packed slab there may be bits that mean nothing.
+    let same = read.is_ok() && all == example.scores;
+    assert_eq!(scores.verify_digest().is_ok(), same);
+    for position in 0..example.shape.positions() {
+        let score = scores.get(position);
+        assert!(score.is_err() || example.range.contains(score.unwrap()));
+    }
+}
+
+/// A file that changes after it was opened: each block is compared at each read.
+#[test]
+fn windows_notice_what_changes_later() {
+    let example = Example::large();
+    let path = tempfile::tempdir().unwrap();
+    let path = path.path().join("12.awari");
+    let header = header_bytes(example.shape.slabs().len());
+    let mut file = example.file(Codec::Packed);
+    std::fs::write(&path, &file).unwrap();
+    let scores = Scores::open_windowed(&RealDisk, &path).unwrap().expect(&example.identity, &example.shape).unwrap();
+    assert_eq!(scores.get(0).unwrap(), example.scores[0]);
+    file[header + 40_000] ^= 1;
+    std::fs::write(&path, &file).unwrap();
+    assert!(scores.get(0).unwrap_err().is_damage());
+    assert_eq!(scores.damaged_blocks(), [0]);
+    std::fs::write(&path, &file[..header + 60_000]).unwrap();
+    assert!(matches!(scores.get(131_072).unwrap_err(), StoreError::Disk(_)));
+    assert_eq!(scores.damaged_blocks().len(), scores.block_count());
+    assert!(matches!(scores.block_damage(2), StoreError::Disk(_)));
 }
 
 proptest! {
@@ -252,7 +303,9 @@ proptest! {
     fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let disk = MemoryDisk::new();
         disk.put(&Example::path(), &bytes);
-        prop_assert!(Scores::open(&disk, &Example::path()).is_err());
+        for way in Way::ALL {
+            prop_assert!(way.open(&disk, &Example::path()).is_err());
+        }
     }
 
     /// Headers with a right checksum and any contents: the reader must bound what it allocates.
@@ -268,13 +321,15 @@ proptest! {
         crate::format::seal_header(&mut parts.header);
         let disk = MemoryDisk::new();
         disk.put(&Example::path(), &parts.assemble());
-        if let Ok(unverified) = Scores::open(&disk, &Example::path()) {
-            let (identity, shape) = (unverified.identity().clone(), unverified.shape().clone());
-            let scores = unverified.expect(&identity, &shape).unwrap();
-            prop_assert!(shape.positions() <= 1 << 30);
-            let mut all = vec![0; shape.positions() as usize];
-            let _ = scores.read_into(&mut all);
-            let _ = scores.verify_digest();
+        for way in Way::ALL {
+            if let Ok(unverified) = way.open(&disk, &Example::path()) {
+                let (identity, shape) = (unverified.identity().clone(), unverified.shape().clone());
+                let scores = unverified.expect(&identity, &shape).unwrap();
+                prop_assert!(shape.positions() <= 1 << 30);
+                let mut all = vec![0; shape.positions() as usize];
+                let _ = scores.read_into(&mut all);
+                let _ = scores.verify_digest();
+            }
         }
     }
 }

@@ -13,7 +13,8 @@ pub enum Kind {
     Capture,
     /// Scores on their way: a state to go on from, not a result.
     Snapshot,
-    // Tags from 4 on are free, for planes.
+    /// Bits, eight to a value: the values are bytes of any bits, -128 to 127, and the shape counts bytes.
+    Plane,
 }
 
 /// Which half indexes the rows of the slabs.
@@ -73,11 +74,12 @@ impl Kind {
             Kind::Database => 1,
             Kind::Capture => 2,
             Kind::Snapshot => 3,
+            Kind::Plane => 4,
         }
     }
 
     pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        [Kind::Database, Kind::Capture, Kind::Snapshot].into_iter().find(|kind| kind.tag() == tag)
+        [Kind::Database, Kind::Capture, Kind::Snapshot, Kind::Plane].into_iter().find(|kind| kind.tag() == tag)
     }
 }
 
@@ -100,6 +102,7 @@ impl fmt::Display for Kind {
             Kind::Database => "database",
             Kind::Capture => "capture database",
             Kind::Snapshot => "snapshot of a database in the making",
+            Kind::Plane => "plane",
         })
     }
 }

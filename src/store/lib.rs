@@ -1,7 +1,7 @@
 //! File formats: databases and capture databases, as lists of matrices of signed bytes.
 //!
-//! [`write()`] publishes a file; [`Scores::open`] maps one and checks its frame in O(1) per block of
-//! 65,536 positions; [`Unverified::expect`] makes it a [`Scores`] once it is the file the caller
+//! [`Writer`] publishes a file; [`Scores::open`] maps one and checks its frame in O(1) per block of
+//! 65,536 positions, and [`Scores::open_windowed`] does so where a map takes too much memory; [`Unverified::expect`] makes it a [`Scores`] once it is the file the caller
 //! means. The layout of the bytes is described in the module `format`.
 //!
 //! Invariants:
@@ -28,6 +28,7 @@ mod packed;
 mod pages;
 mod scores;
 mod shape;
+mod source;
 mod write;
 
 #[cfg(test)]
@@ -47,7 +48,7 @@ pub use open::Unverified;
 pub use pages::{PageCache, PageCounts, Pages};
 pub use scores::Scores;
 pub use shape::{Shape, SlabShape};
-pub use write::{Written, write};
+pub use write::{Writer, Written, write};
 
 // Positions and offsets within files are used as slice indices without further ado.
 const _: () = assert!(usize::BITS == 64);

@@ -1,8 +1,10 @@
 //! Opening a file: everything but the blocks is checked.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use disk::{Digest, Disk, Mapping};
+use disk::Digest;
 
 use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
@@ -14,22 +16,22 @@ use crate::identity::Identity;
 use crate::layout::Layout;
 use crate::scores::Scores;
 use crate::shape::Shape;
+use crate::source::Source;
 
 /// An open file whose frame (header, index, footer, their checksums and sizes) is sound, but which
 /// nobody has compared yet with the file that is meant.
-#[derive(Debug)]
 pub struct Unverified {
-    path: PathBuf,
-    mapping: Mapping,
-    header: Header,
-    layout: Layout,
-    footer: Footer,
+    pub(crate) path: PathBuf,
+    pub(crate) source: Source,
+    pub(crate) header: Header,
+    pub(crate) layout: Layout,
+    pub(crate) footer: Footer,
+    /// The index, where no map holds it.
+    pub(crate) index: Option<Vec<u8>>,
 }
 
 impl Unverified {
-    pub(crate) fn open(disk: &dyn Disk, path: &Path) -> Result<Self, StoreError> {
-        let mapping = disk.map(path)?;
-        let bytes: &[u8] = &mapping;
+    pub(crate) fn open(path: &Path, source: Source) -> Result<Self, StoreError> {
         let not_ours =
             |expected: String, found: String| StoreError::NotOurs { path: path.to_path_buf(), expected, found };
         let damaged = |part: &str| {
@@ -42,40 +44,41 @@ impl Unverified {
             }
         };
 
-        let bytes_min = HEADER_FIXED_BYTES + FOOTER_BYTES;
-        if bytes.len() < bytes_min {
-            let found = format!("{} bytes", bytes.len());
+        let bytes_min = (HEADER_FIXED_BYTES + FOOTER_BYTES) as u64;
+        if source.bytes() < bytes_min {
+            let found = format!("{} bytes", source.bytes());
             return Err(not_ours(format!("at least {bytes_min} bytes"), found));
         }
-        if bytes[..8] != MAGIC {
+        let start = source.read(0, HEADER_FIXED_BYTES)?;
+        if start[..8] != MAGIC {
             let expected = format!("\"{}\" at its start", MAGIC.escape_ascii());
-            let found = format!("\"{}\"", bytes[..8].escape_ascii());
+            let found = format!("\"{}\"", start[..8].escape_ascii());
             return Err(not_ours(expected, found));
         }
-        let version = format::u32_at(bytes, 8);
+        let version = format::u32_at(&start, 8);
         if version != VERSION {
             return Err(StoreError::Version { path: path.to_path_buf(), expected: VERSION, found: version });
         }
-        let (before_footer, footer) = bytes.split_at(bytes.len() - FOOTER_BYTES);
+        let index_end = source.bytes() - FOOTER_BYTES as u64;
+        let footer = source.read(index_end, FOOTER_BYTES)?;
         if footer[64..] != MAGIC_END {
             let expected = format!("\"{}\" at its end", MAGIC_END.escape_ascii());
             let found = format!("\"{}\"", footer[64..].escape_ascii());
             return Err(not_ours(expected, found));
         }
 
-        let header_bytes = format::u32_at(bytes, 12) as usize;
-        if header_bytes > HEADER_BYTES_MAX.min(before_footer.len()) {
+        let header_bytes = u64::from(format::u32_at(&start, 12));
+        if header_bytes > index_end.min(HEADER_BYTES_MAX as u64) {
             let expected = format!("at most {HEADER_BYTES_MAX} bytes and no more than there are");
             return Err(damaged("the header")(Malformed::new(expected, header_bytes)));
         }
-        let (header_part, data_and_index) = before_footer.split_at(header_bytes);
-        let header = Header::decode(header_part).map_err(damaged("the header"))?;
-        let footer = Footer::decode(footer, header_part).map_err(damaged("the footer"))?;
+        let header_part = source.read(0, header_bytes as usize)?;
+        let header = Header::decode(&header_part).map_err(damaged("the header"))?;
+        let footer = Footer::decode(&footer, &header_part).map_err(damaged("the footer"))?;
 
         let layout = Layout::new(&header.shape);
         let index_bytes = layout.block_count() as u64 * INDEX_ENTRY_BYTES as u64;
-        let index_end = before_footer.len() as u64;
-        let fits = index_bytes <= data_and_index.len() as u64
+        let fits = index_bytes <= index_end - header_bytes
             && footer.index_bytes == index_bytes
             && footer.index_offset == index_end - index_bytes;
         if !fits {
@@ -84,13 +87,17 @@ impl Unverified {
                 format!("{} bytes at {}", footer.index_bytes, footer.index_offset),
             )));
         }
-        let index = &before_footer[footer.index_offset as usize..];
-        format::check_checksum(format::index_checksum(index), footer.index_checksum)
+        let index = source.read(footer.index_offset, index_bytes as usize)?;
+        format::check_checksum(format::index_checksum(&index), footer.index_checksum)
             .map_err(damaged("the block index"))?;
-        let (first, end) = (header_bytes as u64, footer.index_offset);
-        format::check_index(index, &header, &layout, first, end).map_err(damaged("the block index"))?;
-
-        Ok(Unverified { path: path.to_path_buf(), mapping, header, layout, footer })
+        let (first, end) = (header_bytes, footer.index_offset);
+        format::check_index(&index, &header, &layout, first, end).map_err(damaged("the block index"))?;
+        let index = match index {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(index) => Some(index),
+        };
+        drop((start, header_part));
+        Ok(Unverified { path: path.to_path_buf(), source, header, layout, footer, index })
     }
 
     /// The file.
@@ -100,7 +107,7 @@ impl Unverified {
 
     /// Its length.
     pub fn bytes(&self) -> u64 {
-        self.mapping.len() as u64
+        self.source.bytes()
     }
 
     /// What it says it is of.
@@ -139,16 +146,14 @@ impl Unverified {
         } else if found.shape != *shape {
             (shape.to_string(), found.shape.to_string())
         } else {
-            let index_offset = self.footer.index_offset as usize;
-            return Ok(Scores::new(
-                self.path,
-                self.mapping,
-                self.header,
-                self.layout,
-                index_offset,
-                self.footer.digest,
-            ));
+            return Ok(Scores::new(self));
         };
         Err(StoreError::Mismatch { path: self.path, expected, found })
+    }
+}
+
+impl fmt::Debug for Unverified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unverified({}: {})", self.path.display(), self.identity())
     }
 }

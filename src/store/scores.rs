@@ -1,11 +1,12 @@
 //! Reading a file: single scores, ranges, or all.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use disk::{Digest, Disk, Mapping, bytes_of, bytes_of_mut};
+use disk::{Digest, Disk, bytes_of, bytes_of_mut};
 use rayon::prelude::*;
 
 use crate::codec::{self, Codec, ValueRange};
@@ -13,29 +14,29 @@ use crate::error::StoreError;
 use crate::flat::{Flat, FlatSlab};
 use crate::format::{Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
 use crate::identity::Identity;
-use crate::layout::Layout;
+use crate::layout::{BATCH_BLOCKS, Layout};
 use crate::open::Unverified;
 use crate::packed;
 use crate::shape::Shape;
+use crate::source::Source;
 
-/// The scores of a file, read through a map.
+/// The scores of a file, read through a map or in windows.
 ///
-/// A block's checksum is compared when the block is first touched, and not again: the map cannot
-/// change under us (see `disk`). A damaged block is an error at every touch. One `Scores` serves
-/// all threads.
+/// In a map, a block's checksum is compared when the block is first touched, and not again: the map
+/// cannot change under us (see `disk`). In windows it is compared at each read. A damaged block is an
+/// error at every touch. One `Scores` serves all threads.
 pub struct Scores {
     path: PathBuf,
-    mapping: Mapping,
+    source: Source,
     header: Header,
     layout: Layout,
     index_offset: usize,
+    /// The index, where no map holds it.
+    index: Option<Vec<u8>>,
     digest: Digest,
-    /// One bit a block: its checksum was right.
+    /// One bit a block: its checksum was right. None for windows: the next read is another one.
     verified: Box<[AtomicU64]>,
 }
-
-/// Blocks decoded at a time to hash a file: 16 MiB.
-const BATCH_BLOCKS: usize = 256;
 
 impl Scores {
     /// Maps a file and checks header, index and footer; blocks are checked as they are read.
@@ -44,25 +45,31 @@ impl Scores {
     /// [`StoreError::Disk`] if there is no such file; [`StoreError::NotOurs`],
     /// [`StoreError::Version`] or [`StoreError::Damaged`] if it is not a sound file of ours.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
-        Unverified::open(disk, path)
+        Unverified::open(path, Source::Mapped(disk.map(path)?))
     }
 
-    pub(crate) fn new(
-        path: PathBuf,
-        mapping: Mapping,
-        header: Header,
-        layout: Layout,
-        index_offset: usize,
-        digest: Digest,
-    ) -> Self {
-        let words = layout.block_count().div_ceil(64);
+    /// As [`open`](Self::open), but without a map: the index is held in memory (24 bytes for 65,536
+    /// positions), and each block that is asked for is read into a buffer of its own. Where memory is bounded.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_windowed(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+        Unverified::open(path, Source::Windowed(disk.open(path)?))
+    }
+
+    pub(crate) fn new(file: Unverified) -> Self {
+        let words = match file.source {
+            Source::Mapped(_) => file.layout.block_count().div_ceil(64),
+            Source::Windowed(_) => 0,
+        };
         Scores {
-            path,
-            mapping,
-            header,
-            layout,
-            index_offset,
-            digest,
+            path: file.path,
+            source: file.source,
+            header: file.header,
+            layout: file.layout,
+            index_offset: file.footer.index_offset as usize,
+            index: file.index,
+            digest: file.footer.digest,
             verified: (0..words).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -74,7 +81,7 @@ impl Scores {
 
     /// Its length.
     pub fn bytes(&self) -> u64 {
-        self.mapping.len() as u64
+        self.source.bytes()
     }
 
     /// What it is of.
@@ -90,6 +97,12 @@ impl Scores {
     /// How its blocks are stored.
     pub fn codec(&self) -> Codec {
         self.header.codec
+    }
+
+    /// Whether single scores are read where they lie: raw and packed blocks in a map. Elsewhere each
+    /// look decodes, and perhaps reads, a whole block, so that a cache pays.
+    pub fn is_in_place(&self) -> bool {
+        self.source.mapping().is_some() && self.codec() != Codec::Zstd
     }
 
     /// The values it may hold.
@@ -123,11 +136,11 @@ impl Scores {
         self.layout.place(position).block
     }
 
-    /// One score. Raw and packed blocks are read in place; a zstd block is decoded as a whole each
-    /// time (see [`CachedScores`](crate::CachedScores)).
+    /// One score. Raw and packed blocks of a map are read in place; a zstd block is decoded, and a
+    /// block without a map is read, as a whole each time (see [`CachedScores`](crate::CachedScores)).
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the block is.
+    /// [`StoreError::Damaged`] if the block is; [`StoreError::Disk`] if it cannot be read.
     ///
     /// # Panics
     /// If there is no such position.
@@ -139,11 +152,11 @@ impl Scores {
             Codec::Raw => stored[place.index] as i8,
             Codec::Packed => {
                 let range = self.header.range;
-                packed::value_at(stored, place.index, range.low(), range.bits())
+                packed::value_at(&stored, place.index, range.low(), range.bits())
             }
             Codec::Zstd => {
                 let mut value = [0];
-                self.decode_stored(place.block, place.index, &mut value)?;
+                self.decode(place.block, &stored, block_codec, place.index, &mut value)?;
                 value[0]
             }
         };
@@ -203,10 +216,11 @@ impl Scores {
         }
     }
 
-    /// The numbers of all blocks whose checksum is wrong, ascending. Reads the whole file, also what
-    /// was verified before.
+    /// The numbers of all blocks whose checksum is wrong or that cannot be read, ascending. Reads the
+    /// whole file, also what was verified before.
     pub fn damaged_blocks(&self) -> Vec<usize> {
-        (0..self.block_count()).into_par_iter().filter(|&block| !self.compare(block)).collect()
+        let blocks = (0..self.block_count()).into_par_iter();
+        blocks.filter(|&block| self.check(block, &self.entry(block)).is_err()).collect()
     }
 
     /// The error that touching a damaged block gives.
@@ -215,33 +229,34 @@ impl Scores {
     /// If there is no such block.
     pub fn block_damage(&self, block: usize) -> StoreError {
         let entry = self.entry(block);
-        let computed = block_checksum(block, self.stored_bytes(&entry));
-        self.damaged(block, format!("checksum {:016x}", entry.checksum), format!("{computed:016x}"))
+        match self.stored_bytes(&entry) {
+            Ok(stored) => self.wrong_checksum(block, &entry, block_checksum(block, &stored)),
+            Err(error) => error,
+        }
     }
 
-    /// The bits of a raw or packed file, after comparing the checksums of all blocks not touched so
-    /// far; `None` for a zstd file.
+    /// The bits of a raw or packed file in a map, after comparing the checksums of all blocks not
+    /// touched so far; `None` for a zstd file, and without a map.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is.
     pub fn flat(&self) -> Result<Option<Flat<'_>>, StoreError> {
+        let Some(mapping) = self.source.mapping() else { return Ok(None) };
         let range = self.header.range;
         let (bits, low) = match self.header.codec {
             Codec::Raw => (8, 0),
             Codec::Packed => (range.bits(), range.low()),
             Codec::Zstd => return Ok(None),
         };
-        let damaged = (0..self.block_count())
-            .into_par_iter()
-            .find_first(|&block| !self.is_verified(block) && !self.compare(block));
-        if let Some(block) = damaged {
-            return Err(self.block_damage(block));
+        let damaged = (0..self.block_count()).into_par_iter().find_map_first(|block| self.stored(block).err());
+        if let Some(error) = damaged {
+            return Err(error);
         }
         let slabs = self.shape().slabs().iter().enumerate();
         let slabs = slabs.map(|(m, slab)| {
             let first = self.entry(self.layout.slab_blocks(m).start);
             let positions = slab.positions() as usize;
-            FlatSlab::new(&self.mapping[first.offset as usize..], positions, bits, low)
+            FlatSlab::new(&mapping[first.offset as usize..], positions, bits, low)
         });
         Ok(Some(Flat::new(slabs.collect())))
     }
@@ -305,9 +320,20 @@ impl Scores {
         results.into_iter().next().unwrap_or(Ok(()))
     }
 
-    /// Decodes the values `first ..` of a block until `out` is full.
+    /// Reads and decodes the values `first ..` of a block until `out` is full.
     fn decode_stored(&self, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
         let (stored, block_codec) = self.stored(block)?;
+        self.decode(block, &stored, block_codec, first, out)
+    }
+
+    fn decode(
+        &self,
+        block: usize,
+        stored: &[u8],
+        block_codec: Codec,
+        first: usize,
+        out: &mut [i8],
+    ) -> Result<(), StoreError> {
         let values = self.layout.len_of(block);
         let range = self.header.range;
         codec::decode(block_codec, stored, values, range, first, bytes_of_mut(out))
@@ -316,41 +342,54 @@ impl Scores {
 
     /// The stored bytes of a block, verified.
     #[inline]
-    fn stored(&self, block: usize) -> Result<(&[u8], Codec), StoreError> {
+    fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Codec), StoreError> {
         let entry = self.entry(block);
-        if !self.is_verified(block) && !self.compare(block) {
-            return Err(self.block_damage(block));
-        }
-        Ok((self.stored_bytes(&entry), entry.codec))
+        let stored = if self.is_verified(block) { self.stored_bytes(&entry)? } else { self.check(block, &entry)? };
+        Ok((stored, entry.codec))
     }
 
     #[inline]
     fn entry(&self, block: usize) -> IndexEntry {
-        let end = self.index_offset + self.block_count() * INDEX_ENTRY_BYTES;
-        IndexEntry::of_block(&self.mapping[self.index_offset..end], block)
+        IndexEntry::of_block(self.index(), block)
     }
 
     #[inline]
-    fn stored_bytes(&self, entry: &IndexEntry) -> &[u8] {
-        let first = entry.offset as usize;
-        &self.mapping[first..first + entry.bytes as usize]
+    fn index(&self) -> &[u8] {
+        let end = self.index_offset + self.block_count() * INDEX_ENTRY_BYTES;
+        match (&self.index, self.source.mapping()) {
+            (Some(index), _) => index,
+            (None, Some(mapping)) => &mapping[self.index_offset..end],
+            (None, None) => unreachable!("an index is held where there is no map"),
+        }
+    }
+
+    #[inline]
+    fn stored_bytes(&self, entry: &IndexEntry) -> Result<Cow<'_, [u8]>, StoreError> {
+        Ok(self.source.read(entry.offset, entry.bytes as usize)?)
     }
 
     #[inline]
     fn is_verified(&self, block: usize) -> bool {
         // The bytes that the bit vouches for never change, so nothing needs to be ordered with it.
-        self.verified[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
+        self.verified.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
     }
 
-    /// Compares the checksum of a block, and notes it if it is right.
+    /// Reads a block, compares its checksum, and notes it if it is right and the bytes are to stay.
     #[cold]
-    fn compare(&self, block: usize) -> bool {
-        let entry = self.entry(block);
-        let right = block_checksum(block, self.stored_bytes(&entry)) == entry.checksum;
-        if right {
-            self.verified[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
+    fn check(&self, block: usize, entry: &IndexEntry) -> Result<Cow<'_, [u8]>, StoreError> {
+        let stored = self.stored_bytes(entry)?;
+        let computed = block_checksum(block, &stored);
+        if computed != entry.checksum {
+            return Err(self.wrong_checksum(block, entry, computed));
         }
-        right
+        if let Some(word) = self.verified.get(block / 64) {
+            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+        Ok(stored)
+    }
+
+    fn wrong_checksum(&self, block: usize, entry: &IndexEntry, computed: u64) -> StoreError {
+        self.damaged(block, format!("checksum {:016x}", entry.checksum), format!("{computed:016x}"))
     }
 
     fn damaged(&self, block: usize, expected: String, found: String) -> StoreError {

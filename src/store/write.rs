@@ -1,8 +1,9 @@
-//! Writing a file: encode blocks in parallel, write them in order, publish.
+//! Writing a file: encode blocks in parallel, a batch at a time, write them in order, publish.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use disk::{Digest, Disk, Staged, bytes_of};
 use rayon::prelude::*;
@@ -11,7 +12,7 @@ use crate::codec::{self, Codec, ValueRange};
 use crate::error::StoreError;
 use crate::format::{self, FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
 use crate::identity::Identity;
-use crate::layout::{BLOCK_POSITIONS, Layout};
+use crate::layout::{BATCH_BLOCKS, BLOCK_POSITIONS, Layout};
 use crate::shape::Shape;
 
 /// What was written.
@@ -23,9 +24,172 @@ pub struct Written {
     pub digest: Digest,
 }
 
-/// Blocks encoded at a time. While one batch is written the next is encoded, so this bounds the
-/// workspace to 2 x 16 MiB; it is enough to feed some hundred cores.
-const BATCH_BLOCKS: usize = 256;
+/// A file on its way: scores come in canonical order and any portions. Its bytes depend only on the
+/// arguments, not on the portions.
+///
+/// Holds at most three batches of 2 MiB: scores that are not yet a batch, a batch being encoded, and one
+/// being written meanwhile. Dropped before [`finish`](Self::finish) it leaves nothing.
+pub struct Writer<'d> {
+    staged: Staged<'d>,
+    path: PathBuf,
+    layout: Layout,
+    range: ValueRange,
+    codec: Codec,
+    header: Vec<u8>,
+    bytes_max: u64,
+    hasher: blake3::Hasher,
+    index: Vec<u8>,
+    /// Positions appended.
+    positions: u64,
+    /// The first block that is not encoded yet.
+    block: usize,
+    /// The positions from that block on, as far as they were appended: less than a batch.
+    pending: Vec<u8>,
+    ready: Vec<Encoded<'static>>,
+}
+
+impl<'d> Writer<'d> {
+    /// Begins a file, to be published under `path` by [`finish`](Self::finish); until then `path` shows
+    /// what it showed before.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`] if there is no space or the disk fails; [`StoreError::Unsupported`] if the
+    /// names in `identity` do not fit.
+    pub fn create(
+        disk: &'d dyn Disk,
+        path: &Path,
+        identity: &Identity,
+        shape: &Shape,
+        range: ValueRange,
+        codec: Codec,
+    ) -> Result<Self, StoreError> {
+        let layout = Layout::new(shape);
+        let header = Header { identity: identity.clone(), shape: shape.clone(), range, codec }.encode()?;
+        let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
+        let bytes_max = (header.len() + index_bytes + FOOTER_BYTES) as u64 + layout.data_bytes_max(codec, range);
+        let mut staged = Staged::create(disk, path, bytes_max)?;
+        staged.write(&header)?;
+        Ok(Writer {
+            staged,
+            path: path.to_path_buf(),
+            layout,
+            range,
+            codec,
+            header,
+            bytes_max,
+            hasher: blake3::Hasher::new(),
+            index: Vec::with_capacity(index_bytes),
+            positions: 0,
+            block: 0,
+            pending: Vec::new(),
+            ready: Vec::new(),
+        })
+    }
+
+    /// Appends the scores of the next positions, as many as there are. Encodes on all threads of the
+    /// current rayon pool, a batch at a time.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`] if the disk fails; [`StoreError::OutOfRange`] if a score is not in the range.
+    /// The file can then only be dropped. Either may be noticed by a later call.
+    ///
+    /// # Panics
+    /// If there are more scores than positions left.
+    pub fn append(&mut self, scores: &[i8]) -> Result<(), StoreError> {
+        self.positions += scores.len() as u64;
+        assert!(self.positions <= self.layout.positions(), "as many scores as positions, not more");
+        let mut rest = bytes_of(scores);
+        // What is encoded but not written while the scores are at hand need not be copied.
+        let mut ready: Vec<Encoded<'_>> = std::mem::take(&mut self.ready);
+        while !rest.is_empty() {
+            let batch = self.batch();
+            let wanted = batch.values() - self.pending.len();
+            if rest.len() < wanted {
+                self.pending.extend_from_slice(rest);
+                break;
+            }
+            let (values, after) = rest.split_at(wanted);
+            rest = after;
+            let mut pending = std::mem::take(&mut self.pending);
+            ready = if pending.is_empty() {
+                self.encode(&batch, values, ready)?
+            } else {
+                pending.extend_from_slice(values);
+                let encoded = self.encode(&batch, &pending, ready)?;
+                let encoded = encoded.into_iter().map(Encoded::into_owned).collect();
+                pending.clear();
+                self.pending = pending;
+                encoded
+            };
+        }
+        self.ready = ready.into_iter().map(Encoded::into_owned).collect();
+        Ok(())
+    }
+
+    /// Completes the file and publishes it.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append); `path` then shows what it showed before, or the complete new file.
+    ///
+    /// # Panics
+    /// If not every position was appended, or after an error.
+    pub fn finish(mut self) -> Result<Written, StoreError> {
+        assert_eq!(self.positions, self.layout.positions(), "as many scores as positions");
+        let ready = std::mem::take(&mut self.ready);
+        write_blocks(&mut self.staged, &mut self.index, &ready)?;
+        let index_bytes = self.layout.block_count() * INDEX_ENTRY_BYTES;
+        assert_eq!(self.index.len(), index_bytes, "every block was written: nothing failed before");
+
+        let digest = Digest(*self.hasher.finalize().as_bytes());
+        let footer = Footer {
+            digest,
+            index_offset: self.staged.bytes(),
+            index_bytes: self.index.len() as u64,
+            index_checksum: format::index_checksum(&self.index),
+        };
+        self.staged.write(&self.index)?;
+        self.staged.write(&footer.encode(&self.header))?;
+        assert!(self.staged.bytes() <= self.bytes_max, "no more was written than reserved");
+        let bytes = self.staged.publish()?;
+        Ok(Written { bytes, digest })
+    }
+
+    /// The next blocks to be encoded together.
+    fn batch(&self) -> Batch {
+        let end = self.layout.block_count().min(self.block + BATCH_BLOCKS);
+        let first = self.layout.positions_of(self.block).start;
+        Batch { blocks: self.block..end, positions: first..self.layout.positions_of(end - 1).end }
+    }
+
+    /// Encodes the next batch, while the one before is written.
+    fn encode<'a>(
+        &mut self,
+        batch: &Batch,
+        values: &'a [u8],
+        ready: Vec<Encoded<'a>>,
+    ) -> Result<Vec<Encoded<'a>>, StoreError> {
+        let Writer { staged, index, hasher, path, layout, range, codec, .. } = self;
+        let encoder = Encoder { path, layout, range: *range, codec: *codec, first: batch.positions.start, values };
+        let (written, encoded) = rayon::join(
+            || write_blocks(staged, index, &ready),
+            || {
+                hasher.update_rayon(values);
+                let blocks = batch.blocks.clone().into_par_iter();
+                let encoded: Vec<_> = blocks.map(|block| encoder.encode(block)).collect();
+                encoded.into_iter().collect::<Result<Vec<_>, _>>()
+            },
+        );
+        written?;
+        self.block = batch.blocks.end;
+        encoded
+    }
+}
+
+impl fmt::Debug for Writer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Writer({}: {} of {} positions)", self.path.display(), self.positions, self.layout.positions())
+    }
+}
 
 /// Writes scores in canonical order to a file and publishes it atomically: under `path` there is
 /// what was there before, or the complete new file. Its bytes depend only on the arguments.
@@ -46,37 +210,9 @@ pub fn write(
     scores: &[i8],
 ) -> Result<Written, StoreError> {
     assert_eq!(scores.len() as u64, shape.positions(), "as many scores as positions");
-    let layout = Layout::new(shape);
-    let header = Header { identity: identity.clone(), shape: shape.clone(), range, codec }.encode()?;
-    let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
-    let bytes_max = (header.len() + index_bytes + FOOTER_BYTES) as u64 + layout.data_bytes_max(codec, range);
-
-    let mut staged = Staged::create(disk, path, bytes_max)?;
-    staged.write(&header)?;
-    let mut hasher = blake3::Hasher::new();
-    let mut index = Vec::with_capacity(index_bytes);
-    let mut ready = Vec::new();
-    for first in (0..layout.block_count()).step_by(BATCH_BLOCKS) {
-        let blocks = first..layout.block_count().min(first + BATCH_BLOCKS);
-        let batch = Batch { path, layout: &layout, range, codec, scores: bytes_of(scores), blocks };
-        let (appended, encoded) = rayon::join(|| append(&mut staged, &mut index, &ready), || batch.encode(&mut hasher));
-        appended?;
-        ready = encoded?;
-    }
-    append(&mut staged, &mut index, &ready)?;
-
-    let digest = Digest(*hasher.finalize().as_bytes());
-    let footer = Footer {
-        digest,
-        index_offset: staged.bytes(),
-        index_bytes: index.len() as u64,
-        index_checksum: format::index_checksum(&index),
-    };
-    staged.write(&index)?;
-    staged.write(&footer.encode(&header))?;
-    assert!(staged.bytes() <= bytes_max, "no more was written than reserved");
-    let bytes = staged.publish()?;
-    Ok(Written { bytes, digest })
+    let mut writer = Writer::create(disk, path, identity, shape, range, codec)?;
+    writer.append(scores)?;
+    writer.finish()
 }
 
 /// A block ready to be written.
@@ -86,29 +222,39 @@ struct Encoded<'a> {
     checksum: u64,
 }
 
-/// Some blocks to be encoded, of a file to be written.
-struct Batch<'a> {
-    path: &'a Path,
-    layout: &'a Layout,
-    range: ValueRange,
-    codec: Codec,
-    /// All values of the file.
-    scores: &'a [u8],
-    blocks: Range<usize>,
+impl Encoded<'_> {
+    fn into_owned(self) -> Encoded<'static> {
+        Encoded { bytes: Cow::Owned(self.bytes.into_owned()), ..self }
+    }
 }
 
-impl<'a> Batch<'a> {
-    fn encode(self, hasher: &mut blake3::Hasher) -> Result<Vec<Encoded<'a>>, StoreError> {
-        let first = self.layout.positions_of(self.blocks.start).start;
-        let end = self.layout.positions_of(self.blocks.end - 1).end;
-        hasher.update_rayon(&self.scores[first as usize..end as usize]);
-        let encoded: Vec<_> = self.blocks.clone().into_par_iter().map(|block| self.encode_block(block)).collect();
-        encoded.into_iter().collect()
-    }
+/// Some blocks to be encoded together.
+struct Batch {
+    blocks: Range<usize>,
+    positions: Range<u64>,
+}
 
-    fn encode_block(&self, block: usize) -> Result<Encoded<'a>, StoreError> {
+impl Batch {
+    fn values(&self) -> usize {
+        (self.positions.end - self.positions.start) as usize
+    }
+}
+
+/// The values of a batch, to be encoded block by block.
+struct Encoder<'a, 'w> {
+    path: &'w Path,
+    layout: &'w Layout,
+    range: ValueRange,
+    codec: Codec,
+    /// The position of the first value.
+    first: u64,
+    values: &'a [u8],
+}
+
+impl<'a> Encoder<'a, '_> {
+    fn encode(&self, block: usize) -> Result<Encoded<'a>, StoreError> {
         let positions = self.layout.positions_of(block);
-        let values = &self.scores[positions.start as usize..positions.end as usize];
+        let values = &self.values[(positions.start - self.first) as usize..(positions.end - self.first) as usize];
         debug_assert!(values.len() <= BLOCK_POSITIONS);
         if let Some(index) = self.range.find_outside(values) {
             return Err(StoreError::OutOfRange {
@@ -134,7 +280,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-fn append(staged: &mut Staged<'_>, index: &mut Vec<u8>, blocks: &[Encoded<'_>]) -> Result<(), StoreError> {
+fn write_blocks(staged: &mut Staged<'_>, index: &mut Vec<u8>, blocks: &[Encoded<'_>]) -> Result<(), StoreError> {
     for block in blocks {
         let entry = IndexEntry {
             offset: staged.bytes(),
