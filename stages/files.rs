@@ -5,7 +5,9 @@ use disk::Disk;
 use game::{Index, PositionSet};
 use pipeline::{ArtifactName, StageError};
 use std::path::Path;
-use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange};
+use store::{
+    Codec, Identity, Kind, Orientation, Role, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Writer,
+};
 
 /// `databases/NN.awari`.
 pub(crate) fn database(stones: u32) -> ArtifactName {
@@ -39,8 +41,8 @@ pub fn identity(rules: &str, set: PositionSet, kind: Kind, stones: u32) -> Ident
         positions: set.to_string(),
         stones: stones as u8,
         orientation: match kind {
-            Kind::Capture => Orientation::MoverMajor,
-            Kind::Database | Kind::Snapshot | Kind::Plane => Orientation::OpponentMajor,
+            Kind::Capture | Kind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => Orientation::MoverMajor,
+            Kind::Database | Kind::Snapshot | Kind::Plane { .. } => Orientation::OpponentMajor,
         },
     }
 }
@@ -63,7 +65,7 @@ pub(crate) fn range(kind: Kind, stones: u32) -> ValueRange {
     match kind {
         Kind::Capture => ValueRange::new(engines::capture::none(stones), stones as i8),
         Kind::Database | Kind::Snapshot => ValueRange::new(-(stones as i8), stones as i8),
-        Kind::Plane => ValueRange::new(i8::MIN, i8::MAX),
+        Kind::Plane { .. } => ValueRange::new(i8::MIN, i8::MAX),
     }
 }
 
@@ -75,9 +77,23 @@ pub(crate) fn open(
     kind: Kind,
     index: &Index,
 ) -> Result<Scores, StoreError> {
+    expect(Scores::open(disk, path)?, path, settings, kind, index)
+}
+
+/// As [`open`], without a map.
+pub(crate) fn open_windowed(
+    disk: &dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+) -> Result<Scores, StoreError> {
+    expect(Scores::open_windowed(disk, path)?, path, settings, kind, index)
+}
+
+fn expect(file: Unverified, path: &Path, settings: &Settings, kind: Kind, index: &Index) -> Result<Scores, StoreError> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     let shape = shape(index, identity.orientation);
-    let file = Scores::open(disk, path)?;
     let range = range(kind, index.stones());
     if file.range() != range {
         return Err(StoreError::Mismatch {
@@ -102,10 +118,28 @@ pub(crate) fn write(
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     let shape = shape(index, identity.orientation);
     let range = range(kind, index.stones());
-    match store::write(disk, path, &identity, &shape, range, codec, scores) {
-        Ok(_) => Ok(()),
-        Err(StoreError::Disk(error)) => Err(StageError::Disk(error)),
-        Err(error) => Err(StageError::failed(error)),
+    store::write(disk, path, &identity, &shape, range, codec, scores).map(|_| ()).map_err(unwritable)
+}
+
+/// A file of `index` to be written in portions, then opened by [`open`].
+pub(crate) fn writer<'d>(
+    disk: &'d dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+    codec: Codec,
+) -> Result<Writer<'d>, StageError> {
+    let identity = identity(settings.rules.name, settings.set, kind, index.stones());
+    let shape = shape(index, identity.orientation);
+    Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
+}
+
+/// The error of a stage whose output could not be written.
+pub(crate) fn unwritable(error: StoreError) -> StageError {
+    match error {
+        StoreError::Disk(error) => StageError::Disk(error),
+        error => StageError::failed(error),
     }
 }
 

@@ -4,19 +4,26 @@
 //! is a prediction from the rates measured on one core of a server of 2023 and scaled by threads: good enough to say
 //! minutes from hours, and to refuse what cannot fit.
 
-use crate::{Settings, files, settings::Verify};
+use crate::bounds::{self, Plane};
+use crate::{Method, Settings, files, settings::Verify};
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
 use store::Codec;
 
 /// Versions of what the stages compute: raised when the same inputs should give other contents.
 const DATABASE_VERSION: u32 = 1;
 const CAPTURE_VERSION: u32 = 1;
+const PLANE_VERSION: u32 = 1;
 const VERIFY_VERSION: u32 = 1;
 const STATS_VERSION: u32 = 1;
 
 /// Nanoseconds of one core a position.
 const CAPTURE_NANOSECONDS: f64 = 4.0;
 const SWEEP_NANOSECONDS: f64 = 40.0;
+const COUNTING_NANOSECONDS: f64 = 300.0;
+const SEEDS_NANOSECONDS: f64 = 8.0;
+const PREPROCESS_NANOSECONDS: f64 = 4.0;
+const POSTPROCESS_NANOSECONDS: f64 = 2.0;
+const MERGE_NANOSECONDS: f64 = 8.0;
 const ENCODE_NANOSECONDS: f64 = 5.0;
 const VERIFY_NANOSECONDS: f64 = 500.0;
 const SAMPLE_NANOSECONDS: f64 = 2.0;
@@ -51,6 +58,27 @@ pub(crate) fn graph(settings: &Settings) -> Graph {
     Graph::new(stages, artifacts).expect("stages are declared in the order in which they read each other")
 }
 
+/// The method for a database where none is asked for: of those that fit the memory the fastest, else the smallest.
+pub(crate) fn pick(settings: &Settings, stones: u32) -> Method {
+    let one = OneDatabase { settings, stones };
+    // Fastest first.
+    let needs = |method: Method| match method.has_bounds() {
+        true => one.bounds_cost(method, 0.0, false).memory_bytes,
+        false => one.solve_cost(method).memory_bytes,
+    };
+    let mut methods = [Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual].into_iter();
+    methods.find(|&method| needs(method) <= settings.memory_bytes).unwrap_or(Method::OneBitDual)
+}
+
+/// Nanoseconds of one core a position for all bounds together.
+fn process_nanoseconds(method: Method) -> f64 {
+    match method {
+        Method::OneBitDual => 60.0,
+        Method::OneBit => 50.0,
+        _ => 40.0,
+    }
+}
+
 /// The stages of one number of stones.
 struct OneDatabase<'a> {
     settings: &'a Settings,
@@ -76,12 +104,17 @@ impl OneDatabase<'_> {
         });
         artifacts.push(self.artifact(capture.clone(), ArtifactKind::Intermediate, "capture").version(CAPTURE_VERSION));
 
-        stages.push(StageSpec {
-            inputs: vec![capture.clone()],
-            outputs: vec![database.clone()],
-            cost: self.sweep_cost(),
-            ..StageSpec::new(StageName::new("sweep", &[stones]))
-        });
+        let method = self.settings.method(stones);
+        if method.has_bounds() {
+            self.declare_bounds(method, stages, artifacts);
+        } else {
+            stages.push(StageSpec {
+                inputs: vec![capture.clone()],
+                outputs: vec![database.clone()],
+                cost: self.solve_cost(method),
+                ..StageSpec::new(StageName::new(method.word(), &[stones]))
+            });
+        }
         artifacts.push(self.artifact(database.clone(), ArtifactKind::Target, "database").version(DATABASE_VERSION));
 
         if self.settings.verify != Verify::None {
@@ -110,6 +143,50 @@ impl OneDatabase<'_> {
             ..StageSpec::new(StageName::new("stats", &[stones]))
         });
         artifacts.push(self.artifact(stats, ArtifactKind::Report, "statistics").version(STATS_VERSION));
+    }
+
+    /// The stages of a method that solves bound after bound, up to the database.
+    fn declare_bounds(&self, method: Method, stages: &mut Vec<StageSpec>, artifacts: &mut Vec<ArtifactSpec>) {
+        let stones = self.stones;
+        let name = |plane: Plane| plane.name(stones);
+        let mut stage = |kind: &str, bound: Option<u32>, inputs: Vec<Plane>, outputs: &[Plane], nanoseconds| {
+            let parameters: Vec<u32> = std::iter::once(stones).chain(bound).collect();
+            let mut inputs: Vec<_> = inputs.into_iter().map(name).collect();
+            let mut produced: Vec<_> = outputs.iter().copied().map(name).collect();
+            match kind {
+                "seeds" => inputs.push(files::capture(stones)),
+                "merge" => produced.push(files::database(stones)),
+                _ => {}
+            }
+            stages.push(StageSpec {
+                inputs,
+                outputs: produced,
+                cost: self.bounds_cost(method, nanoseconds, kind == "merge"),
+                ..StageSpec::new(StageName::new(kind, &parameters))
+            });
+            artifacts.extend(outputs.iter().map(|&plane| {
+                self.artifact(name(plane), ArtifactKind::Intermediate, plane.content())
+                    .version(PLANE_VERSION)
+                    .identity("bound", plane.bound())
+            }));
+        };
+        if stones > 0 {
+            stage("seeds", None, Vec::new(), &[Plane::WinSeeds, Plane::CandidateSeeds], SEEDS_NANOSECONDS);
+        }
+        let share = 1.0 / f64::from(stones.max(1));
+        for bound in (1..=stones).rev() {
+            // The state is that of the bounds above.
+            let above = || (bound + 1..=stones).rev().flat_map(|above| [Plane::Won(above), Plane::Lost(above)]);
+            let inputs = [Plane::WinSeeds, Plane::CandidateSeeds].into_iter().chain(above()).collect();
+            stage("preprocess", Some(bound), inputs, &[Plane::Seed(bound)], PREPROCESS_NANOSECONDS * share);
+            let inputs = [Plane::CandidateSeeds, Plane::Seed(bound)].into_iter().chain(above()).collect();
+            let outputs = [Plane::Won(bound), Plane::Lost(bound)];
+            stage("process", Some(bound), inputs, &outputs, process_nanoseconds(method) * share);
+            let outputs = [Plane::Decided(bound)];
+            stage("postprocess", Some(bound), vec![Plane::Lost(bound)], &outputs, POSTPROCESS_NANOSECONDS * share);
+        }
+        let inputs = (1..=stones).flat_map(|bound| [Plane::Won(bound), Plane::Decided(bound)]).collect();
+        stage("merge", None, inputs, &[], MERGE_NANOSECONDS);
     }
 
     /// The databases that captures lead to.
@@ -145,10 +222,19 @@ impl OneDatabase<'_> {
         self.cost(CAPTURE_NANOSECONDS, 2, bytes, bytes)
     }
 
-    fn sweep_cost(&self) -> Cost {
+    /// Of a method that needs one stage.
+    fn solve_cost(&self, method: Method) -> Cost {
         let kept = self.file_bytes(self.settings.codec);
+        let nanoseconds = if method == Method::Counting { COUNTING_NANOSECONDS } else { SWEEP_NANOSECONDS };
         // Besides the database, a snapshot.
-        self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 2, kept + self.file_bytes(Codec::Packed), kept)
+        self.cost(nanoseconds + ENCODE_NANOSECONDS, 2, kept + self.file_bytes(Codec::Packed), kept)
+    }
+
+    /// Of a stage of a method that solves bound after bound.
+    fn bounds_cost(&self, method: Method, nanoseconds: f64, is_last: bool) -> Cost {
+        let kept = if is_last { self.file_bytes(self.settings.codec) } else { 0 };
+        let cost = self.cost(nanoseconds, 0, bounds::disk_bytes(self.positions(), self.stones) + kept, kept);
+        Cost { memory_bytes: cost.memory_bytes + bounds::memory_bytes(self.settings, self.stones, method), ..cost }
     }
 
     fn verify_cost(&self) -> Cost {

@@ -2,22 +2,26 @@
 //!
 //! This is where the pipeline, which knows nothing of awari, meets the engines, which know nothing of files.
 
+mod bounds;
 mod capture;
 pub mod files;
 mod graph;
+mod method;
 mod settings;
 mod stats;
 mod sweep;
 mod verify;
 mod watch;
 
-pub use settings::{Settings, Verify, schema};
+pub use method::Method;
+pub use settings::{Dual, Settings, Verify, schema};
 
 use disk::{Digest, Disk, DiskError};
 use engines::Tables;
 use pipeline::{ArtifactKind, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use store::{Kind, Scores, StoreError};
 
 /// More than any statistics take.
@@ -34,7 +38,8 @@ pub struct Awari {
 #[derive(Debug)]
 pub(crate) struct Shared {
     settings: Settings,
-    tables: OnceLock<Tables>,
+    tables: OnceLock<Arc<Tables>>,
+    slot: bounds::Slot,
 }
 
 impl Shared {
@@ -43,16 +48,24 @@ impl Shared {
     }
 
     /// Tables for all databases of the build, made when first asked for.
-    pub(crate) fn tables(&self) -> &Tables {
+    pub(crate) fn tables(&self) -> &Arc<Tables> {
         let Settings { rules, set, .. } = self.settings;
-        self.tables.get_or_init(|| Tables::new(rules, set, self.settings.stones_max()))
+        self.tables.get_or_init(|| Arc::new(Tables::new(rules, set, self.settings.stones_max())))
+    }
+
+    /// The state of a database that is solved bound after bound.
+    pub(crate) fn slot(&self) -> &bounds::Slot {
+        &self.slot
     }
 }
 
 impl Awari {
     /// The build that a manifest asks for.
     pub fn new(settings: Settings) -> Awari {
-        Awari { graph: graph::graph(&settings), shared: Shared { settings, tables: OnceLock::new() } }
+        Awari {
+            graph: graph::graph(&settings),
+            shared: Shared { settings, tables: OnceLock::new(), slot: bounds::Slot::default() },
+        }
     }
 
     /// What the manifest asks for.
@@ -75,8 +88,13 @@ impl Work for Awari {
                 Err(error) => Err(error),
             };
         }
-        let kind = if artifact.content == "capture" { Kind::Capture } else { Kind::Database };
-        Ok(match Scores::open(disk, path) {
+        let number = |key| artifact.identity.get(key).and_then(|text: &String| text.parse().ok()).unwrap_or(0);
+        let kind = match &*artifact.content {
+            "capture" => Kind::Capture,
+            "database" => Kind::Database,
+            plane => bounds::Plane::kind_of(plane, number("bound")).unwrap_or(Kind::Database),
+        };
+        Ok(match Scores::open_windowed(disk, path) {
             Err(StoreError::Disk(error)) if error.is_not_found() => Found::Absent,
             Err(StoreError::Disk(error)) => return Err(error),
             Err(error) if error.is_damage() => Found::Damaged(error.to_string()),
@@ -95,6 +113,10 @@ impl Work for Awari {
                     ("stones", of.stones.to_string()),
                 ];
                 let identity = identity.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+                let mut identity: BTreeMap<_, _> = identity;
+                if let Kind::Plane { bound, .. } = of.kind {
+                    identity.insert("bound".to_owned(), bound.to_string());
+                }
                 Found::Header { digest: file.digest(), identity }
             }
         })
@@ -109,7 +131,7 @@ impl Work for Awari {
             "sweep" => sweep::run(&self.shared, stones, context),
             "verify" => verify::run(&self.shared, stones, context),
             "stats" => stats::run(&self.shared, stones, context),
-            other => unreachable!("the graph has no stages of the kind {other}"),
+            kind => bounds::run(&self.shared, kind, stage.name.parameters(), context),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What a manifest may say, and what it then means.
 
+use crate::{Method, graph};
 use game::{PositionSet, Rules};
 use pipeline::Keep;
 use pipeline::manifest::{Key, Manifest, Schema, Type, Value};
@@ -22,6 +23,10 @@ pub struct Settings {
     stones_max: u32,
     /// Threads, at least one.
     pub threads: usize,
+    /// By stones, the method asked for; none is to be picked.
+    asked: Vec<Option<Method>>,
+    /// The method one-bit-dual.
+    pub dual: Dual,
     /// Bytes to stay within.
     pub memory_bytes: u64,
     /// Time between snapshots of a long stage.
@@ -37,6 +42,23 @@ pub struct Settings {
     /// The run directory.
     pub dir: PathBuf,
 }
+
+/// Settings of the method one-bit-dual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dual {
+    /// Bytes of the cache, or 0 for a tenth of the wins.
+    pub cache_bytes: u64,
+    /// Bytes of a block: a power of two.
+    pub block_bytes: u64,
+    /// Whether the wins are ordered like everything else.
+    pub is_single: bool,
+}
+
+/// The word for no method in particular.
+const AUTO: &str = "auto";
+
+/// Sizes of a block of the cache.
+const BLOCKS: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
 
 /// How much of each database is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +88,7 @@ impl fmt::Display for Verify {
 /// The keys of a manifest.
 pub fn schema() -> Schema {
     let rules: Vec<&str> = Rules::KNOWN.iter().map(|rules| rules.name).collect();
-    let methods = ["auto", "sweep"];
+    let methods: Vec<&str> = std::iter::once(AUTO).chain(Method::ALL.map(Method::word)).collect();
     Schema::new()
         .table("game", "What is solved. Part of every file's identity.")
         .key(Key::new("game.rules", Type::one_of(&rules), rules[0], "The rules."))
@@ -85,7 +107,7 @@ pub fn schema() -> Schema {
         .key(Key::new(
             "build.method",
             Type::one_of(&methods),
-            "auto",
+            AUTO,
             "How databases are solved; auto picks the fastest that fits the memory.",
         ))
         .key(Key::new(
@@ -106,6 +128,28 @@ pub fn schema() -> Schema {
             Type::Duration,
             "10 min",
             "How often a long stage saves its state: the most work that a crash costs.",
+        ))
+        .table("dual", "The method one-bit-dual: wins on disk behind a cache.")
+        .key(Key::new(
+            "dual.cache",
+            Type::Size,
+            "0 B",
+            "The cache of each database; 0 is a tenth of its wins, one eightieth of a byte a position.",
+        ))
+        .key(Key::new("dual.block", Type::Size, "16 KiB", "What is read and written at a time.").check(|value| {
+            match value {
+                Value::Size(size) if !size.bytes().is_power_of_two() || !BLOCKS.contains(&size.bytes()) => {
+                    Err(format!("must be a power of two between 4 KiB and 1 MiB, found {size}"))
+                }
+                _ => Ok(()),
+            }
+        }))
+        .key(Key::new(
+            "dual.index",
+            Type::one_of(&["dual", "single"]),
+            "dual",
+            "Whether the wins are ordered by the half that stays when a move is made, or like everything else, which \
+             is only good to compare.",
         ))
         .table("store", "What is kept, and how.")
         .key(Key::new(
@@ -147,11 +191,19 @@ impl Settings {
     pub fn new(manifest: &Manifest) -> Settings {
         let word = |key: &str| manifest.string(key);
         let threads = manifest.integer("build.threads") as usize;
+        let methods = manifest.by_range("build.methods");
+        let asked = |stones| methods.get(stones).unwrap_or(word("build.method")).parse().ok();
         Settings {
             rules: Rules::by_name(word("game.rules")).expect("the schema lists the rules"),
             set: word("game.positions").parse().expect("the schema lists the position sets"),
             stones_max: *manifest.range("build.stones").end(),
             threads: if threads == 0 { disk::clock::cores() } else { threads },
+            asked: (0..=STONES_MAX).map(asked).collect(),
+            dual: Dual {
+                cache_bytes: manifest.size("dual.cache").bytes(),
+                block_bytes: manifest.size("dual.block").bytes(),
+                is_single: word("dual.index") == "single",
+            },
             memory_bytes: manifest.size("build.memory").bytes(),
             snapshot: manifest.duration("build.snapshot"),
             codec: word("store.codec").parse().expect("the schema lists the codecs"),
@@ -163,6 +215,11 @@ impl Settings {
             published: manifest.boolean("check.published"),
             dir: PathBuf::from(word("run.dir")),
         }
+    }
+
+    /// How the database of `stones` stones is solved: as asked, else the fastest way that fits the memory.
+    pub fn method(&self, stones: u32) -> Method {
+        self.asked[stones as usize].unwrap_or_else(|| graph::pick(self, stones))
     }
 
     /// The databases that captures lead to from `stones` stones.

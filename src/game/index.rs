@@ -97,6 +97,24 @@ impl PositionSet {
         }
     }
 
+    /// The slabs of the positions with `stones` stones, by the mover's.
+    pub fn slabs(self, stones: u32) -> Vec<Slab> {
+        let mut offset = 0;
+        let slab = |mover_stones| {
+            let opponent_stones = stones - mover_stones;
+            let slab = Slab {
+                mover_stones,
+                opponent_stones,
+                mover_halves: Halves::count(mover_stones),
+                opponent_halves: self.opponent_halves(opponent_stones),
+                offset,
+            };
+            offset += slab.positions();
+            slab
+        };
+        (0..=stones).map(slab).collect()
+    }
+
     /// Whether the set has the position.
     pub fn contains(self, board: &Board) -> bool {
         match self {
@@ -113,20 +131,7 @@ impl Index {
     /// When `stones` exceeds [`STONES_MAX`].
     pub fn new(stones: u32, set: PositionSet) -> Index {
         let halves = Halves::new(stones);
-        let mut slabs = Vec::with_capacity(stones as usize + 1);
-        let mut offset = 0;
-        for mover_stones in 0..=stones {
-            let opponent_stones = stones - mover_stones;
-            let slab = Slab {
-                mover_stones,
-                opponent_stones,
-                mover_halves: Halves::count(mover_stones),
-                opponent_halves: set.opponent_halves(opponent_stones),
-                offset,
-            };
-            offset += slab.positions();
-            slabs.push(slab);
-        }
+        let slabs = set.slabs(stones);
         let open = match set {
             PositionSet::All => Vec::new(),
             PositionSet::Reachable => (0..=stones).map(|stones| OpenHalves::new(&halves, stones)).collect(),

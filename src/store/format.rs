@@ -15,7 +15,8 @@
 //! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd |
 //! | 20 | 1 | least value, signed |
 //! | 21 | 1 | greatest value, signed |
-//! | 22 | 2 | zero |
+//! | 22 | 1 | of a plane, what its bits say: 1 to 6, in the order of [`Role`](crate::Role); else 0 |
+//! | 23 | 1 | of a plane, its bound, or 0; else 0 |
 //! | 24 | 32 | rules, ASCII, filled up with NUL |
 //! | 56 | 16 | position set, ASCII, filled up with NUL |
 //! | 72 | 4 | number of this part, 0 |
@@ -165,13 +166,14 @@ impl Header {
         bytes.extend(MAGIC);
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend((header_bytes(slabs.len()) as u32).to_le_bytes());
-        bytes.push(self.identity.kind.tag());
+        let [kind, role, bound] = self.identity.kind.tags();
+        bytes.push(kind);
         bytes.push(self.identity.orientation.tag());
         bytes.push(self.identity.stones);
         bytes.push(self.codec.tag());
         bytes.push(self.range.low() as u8);
         bytes.push(self.range.high() as u8);
-        bytes.extend([0; 2]);
+        bytes.extend([role, bound]);
         push_name(&mut bytes, &self.identity.rules, RULES_BYTES);
         push_name(&mut bytes, &self.identity.positions, POSITIONS_BYTES);
         bytes.extend(0u32.to_le_bytes());
@@ -204,14 +206,18 @@ impl Header {
             }
             Err(Malformed::new(format!("{field} {expected}"), found))
         };
-        let kind = Kind::of_tag(body[16]).ok_or(Malformed::new("kind 1 to 4", body[16]))?;
+        let kind = Kind::of_tags([body[16], body[22], body[23]]).ok_or_else(|| {
+            Malformed::new(
+                "a kind from 1 to 4, with a role and a bound if 4",
+                format!("{:?}", [body[16], body[22], body[23]]),
+            )
+        })?;
         let orientation = Orientation::of_tag(body[17]).ok_or(Malformed::new("orientation 1 or 2", body[17]))?;
         let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1, 2 or 3", body[19]))?;
         let (low, high) = (body[20] as i8, body[21] as i8);
         if low > high {
             return Err(Malformed::new("a range", format!("{low}..={high}")));
         }
-        check("reserved", 0, u64::from(body[22]) + u64::from(body[23]))?;
         let rules = name_at(body, 24, RULES_BYTES)?;
         let positions = name_at(body, 56, POSITIONS_BYTES)?;
         check("part", 0, u32_at(body, 72).into())?;

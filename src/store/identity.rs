@@ -13,8 +13,30 @@ pub enum Kind {
     Capture,
     /// Scores on their way: a state to go on from, not a result.
     Snapshot,
-    /// Bits, eight to a value: the values are bytes of any bits, -128 to 127, and the shape counts bytes.
-    Plane,
+    /// Bits, eight positions a byte, of a database under way.
+    Plane {
+        /// What the bits say.
+        role: Role,
+        /// At which bound; 0 for all, or none in particular.
+        bound: u8,
+    },
+}
+
+/// What the bits of a plane say of their positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// By bound, a capture has just that score.
+    WinSeeds,
+    /// By bound, no capture saves them from a loss from here on.
+    CandidateSeeds,
+    /// A capture wins, and nothing did before.
+    Seed,
+    /// Won at the bound, not before.
+    Won,
+    /// Lost at the bound, not before.
+    Lost,
+    /// Lost at the bound, in the orientation of the database.
+    Decided,
 }
 
 /// Which half indexes the rows of the slabs.
@@ -69,18 +91,31 @@ fn check_name(field: &str, text: &str, field_bytes: usize) -> Result<(), StoreEr
 }
 
 impl Kind {
-    pub(crate) fn tag(self) -> u8 {
+    /// The tag of the kind, of the role, and the bound.
+    pub(crate) fn tags(self) -> [u8; 3] {
         match self {
-            Kind::Database => 1,
-            Kind::Capture => 2,
-            Kind::Snapshot => 3,
-            Kind::Plane => 4,
+            Kind::Database => [1, 0, 0],
+            Kind::Capture => [2, 0, 0],
+            Kind::Snapshot => [3, 0, 0],
+            Kind::Plane { role, bound } => [4, role as u8 + 1, bound],
         }
     }
 
-    pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        [Kind::Database, Kind::Capture, Kind::Snapshot, Kind::Plane].into_iter().find(|kind| kind.tag() == tag)
+    pub(crate) fn of_tags(tags: [u8; 3]) -> Option<Self> {
+        match tags {
+            [1, 0, 0] => Some(Kind::Database),
+            [2, 0, 0] => Some(Kind::Capture),
+            [3, 0, 0] => Some(Kind::Snapshot),
+            [4, role, bound] => {
+                Role::ALL.into_iter().find(|&of| of as u8 + 1 == role).map(|role| Kind::Plane { role, bound })
+            }
+            _ => None,
+        }
     }
+}
+
+impl Role {
+    const ALL: [Role; 6] = [Role::WinSeeds, Role::CandidateSeeds, Role::Seed, Role::Won, Role::Lost, Role::Decided];
 }
 
 impl Orientation {
@@ -98,12 +133,22 @@ impl Orientation {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Kind::Database => "database",
-            Kind::Capture => "capture database",
-            Kind::Snapshot => "snapshot of a database in the making",
-            Kind::Plane => "plane",
-        })
+        let role = match self {
+            Kind::Database => return f.pad("database"),
+            Kind::Capture => return f.pad("capture database"),
+            Kind::Snapshot => return f.pad("snapshot of a database in the making"),
+            Kind::Plane { role, .. } => role,
+        };
+        let plane = match role {
+            Role::WinSeeds => return f.pad("planes of winning captures"),
+            Role::CandidateSeeds => return f.pad("planes of losing captures"),
+            Role::Seed => "wins by captures",
+            Role::Won => "wins",
+            Role::Lost => "losses",
+            Role::Decided => "decided losses",
+        };
+        let Kind::Plane { bound, .. } = self else { unreachable!("others have returned") };
+        f.pad(&format!("plane of {plane} at bound {bound}"))
     }
 }
 

@@ -42,7 +42,7 @@ pub use cache::{BlockCache, CachedScores};
 pub use codec::{Codec, CodecError, ValueRange};
 pub use error::StoreError;
 pub use flat::{Flat, FlatSlab};
-pub use identity::{Identity, Kind, Orientation};
+pub use identity::{Identity, Kind, Orientation, Role};
 pub use layout::BLOCK_POSITIONS;
 pub use open::Unverified;
 pub use pages::{PageCache, PageCounts, Pages};

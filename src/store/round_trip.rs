@@ -216,7 +216,7 @@ fn golden_files() {
 
 #[test]
 fn kinds_and_orientations_come_back() {
-    for kind in [Kind::Database, Kind::Capture, Kind::Snapshot, Kind::Plane] {
+    for kind in [Kind::Database, Kind::Capture, Kind::Snapshot, Kind::Plane { role: Role::Lost, bound: 7 }] {
         for orientation in [Orientation::MoverMajor, Orientation::OpponentMajor] {
             let mut example = Example::small();
             example.identity.kind = kind;

@@ -184,7 +184,7 @@ pub(crate) fn empty(
         let file = scratch("candidates", &layout)?;
         Ok(UnitsOnDisk { file, units: layout.units(), buffers: Mutex::new(Vec::new()) })
     };
-    let cache = |file| PageCache::new(file, settings.dual.block as usize, cache_bytes(settings, index));
+    let cache = |file| PageCache::new(file, settings.dual.block_bytes as usize, cache_bytes(settings, index.stones()));
     let (tables, kernel) = (Arc::clone(shared.tables()), BitKernel::detect());
     let index = index.clone();
     Ok(match method {
@@ -207,23 +207,25 @@ pub(crate) fn empty(
 }
 
 /// The cache of one-bit-dual: as the manifest says, else a tenth of the wins.
-fn cache_bytes(settings: &Settings, index: &Index) -> u64 {
-    match settings.dual.cache {
-        0 => (index.positions() / 80).max(1 << 20),
+fn cache_bytes(settings: &Settings, stones: u32) -> u64 {
+    match settings.dual.cache_bytes {
+        0 => (settings.set.positions(stones) / 80).max(1 << 20),
         bytes => bytes,
     }
 }
 
 /// Memory that the state of a database takes, besides tables.
-pub(crate) fn memory_bytes(settings: &Settings, index: &Index, method: Method) -> u64 {
-    let words = |orientation| PlaneLayout::new(index, orientation).words() as u64 * 8;
-    let rows = |orientation| PlaneLayout::new(index, orientation).rows() as u64 * 8;
-    let masks = rows(Orientation::MoverMajor) + 2 * rows(Orientation::OpponentMajor);
+pub(crate) fn memory_bytes(settings: &Settings, stones: u32, method: Method) -> u64 {
+    let slabs = settings.set.slabs(stones);
+    let layout = |orientation| PlaneLayout::of_slabs(&slabs, orientation);
+    let (candidates, wins) = (layout(Orientation::MoverMajor), layout(Orientation::OpponentMajor));
+    let masks = (candidates.rows() + 2 * wins.rows()) as u64 * 8;
+    let wins_bytes = wins.words() as u64 * 8;
     masks
         + match method {
-            Method::TwoBit => words(Orientation::MoverMajor) + words(Orientation::OpponentMajor),
-            Method::OneBit => words(Orientation::OpponentMajor),
-            Method::OneBitDual => cache_bytes(settings, index).min(words(Orientation::OpponentMajor)),
+            Method::TwoBit => wins_bytes + candidates.words() as u64 * 8,
+            Method::OneBit => wins_bytes,
+            Method::OneBitDual => cache_bytes(settings, stones).min(wins_bytes),
             Method::Counting | Method::Sweep => unreachable!("{method} has no bounds"),
         }
 }

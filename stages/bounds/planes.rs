@@ -10,7 +10,7 @@ use game::{Index, Orientation};
 use pipeline::{ArtifactName, StageContext, StageError};
 use std::ops::Range;
 use std::path::Path;
-use store::{Codec, Identity, Kind, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
+use store::{Codec, Identity, Kind, Role, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
 
 /// Positions of a group of units in the files of seeds, unless a unit has more. A group is transposed in memory.
 const GROUP_POSITIONS: usize = 4 << 20;
@@ -72,25 +72,27 @@ impl Plane {
         }
     }
 
-    fn kind(self) -> Kind {
-        match self {
-            Plane::WinSeeds => Kind::WinSeeds,
-            Plane::CandidateSeeds => Kind::CandidateSeeds,
-            Plane::Seed(_) => Kind::Seed,
-            Plane::Won(_) => Kind::Won,
-            Plane::Lost(_) => Kind::Lost,
-            Plane::Decided(_) => Kind::Plane,
-        }
-    }
-
     /// The kind of file that artifacts of a content are, if they are planes.
-    pub(crate) fn kind_of(content: &str) -> Option<Kind> {
-        let all = [Plane::WinSeeds, Plane::CandidateSeeds, Plane::Seed(1), Plane::Won(1), Plane::Lost(1), Plane::Decided(1)];
+    pub(crate) fn kind_of(content: &str, bound: u32) -> Option<Kind> {
+        let each = [Plane::Seed(bound), Plane::Won(bound), Plane::Lost(bound), Plane::Decided(bound)];
+        let all = [Plane::WinSeeds, Plane::CandidateSeeds].into_iter().chain(each);
         all.into_iter().find(|plane| plane.content() == content).map(Plane::kind)
     }
 
+    pub(crate) fn kind(self) -> Kind {
+        let role = match self {
+            Plane::WinSeeds => Role::WinSeeds,
+            Plane::CandidateSeeds => Role::CandidateSeeds,
+            Plane::Seed(_) => Role::Seed,
+            Plane::Won(_) => Role::Won,
+            Plane::Lost(_) => Role::Lost,
+            Plane::Decided(_) => Role::Decided,
+        };
+        Kind::Plane { role, bound: self.bound() as u8 }
+    }
+
     fn identity(self, settings: &Settings, stones: u32) -> Identity {
-        Identity { bound: self.bound() as u8, ..files::identity(settings.rules.name, settings.set, self.kind(), stones) }
+        files::identity(settings.rules.name, settings.set, self.kind(), stones)
     }
 
     fn shape(self, layout: &PlaneLayout, stones: u32) -> Shape {

@@ -66,7 +66,8 @@ fn write(
         words.clear();
         words.resize(stones * group.words.len(), 0u64);
         // By row: the planes of one group are interleaved by whole planes, so each row writes one piece of each.
-        let mut planes: Vec<_> = words.chunks_mut(group.words.len().max(1)).map(|plane| plane.chunks_mut(row_words)).collect();
+        let mut planes: Vec<_> =
+            words.chunks_mut(group.words.len().max(1)).map(|plane| plane.chunks_mut(row_words)).collect();
         let rows: Vec<Vec<&mut [u64]>> =
             (0..rows.len()).map(|_| planes.iter_mut().filter_map(Iterator::next).collect()).collect();
         rows.into_par_iter().zip(values.par_chunks(slab.columns)).for_each(|(mut planes, values)| {
@@ -99,14 +100,14 @@ impl Captures<'_> {
         let first = |row: usize| slab.offset + (row * opponent) as u64;
         if plane.orientation() == game::Orientation::MoverMajor {
             into.resize(rows.len() * opponent, 0);
-            return self.scores.read_range_parallel(first(rows.start)..first(rows.end), into);
+            return self.scores.read_range(first(rows.start)..first(rows.end), into);
         }
         into.resize(rows.len() * mover, 0);
         let mut piece = Vec::new();
         for from in (0..mover).step_by(ROWS) {
             let upto = mover.min(from + ROWS);
             piece.resize((upto - from) * opponent, 0);
-            self.scores.read_range_parallel(first(from)..first(upto), &mut piece)?;
+            self.scores.read_range(first(from)..first(upto), &mut piece)?;
             let columns = rows.clone();
             into.par_chunks_mut(mover).zip(columns).for_each(|(row, column)| {
                 for (to, from) in row[from..upto].iter_mut().zip(piece[column..].iter().step_by(opponent)) {

@@ -205,7 +205,13 @@ impl State {
     }
 
     /// Adds what the planes of the bounds above `bound` say.
-    fn read_planes(&self, shared: &Shared, index: &Index, bound: u32, context: &StageContext) -> Result<(), StageError> {
+    fn read_planes(
+        &self,
+        shared: &Shared,
+        index: &Index,
+        bound: u32,
+        context: &StageContext,
+    ) -> Result<(), StageError> {
         let settings = shared.settings();
         let open = |plane| PlaneReader::input(context, settings, index, plane);
         let damaged = |plane: Plane| move |error: StoreError| files::unreadable(&plane.name(index.stones()), error);

@@ -1,6 +1,6 @@
 //! Bit planes: one bit a position, row by row, each row from a word of its own.
 
-use game::{Index, Orientation};
+use game::{Index, Orientation, Slab};
 use std::ops::Range;
 
 /// Bits in a word.
@@ -52,8 +52,13 @@ pub(crate) fn share_shift(row_words: usize) -> u32 {
 impl PlaneLayout {
     /// The plane of an index in an orientation.
     pub fn new(index: &Index, orientation: Orientation) -> PlaneLayout {
+        PlaneLayout::of_slabs(index.slabs(), orientation)
+    }
+
+    /// The plane of slabs in an orientation.
+    pub fn of_slabs(slabs: &[Slab], orientation: Orientation) -> PlaneLayout {
         let (mut first_row, mut first_word) = (0, 0);
-        let slabs = index.slabs().iter().map(|slab| {
+        let slabs = slabs.iter().map(|slab| {
             let (rows, columns) = slab.rows_columns(orientation);
             let (rows, columns) = (rows as usize, columns as usize);
             let slab = PlaneSlab { first_row, first_word, rows, columns, row_words: columns.div_ceil(WORD) };

@@ -1,0 +1,54 @@
+//! The methods that solve a database.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a database is solved. All give the same scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Counts of undecided children (Bal & Allis 1995).
+    Counting,
+    /// A byte a position, swept until nothing changes.
+    Sweep,
+    /// Bound after bound, two bits a position in memory (Romein & Bal 2002).
+    TwoBit,
+    /// Bound after bound, one bit a position in memory (Lincke 2002, section 2.4).
+    OneBit,
+    /// Bound after bound, a cache of bits in memory (Lincke 2002, section 2.5).
+    OneBitDual,
+}
+
+impl Method {
+    /// All methods.
+    pub const ALL: [Method; 5] = [Method::Counting, Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual];
+
+    /// The word of manifests.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Method::Counting => "counting",
+            Method::Sweep => "sweep",
+            Method::TwoBit => "two-bit",
+            Method::OneBit => "one-bit",
+            Method::OneBitDual => "one-bit-dual",
+        }
+    }
+
+    /// Whether it solves bound after bound, through planes.
+    pub const fn has_bounds(self) -> bool {
+        matches!(self, Method::TwoBit | Method::OneBit | Method::OneBitDual)
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Method, String> {
+        Method::ALL.into_iter().find(|method| method.word() == text).ok_or_else(|| format!("`{text}` is no method"))
+    }
+}
