@@ -29,7 +29,7 @@ mod staged;
 pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation};
 pub use lock::Lock;
-pub use map::{Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of};
+pub use map::{Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_words_mut};
 pub use memory::{Fault, MemoryDisk};
 pub use real::RealDisk;
 pub use staged::{Staged, is_leftover, remove_leftovers};

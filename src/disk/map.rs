@@ -93,6 +93,12 @@ pub fn bytes_of_words_mut(words: &mut [u64]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), std::mem::size_of_val(words)) }
 }
 
+/// The bytes of words as signed bytes, to be written.
+pub fn signed_of_words_mut(words: &mut [u64]) -> &mut [i8] {
+    // SAFETY: as in `bytes_of_words_mut`. It lets a plane be decoded in place.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), std::mem::size_of_val(words)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use disk::{Disk, signed_of};
 use engines::bound::{PlaneLayout, PlaneUnit};
 use game::{Index, Orientation};
 use pipeline::{ArtifactName, StageContext, StageError};
+use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
 use store::{Codec, Identity, Kind, Role, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
@@ -185,33 +186,42 @@ impl PlaneReader {
             .map_err(|error| files::unreadable(&name, error))
     }
 
-    /// Words of a plane.
+    /// Words of a plane. The blocks that are read as a whole are decoded on all threads.
     pub(crate) fn read(&mut self, words: Range<usize>, into: &mut [u64]) -> Result<(), StoreError> {
-        let into = disk::bytes_of_words_mut(&mut into[..words.len()]);
+        let into = &mut into[..words.len()];
+        let mut rest = disk::signed_of_words_mut(into);
+        let mut whole = Vec::new();
         let (mut at, end) = (words.start as u64 * 8, words.end as u64 * 8);
-        let mut done = 0;
         while at < end {
             let block = match self.block {
                 Some(block) if self.scores.block_range(block).contains(&at) => block,
-                _ => {
-                    let block = self.scores.block_of(at);
-                    let range = self.scores.block_range(block);
-                    self.bytes.resize((range.end - range.start) as usize, 0);
-                    self.block = None;
-                    self.scores.decode_block(block, &mut self.bytes)?;
-                    self.block = Some(block);
-                    block
-                }
+                _ => self.scores.block_of(at),
             };
             let range = self.scores.block_range(block);
             let upto = end.min(range.end);
-            let from = &disk::bytes_of(&self.bytes)[(at - range.start) as usize..(upto - range.start) as usize];
-            into[done..done + from.len()].copy_from_slice(from);
-            done += from.len();
+            let (now, after) = rest.split_at_mut((upto - at) as usize);
+            rest = after;
+            if at == range.start && upto == range.end {
+                whole.push((block, now));
+            } else {
+                self.hold(block)?;
+                now.copy_from_slice(&self.bytes[(at - range.start) as usize..(upto - range.start) as usize]);
+            }
             at = upto;
         }
-        for word in into.as_chunks_mut::<8>().0 {
-            *word = u64::from_le_bytes(*word).to_ne_bytes();
+        whole.into_par_iter().try_for_each(|(block, now)| self.scores.decode_block(block, now))?;
+        into.iter_mut().for_each(|word| *word = u64::from_le(*word));
+        Ok(())
+    }
+
+    /// Decodes a block unless it is the one held.
+    fn hold(&mut self, block: usize) -> Result<(), StoreError> {
+        if self.block != Some(block) {
+            let range = self.scores.block_range(block);
+            self.bytes.resize((range.end - range.start) as usize, 0);
+            self.block = None;
+            self.scores.decode_block(block, &mut self.bytes)?;
+            self.block = Some(block);
         }
         Ok(())
     }
@@ -252,11 +262,25 @@ impl Group {
         groups
     }
 
-    /// Where the words of a unit are in a file of seeds for so many bounds.
-    pub(crate) fn seeds(&self, unit: &PlaneUnit, bound: u32, bounds: u32) -> Range<usize> {
-        let before = self.words.start * bounds as usize + self.words.len() * (bounds - bound) as usize;
-        let first = before + unit.words.start - self.words.start;
-        first..first + unit.words.len()
+    /// Where its words are in a file of seeds for so many bounds.
+    pub(crate) fn seeds(&self, bound: u32, bounds: u32) -> Range<usize> {
+        let first = self.words.start * bounds as usize + self.words.len() * (bounds - bound) as usize;
+        first..first + self.words.len()
+    }
+
+    /// Its units, with the words of each in `words`, which has those of the group.
+    pub(crate) fn split<'a>(
+        &'a self,
+        units: &'a [PlaneUnit],
+        words: &'a mut [u64],
+    ) -> Vec<(usize, &'a PlaneUnit, &'a mut [u64])> {
+        let mut rest = words;
+        let split = self.units.clone().map(|number| {
+            let (now, after) = std::mem::take(&mut rest).split_at_mut(units[number].words.len());
+            rest = after;
+            (number, &units[number], now)
+        });
+        split.collect()
     }
 }
 

@@ -6,10 +6,14 @@ use crate::{Shared, files};
 use engines::bound::PlaneLayout;
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
+use rayon::prelude::*;
 use std::time::{Duration, Instant};
 
 /// Bytes of the plane that are turned in memory at a time.
 const TURNED_BYTES: usize = 8 << 20;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 1 << 20;
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport, StageError> {
@@ -31,29 +35,17 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
             let columns = first * 64..to.rows.min(upto * 64);
             turned.clear();
             turned.resize(columns.len() * to.row_words, 0u64);
-            for row in (0..from.rows).step_by(64) {
+            let batch = (READ_BYTES / 8 / from.row_words).next_multiple_of(64);
+            for row in (0..from.rows).step_by(batch) {
                 stop(context)?;
-                let count = (from.rows - row).min(64);
+                let count = (from.rows - row).min(batch);
                 rows.resize(count * from.row_words, 0);
                 reader
                     .read(from.word(row)..from.word(row + count), &mut rows)
                     .map_err(|error| files::unreadable(&lost.name(stones), error))?;
-                for word in first..upto {
-                    let mut block = [0; 64];
-                    let mut any = 0;
-                    for (block, row) in block.iter_mut().zip(rows.chunks(from.row_words)) {
-                        *block = row[word];
-                        any |= row[word];
-                    }
-                    if any == 0 {
-                        continue;
-                    }
-                    transpose(&mut block);
-                    let columns = (to.rows - word * 64).min(64);
-                    for (column, &bits) in block.iter().enumerate().take(columns) {
-                        turned[((word - first) * 64 + column) * to.row_words + row / 64] = bits;
-                    }
-                }
+                turned.par_chunks_mut(64 * to.row_words).enumerate().for_each(|(at, turned)| {
+                    turn(&rows, from.row_words, first + at, turned, to.row_words, row / 64);
+                });
             }
             writer.append(&mut turned)?;
         }
@@ -68,6 +60,24 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         report = report.with("share of pre- and postprocessing", around / (around + solving.as_secs_f64()));
     }
     Ok(report)
+}
+
+/// Turns the word `word` of all rows into columns: words from `to_word` on of up to 64 rows of `turned`.
+fn turn(rows: &[u64], row_words: usize, word: usize, turned: &mut [u64], to_words: usize, to_word: usize) {
+    for (block_number, rows) in rows.chunks(64 * row_words).enumerate() {
+        let mut block = [0; 64];
+        let mut any = 0;
+        for (block, row) in block.iter_mut().zip(rows.chunks(row_words)) {
+            *block = row[word];
+            any |= row[word];
+        }
+        if any != 0 {
+            transpose(&mut block);
+            for (turned, &bits) in turned.chunks_mut(to_words).zip(&block) {
+                turned[to_word + block_number] = bits;
+            }
+        }
+    }
 }
 
 /// Transposes 64 by 64 bits, by halves of halves (Warren, Hacker's Delight, section 7-3).

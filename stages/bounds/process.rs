@@ -23,11 +23,17 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         None => {
             let mut state = State::done_above(shared, &index, bound, settings.method(stones), context)?;
             let mut seeds = PlaneReader::input(context, settings, &index, Plane::Seed(bound))?;
-            state.seed(shared, &index, bound, context, |_, unit, words| {
-                seeds
-                    .read(unit.words.clone(), words)
-                    .map_err(|error| files::unreadable(&Plane::Seed(bound).name(stones), error))
-            })?;
+            state.seed(
+                shared,
+                &index,
+                bound,
+                context,
+                |group, words| {
+                    let read = seeds.read(group.words.clone(), words);
+                    read.map_err(|error| files::unreadable(&Plane::Seed(bound).name(stones), error))
+                },
+                |_| Ok(()),
+            )?;
             state
         }
     };

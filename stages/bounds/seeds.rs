@@ -14,6 +14,9 @@ use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use store::{Kind, Scores, StoreError};
 
+/// Planes of a group, and a place for what is in none.
+const PLACES: usize = game::STONES_MAX as usize + 1;
+
 /// Rows read at a time.
 const ROWS: usize = 64;
 
@@ -27,11 +30,12 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let captures = files::open_windowed(context.disk(), &path, settings, Kind::Capture, &index).map_err(damaged)?;
     let captures = Captures { scores: captures, index: &index };
     let none = i32::from(engines::capture::none(stones));
-    // The place of a plane in a group: bounds descend.
-    let wins = |best: i8| (best > 0).then(|| stones as usize - best as usize);
-    let candidates = |best: i8| match i32::from(best) {
-        best if best == none => Some(0),
-        best => (best < 0).then(|| (stones as i32 + best) as usize),
+    // The place of a plane in a group, bounds descending; or behind all planes.
+    let wins = |best: i32| if best > 0 { stones as i32 - best } else { stones as i32 };
+    let candidates = |best: i32| match best {
+        best if best == none => 0,
+        best if best < 0 => stones as i32 + best,
+        _ => stones as i32,
     };
     let watch = |turn| Watch::turn(context, index.positions(), turn, 2);
     write(shared, &captures, Plane::CandidateSeeds, candidates, context, &watch(0))?;
@@ -48,13 +52,17 @@ fn write(
     shared: &Shared,
     captures: &Captures,
     plane: Plane,
-    place: impl Fn(i8) -> Option<usize> + Sync,
+    place: impl Fn(i32) -> i32,
     context: &StageContext,
     watch: &Watch,
 ) -> Result<(), StageError> {
     let index = captures.index;
     let stones = index.stones() as usize;
     let layout = PlaneLayout::new(index, plane.orientation());
+    let mut places = [0u8; 256];
+    for best in i8::MIN..=i8::MAX {
+        places[usize::from(best as u8)] = place(i32::from(best)).clamp(0, stones as i32) as u8;
+    }
     let mut writer = PlaneWriter::output(context, shared.settings(), index, plane)?;
     let (mut values, mut words) = (Vec::new(), Vec::new());
     for group in Group::all(&layout, &layout.units()) {
@@ -72,10 +80,12 @@ fn write(
             (0..rows.len()).map(|_| planes.iter_mut().filter_map(Iterator::next).collect()).collect();
         rows.into_par_iter().zip(values.par_chunks(slab.columns)).for_each(|(mut planes, values)| {
             for (word, values) in values.chunks(64).enumerate() {
+                let mut bits = [0u64; PLACES];
                 for (bit, &best) in values.iter().enumerate() {
-                    if let Some(place) = place(best) {
-                        planes[place][word] |= 1 << bit;
-                    }
+                    bits[usize::from(places[usize::from(best as u8)])] |= 1 << bit;
+                }
+                for (plane, bits) in planes.iter_mut().zip(bits) {
+                    plane[word] = bits;
                 }
             }
         });

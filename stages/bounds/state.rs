@@ -8,13 +8,14 @@ use engines::Progress;
 use engines::bound::{Failure, PlaneLayout, PlaneUnit, Report, Solver, Units, Wins};
 use game::{Index, Orientation};
 use pipeline::{StageContext, StageError};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use store::{PageCounts, StoreError};
 
 /// A solver, wherever its planes live.
-pub(crate) trait Solve: Send {
+pub(crate) trait Solve: Send + Sync {
     fn units(&self) -> &[PlaneUnit];
     fn wins_units(&self) -> &[PlaneUnit];
     fn add_wins(&self, unit: &PlaneUnit, words: &[u64]);
@@ -119,6 +120,7 @@ pub(crate) struct State {
     /// By unit of the candidates, whether `candidates_before` is not what it should be when the next bound begins.
     stale: Vec<bool>,
     groups: Vec<Group>,
+    wins_groups: Vec<Group>,
 }
 
 /// Keeps the state from one stage to the next, and how long they took.
@@ -188,6 +190,7 @@ impl State {
         let bytes = |orientation| PlaneLayout::new(index, orientation).words() as u64 * 8;
         let scratch = |name: &str, orientation| context.disk().scratch(&directory.join(name), bytes(orientation));
         let layout = PlaneLayout::new(index, Orientation::MoverMajor);
+        let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
         let state = State {
             stones,
             at: At::Done(bound + 1),
@@ -195,6 +198,7 @@ impl State {
             candidates_before: scratch("candidates-before", Orientation::MoverMajor)?,
             stale: vec![false; solver.units().len()],
             groups: Group::all(&layout, solver.units()),
+            wins_groups: Group::all(&wins_layout, solver.wins_units()),
             solver,
         };
         if bound < stones {
@@ -218,124 +222,151 @@ impl State {
         let (mut buffer, mut all) = (Vec::new(), Vec::new());
         let above = bound + 1..=self.stones;
         let mut won = above.clone().map(|bound| open(Plane::Won(bound))).collect::<Result<Vec<_>, _>>()?;
-        for (number, unit) in self.solver.wins_units().iter().enumerate() {
+        for group in &self.wins_groups {
             stop(context)?;
-            all.clear();
-            all.resize(unit.words.len(), 0);
-            buffer.resize(unit.words.len(), 0);
+            zeroed(&mut all, group.words.len());
+            zeroed(&mut buffer, group.words.len());
             for (bound, won) in above.clone().zip(&mut won) {
-                won.read(unit.words.clone(), &mut buffer).map_err(damaged(Plane::Won(bound)))?;
+                won.read(group.words.clone(), &mut buffer).map_err(damaged(Plane::Won(bound)))?;
                 all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
             }
-            self.solver.add_wins(unit, &all);
-            self.solver.take_won(number);
-            self.wins_before.write_at(unit.words.start as u64 * 8, disk::bytes_of_words(&all))?;
+            for (number, unit, words) in group.split(self.solver.wins_units(), &mut all) {
+                self.solver.add_wins(unit, words);
+                self.solver.take_won(number);
+            }
+            self.wins_before.write_at(group.words.start as u64 * 8, disk::bytes_of_words(&all))?;
         }
         drop(won);
         let mut seeds = open(Plane::CandidateSeeds)?;
         let mut lost = above.clone().map(|bound| open(Plane::Lost(bound))).collect::<Result<Vec<_>, _>>()?;
         for group in &self.groups {
-            for number in group.units.clone() {
-                stop(context)?;
-                let unit = &self.solver.units()[number];
-                all.clear();
-                all.resize(unit.words.len(), 0);
-                buffer.resize(unit.words.len(), 0);
-                for bound in above.clone() {
-                    let place = group.seeds(unit, bound, self.stones);
-                    seeds.read(place, &mut buffer).map_err(damaged(Plane::CandidateSeeds))?;
-                    all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
-                }
-                for (bound, lost) in above.clone().zip(&mut lost) {
-                    lost.read(unit.words.clone(), &mut buffer).map_err(damaged(Plane::Lost(bound)))?;
-                    all.iter_mut().zip(&buffer).for_each(|(all, lost)| *all &= !lost);
-                }
-                self.solver.add_candidates(number, &all, &mut |_| {})?;
-                self.candidates_before.write_at(unit.words.start as u64 * 8, disk::bytes_of_words(&all))?;
+            stop(context)?;
+            zeroed(&mut all, group.words.len());
+            zeroed(&mut buffer, group.words.len());
+            for bound in above.clone() {
+                seeds.read(group.seeds(bound, self.stones), &mut buffer).map_err(damaged(Plane::CandidateSeeds))?;
+                all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
             }
+            for (bound, lost) in above.clone().zip(&mut lost) {
+                lost.read(group.words.clone(), &mut buffer).map_err(damaged(Plane::Lost(bound)))?;
+                all.iter_mut().zip(&buffer).for_each(|(all, lost)| *all &= !lost);
+            }
+            for (number, _, words) in group.split(self.solver.units(), &mut all) {
+                self.solver.add_candidates(number, words, &mut |_| {})?;
+            }
+            self.candidates_before.write_at(group.words.start as u64 * 8, disk::bytes_of_words(&all))?;
         }
         Ok(self.solver.check()?)
     }
 
-    /// Adds what captures say at `bound`, the next: `new_wins` gives the new wins of a unit of the wins.
+    /// Adds what captures say at `bound`, the next. `wins` reads the winning captures of a group of the wins, `new` is
+    /// given those among them that were not won before.
     pub(crate) fn seed(
         &mut self,
         shared: &Shared,
         index: &Index,
         bound: u32,
         context: &StageContext,
-        mut new_wins: impl FnMut(&dyn Solve, &PlaneUnit, &mut [u64]) -> Result<(), StageError>,
+        mut wins: impl FnMut(&Group, &mut [u64]) -> Result<(), StageError>,
+        mut new: impl FnMut(&mut [u64]) -> Result<(), StageError>,
     ) -> Result<(), StageError> {
+        let solver = &*self.solver;
         let mut words = Vec::new();
-        for unit in self.solver.wins_units() {
+        for group in &self.wins_groups {
             stop(context)?;
-            words.resize(unit.words.len(), 0);
-            new_wins(&*self.solver, unit, &mut words)?;
-            self.solver.add_wins(unit, &words);
+            zeroed(&mut words, group.words.len());
+            wins(group, &mut words)?;
+            group.split(solver.wins_units(), &mut words).into_par_iter().for_each(|(_, unit, words)| {
+                if words.iter().any(|&word| word != 0) {
+                    let mut won = vec![0; words.len()];
+                    solver.read_wins(unit, &mut won);
+                    words.iter_mut().zip(&won).for_each(|(word, won)| *word &= !won);
+                    solver.add_wins(unit, words);
+                }
+            });
+            new(&mut words)?;
         }
         let mut seeds = PlaneReader::input(context, shared.settings(), index, Plane::CandidateSeeds)?;
+        let before = &self.candidates_before;
         for group in &self.groups {
-            for number in group.units.clone() {
-                stop(context)?;
-                let unit = &self.solver.units()[number];
-                words.resize(unit.words.len(), 0);
-                seeds
-                    .read(group.seeds(unit, bound, self.stones), &mut words)
-                    .map_err(|error| files::unreadable(&Plane::CandidateSeeds.name(self.stones), error))?;
-                if words.iter().any(|&word| word != 0) || std::mem::take(&mut self.stale[number]) {
-                    let mut written = Ok(());
-                    self.solver.add_candidates(number, &words, &mut |words| {
-                        let place = unit.words.start as u64 * 8;
-                        written = self.candidates_before.write_at(place, disk::bytes_of_words(words));
-                    })?;
-                    written?;
-                    self.stale[number] = false;
+            stop(context)?;
+            zeroed(&mut words, group.words.len());
+            seeds
+                .read(group.seeds(bound, self.stones), &mut words)
+                .map_err(|error| files::unreadable(&Plane::CandidateSeeds.name(self.stones), error))?;
+            let units =
+                group.split(solver.units(), &mut words).into_par_iter().zip(&mut self.stale[group.units.clone()]);
+            units.try_for_each(|((number, unit, words), stale)| {
+                if !std::mem::take(stale) && words.iter().all(|&word| word == 0) {
+                    return Ok(());
                 }
-            }
+                let mut written = Ok(());
+                solver.add_candidates(number, words, &mut |words| {
+                    written = before.write_at(unit.words.start as u64 * 8, disk::bytes_of_words(words));
+                })?;
+                written
+            })?;
         }
-        self.solver.check()?;
+        solver.check()?;
         self.at = At::Seeded(bound);
         Ok(())
     }
 
-    /// Tells what the bound decided: for each unit of the wins those that are new, then of the candidates those lost.
+    /// Tells what the bound decided: group by group the wins that are new, then the candidates that are lost.
     pub(crate) fn harvest(
         &mut self,
         bound: u32,
         mut won: impl FnMut(&mut [u64]) -> Result<(), StageError>,
         mut lost: impl FnMut(&mut [u64]) -> Result<(), StageError>,
     ) -> Result<(), StageError> {
-        let (mut before, mut now) = (Vec::new(), Vec::new());
-        for (number, unit) in self.solver.wins_units().iter().enumerate() {
-            before.clear();
-            before.resize(unit.words.len(), 0);
-            if self.solver.take_won(number) {
+        let solver = &*self.solver;
+        let mut words = Vec::new();
+        for group in &self.wins_groups {
+            zeroed(&mut words, group.words.len());
+            let before = &self.wins_before;
+            let units = group.split(solver.wins_units(), &mut words).into_par_iter();
+            units.try_for_each(|(number, unit, words)| {
+                if !solver.take_won(number) {
+                    return Ok(());
+                }
                 let place = unit.words.start as u64 * 8;
-                now.resize(unit.words.len(), 0);
-                self.wins_before.read_at(place, disk::bytes_of_words_mut(&mut before))?;
-                self.solver.read_wins(unit, &mut now);
-                self.wins_before.write_at(place, disk::bytes_of_words(&now))?;
-                before.iter_mut().zip(&now).for_each(|(before, now)| *before = now & !*before);
-            }
-            won(&mut before)?;
+                let mut now = vec![0; words.len()];
+                before.read_at(place, disk::bytes_of_words_mut(words))?;
+                solver.read_wins(unit, &mut now);
+                before.write_at(place, disk::bytes_of_words(&now))?;
+                words.iter_mut().zip(&now).for_each(|(word, now)| *word = now & !*word);
+                Ok::<_, DiskError>(())
+            })?;
+            won(&mut words)?;
         }
-        self.solver.check()?;
-        for (number, unit) in self.solver.units().iter().enumerate() {
-            before.clear();
-            before.resize(unit.words.len(), 0);
-            if self.solver.take_lost(number) {
-                self.candidates_before.read_at(unit.words.start as u64 * 8, disk::bytes_of_words_mut(&mut before))?;
-                self.solver.visit(number, &mut |now| {
-                    before.iter_mut().zip(now).for_each(|(before, now)| *before &= !*now);
+        solver.check()?;
+        for group in &self.groups {
+            zeroed(&mut words, group.words.len());
+            let before = &self.candidates_before;
+            let units =
+                group.split(solver.units(), &mut words).into_par_iter().zip(&mut self.stale[group.units.clone()]);
+            units.try_for_each(|((number, unit, words), stale)| {
+                if !solver.take_lost(number) {
+                    return Ok(());
+                }
+                *stale = true;
+                before.read_at(unit.words.start as u64 * 8, disk::bytes_of_words_mut(words))?;
+                solver.visit(number, &mut |now| {
+                    words.iter_mut().zip(now).for_each(|(word, now)| *word &= !*now);
                     false
-                })?;
-                self.stale[number] = true;
-            }
-            lost(&mut before)?;
+                })
+            })?;
+            lost(&mut words)?;
         }
         self.at = At::Done(bound);
         Ok(())
     }
+}
+
+/// Makes a buffer so many zeros.
+fn zeroed(buffer: &mut Vec<u64>, words: usize) {
+    buffer.clear();
+    buffer.resize(words, 0);
 }
 
 /// Leaves a stage that was asked to stop.
