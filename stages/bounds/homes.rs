@@ -219,9 +219,9 @@ pub(crate) fn memory_bytes(settings: &Settings, stones: u32, method: Method) -> 
     let slabs = settings.set.slabs(stones);
     let layout = |orientation| PlaneLayout::of_slabs(&slabs, orientation);
     let (candidates, wins) = (layout(Orientation::MoverMajor), layout(Orientation::OpponentMajor));
-    let masks = (candidates.rows() + 2 * wins.rows()) as u64 * 8;
+    let needs = candidates.rows() as u64 * 8;
     let wins_bytes = wins.words() as u64 * 8;
-    masks
+    needs
         + match method {
             Method::TwoBit => wins_bytes + candidates.words() as u64 * 8,
             Method::OneBit => wins_bytes,

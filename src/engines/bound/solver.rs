@@ -8,7 +8,8 @@ use crate::{Progress, Stopped};
 use game::sow::{Class, Ends};
 use game::{HALF_PITS, Index, Orientation};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Solves bounds of one database, from planes that live anywhere.
@@ -24,10 +25,8 @@ pub struct Solver<W, U, E> {
     layout: PlaneLayout,
     wins_units: Vec<PlaneUnit>,
     units: Vec<PlaneUnit>,
-    /// By row of the wins, the shares with new bits: seen by this pass and not yet, or only by the last.
-    changed: [Vec<AtomicU64>; 2],
-    /// By row of the candidates, the shares with new ones.
-    fresh: Vec<AtomicU64>,
+    /// By row of the candidates, the shares to be tested: those with new candidates or with children that win now.
+    needs: Vec<AtomicU64>,
     /// By unit of the wins, whether it has new ones since they were taken.
     won: Vec<AtomicBool>,
     /// By unit of the candidates, whether some were found lost since they were taken.
@@ -85,7 +84,6 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let wins_layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
         let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
         let (wins_units, units) = (wins_layout.units(), layout.units());
-        let masks = |rows: usize, mask: u64| (0..rows).map(|_| AtomicU64::new(mask)).collect();
         let first = |slab: usize| wins_units.partition_point(|unit| unit.slab < slab);
         Solver {
             tables,
@@ -93,8 +91,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             kernel,
             wins,
             candidates,
-            changed: [masks(wins_layout.rows(), 0), masks(wins_layout.rows(), 0)],
-            fresh: masks(layout.rows(), u64::MAX),
+            needs: (0..layout.rows()).map(|_| AtomicU64::new(u64::MAX)).collect(),
             won: wins_units.iter().map(|_| AtomicBool::new(false)).collect(),
             lost: units.iter().map(|_| AtomicBool::new(false)).collect(),
             first_units: (0..wins_layout.slabs().len()).map(first).collect(),
@@ -134,7 +131,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             bits.clear();
             bits.extend(words.iter().enumerate().filter(|(_, word)| **word != 0).map(|(at, &word)| (at as u32, word)));
             if !bits.is_empty() {
-                self.set(unit.slab, row, &bits, &self.changed[0]);
+                self.set(unit.slab, row, &bits);
             }
         }
     }
@@ -147,7 +144,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             let shares = words.iter().enumerate().filter(|(_, word)| **word != 0);
             let shares = shares.fold(0, |shares, (at, _)| shares | 1 << (at >> slab.share_shift()));
             if shares != 0 {
-                self.fresh[slab.first_row + row].fetch_or(shares, Relaxed);
+                self.needs[slab.first_row + row].fetch_or(shares, Relaxed);
             }
         }
         let mut then = Some(then);
@@ -181,15 +178,15 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
 
     /// Takes everything for changed: for planes that are at no fixpoint.
     pub fn unsettle(&self) {
-        for mask in &self.fresh {
-            mask.store(u64::MAX, Relaxed);
+        for need in &self.needs {
+            need.store(u64::MAX, Relaxed);
         }
     }
 
     /// Forgets what changed: for planes that are known to be at a fixpoint.
     pub fn settle(&self) {
-        for mask in self.changed.iter().flatten().chain(&self.fresh) {
-            mask.store(0, Relaxed);
+        for need in &self.needs {
+            need.store(0, Relaxed);
         }
     }
 
@@ -201,10 +198,6 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     ) -> Result<Report, Failure<E>> {
         let mut report = Report::default();
         loop {
-            let (old, new) = match report.passes % 2 {
-                0 => (&self.changed[0], &self.changed[1]),
-                _ => (&self.changed[1], &self.changed[0]),
-            };
             let any = AtomicBool::new(false);
             let next = AtomicUsize::new(0);
             let failure = Mutex::new(None);
@@ -217,7 +210,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 };
                 while let Some(unit) = self.units.get(next.fetch_add(1, Relaxed)) {
                     let number = next.load(Relaxed);
-                    if let Err(error) = self.test(unit, [old, new], &mut workspace, &any) {
+                    if let Err(error) = self.test(unit, &mut workspace, &any) {
                         fail(Failure::Home(error));
                     }
                     if number % 64 == 0 && progress.advance(number as u64, self.units.len() as u64).is_break() {
@@ -233,19 +226,12 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
             let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
             if let Some(failure) = failure {
-                // Some units were not tested since the changes that `old` tells of.
-                for (old, new) in old.iter().zip(new) {
-                    self.keep(old.load(Relaxed) | new.load(Relaxed), old, new);
-                }
                 return Err(failure);
             }
             report.passes += 1;
             report.lost += done.lost;
             report.rows += done.rows;
             report.units += done.units;
-            for mask in old.iter() {
-                mask.store(0, Relaxed);
-            }
             if !any.into_inner() {
                 return Ok(report);
             }
@@ -253,33 +239,22 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
     }
 
-    /// Changes that the next call of [`Solver::solve`] must find.
-    fn keep(&self, mask: u64, old: &AtomicU64, new: &AtomicU64) {
-        old.store(mask, Relaxed);
-        new.store(mask, Relaxed);
-    }
-
     /// Tests the candidates of a unit that something changed for.
-    fn test(
-        &self,
-        unit: &PlaneUnit,
-        changed: [&Vec<AtomicU64>; 2],
-        workspace: &mut Workspace,
-        any: &AtomicBool,
-    ) -> Result<(), E> {
+    fn test(&self, unit: &PlaneUnit, workspace: &mut Workspace, any: &AtomicBool) -> Result<(), E> {
         let slab = &self.layout.slabs()[unit.slab];
         let moves = &self.tables.rows(unit.slab as u32)[unit.rows.clone()];
-        let opponent = self.index.stones() - unit.slab as u32;
         workspace.needs.clear();
         let mut some = 0;
-        for (row, moves) in unit.rows.clone().zip(moves) {
-            let need = self.need(slab.first_row + row, opponent, moves, changed);
+        for need in &self.needs[slab.first_row..][unit.rows.clone()] {
+            let need = if need.load(Relaxed) == 0 { 0 } else { need.swap(0, Relaxed) };
             workspace.needs.push(need);
             some |= need;
         }
         if some == 0 {
             return Ok(());
         }
+        // Whoever sets a win that is not seen below sees that the need was taken, and sets it again.
+        fence(SeqCst);
         workspace.report.units += 1;
         let number = unit_number(&self.units, unit);
         self.candidates.visit(number, &mut |words| {
@@ -287,7 +262,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             for (at, words) in words.chunks_mut(slab.row_words).enumerate() {
                 let need = workspace.needs[at];
                 if need != 0 {
-                    self.test_row(unit.slab, unit.rows.start + at, words, need, &moves[at], changed[1], workspace, any);
+                    self.test_row(unit.slab, unit.rows.start + at, words, need, &moves[at], workspace, any);
                 }
             }
             let lost = workspace.report.lost != before;
@@ -298,27 +273,6 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         })
     }
 
-    /// The shares of a row of candidates that must be tested.
-    fn need(&self, row: usize, opponent: u32, moves: &[RowMove], changed: [&Vec<AtomicU64>; 2]) -> u64 {
-        let fresh = &self.fresh[row];
-        let mut need = fresh.load(Relaxed);
-        if need != 0 {
-            fresh.store(0, Relaxed);
-        }
-        for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
-            let child = self.wins_layout.slabs()[(opponent + to.crossing()) as usize].first_row + to.rank() as usize;
-            let mut shares = changed[0][child].load(Relaxed) | changed[1][child].load(Relaxed);
-            if shares != 0 {
-                let dependents = &self.tables.pull(opponent, to.crossing()).dependents;
-                while shares != 0 {
-                    need |= dependents[shares.trailing_zeros() as usize];
-                    shares &= shares - 1;
-                }
-            }
-        }
-        need
-    }
-
     #[expect(clippy::too_many_arguments)]
     fn test_row(
         &self,
@@ -327,7 +281,6 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         candidates: &mut [u64],
         need: u64,
         moves: &[RowMove; HALF_PITS],
-        changed: &[AtomicU64],
         workspace: &mut Workspace,
         any: &AtomicBool,
     ) {
@@ -361,19 +314,12 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
         if !workspace.lost.is_empty() {
             workspace.report.lost += workspace.lost.iter().map(|(_, bits)| u64::from(bits.count_ones())).sum::<u64>();
-            self.tell_parents(slab, row, changed, workspace, any);
+            self.tell_parents(slab, row, workspace, any);
         }
     }
 
     /// Whoever can move, quietly, to one of the lost positions of a row wins.
-    fn tell_parents(
-        &self,
-        slab: usize,
-        row: usize,
-        changed: &[AtomicU64],
-        workspace: &mut Workspace,
-        any: &AtomicBool,
-    ) {
+    fn tell_parents(&self, slab: usize, row: usize, workspace: &mut Workspace, any: &AtomicBool) {
         // The parents' opponent has this half less what crossed. A move that leaves nothing is not quiet.
         let mut half = self.index.halves().unrank(slab as u32, row as u32);
         let after = half;
@@ -396,24 +342,43 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 let push = &self.tables.pushes(opponent + crossing)[class.number()];
                 self.kernel.push(&workspace.lost, push, &mut workspace.won);
                 let target = (opponent + crossing) as usize;
-                if self.set(target, parents as usize, &workspace.won, changed) {
+                if self.set(target, parents as usize, &workspace.won) {
                     any.store(true, Relaxed);
                 }
             }
         }
     }
 
-    /// Sets wins of a row and notes which shares changed.
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], changed: &[AtomicU64]) -> bool {
+    /// Sets wins of a row, and has those tested who can move there. Whether any were new.
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)]) -> bool {
         let layout = &self.wins_layout.slabs()[slab];
         let shift = layout.share_shift();
-        let mut shares = 0;
+        let mut shares = 0u64;
         self.wins.set(slab, row, bits, |word| shares |= 1 << (word >> shift));
-        if shares != 0 {
-            changed[layout.first_row + row].fetch_or(shares, Relaxed);
-            self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
+        if shares == 0 {
+            return false;
         }
-        shares != 0
+        self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
+        // See `test`.
+        fence(SeqCst);
+        let stones = self.index.stones();
+        for &parent in self.tables.parents(stones - slab as u32).of(row as u32) {
+            let mover = stones - slab as u32 + parent.crossing();
+            if mover > stones {
+                break;
+            }
+            let dependents = &self.tables.pull(stones - mover, parent.crossing()).dependents;
+            let (mut left, mut tested) = (shares, 0);
+            while left != 0 {
+                tested |= dependents[left.trailing_zeros() as usize];
+                left &= left - 1;
+            }
+            let need = &self.needs[self.layout.slabs()[mover as usize].first_row + parent.rank() as usize];
+            if tested & !need.load(Relaxed) != 0 {
+                need.fetch_or(tested, Relaxed);
+            }
+        }
+        true
     }
 }
 
