@@ -8,15 +8,16 @@ use crate::{Bytes, Tables, capture};
 use game::{Index, Orientation, Score};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// The scores of `index`, `OpponentMajor`, from its best captures; `each` is told of each bound, and how long solving it took.
+/// The scores of `index`, `OpponentMajor`, from its best captures; `each` is told of each bound, and how long solving it took by the
+/// clock.
 pub fn solve_in_memory(
     tables: &Arc<Tables>,
     index: &Index,
     captures: &Bytes,
     kernel: BitKernel,
-    mut each: impl FnMut(u32, Report, Duration),
+    clock: impl Fn() -> f64,
+    mut each: impl FnMut(u32, Report, f64),
 ) -> Vec<Score> {
     let stones = index.stones();
     let layout = PlaneLayout::new(index, Orientation::MoverMajor);
@@ -37,9 +38,9 @@ pub fn solve_in_memory(
             let new = plane(&layout, unit, &captures[0], free);
             let Ok(()) = solver.add_candidates(number, &new, |words| before.push(words.to_vec()));
         }
-        let start = Instant::now();
+        let start = clock();
         let report = solver.solve(&(), &mut || Ok(())).unwrap_or_else(|failure| panic!("nobody stops it: {failure:?}"));
-        each(bound as u32, report, start.elapsed());
+        each(bound as u32, report, clock() - start);
         for unit in solver.wins_units() {
             let mut words = vec![0; unit.words.len()];
             Wins::<Infallible>::read(solver.wins(), unit.slab, unit.rows.clone(), &mut words);
