@@ -246,7 +246,7 @@ fn directories_that_cannot_be_used() {
 #[test]
 fn a_second_run_is_turned_away() {
     let place = Place::built(3);
-    let lock = RealDisk.lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
+    let lock = RealDisk::default().lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
     place.awari(&["run", "m.toml"]).is(13).says(&["run is in use by process", "awari run elsewhere.toml"]);
     // Reading is no matter of the lock.
     place.awari(&["verify", "--dir", "run"]).is(0);
@@ -477,7 +477,7 @@ fn a_full_disk_leaves_nothing_half_written() {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(!disk::is_leftover(Path::new(name)), "{name} was left behind");
         if path.extension().is_some_and(|extension| extension == "awari") {
-            assert!(Scores::open(&RealDisk, &path).is_ok(), "{} of {} bytes", path.display(), bytes.len());
+            assert!(Scores::open(&RealDisk::default(), &path).is_ok(), "{} of {} bytes", path.display(), bytes.len());
             databases += 1;
         }
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
-    let disk = RealDisk;
+    let disk = RealDisk::new(args.io)?;
     let request = Request::read(&disk, &args.manifest)?;
     let dir = request.dir();
     let stop = signals::stop_flag()?;

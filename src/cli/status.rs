@@ -17,7 +17,7 @@ use std::fmt::Write;
 const STAGES_LISTED_MAX: usize = 12;
 
 pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
-    let disk = RealDisk;
+    let disk = RealDisk::default();
     let dir = &args.dir;
     let request = match Request::of_directory(&disk, dir) {
         Ok(request) => request,

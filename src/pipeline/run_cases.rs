@@ -570,13 +570,14 @@ fn a_real_directory_does_as_well() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("runs/small");
     let toy = toy();
-    let run = || Orchestrator::new(&RealDisk, &path, &toy, RunOptions::default()).run().unwrap();
+    let disk = RealDisk::default();
+    let run = || Orchestrator::new(&disk, &path, &toy, RunOptions::default()).run().unwrap();
     assert_eq!(run().ran.len(), 16);
     assert_eq!(run().ran.len(), 0);
     for (name, bytes) in reference() {
-        assert_eq!(RealDisk.read(&path.join(&name), 1 << 20).unwrap(), bytes, "{name}");
+        assert_eq!(disk.read(&path.join(&name), 1 << 20).unwrap(), bytes, "{name}");
     }
-    let orchestrator = Orchestrator::new(&RealDisk, &path, &toy, RunOptions::default());
+    let orchestrator = Orchestrator::new(&disk, &path, &toy, RunOptions::default());
     let scratch = Scratch::Temporary(directory.path().to_path_buf());
     assert!(orchestrator.single("solve:2", &scratch).unwrap().is_identical());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
