@@ -56,6 +56,16 @@ fn a_run_builds_everything_once_and_then_nothing() {
     assert_eq!(toy.take_log(), ALL);
     assert_eq!(summary.ran.len(), 16);
     assert!(summary.plan.steps.is_empty());
+    for ran in &summary.ran {
+        // What a stage publishes it has written; a marker of a snapshot may come to it.
+        let made: u64 = ran.artifacts.iter().map(|artifact| artifact.bytes).sum();
+        let written = ran.measured.written_bytes;
+        assert!(written.is_some_and(|written| written >= made), "{}: {written:?} of {made}", ran.stage);
+        assert!(ran.measured.read_bytes.is_some());
+    }
+    let all = bench.disk.traffic();
+    let staged: u64 = summary.ran.iter().filter_map(|ran| ran.measured.written_bytes).sum();
+    assert!(0 < staged && staged < all.written_bytes, "{staged} bytes by stages, {all:?} with the journal");
     let names: Vec<String> = bench.files().into_keys().collect();
     let expect =
         ["databases/0", "databases/1", "databases/2", "databases/3", "stats/0", "stats/1", "stats/2", "stats/3"];
