@@ -99,7 +99,8 @@ fn whole_run(arguments: &Arguments) {
     };
     let awari = Awari::new(settings);
     let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
-    let summary = Orchestrator::new(&RealDisk, directory.path(), &awari, options).run().expect("the build succeeds");
+    let summary =
+        Orchestrator::new(&RealDisk::default(), directory.path(), &awari, options).run().expect("the build succeeds");
     let (cpu, wall) = (clock::cpu_seconds() - cpu, wall.elapsed().as_secs_f64());
     let (mut positions, mut bytes) = (0, 0);
     let mut kinds: BTreeMap<String, f64> = BTreeMap::new();

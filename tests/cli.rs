@@ -246,7 +246,7 @@ fn directories_that_cannot_be_used() {
 #[test]
 fn a_second_run_is_turned_away() {
     let place = Place::built(3);
-    let lock = RealDisk.lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
+    let lock = RealDisk::default().lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
     place.awari(&["run", "m.toml"]).is(13).says(&["run is in use by process", "awari run elsewhere.toml"]);
     // Reading is no matter of the lock.
     place.awari(&["verify", "--dir", "run"]).is(0);
@@ -477,7 +477,7 @@ fn a_full_disk_leaves_nothing_half_written() {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(!disk::is_leftover(Path::new(name)), "{name} was left behind");
         if path.extension().is_some_and(|extension| extension == "awari") {
-            assert!(Scores::open(&RealDisk, &path).is_ok(), "{} of {} bytes", path.display(), bytes.len());
+            assert!(Scores::open(&RealDisk::default(), &path).is_ok(), "{} of {} bytes", path.display(), bytes.len());
             databases += 1;
         }
     }
@@ -529,4 +529,37 @@ fn a_reader_that_goes_away_is_no_error() {
     }
     let closed = place.shell("\"$AWARI\" run m.toml --force stats:2 >&- 2>&-");
     assert_eq!(closed.code, Some(0));
+}
+
+/// The way to the disk changes no byte, and what went through it is told.
+#[test]
+fn every_way_to_the_disk_builds_the_same() {
+    let plain = Place::new(5);
+    let said = plain.awari(&["run", "m.toml", "--io", "plain"]).is(0).err;
+    assert!(said.contains("peak ") && said.contains(" MiB of 256 MiB budget"), "{said}");
+    let text = plain.awari(&["status", "--dir", "run"]).is(0).out;
+    assert!(text.contains("mapped files not counted"), "{text}");
+    let json = plain.awari(&["status", "--dir", "run", "--json"]).is(0).json();
+    let stages = json["stages"].as_array().unwrap();
+    let of = |name: &str| &stages.iter().find(|stage| stage["stage"] == name).unwrap()["measured"];
+    let database = fs::metadata(plain.path("run/databases/05.awari")).unwrap().len();
+    let makers = stages.iter().filter(|stage| stage["stage"].as_str().unwrap().ends_with(":5"));
+    let written: u64 = makers.filter_map(|stage| stage["measured"]["written_bytes"].as_u64()).sum();
+    assert!(written >= database, "{written} bytes written, {database} in the database alone");
+    assert!(of("stats:5")["read_bytes"].is_u64());
+
+    for io in ["auto", "uring"] {
+        let other = Place::new(5);
+        let ended = other.awari(&["run", "m.toml", "--io", io]);
+        if io == "uring" && ended.code == Some(12) {
+            assert!(ended.err.contains("--io plain"), "{ended:?}");
+            println!("io_uring is not tested here: {}", ended.err);
+            continue;
+        }
+        ended.is(0);
+        let bytes = |place: &Place| place.files("run/databases").into_values().collect::<Vec<_>>();
+        assert!(bytes(&other) == bytes(&plain), "{io}");
+        other.awari(&["stage", "m.toml", "verify:5", "--io", io]).is(0);
+    }
+    plain.awari(&["run", "m.toml", "--io", "fast"]).is(2).says(&["expected auto, uring or plain"]);
 }

@@ -1,6 +1,7 @@
 //! The command line: stable, so nothing here changes its meaning.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use disk::Io;
 use pipeline::Budget;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -100,6 +101,9 @@ pub(crate) struct RunArgs {
     /// How to show progress: a bar or plain lines on stderr, or events as JSON lines on stdout
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) progress: ProgressMode,
+    /// How to reach the disk: uring, plain, or auto, which is uring where the kernel allows it
+    #[arg(long, value_name = "HOW", default_value_t = Io::Auto)]
+    pub(crate) io: Io,
 }
 
 /// How progress is shown.
@@ -169,6 +173,9 @@ pub(crate) struct StageArgs {
     /// How to show progress
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) progress: ProgressMode,
+    /// How to reach the disk: uring, plain, or auto, which is uring where the kernel allows it
+    #[arg(long, value_name = "HOW", default_value_t = Io::Auto)]
+    pub(crate) io: Io,
 }
 
 /// A directory with databases, and which of them.

@@ -11,7 +11,7 @@ use pipeline::plan::Why;
 use pipeline::{Budget, Exit, Orchestrator, Plan};
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
-    let disk = RealDisk;
+    let disk = RealDisk::default();
     let request = Request::read(&disk, &args.manifest)?;
     let dir = request.dir();
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));

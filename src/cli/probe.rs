@@ -19,7 +19,7 @@ const CACHE_BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
     let position: PositionText = args.pits.join(" ").parse()?;
-    let library = library(&RealDisk, &args.dir)?;
+    let library = library(&RealDisk::default(), &args.dir)?;
     let answer = Oracle::new(library, CACHE_BYTES_MAX).answer(&position.board())?;
     if args.json {
         print_json(&Reply::new(&position, &answer))?;

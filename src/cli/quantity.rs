@@ -33,6 +33,11 @@ pub(crate) fn about(seconds: f64) -> String {
     if seconds < 59.5 { format!("{:.0} s", seconds.max(0.0).ceil()) } else { time(seconds) }
 }
 
+/// An amount of memory in whole mebibytes, as budgets are given: `143 MiB`.
+pub(crate) fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", grouped(bytes.div_ceil(1 << 20)))
+}
+
 /// A rate of positions: `24.1 M/s`.
 pub(crate) fn rate(positions_a_second: f64) -> String {
     match positions_a_second {
@@ -75,6 +80,13 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(999), "999");
+    }
+
+    #[test]
+    fn memory() {
+        assert_eq!(mebibytes(0), "0 MiB");
+        assert_eq!(mebibytes((143 << 20) - 5), "143 MiB");
+        assert_eq!(mebibytes(2000 << 30), "2,048,000 MiB");
     }
 
     #[test]

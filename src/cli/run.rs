@@ -4,6 +4,7 @@ use crate::args::{RunArgs, SelectionArgs};
 use crate::error::CliError;
 use crate::output::say;
 use crate::progress::observer;
+use crate::quantity;
 use crate::request::{Request, command_line};
 use crate::signals;
 use crate::summary::Summary;
@@ -15,12 +16,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
-    let disk = RealDisk;
+    let disk = RealDisk::new(args.io)?;
     let request = Request::read(&disk, &args.manifest)?;
     let dir = request.dir();
     let stop = signals::stop_flag()?;
     let observer = observer(args.progress);
-    let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
+    let options = request.options(Some(&args.selection));
+    let budget = options.memory.bytes();
+    let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
     let done = orchestrator.observer(&*observer).stop(&stop).run();
     // Takes the bar away before anything is said about the end.
     drop(observer);
@@ -30,6 +33,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     let summary = Summary::new(request.settings(), &status);
     if !summary.is_empty() {
         say(summary.table());
+    }
+    if let Some(peak) = done.memory_peak_bytes.filter(|_| !done.ran.is_empty()) {
+        say(format_args!("peak {} of {} budget", quantity::mebibytes(peak), quantity::mebibytes(budget)));
     }
     if done.exit() == Exit::Stopped {
         let stages = done.ran.len();

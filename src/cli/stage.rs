@@ -12,7 +12,7 @@ use pipeline::single::{Comparison, Output, Scratch, Single};
 use pipeline::{Exit, Orchestrator};
 
 pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
-    let disk = RealDisk;
+    let disk = RealDisk::new(args.io)?;
     let request = Request::read(&disk, &args.manifest)?;
     let dir = request.dir();
     let scratch = match &args.scratch {

@@ -24,7 +24,7 @@ const STATISTICS_BYTES_MAX: u64 = 1 << 20;
 const WEIGHED_POSITIONS_MAX: u64 = 1 << 22;
 
 pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
-    let disk = RealDisk;
+    let disk = RealDisk::default();
     let dir = &args.databases.dir;
     let library = library(&disk, dir)?;
     let chosen = chosen(&library, &args.databases)?;

@@ -9,15 +9,16 @@ use crate::request::Request;
 use crate::summary::Summary;
 use disk::{Disk, RealDisk, clock};
 use pipeline::directory::{journal_path, manifest_path};
+use pipeline::record::Measured;
 use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status, status};
-use pipeline::{Exit, Work};
+use pipeline::{Budget, Exit, Work};
 use std::fmt::Write;
 
 /// The most stages that are listed one by one.
 const STAGES_LISTED_MAX: usize = 12;
 
 pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
-    let disk = RealDisk;
+    let disk = RealDisk::default();
     let dir = &args.dir;
     let request = match Request::of_directory(&disk, dir) {
         Ok(request) => request,
@@ -72,6 +73,7 @@ fn head(status: &Status, has_manifest: bool) -> String {
     if open.len() > STAGES_LISTED_MAX {
         let _ = writeln!(text, "  and {} more", open.len() - STAGES_LISTED_MAX);
     }
+    text.push_str(&traffic(&status.stages));
     for artifact in &status.artifacts {
         if let Some(what) = &artifact.damage {
             let _ = writeln!(text, "  {} is damaged: {what}", artifact.artifact);
@@ -107,6 +109,25 @@ fn latest(run: &RunStatus) -> String {
 
 fn is_open(state: &StageState) -> bool {
     !matches!(state, StageState::Done | StageState::NotNeeded)
+}
+
+/// What the stages read and wrote, in a line for each kind.
+fn traffic(stages: &[StageStatus]) -> String {
+    let mut kinds: Vec<(&str, u64, u64)> = Vec::new();
+    for stage in stages {
+        let Some(Measured { read_bytes: Some(read), written_bytes: Some(written), .. }) = &stage.measured else {
+            continue;
+        };
+        match kinds.iter_mut().find(|(kind, ..)| *kind == stage.stage.kind()) {
+            Some((_, reads, writes)) => (*reads, *writes) = (*reads + read, *writes + written),
+            None => kinds.push((stage.stage.kind(), *read, *written)),
+        }
+    }
+    let lines = kinds.into_iter().filter(|(_, read, written)| read + written > 0).map(|(kind, read, written)| {
+        format!("  {kind:<12} {} read, {} written\n", Budget::show(read), Budget::show(written))
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("bytes moved, mapped files not counted:\n{lines}") }
 }
 
 /// How many stages are in which state, in one line.

@@ -24,7 +24,7 @@ use store::StoreError;
 const ANNOUNCED_POSITIONS_MIN: u64 = 10_000_000;
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
-    let disk = RealDisk;
+    let disk = RealDisk::default();
     let dir = &args.databases.dir;
     let library = library(&disk, dir)?;
     let chosen = chosen(&library, &args.databases)?;

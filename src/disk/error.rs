@@ -123,6 +123,14 @@ pub enum DiskError {
         /// The note of the holder.
         holder: String,
     },
+    /// The kernel allows no rings.
+    #[error(
+        "io_uring cannot be used here: {source}; the kernel, a container or a limit forbids it, so run with --io plain"
+    )]
+    RingRefused {
+        /// What the operating system said.
+        source: io::Error,
+    },
     /// Anything else.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {

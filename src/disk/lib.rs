@@ -13,26 +13,39 @@
 //! * A mapped file is never changed by us: artifacts are immutable, and what replaces one is a
 //!   rename, which leaves existing maps on the old bytes.
 //!
-//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `map`.
+//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `map` and `uring`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clock;
 mod digest;
+mod direct;
 mod error;
+mod file;
+mod io;
 mod lock;
 mod map;
 mod memory;
+mod output;
+mod pool;
+mod queue;
 mod real;
+#[cfg(test)]
+mod real_cases;
 mod staged;
+mod traffic;
+mod uring;
 
 pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation};
+pub use io::{Io, IoError};
 pub use lock::Lock;
 pub use map::{Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_words_mut};
 pub use memory::{Fault, MemoryDisk};
+pub use pool::POOL_BYTES_MAX;
 pub use real::RealDisk;
 pub use staged::{Staged, is_leftover, remove_leftovers};
+pub use traffic::Traffic;
 
 use std::path::{Path, PathBuf};
 
@@ -133,6 +146,9 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError>;
 
+    /// The bytes read and written through this disk and its clones so far, mapped files left out.
+    fn traffic(&self) -> Traffic;
+
     /// Takes the lock `path`, creating the file (and its parents) if absent, and writes into it who
     /// holds it: process, host, time and `note` (the command). Does not wait.
     ///
@@ -166,14 +182,15 @@ pub trait Scratch: Input {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
 }
 
-/// A file open for writing at its end. Unbuffered: callers write large pieces, or whole records.
+/// A file open for writing at its end. Callers write large pieces, or whole records.
 ///
-/// Dropping it without [`sync`](Output::sync) is allowed and promises nothing.
+/// Writes may be carried out behind: what goes wrong with one is told by a later one or by [`sync`](Output::sync),
+/// and until then the file may be longer than what was written. Dropping it without [`sync`](Output::sync) is allowed and promises nothing.
 pub trait Output: Send {
     /// Appends all of `bytes`.
     ///
     /// # Errors
-    /// [`DiskError::NoSpace`] and its like; some of `bytes` may then have been written.
+    /// [`DiskError::NoSpace`] and its like, of this write or an earlier one; some of `bytes` may have been written.
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
 
     /// Sets space aside for the next `bytes` bytes, so that a disk too full is noticed before hours

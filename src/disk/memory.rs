@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{DiskError, Operation};
 use crate::real::{parent, too_short};
-use crate::{Disk, Input, Lock, Mapping, Output, Scratch};
+use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
 
 /// A file system in memory. Clones are handles on the same one.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +47,7 @@ struct State {
     locks: BTreeMap<PathBuf, Holder>,
     locks_taken: u64,
     operations: u64,
+    traffic: Traffic,
     fault: Option<PlannedFault>,
     bytes_max: Option<u64>,
     /// Outputs opened before the last crash belong to a dead process.
@@ -254,7 +255,9 @@ impl Disk for MemoryDisk {
         if bytes.len() as u64 > bytes_max {
             return Err(DiskError::TooLarge { path: path.to_path_buf(), bytes: bytes.len() as u64, bytes_max });
         }
-        Ok(bytes.clone())
+        let bytes = bytes.clone();
+        state.traffic.read_bytes += bytes.len() as u64;
+        Ok(bytes)
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
@@ -355,6 +358,10 @@ impl Disk for MemoryDisk {
         Ok(state.free_bytes())
     }
 
+    fn traffic(&self) -> Traffic {
+        self.state().traffic
+    }
+
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Lock, path)?;
@@ -430,6 +437,7 @@ impl Output for MemoryOutput {
             Ok(()) => bytes,
             Err(_) => &bytes[..bytes.len() / 2],
         };
+        state.traffic.written_bytes += kept.len() as u64;
         state.files[self.file].bytes.extend_from_slice(kept);
         written
     }
@@ -484,7 +492,12 @@ impl MemoryFile {
         let bytes = &mut state.files[self.file].bytes;
         let end = offset.checked_add(len as u64).filter(|&end| end <= bytes.len() as u64);
         let end = end.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
-        Ok(then(&mut bytes[offset as usize..end as usize]))
+        let done = then(&mut bytes[offset as usize..end as usize]);
+        match operation {
+            Operation::Write => state.traffic.written_bytes += len as u64,
+            _ => state.traffic.read_bytes += len as u64,
+        }
+        Ok(done)
     }
 }
 

@@ -1,19 +1,48 @@
 //! The disk of the operating system.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use crate::error::{DiskError, Operation};
-use crate::{Disk, Input, Lock, Mapping, Output, Scratch};
+use crate::file::RealFile;
+use crate::io::Io;
+use crate::output::RealOutput;
+use crate::pool::Pool;
+use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
 
-/// The real file system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RealDisk;
+/// The real file system. Clones share buffers and traffic; a process needs one.
+///
+/// Large reads and writes leave the page cache aside where the file system allows it, and go through `io_uring` where
+/// [`Io`] and the kernel allow it. Buffers take at most [`POOL_BYTES_MAX`](crate::POOL_BYTES_MAX), once they are used.
+#[derive(Clone, Default)]
+pub struct RealDisk {
+    pub(crate) pool: Arc<Pool>,
+}
+
+impl RealDisk {
+    /// The file system, reached in this way.
+    ///
+    /// # Errors
+    /// [`DiskError::RingRefused`] if a ring is asked for and the kernel refuses it.
+    pub fn new(io: Io) -> Result<Self, DiskError> {
+        let disk = RealDisk { pool: Arc::new(Pool::new(io)) };
+        if io == Io::Uring {
+            disk.pool.share().map_err(|source| DiskError::RingRefused { source })?;
+        }
+        Ok(disk)
+    }
+}
+
+impl fmt::Debug for RealDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RealDisk({})", self.pool.io)
+    }
+}
 
 impl Disk for RealDisk {
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
@@ -24,6 +53,7 @@ impl Disk for RealDisk {
         // One byte more than allowed tells "too large" also for a file that grows meanwhile.
         file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
         let found = bytes.len() as u64;
+        self.pool.meter.add_read(found);
         if found > bytes_max {
             return Err(DiskError::TooLarge { path: path.to_path_buf(), bytes: expected.max(found), bytes_max });
         }
@@ -31,11 +61,15 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.output(path, Length::Empty)
+        let (file, name_is_new) = self.open_for_writing(path, OpenOptions::new().write(true).truncate(true))?;
+        Ok(Box::new(RealOutput::create(file, path, name_is_new, self.pool.clone())))
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.output(path, Length::Kept)
+        let (file, name_is_new) = self.open_for_writing(path, OpenOptions::new().append(true))?;
+        let failed = |source| DiskError::from_io(Operation::Create, path, source);
+        let bytes = file.metadata().map_err(failed)?.len();
+        Ok(Box::new(RealOutput::append(file, path, bytes, name_is_new, self.pool.clone())))
     }
 
     fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
@@ -53,7 +87,7 @@ impl Disk for RealDisk {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
         let file = File::open(path).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
-        Ok(Box::new(RealFile { file, path: path.to_path_buf(), bytes }))
+        Ok(Box::new(RealFile::input(file, path, bytes, self.pool.clone())))
     }
 
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
@@ -62,8 +96,9 @@ impl Disk for RealDisk {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).map_err(failed)?;
         // Without a name it cannot outlive the process.
         fs::remove_file(path).map_err(failed)?;
-        file.set_len(bytes).map_err(failed)?;
-        Ok(Box::new(RealFile { file, path: path.to_path_buf(), bytes }))
+        let file = RealFile::scratch(file, path, bytes, self.pool.clone());
+        let file = file.map_err(|source| failed(source).with_shortage(bytes, free_bytes(parent(path)).ok()))?;
+        Ok(Box::new(file))
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
@@ -152,18 +187,11 @@ impl Disk for RealDisk {
     }
 
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
-        let mut at = directory;
-        loop {
-            match rustix::fs::statvfs(here_if_empty(at)) {
-                Ok(found) => return Ok(found.f_bavail.saturating_mul(found.f_frsize)),
-                // Not made yet: its parent will hold it.
-                Err(Errno::NOENT) if at.parent().is_some() => at = parent(at),
-                Err(errno) => {
-                    let source = errno.into();
-                    return Err(DiskError::from_io(Operation::FreeSpace, directory, source));
-                }
-            }
-        }
+        free_bytes(directory)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.pool.meter.read()
     }
 
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
@@ -172,112 +200,29 @@ impl Disk for RealDisk {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Length {
-    Empty,
-    Kept,
-}
-
 impl RealDisk {
-    fn output(self, path: &Path, length: Length) -> Result<Box<dyn Output>, DiskError> {
+    /// Opens a file, and says whether its name is new.
+    fn open_for_writing(&self, path: &Path, how: &mut OpenOptions) -> Result<(File, bool), DiskError> {
         self.create_dir_all(parent(path))?;
-        let failed = |source| DiskError::from_io(Operation::Create, path, source);
         let name_is_new = !path.exists();
-        let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
-        if length == Length::Empty {
-            file.set_len(0).map_err(failed)?;
-        }
-        let bytes = file.metadata().map_err(failed)?.len();
-        Ok(Box::new(RealOutput { file, path: path.to_path_buf(), bytes, bytes_reserved: 0, name_is_new }))
+        let file = how.create(true).open(path);
+        Ok((file.map_err(|source| DiskError::from_io(Operation::Create, path, source))?, name_is_new))
     }
 }
 
-struct RealOutput {
-    file: File,
-    path: PathBuf,
-    /// Length of the file.
-    bytes: u64,
-    /// Where the reserved space ends, if beyond `bytes`.
-    bytes_reserved: u64,
-    /// The directory has not been synced since the file was created.
-    name_is_new: bool,
-}
-
-impl RealOutput {
-    fn failed(&self, operation: Operation, bytes: u64, source: io::Error) -> DiskError {
-        let error = DiskError::from_io(operation, &self.path, source);
-        if !error.is_no_space() {
-            return error;
-        }
-        let free = RealDisk.free_bytes(parent(&self.path)).ok();
-        error.with_shortage(bytes, free)
-    }
-}
-
-impl Output for RealOutput {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
-        self.file.write_all(bytes).map_err(|source| self.failed(Operation::Write, bytes.len() as u64, source))?;
-        self.bytes += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn reserve(&mut self, bytes: u64) -> Result<(), DiskError> {
-        if bytes == 0 {
-            return Ok(()); // fallocate refuses it
-        }
-        match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.bytes, bytes) {
-            Ok(()) => {
-                self.bytes_reserved = self.bytes_reserved.max(self.bytes + bytes);
-                Ok(())
+/// The bytes that may still be written below a directory, which need not exist yet.
+pub(crate) fn free_bytes(directory: &Path) -> Result<u64, DiskError> {
+    let mut at = directory;
+    loop {
+        match rustix::fs::statvfs(here_if_empty(at)) {
+            Ok(found) => return Ok(found.f_bavail.saturating_mul(found.f_frsize)),
+            // Not made yet: its parent will hold it.
+            Err(Errno::NOENT) if at.parent().is_some() => at = parent(at),
+            Err(errno) => {
+                let source = errno.into();
+                return Err(DiskError::from_io(Operation::FreeSpace, directory, source));
             }
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::SPIPE) => {
-                let free = RealDisk.free_bytes(parent(&self.path))?;
-                if free < bytes {
-                    return Err(self.failed(Operation::Reserve, bytes, io::ErrorKind::StorageFull.into()));
-                }
-                Ok(())
-            }
-            // What fallocate got before it failed stays allocated; whoever staged the file removes it.
-            Err(errno) => Err(self.failed(Operation::Reserve, bytes, errno.into())),
         }
-    }
-
-    fn sync(&mut self) -> Result<(), DiskError> {
-        if self.bytes_reserved > self.bytes {
-            // Cutting a file at its own length frees what is allocated behind it.
-            self.file.set_len(self.bytes).map_err(|source| self.failed(Operation::Sync, 0, source))?;
-            self.bytes_reserved = 0;
-        }
-        self.file.sync_all().map_err(|source| self.failed(Operation::Sync, 0, source))?;
-        if self.name_is_new {
-            sync_directory(parent(&self.path))?;
-            self.name_is_new = false;
-        }
-        Ok(())
-    }
-}
-
-/// A file open for reads, or reads and writes, at any place.
-struct RealFile {
-    file: File,
-    path: PathBuf,
-    bytes: u64,
-}
-
-impl Input for RealFile {
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
-        self.file.read_exact_at(into, offset).map_err(|source| DiskError::from_io(Operation::Read, &self.path, source))
-    }
-}
-
-impl Scratch for RealFile {
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        assert!(offset + bytes.len() as u64 <= self.bytes, "a scratch file does not grow");
-        self.file.write_all_at(bytes, offset).map_err(|source| DiskError::from_io(Operation::Write, &self.path, source))
     }
 }
 
@@ -302,7 +247,7 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn sync_directory(directory: &Path) -> Result<(), DiskError> {
+pub(crate) fn sync_directory(directory: &Path) -> Result<(), DiskError> {
     File::open(directory)
         .and_then(|file| file.sync_all())
         .or_else(|source| match source.raw_os_error().map(Errno::from_raw_os_error) {
@@ -322,42 +267,42 @@ mod tests {
     fn write_append_cut_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a/b/c");
-        assert_eq!(RealDisk.bytes(&path).unwrap(), None);
-        let mut output = RealDisk.create(&path).unwrap();
+        assert_eq!(RealDisk::default().bytes(&path).unwrap(), None);
+        let mut output = RealDisk::default().create(&path).unwrap();
         output.reserve(1 << 20).unwrap();
         output.write(b"one").unwrap();
         output.sync().unwrap();
         drop(output);
-        let mut output = RealDisk.append(&path).unwrap();
+        let mut output = RealDisk::default().append(&path).unwrap();
         output.write(b"two").unwrap();
         output.sync().unwrap();
-        assert_eq!(RealDisk.read(&path, 6).unwrap(), b"onetwo");
-        let error = RealDisk.read(&path, 5).unwrap_err();
+        assert_eq!(RealDisk::default().read(&path, 6).unwrap(), b"onetwo");
+        let error = RealDisk::default().read(&path, 5).unwrap_err();
         assert!(matches!(error, DiskError::TooLarge { bytes: 6, bytes_max: 5, .. }), "{error}");
-        RealDisk.truncate(&path, 4).unwrap();
-        assert!(RealDisk.truncate(&path, 5).is_err());
-        assert_eq!(&RealDisk.map(&path).unwrap()[..], b"onet");
-        RealDisk.truncate(&path, 0).unwrap();
-        assert!(RealDisk.map(&path).unwrap().is_empty());
-        assert!(RealDisk.bytes(directory.path()).is_err());
+        RealDisk::default().truncate(&path, 4).unwrap();
+        assert!(RealDisk::default().truncate(&path, 5).is_err());
+        assert_eq!(&RealDisk::default().map(&path).unwrap()[..], b"onet");
+        RealDisk::default().truncate(&path, 0).unwrap();
+        assert!(RealDisk::default().map(&path).unwrap().is_empty());
+        assert!(RealDisk::default().bytes(directory.path()).is_err());
     }
 
     #[test]
     fn a_scratch_file_has_no_name() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a/b");
-        let scratch = RealDisk.scratch(&path, 10).unwrap();
+        let scratch = RealDisk::default().scratch(&path, 10).unwrap();
         assert!(!path.exists());
         scratch.write_at(7, b"xyz").unwrap();
         let mut found = [1; 10];
         scratch.read_at(0, &mut found).unwrap();
         assert_eq!(&found, b"\0\0\0\0\0\0\0xyz");
         assert!(scratch.read_at(8, &mut found[..3]).is_err());
-        RealDisk.create(&path).unwrap().write(b"named").unwrap();
-        let input = RealDisk.open(&path).unwrap();
+        RealDisk::default().create(&path).unwrap().write(b"named").unwrap();
+        let input = RealDisk::default().open(&path).unwrap();
         input.read_at(2, &mut found[..3]).unwrap();
         assert_eq!((input.bytes(), &found[..3]), (5, &b"med"[..]));
-        assert!(RealDisk.open(&directory.path().join("none")).err().unwrap().is_not_found());
+        assert!(RealDisk::default().open(&directory.path().join("none")).err().unwrap().is_not_found());
     }
 
     #[test]
@@ -365,7 +310,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x");
-        let mut output = RealDisk.create(&path).unwrap();
+        let mut output = RealDisk::default().create(&path).unwrap();
         output.reserve(4 << 20).unwrap();
         output.write(b"small").unwrap();
         output.sync().unwrap();
@@ -376,58 +321,63 @@ mod tests {
     fn absent_things() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("none/at/all");
-        assert!(RealDisk.read(&path, 1).unwrap_err().is_not_found());
-        assert!(RealDisk.map(&path).unwrap_err().is_not_found());
-        assert!(RealDisk.truncate(&path, 0).unwrap_err().is_not_found());
-        assert!(RealDisk.rename(&path, &path).unwrap_err().is_not_found());
-        RealDisk.remove(&path).unwrap();
-        RealDisk.remove_dir_all(&path).unwrap();
-        assert!(RealDisk.list(&path).unwrap().is_empty());
-        assert!(RealDisk.free_bytes(&path).unwrap() > 0);
-        assert!(RealDisk.free_bytes(Path::new("no-such-directory/x")).unwrap() > 0);
+        assert!(RealDisk::default().read(&path, 1).unwrap_err().is_not_found());
+        assert!(RealDisk::default().map(&path).unwrap_err().is_not_found());
+        assert!(RealDisk::default().truncate(&path, 0).unwrap_err().is_not_found());
+        assert!(RealDisk::default().rename(&path, &path).unwrap_err().is_not_found());
+        RealDisk::default().remove(&path).unwrap();
+        RealDisk::default().remove_dir_all(&path).unwrap();
+        assert!(RealDisk::default().list(&path).unwrap().is_empty());
+        assert!(RealDisk::default().free_bytes(&path).unwrap() > 0);
+        assert!(RealDisk::default().free_bytes(Path::new("no-such-directory/x")).unwrap() > 0);
     }
 
     #[test]
     fn lists_files_sorted() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["b", "a", ".c"] {
-            RealDisk.create(&directory.path().join(name)).unwrap();
+            RealDisk::default().create(&directory.path().join(name)).unwrap();
         }
-        RealDisk.create_dir_all(&directory.path().join("d/e")).unwrap();
-        let names: Vec<_> =
-            RealDisk.list(directory.path()).unwrap().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+        RealDisk::default().create_dir_all(&directory.path().join("d/e")).unwrap();
+        let names: Vec<_> = RealDisk::default()
+            .list(directory.path())
+            .unwrap()
+            .iter()
+            .map(|path| path.file_name().unwrap().to_owned())
+            .collect();
         assert_eq!(names, [".c", "a", "b"]);
-        RealDisk.remove_dir_all(directory.path()).unwrap();
+        RealDisk::default().remove_dir_all(directory.path()).unwrap();
         assert!(!directory.path().exists());
     }
 
     #[test]
     fn a_full_disk_is_reported_with_numbers() {
-        let mut output = RealDisk.append(Path::new("/dev/full")).unwrap();
+        let mut output = RealDisk::default().append(Path::new("/dev/full")).unwrap();
         let error = output.write(&[0; 4096]).unwrap_err();
         assert!(error.is_no_space(), "{error}");
         assert!(error.to_string().contains("4096 bytes needed"), "{error}");
 
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("huge");
-        let Err(error) = Staged::create(&RealDisk, &path, 1 << 60) else {
+        let Err(error) = Staged::create(&RealDisk::default(), &path, 1 << 60) else {
             panic!("an exbibyte was free");
         };
         // Some file systems call this "file too large" rather than "no space".
         assert!(error.to_string().contains("reserve"), "{error}");
-        assert!(RealDisk.list(directory.path()).unwrap().is_empty());
+        assert!(RealDisk::default().list(directory.path()).unwrap().is_empty());
     }
 
     #[test]
     fn an_old_map_outlives_a_new_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x");
+        let disk = RealDisk::default();
         for text in [b"old", b"new"] {
-            let before = RealDisk.bytes(&path).unwrap().map(|_| RealDisk.map(&path).unwrap());
-            let mut staged = Staged::create(&RealDisk, &path, 3).unwrap();
+            let before = RealDisk::default().bytes(&path).unwrap().map(|_| RealDisk::default().map(&path).unwrap());
+            let mut staged = Staged::create(&disk, &path, 3).unwrap();
             staged.write(text).unwrap();
             assert_eq!(staged.publish().unwrap(), 3);
-            assert_eq!(&RealDisk.map(&path).unwrap()[..], text);
+            assert_eq!(&RealDisk::default().map(&path).unwrap()[..], text);
             if let Some(before) = before {
                 assert_eq!(&before[..], b"old");
             }
@@ -437,7 +387,7 @@ mod tests {
     #[test]
     fn a_place_has_one_canonical_name() {
         let directory = tempfile::tempdir().unwrap();
-        let at = |path: &str| RealDisk.canonical(&directory.path().join(path));
+        let at = |path: &str| RealDisk::default().canonical(&directory.path().join(path));
         fs::create_dir(directory.path().join("run")).unwrap();
         fs::create_dir(directory.path().join("other")).unwrap();
         std::os::unix::fs::symlink(directory.path().join("run"), directory.path().join("link")).unwrap();

@@ -69,6 +69,8 @@ pub(crate) fn execute(
 ) -> Result<Done, StageError> {
     let start = Instant::now();
     let cpu_start = clock::cpu_seconds();
+    let traffic_start = context.disk.traffic();
+    clock::begin_peak();
     let report = std::thread::scope(|scope| {
         let (_running, ended) = mpsc::channel::<()>();
         // Ends when the sender goes, also if the stage panics.
@@ -86,10 +88,13 @@ pub(crate) fn execute(
         });
         work.run(stage, context)
     })?;
+    let traffic = context.disk.traffic() - traffic_start;
     let measured = Measured {
         wall_seconds: start.elapsed().as_secs_f64(),
         cpu_seconds: clock::cpu_seconds() - cpu_start,
-        memory_peak_bytes: clock::peak_resident_bytes(),
+        memory_peak_bytes: clock::peak_resident_bytes_since_begin(),
+        read_bytes: Some(traffic.read_bytes),
+        written_bytes: Some(traffic.written_bytes),
         report,
     };
     let mut done = Done { artifacts: Vec::new(), found: Findings::new(), measured };

@@ -46,6 +46,8 @@ fn records() -> Vec<Record> {
                 wall_seconds: 0.1,
                 cpu_seconds: 1.0,
                 memory_peak_bytes: Some(u64::MAX),
+                read_bytes: Some(u64::MAX),
+                written_bytes: Some(0),
                 report: StageReport::new(5).with("passes", 3u64).with("share", 0.5),
             },
         },
@@ -223,4 +225,13 @@ proptest! {
         prop_assert_eq!(contents.torn_bytes, 0);
         State::replay(&contents.entries);
     }
+}
+
+/// Journals of versions that did not count bytes moved are read as before.
+#[test]
+fn old_measurements_are_read() {
+    let old = r#"{"wall_seconds":1.5,"cpu_seconds":2.0,"memory_peak_bytes":7,"positions":3,"counters":{}}"#;
+    let measured: Measured = serde_json::from_str(old).unwrap();
+    assert_eq!((measured.read_bytes, measured.written_bytes), (None, None));
+    assert_eq!((measured.memory_peak_bytes, measured.report.positions), (Some(7), 3));
 }

@@ -82,6 +82,8 @@ pub struct Summary {
     pub plan: Plan,
     /// Wall-clock seconds.
     pub seconds: f64,
+    /// The most memory that the process had resident up to the end of the run, where known.
+    pub memory_peak_bytes: Option<u64>,
 }
 
 impl Summary {
@@ -205,7 +207,7 @@ impl<'a> Orchestrator<'a> {
         let event = Event::RunEnded { how: how.clone(), seconds };
         self.observer.notice(&event);
         let (how, plan) = outcome?;
-        Ok(Summary { how, ran: run.ran, plan, seconds })
+        Ok(Summary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
     }
 
     fn plan_options(&self, force: BTreeSet<String>) -> PlanOptions {

@@ -125,8 +125,15 @@ pub struct Measured {
     pub wall_seconds: f64,
     /// Processor seconds of all threads.
     pub cpu_seconds: f64,
-    /// The most memory that the process had resident up to the end of the stage, where known.
+    /// The most memory that the process had resident during the stage, where known; where the kernel does not let the
+    /// mark be taken back, up to the end of the stage.
     pub memory_peak_bytes: Option<u64>,
+    /// Bytes read, mapped files left out; `None` in records of versions that did not count them.
+    #[serde(default)]
+    pub read_bytes: Option<u64>,
+    /// Bytes written; `None` as above.
+    #[serde(default)]
+    pub written_bytes: Option<u64>,
     /// What the stage says.
     #[serde(flatten)]
     pub report: StageReport,

@@ -56,6 +56,16 @@ fn a_run_builds_everything_once_and_then_nothing() {
     assert_eq!(toy.take_log(), ALL);
     assert_eq!(summary.ran.len(), 16);
     assert!(summary.plan.steps.is_empty());
+    for ran in &summary.ran {
+        // What a stage publishes it has written; a marker of a snapshot may come to it.
+        let made: u64 = ran.artifacts.iter().map(|artifact| artifact.bytes).sum();
+        let written = ran.measured.written_bytes;
+        assert!(written.is_some_and(|written| written >= made), "{}: {written:?} of {made}", ran.stage);
+        assert!(ran.measured.read_bytes.is_some());
+    }
+    let all = bench.disk.traffic();
+    let staged: u64 = summary.ran.iter().filter_map(|ran| ran.measured.written_bytes).sum();
+    assert!(0 < staged && staged < all.written_bytes, "{staged} bytes by stages, {all:?} with the journal");
     let names: Vec<String> = bench.files().into_keys().collect();
     let expect =
         ["databases/0", "databases/1", "databases/2", "databases/3", "stats/0", "stats/1", "stats/2", "stats/3"];
@@ -570,13 +580,14 @@ fn a_real_directory_does_as_well() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("runs/small");
     let toy = toy();
-    let run = || Orchestrator::new(&RealDisk, &path, &toy, RunOptions::default()).run().unwrap();
+    let disk = RealDisk::default();
+    let run = || Orchestrator::new(&disk, &path, &toy, RunOptions::default()).run().unwrap();
     assert_eq!(run().ran.len(), 16);
     assert_eq!(run().ran.len(), 0);
     for (name, bytes) in reference() {
-        assert_eq!(RealDisk.read(&path.join(&name), 1 << 20).unwrap(), bytes, "{name}");
+        assert_eq!(disk.read(&path.join(&name), 1 << 20).unwrap(), bytes, "{name}");
     }
-    let orchestrator = Orchestrator::new(&RealDisk, &path, &toy, RunOptions::default());
+    let orchestrator = Orchestrator::new(&disk, &path, &toy, RunOptions::default());
     let scratch = Scratch::Temporary(directory.path().to_path_buf());
     assert!(orchestrator.single("solve:2", &scratch).unwrap().is_identical());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);

@@ -324,15 +324,15 @@ fn the_real_disk_does_the_same() {
     for codec in Codec::ALL {
         let path = directory.path().join("databases").join(codec.to_string());
         let Example { identity, shape, range, scores } = &example;
-        let written = write(&RealDisk, &path, identity, shape, *range, codec, scores).unwrap();
+        let written = write(&RealDisk::default(), &path, identity, shape, *range, codec, scores).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), example.file(codec));
         for way in Way::ALL {
-            let read = way.open(&RealDisk, &path).unwrap().expect(identity, shape).unwrap();
+            let read = way.open(&RealDisk::default(), &path).unwrap().expect(identity, shape).unwrap();
             assert_eq!(read.digest(), written.digest);
             read.verify_digest().unwrap();
         }
     }
-    let names = RealDisk.list(&directory.path().join("databases")).unwrap();
+    let names = RealDisk::default().list(&directory.path().join("databases")).unwrap();
     assert_eq!(names.len(), Codec::ALL.len(), "no temporaries: {names:?}");
 }
 

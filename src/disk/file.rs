@@ -1,0 +1,226 @@
+//! Real files read, or read and written, at any place.
+//!
+//! Off the page cache where the file system allows it. Then a read takes whole blocks, those at its ends included, and
+//! a write that begins or ends within a block reads that block first. Two threads may write neighbouring ranges that
+//! share a block: each puts its bytes into it under a lock.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use crate::direct;
+use crate::error::{DiskError, Operation};
+use crate::pool::Pool;
+use crate::queue::{Direction, Queue, Request};
+use crate::real::{free_bytes, parent};
+use crate::{Input, Scratch};
+
+/// A file open for reads, or reads and writes, at any place.
+pub(crate) struct RealFile {
+    file: Arc<File>,
+    path: PathBuf,
+    bytes: u64,
+    pool: Arc<Pool>,
+    /// Bytes of a block, if the file is off the page cache.
+    block: Option<usize>,
+    /// The file system has taken that back.
+    cached: AtomicBool,
+    /// Held while a block that is written in part is read, changed and written.
+    edges: Mutex<()>,
+}
+
+impl RealFile {
+    /// For reads.
+    pub(crate) fn input(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> RealFile {
+        let block = direct::turn_on(&file);
+        RealFile::new(file, path, bytes, pool, block)
+    }
+
+    /// For reads and writes. The file is empty, and becomes `bytes` zeros.
+    pub(crate) fn scratch(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> io::Result<RealFile> {
+        let block = direct::turn_on(&file);
+        // Whole blocks, so that the last one can be written like all others.
+        let length = block.map_or(bytes, |block| bytes.next_multiple_of(block as u64));
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length.max(1)) {
+            // With its blocks laid out, several threads write to it at once; and a full disk is noticed now.
+            Ok(()) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        file.set_len(length)?;
+        Ok(RealFile::new(file, path, bytes, pool, block))
+    }
+
+    fn new(file: File, path: &Path, bytes: u64, pool: Arc<Pool>, block: Option<usize>) -> RealFile {
+        let path = path.to_path_buf();
+        RealFile { file: Arc::new(file), path, bytes, pool, block, cached: false.into(), edges: Mutex::new(()) }
+    }
+
+    /// Bytes of a block, if the file is off the page cache now.
+    fn block(&self) -> Option<usize> {
+        self.block.filter(|_| !self.cached.load(Ordering::Relaxed))
+    }
+
+    /// Whether the file system refuses blocks: some agree when asked, and refuse when it comes to it. The page cache
+    /// does it from then on.
+    fn is_refused(&self, result: &io::Result<()>) -> bool {
+        let refused = result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput);
+        if refused && direct::turn_off(&self.file).is_ok() {
+            self.cached.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        if let Some(block) = self.block() {
+            let read = self.read_blocks(offset, into, block);
+            if !self.is_refused(&read) {
+                return read;
+            }
+        }
+        self.file.read_exact_at(into, offset)?;
+        self.pool.meter.add_read(into.len() as u64);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Some(block) = self.block() {
+            let written = self.write_blocks(offset, bytes, block);
+            if !self.is_refused(&written) {
+                return written;
+            }
+        }
+        self.file.write_all_at(bytes, offset)?;
+        self.pool.meter.add_written(bytes.len() as u64);
+        Ok(())
+    }
+
+    fn request(&self, direction: Direction, offset: u64, bytes: usize, needed: usize, block: usize) -> Request {
+        Request { file: self.file.clone(), direction, offset, bytes, needed, block, done: 0 }
+    }
+
+    /// Reads whole blocks and copies what was asked for, many pieces in flight at once.
+    fn read_blocks(&self, offset: u64, into: &mut [u8], block: usize) -> io::Result<()> {
+        let end = offset + into.len() as u64;
+        let mut next = offset / block as u64 * block as u64;
+        let mut queue = self.pool.share()?;
+        loop {
+            while next < end
+                && let Some(piece) = queue.idle()
+            {
+                let left = (end - next).next_multiple_of(block as u64);
+                let bytes = left.min(queue.piece_bytes() as u64);
+                let needed = bytes.min(end - next);
+                queue.start(piece, self.request(Direction::Read, next, bytes as usize, needed as usize, block));
+                next += bytes;
+            }
+            queue.submit()?;
+            let Some((piece, request, result)) = queue.finish()? else { return Ok(()) };
+            result?;
+            self.pool.meter.add_read(request.done as u64);
+            let from = request.offset.max(offset);
+            let until = (request.offset + request.needed as u64).min(end);
+            let found = &queue.bytes_mut(piece)[(from - request.offset) as usize..(until - request.offset) as usize];
+            into[(from - offset) as usize..(until - offset) as usize].copy_from_slice(found);
+        }
+    }
+
+    /// Writes: whole blocks as they are, the blocks at the ends with what they held besides.
+    fn write_blocks(&self, offset: u64, bytes: &[u8], block: usize) -> io::Result<()> {
+        let size = block as u64;
+        let end = offset + bytes.len() as u64;
+        let first = offset.next_multiple_of(size).min(end);
+        let last = (end / size * size).max(first);
+        if offset < first {
+            self.write_edge(offset, &bytes[..(first - offset) as usize], block)?;
+        }
+        if last < end {
+            self.write_edge(last, &bytes[(last - offset) as usize..], block)?;
+        }
+        let whole = &bytes[(first - offset) as usize..(last - offset) as usize];
+        if whole.is_empty() {
+            return Ok(());
+        }
+        let mut queue = self.pool.share()?;
+        let mut next = 0;
+        loop {
+            while next < whole.len()
+                && let Some(piece) = queue.idle()
+            {
+                let part = &whole[next..whole.len().min(next + queue.piece_bytes())];
+                queue.bytes_mut(piece)[..part.len()].copy_from_slice(part);
+                let (at, length) = (first + next as u64, part.len());
+                queue.start(piece, self.request(Direction::Write, at, length, length, block));
+                queue.submit()?;
+                next += length;
+            }
+            match queue.finish()? {
+                None => return Ok(()),
+                Some((_, request, result)) => {
+                    result?;
+                    self.pool.meter.add_written(request.done as u64);
+                }
+            }
+        }
+    }
+
+    /// Writes within one block.
+    fn write_edge(&self, offset: u64, bytes: &[u8], block: usize) -> io::Result<()> {
+        let _edge = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.pool.share()?;
+        let start = offset / block as u64 * block as u64;
+        let request = |direction| self.request(direction, start, block, block, block);
+        let piece = carry_out(&mut queue, request(Direction::Read))?;
+        self.pool.meter.add_read(block as u64);
+        let at = (offset - start) as usize;
+        queue.bytes_mut(piece)[at..at + bytes.len()].copy_from_slice(bytes);
+        queue.start(piece, request(Direction::Write));
+        let done = queue.finish()?;
+        let (.., result) = done.expect("the request was started");
+        result?;
+        self.pool.meter.add_written(block as u64);
+        Ok(())
+    }
+}
+
+/// Carries out a request and says which piece has its bytes.
+fn carry_out(queue: &mut Queue, request: Request) -> io::Result<usize> {
+    let piece = queue.idle().expect("a queue lent has nothing in flight");
+    queue.start(piece, request);
+    let (piece, _, result) = queue.finish()?.expect("the request was started");
+    result.map(|()| piece)
+}
+
+impl Input for RealFile {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Read, &self.path, source);
+        let length = into.len() as u64;
+        if offset.checked_add(length).is_none_or(|end| end > self.bytes) {
+            return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+        }
+        self.read(offset, into).map_err(failed)
+    }
+}
+
+impl Scratch for RealFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let length = bytes.len() as u64;
+        let end = offset.checked_add(length);
+        assert!(end.is_some_and(|end| end <= self.bytes), "a scratch file does not grow");
+        self.write(offset, bytes).map_err(|source| {
+            let error = DiskError::from_io(Operation::Write, &self.path, source);
+            error.with_shortage(length, free_bytes(parent(&self.path)).ok())
+        })
+    }
+}

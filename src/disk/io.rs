@@ -1,0 +1,56 @@
+//! The ways to the disk that a user may choose between.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How large reads and writes reach the operating system. The bytes in the files are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Io {
+    /// `io_uring` where the kernel allows it, else positioned reads and writes.
+    #[default]
+    Auto,
+    /// `io_uring`, or an error where the kernel refuses it.
+    Uring,
+    /// Positioned reads and writes, one at a time for each thread.
+    Plain,
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Io::Auto => "auto",
+            Io::Uring => "uring",
+            Io::Plain => "plain",
+        })
+    }
+}
+
+/// A word that names no way to the disk.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected auto, uring or plain, found {found:?}")]
+pub struct IoError {
+    found: String,
+}
+
+impl FromStr for Io {
+    type Err = IoError;
+
+    fn from_str(text: &str) -> Result<Self, IoError> {
+        let all = [Io::Auto, Io::Uring, Io::Plain];
+        all.into_iter().find(|io| io.to_string() == text).ok_or_else(|| IoError { found: text.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back() {
+        for io in [Io::Auto, Io::Uring, Io::Plain] {
+            assert_eq!(io.to_string().parse(), Ok(io));
+        }
+        let error = "Uring".parse::<Io>().unwrap_err();
+        assert_eq!(error.to_string(), "expected auto, uring or plain, found \"Uring\"");
+    }
+}

@@ -1,0 +1,276 @@
+//! Real files written at their end.
+//!
+//! A new file goes off the page cache where the file system allows it, and write-behind: [`Output::write`] copies into
+//! the pieces of a queue, starts each that is full, and returns. What went wrong is told by the next write, or by
+//! [`Output::sync`], which waits for all of it. The last bytes, less than a block, go through the page cache once all
+//! else is written. A file opened at its end (the journal) holds short records, each synced: it stays on the page
+//! cache.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use crate::Output;
+use crate::direct;
+use crate::error::{DiskError, Operation};
+use crate::pool::{Owned, Pool};
+use crate::queue::{Direction, Request};
+use crate::real::{free_bytes, parent, sync_directory};
+
+/// How far the length of a file runs ahead of its bytes: writes within the length of a file go on side by side, those
+/// that lengthen it one after the other.
+const AHEAD_BYTES: u64 = 32 << 20;
+
+/// A file open for writing at its end.
+pub(crate) struct RealOutput {
+    file: Arc<File>,
+    path: PathBuf,
+    pool: Arc<Pool>,
+    /// Bytes handed to us.
+    bytes: u64,
+    /// How long the file is made while blocks are on their way: it runs ahead of `bytes`.
+    length: u64,
+    /// Where the reserved space ends, if beyond `bytes`.
+    bytes_reserved: u64,
+    /// The directory has not been synced since the file was created.
+    name_is_new: bool,
+    route: Route,
+    /// A write behind failed, with this error number. Nothing is written any more.
+    broken: Option<i32>,
+}
+
+/// How bytes go to the file.
+enum Route {
+    /// None has come yet: in blocks, if that can be had.
+    Undecided,
+    /// Through the page cache.
+    Cached,
+    /// In blocks, behind.
+    Behind(Behind),
+}
+
+/// Blocks on their way.
+struct Behind {
+    queue: Owned,
+    /// Bytes of a block of this file.
+    block: usize,
+    /// The piece being filled, and how far it is.
+    filling: Option<(usize, usize)>,
+}
+
+impl RealOutput {
+    /// Over a new, empty file.
+    pub(crate) fn create(file: File, path: &Path, name_is_new: bool, pool: Arc<Pool>) -> RealOutput {
+        RealOutput::new(file, path, 0, name_is_new, pool, Route::Undecided)
+    }
+
+    /// Over a file opened at its end, which is at `bytes`.
+    pub(crate) fn append(file: File, path: &Path, bytes: u64, name_is_new: bool, pool: Arc<Pool>) -> RealOutput {
+        RealOutput::new(file, path, bytes, name_is_new, pool, Route::Cached)
+    }
+
+    fn new(file: File, path: &Path, bytes: u64, name_is_new: bool, pool: Arc<Pool>, route: Route) -> RealOutput {
+        let (file, path) = (Arc::new(file), path.to_path_buf());
+        RealOutput { file, path, pool, bytes, length: bytes, bytes_reserved: 0, name_is_new, route, broken: None }
+    }
+
+    fn failed(&self, operation: Operation, bytes: u64, source: io::Error) -> DiskError {
+        let error = DiskError::from_io(operation, &self.path, source);
+        if !error.is_no_space() {
+            return error;
+        }
+        error.with_shortage(bytes, free_bytes(parent(&self.path)).ok())
+    }
+
+    /// Takes the file off the page cache, if it can be and a queue is left.
+    fn decide(&mut self) -> io::Result<()> {
+        if let Route::Undecided = self.route {
+            self.route = Route::Cached;
+            if let Some(block) = direct::turn_on(&self.file) {
+                match self.pool.lend() {
+                    Ok(Some(queue)) => self.route = Route::Behind(Behind { queue, block, filling: None }),
+                    Ok(None) => direct::turn_off(&self.file)?,
+                    Err(error) => {
+                        direct::turn_off(&self.file)?;
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.check()?;
+        self.decide()?;
+        if !matches!(self.route, Route::Behind(_)) {
+            self.file.write_all_at(bytes, self.bytes)?;
+            self.pool.meter.add_written(bytes.len() as u64);
+            self.bytes += bytes.len() as u64;
+            return Ok(());
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (piece, filled) = self.piece()?;
+            let Route::Behind(behind) = &mut self.route else { unreachable!("pieces are of this route") };
+            let room = &mut behind.queue.bytes_mut(piece)[filled..];
+            let (now, later) = rest.split_at(rest.len().min(room.len()));
+            room[..now.len()].copy_from_slice(now);
+            let full = now.len() == room.len();
+            behind.filling = Some((piece, filled + now.len()));
+            self.bytes += now.len() as u64;
+            rest = later;
+            if full {
+                self.start()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What went wrong behind, again and again: no sync may follow it.
+    fn check(&self) -> io::Result<()> {
+        self.broken.map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(code)))
+    }
+
+    /// The piece to fill: the one begun, or an idle one, waited for if need be.
+    fn piece(&mut self) -> io::Result<(usize, usize)> {
+        loop {
+            let Route::Behind(behind) = &mut self.route else { unreachable!("asked for on this route only") };
+            if let Some(filling) = behind.filling {
+                return Ok(filling);
+            }
+            match behind.queue.idle() {
+                Some(piece) => behind.filling = Some((piece, 0)),
+                None => {
+                    self.harvest()?;
+                }
+            }
+        }
+    }
+
+    /// Starts to write the whole blocks of the piece being filled. Returns what is left of it, less than a block.
+    fn start(&mut self) -> io::Result<Vec<u8>> {
+        let Route::Behind(behind) = &mut self.route else { return Ok(Vec::new()) };
+        let Some((piece, filled)) = behind.filling.take() else { return Ok(Vec::new()) };
+        let block = behind.block;
+        let whole = filled / block * block;
+        let left = behind.queue.bytes_mut(piece)[whole..filled].to_vec();
+        let offset = self.bytes - filled as u64;
+        if whole > 0 {
+            self.run_ahead(offset + whole as u64);
+            let file = self.file.clone();
+            let direction = Direction::Write;
+            let request = Request { file, direction, offset, bytes: whole, needed: whole, block, done: 0 };
+            let Route::Behind(behind) = &mut self.route else { unreachable!("the route is as above") };
+            behind.queue.start(piece, request);
+            behind.queue.submit()?;
+        }
+        Ok(left)
+    }
+
+    /// Waits for a write behind. Returns whether there was one.
+    fn harvest(&mut self) -> io::Result<bool> {
+        let Route::Behind(behind) = &mut self.route else { return Ok(false) };
+        let Some((piece, request, mut result)) = behind.queue.finish()? else { return Ok(false) };
+        if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput) {
+            // Some file systems agree to blocks when asked, and refuse when it comes to it.
+            let bytes = &behind.queue.bytes_mut(piece)[..request.bytes];
+            result = direct::turn_off(&self.file).and_then(|()| self.file.write_all_at(bytes, request.offset));
+        }
+        self.pool.meter.add_written(request.bytes as u64);
+        if let Err(error) = &result {
+            self.broken = Some(error.raw_os_error().unwrap_or(libc::EIO));
+        }
+        result.map(|()| true)
+    }
+
+    /// Lets the length of the file run ahead of what will be written up to `end`.
+    fn run_ahead(&mut self, end: u64) {
+        if end <= self.length {
+            return;
+        }
+        // Reserved space is there already, and only shows. What cannot be had is no harm: each write then lengthens
+        // the file itself.
+        let ahead = end.saturating_add(AHEAD_BYTES).max(self.bytes_reserved);
+        let laid_out = rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), self.length, ahead - self.length);
+        self.length = if laid_out.is_ok() { ahead } else { end };
+    }
+
+    /// Brings all bytes to the file, and its length to what it should be. From then on it is on the page cache.
+    fn settle(&mut self) -> io::Result<()> {
+        self.check()?;
+        if let Route::Undecided = self.route {
+            self.route = Route::Cached;
+        }
+        if let Route::Behind(_) = self.route {
+            let left = self.start()?;
+            while self.harvest()? {}
+            direct::turn_off(&self.file)?;
+            // The queue goes back.
+            self.route = Route::Cached;
+            self.file.write_all_at(&left, self.bytes - left.len() as u64)?;
+            self.pool.meter.add_written(left.len() as u64);
+            // What ran ahead, though perhaps in part only.
+            self.file.set_len(self.bytes)?;
+        } else if self.bytes_reserved > self.bytes {
+            // Cutting a file at its own length frees what is allocated behind it.
+            self.file.set_len(self.bytes)?;
+        }
+        self.length = self.bytes;
+        self.bytes_reserved = 0;
+        Ok(())
+    }
+}
+
+impl Output for RealOutput {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        self.append_bytes(bytes).map_err(|source| self.failed(Operation::Write, bytes.len() as u64, source))
+    }
+
+    fn reserve(&mut self, bytes: u64) -> Result<(), DiskError> {
+        if bytes == 0 {
+            return Ok(()); // fallocate refuses it
+        }
+        match rustix::fs::fallocate(&*self.file, FallocateFlags::KEEP_SIZE, self.bytes, bytes) {
+            Ok(()) => {
+                self.bytes_reserved = self.bytes_reserved.max(self.bytes + bytes);
+                Ok(())
+            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::SPIPE) => {
+                let free = free_bytes(parent(&self.path))?;
+                if free < bytes {
+                    return Err(self.failed(Operation::Reserve, bytes, io::ErrorKind::StorageFull.into()));
+                }
+                Ok(())
+            }
+            // What fallocate got before it failed stays allocated; whoever staged the file removes it.
+            Err(errno) => Err(self.failed(Operation::Reserve, bytes, errno.into())),
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), DiskError> {
+        let settled = self.settle().and_then(|()| self.file.sync_all());
+        if let Err(source) = settled {
+            // The kernel tells of a lost write once; a second sync must not find all well.
+            self.broken = Some(source.raw_os_error().unwrap_or(libc::EIO));
+            return Err(self.failed(Operation::Sync, 0, source));
+        }
+        if self.name_is_new {
+            sync_directory(parent(&self.path))?;
+            self.name_is_new = false;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RealOutput {
+    fn drop(&mut self) {
+        // Nothing was promised, and there may be an error on its way already.
+        let _ = self.settle();
+    }
+}

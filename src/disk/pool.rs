@@ -1,0 +1,156 @@
+//! The queues of a disk: a few that threads share for reads and scratch files, and a few that outputs keep while open.
+//!
+//! Bounded, because runs work inside memory limits of 64 MiB: [`POOL_BYTES_MAX`] in all, made as they are needed.
+
+use std::cell::Cell;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use crate::io::Io;
+use crate::queue::{QUEUE_BYTES, Queue};
+use crate::traffic::Meter;
+
+/// Queues for reads and scratch files. Drives are busy with four; a fifth thread waits for one of them.
+const SHARED_MAX: usize = 4;
+
+/// Queues that outputs keep. An output more goes through the page cache.
+const OWNED_MAX: usize = 4;
+
+/// The most memory that the queues of a disk take.
+pub const POOL_BYTES_MAX: usize = (SHARED_MAX + OWNED_MAX) * QUEUE_BYTES;
+
+const _: () = assert!(POOL_BYTES_MAX <= 8 << 20, "users run inside memory limits of 64 MiB");
+
+/// All queues of a disk, and its traffic.
+#[derive(Default)]
+pub(crate) struct Pool {
+    pub(crate) io: Io,
+    pub(crate) meter: Meter,
+    /// The kernel allows no rings, as was found out.
+    refused: AtomicBool,
+    shared: [Mutex<Option<Queue>>; SHARED_MAX],
+    idle: Mutex<Vec<Queue>>,
+    lent: AtomicUsize,
+}
+
+impl Pool {
+    /// A pool without queues yet.
+    pub(crate) fn new(io: Io) -> Pool {
+        Pool { io, ..Pool::default() }
+    }
+
+    /// A new queue, of the kind that was asked for.
+    fn make(&self) -> io::Result<Queue> {
+        match self.io {
+            Io::Plain => Queue::single(),
+            Io::Uring => Queue::ring(),
+            Io::Auto if self.refused.load(Ordering::Relaxed) => Queue::single(),
+            Io::Auto => Queue::ring().or_else(|_| {
+                self.refused.store(true, Ordering::Relaxed);
+                Queue::single()
+            }),
+        }
+    }
+
+    /// A queue for one operation: the one of this thread, or another if that is in use, or else the wait for it.
+    pub(crate) fn share(&self) -> io::Result<Shared<'_>> {
+        let home = home();
+        let free = (0..SHARED_MAX).find_map(|step| match self.shared[(home + step) % SHARED_MAX].try_lock() {
+            Ok(guard) => Some(guard),
+            // `Shared` has drained it while the panic went by.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        });
+        let mut guard = free.unwrap_or_else(|| self.shared[home].lock().unwrap_or_else(PoisonError::into_inner));
+        if guard.is_none() {
+            *guard = Some(self.make()?);
+        }
+        Ok(Shared { guard })
+    }
+
+    /// A queue to keep, if there is one left.
+    pub(crate) fn lend(self: &Arc<Self>) -> io::Result<Option<Owned>> {
+        let more = |lent| (lent < OWNED_MAX).then_some(lent + 1);
+        if self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            return Ok(None);
+        }
+        // From here on the count goes down again when this is dropped.
+        let mut owned = Owned { pool: self.clone(), queue: None };
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        owned.queue = Some(match idle {
+            Some(queue) => queue,
+            None => self.make()?,
+        });
+        Ok(Some(owned))
+    }
+}
+
+/// Where a thread looks for a queue first.
+fn home() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static HOME: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % SHARED_MAX);
+    }
+    HOME.with(Cell::get)
+}
+
+/// A queue lent for one operation. Nothing is in flight on it before and after, whatever happens in between.
+pub(crate) struct Shared<'p> {
+    guard: MutexGuard<'p, Option<Queue>>,
+}
+
+impl Deref for Shared<'_> {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        self.guard.as_ref().expect("it holds a queue until it is dropped")
+    }
+}
+
+impl DerefMut for Shared<'_> {
+    fn deref_mut(&mut self) -> &mut Queue {
+        self.guard.as_mut().expect("it holds a queue until it is dropped")
+    }
+}
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        if !self.drain() {
+            // Out of order; the next operation makes another.
+            *self.guard = None;
+        }
+    }
+}
+
+/// A queue lent until it is dropped.
+pub(crate) struct Owned {
+    pool: Arc<Pool>,
+    queue: Option<Queue>,
+}
+
+impl Deref for Owned {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        self.queue.as_ref().expect("it holds a queue until it is dropped")
+    }
+}
+
+impl DerefMut for Owned {
+    fn deref_mut(&mut self) -> &mut Queue {
+        self.queue.as_mut().expect("it holds a queue until it is dropped")
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if let Some(mut queue) = self.queue.take()
+            && queue.drain()
+        {
+            self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(queue);
+        }
+        self.pool.lent.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,196 @@
+//! Requests for whole blocks, on their way to the kernel and back: through a ring, or one at a time.
+//!
+//! Both ways have the same face. A caller takes an idle piece, fills it (to write), starts a request on it, and later
+//! gets it back done. One at a time, a request is done when it is started.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use memmap2::MmapMut;
+
+use crate::uring::{PIECE_BYTES, PIECES, Ring};
+
+/// Bytes that a queue keeps in memory, of either kind.
+pub(crate) const QUEUE_BYTES: usize = PIECES * PIECE_BYTES;
+
+/// Whether bytes come or go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+/// A run of whole blocks to be read or written.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) file: Arc<File>,
+    pub(crate) direction: Direction,
+    pub(crate) offset: u64,
+    /// Whole blocks, and at most a piece.
+    pub(crate) bytes: usize,
+    /// How many of them matter: a file may end within its last block.
+    pub(crate) needed: usize,
+    /// Bytes of a block of this file.
+    pub(crate) block: usize,
+    /// Bytes moved so far.
+    pub(crate) done: usize,
+}
+
+/// What a result makes of a request.
+pub(crate) enum Step {
+    /// The rest must be asked for.
+    Again,
+    /// It is over.
+    Done(io::Result<()>),
+}
+
+impl Request {
+    /// Bytes done in whole blocks, and bytes to go: where the rest begins must be aligned too.
+    pub(crate) fn rest(&self) -> (usize, usize) {
+        let done = self.done / self.block * self.block;
+        (done, self.bytes - done)
+    }
+
+    /// Takes note of what the kernel answered to the rest.
+    pub(crate) fn advance(&mut self, result: io::Result<usize>) -> Step {
+        let (begun, _) = self.rest();
+        let moved = match result {
+            Ok(moved) => moved,
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
+                return Step::Again;
+            }
+            Err(error) => return Step::Done(Err(error)),
+        };
+        self.done = begun + moved;
+        if self.done >= self.needed {
+            Step::Done(Ok(()))
+        } else if self.rest().0 == begun {
+            // Not even a block came through: asking again would get no further.
+            let kind = match self.direction {
+                Direction::Read => io::ErrorKind::UnexpectedEof,
+                Direction::Write => io::ErrorKind::WriteZero,
+            };
+            Step::Done(Err(kind.into()))
+        } else {
+            Step::Again
+        }
+    }
+}
+
+/// A way to the kernel, with its own memory of [`QUEUE_BYTES`].
+pub(crate) enum Queue {
+    Ring(Box<Ring>),
+    Single(Single),
+}
+
+/// The way without a ring: one piece.
+pub(crate) struct Single {
+    memory: MmapMut,
+    over: Option<(Request, io::Result<()>)>,
+    /// As for a ring.
+    ask_bytes_max: usize,
+}
+
+impl Queue {
+    /// A queue over a ring.
+    pub(crate) fn ring() -> io::Result<Queue> {
+        Ok(Queue::Ring(Box::new(Ring::new()?)))
+    }
+
+    /// A queue without one. Its memory is a map, because that is aligned to pages.
+    pub(crate) fn single() -> io::Result<Queue> {
+        let memory = MmapMut::map_anon(QUEUE_BYTES)?;
+        Ok(Queue::Single(Single { memory, over: None, ask_bytes_max: QUEUE_BYTES }))
+    }
+
+    pub(crate) fn piece_bytes(&self) -> usize {
+        match self {
+            Queue::Ring(_) => PIECE_BYTES,
+            Queue::Single(_) => QUEUE_BYTES,
+        }
+    }
+
+    /// Makes the kernel take at most so many bytes at a time, so that requests come back short.
+    #[cfg(test)]
+    pub(crate) fn set_ask_bytes_max(&mut self, bytes: usize) {
+        match self {
+            Queue::Ring(ring) => ring.ask_bytes_max = bytes,
+            Queue::Single(single) => single.ask_bytes_max = bytes,
+        }
+    }
+
+    /// A piece that no request has.
+    pub(crate) fn idle(&self) -> Option<usize> {
+        match self {
+            Queue::Ring(ring) => ring.idle(),
+            Queue::Single(single) => single.over.is_none().then_some(0),
+        }
+    }
+
+    /// Requests started and not yet finished.
+    pub(crate) fn in_flight(&self) -> usize {
+        match self {
+            Queue::Ring(ring) => ring.in_flight(),
+            Queue::Single(single) => usize::from(single.over.is_some()),
+        }
+    }
+
+    /// The bytes of an idle piece.
+    pub(crate) fn bytes_mut(&mut self, piece: usize) -> &mut [u8] {
+        match self {
+            Queue::Ring(ring) => ring.bytes_mut(piece),
+            Queue::Single(single) => &mut single.memory,
+        }
+    }
+
+    /// Starts a request on an idle piece.
+    pub(crate) fn start(&mut self, piece: usize, request: Request) {
+        match self {
+            Queue::Ring(ring) => ring.start(piece, request),
+            Queue::Single(single) => single.carry_out(request),
+        }
+    }
+
+    /// Sees to it that the kernel works on what was started.
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
+        match self {
+            Queue::Ring(ring) => ring.submit(),
+            Queue::Single(_) => Ok(()),
+        }
+    }
+
+    /// Waits until some request is over; `None` if there is none. The outer error is that of the queue itself.
+    pub(crate) fn finish(&mut self) -> io::Result<Option<(usize, Request, io::Result<()>)>> {
+        match self {
+            Queue::Ring(ring) => ring.finish(),
+            Queue::Single(single) => Ok(single.over.take().map(|(request, result)| (0, request, result))),
+        }
+    }
+
+    /// Waits for all that is under way, whatever comes of it. Returns whether nothing is any more.
+    pub(crate) fn drain(&mut self) -> bool {
+        while let Ok(Some(_)) = self.finish() {}
+        self.in_flight() == 0
+    }
+}
+
+impl Single {
+    fn carry_out(&mut self, mut request: Request) {
+        assert!(self.over.is_none(), "the piece was idle");
+        let result = loop {
+            let (done, bytes) = request.rest();
+            let offset = request.offset + done as u64;
+            let asked = &mut self.memory[done..done + bytes.min(self.ask_bytes_max)];
+            let moved = match request.direction {
+                Direction::Read => request.file.read_at(asked, offset),
+                Direction::Write => request.file.write_at(asked, offset),
+            };
+            if let Step::Done(result) = request.advance(moved) {
+                break result;
+            }
+        };
+        self.over = Some((request, result));
+    }
+}

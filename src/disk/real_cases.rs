@@ -1,0 +1,333 @@
+//! The ways to the disk, all through the same cases: what was written is what is read, whatever the offsets, the
+//! threads and the shortness of single reads and writes.
+
+use std::fs;
+use std::path::Path;
+
+use crate::queue::Queue;
+use crate::{Disk, DiskError, Io, RealDisk, Staged, Traffic, direct};
+
+/// The disks that this machine has: a ring is not allowed everywhere.
+fn disks() -> Vec<RealDisk> {
+    let all = [Io::Plain, Io::Auto, Io::Uring].map(RealDisk::new);
+    let there = all.into_iter().filter_map(|disk| match disk {
+        Err(DiskError::RingRefused { source }) => {
+            println!("io_uring is not tested here: {source}");
+            None
+        }
+        other => Some(other.unwrap()),
+    });
+    there.collect()
+}
+
+/// Bytes that differ from block to block.
+fn pattern(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn an_output_holds_what_was_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let cases: [&[usize]; 8] = [
+        &[],
+        &[0, 1],
+        &[4096],
+        &[1, 4095, 1, 4096, 4097],
+        &[65_536; 40],
+        &[3_000_001, 5, 2_097_152],
+        &[1 << 20, 1 << 20, 1],
+        &[100_000; 70],
+    ];
+    for disk in disks() {
+        for (at, lengths) in cases.into_iter().enumerate() {
+            for reserved in [0, 1 << 22] {
+                let mut output = disk.create(&path).unwrap();
+                output.reserve(reserved).unwrap();
+                let mut expected = Vec::new();
+                for (number, &length) in lengths.iter().enumerate() {
+                    let bytes = pattern(number as u64, length);
+                    output.write(&bytes).unwrap();
+                    expected.extend(bytes);
+                    if number == 2 && at % 2 == 0 {
+                        output.sync().unwrap();
+                        assert!(fs::read(&path).unwrap() == expected, "{disk:?}, case {at}, synced within");
+                    }
+                }
+                match reserved {
+                    0 => drop(output),
+                    _ => output.sync().unwrap(),
+                }
+                assert!(fs::read(&path).unwrap() == expected, "{disk:?}, case {at}");
+                let mut output = disk.append(&path).unwrap();
+                output.write(b"more").unwrap();
+                output.sync().unwrap();
+                expected.extend(b"more");
+                assert!(fs::read(&path).unwrap() == expected, "{disk:?}, case {at}, appended");
+            }
+        }
+    }
+}
+
+#[test]
+fn many_outputs_share_few_queues() {
+    let directory = tempfile::tempdir().unwrap();
+    for disk in disks() {
+        let path = |number: u64| directory.path().join(number.to_string());
+        let mut outputs: Vec<_> = (0..7).map(|number| disk.create(&path(number)).unwrap()).collect();
+        for part in 0..20 {
+            for (number, output) in outputs.iter_mut().enumerate() {
+                output.write(&pattern(number as u64 * 100 + part, 70_001)).unwrap();
+            }
+        }
+        for (number, mut output) in outputs.into_iter().enumerate() {
+            output.sync().unwrap();
+            let parts = (0..20).map(|part| pattern(number as u64 * 100 + part, 70_001));
+            assert!(fs::read(path(number as u64)).unwrap() == parts.collect::<Vec<_>>().concat(), "{disk:?}");
+        }
+    }
+}
+
+#[test]
+fn any_range_can_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let bytes = pattern(7, 3_333_333);
+    fs::write(&path, &bytes).unwrap();
+    for disk in disks() {
+        let input = disk.open(&path).unwrap();
+        assert_eq!(input.bytes(), bytes.len() as u64);
+        let check = |offset: usize, length: usize| {
+            let mut into = vec![0; length];
+            input.read_at(offset as u64, &mut into).unwrap();
+            assert!(into == bytes[offset..offset + length], "{disk:?}: {length} at {offset}");
+        };
+        for offset in [0, 1, 511, 4095, 4096, 65_535, 1 << 20] {
+            for length in [0, 1, 4095, 4096, 4097, 65_536, 1 << 20, (2 << 20) + 3] {
+                check(offset, length);
+            }
+        }
+        check(0, bytes.len());
+        check(bytes.len() - 1, 1);
+        check(bytes.len(), 0);
+        for (offset, length) in [(bytes.len(), 1), (bytes.len() - 5, 6), (usize::MAX, 2), (1 << 30, 0)] {
+            let error = input.read_at(offset as u64, &mut vec![0; length]).unwrap_err();
+            assert!(matches!(&error, DiskError::Io { path: found, .. } if *found == path), "{disk:?}: {error}");
+        }
+        // Cut behind our back: an error, and the queue stays fit for use.
+        let cut = directory.path().join("cut");
+        fs::write(&cut, &bytes).unwrap();
+        let shorter = disk.open(&cut).unwrap();
+        fs::OpenOptions::new().write(true).open(&cut).unwrap().set_len(100_000).unwrap();
+        assert!(shorter.read_at(50_000, &mut vec![0; 1 << 20]).is_err(), "{disk:?}");
+        check(5, 1 << 20);
+    }
+}
+
+/// Eight threads write neighbouring ranges that meet within blocks, and read others back meanwhile.
+#[test]
+fn threads_share_a_scratch_file() {
+    let directory = tempfile::tempdir().unwrap();
+    const RANGE: usize = 40_961;
+    const ROUNDS: usize = 12;
+    const THREADS: usize = 8;
+    for disk in disks() {
+        let scratch = disk.scratch(&directory.path().join("x"), (THREADS * ROUNDS * RANGE) as u64).unwrap();
+        let seed = |round: usize, thread: usize| (round * THREADS + thread) as u64;
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (scratch, disk) = (&scratch, &disk);
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let offset = |round: usize| (seed(round, thread) * RANGE as u64, seed(round, thread));
+                        let (at, seed) = offset(round);
+                        scratch.write_at(at, &pattern(seed, RANGE)).unwrap();
+                        let (at, seed) = offset(round / 2);
+                        let mut found = vec![0; RANGE];
+                        scratch.read_at(at, &mut found).unwrap();
+                        assert!(found == pattern(seed, RANGE), "{disk:?}: thread {thread}, round {round}");
+                    }
+                });
+            }
+        });
+        let mut all = vec![0; THREADS * ROUNDS * RANGE];
+        scratch.read_at(0, &mut all).unwrap();
+        for (number, range) in all.chunks(RANGE).enumerate() {
+            assert!(range == pattern(number as u64, RANGE), "{disk:?}: range {number}");
+        }
+        assert!(scratch.read_at(all.len() as u64 - 1, &mut [0; 2]).is_err());
+    }
+}
+
+#[test]
+fn a_new_scratch_file_is_zeros() {
+    let directory = tempfile::tempdir().unwrap();
+    for disk in disks() {
+        let scratch = disk.scratch(&directory.path().join("x"), 100_003).unwrap();
+        scratch.write_at(50_000, &[1; 3]).unwrap();
+        let mut found = vec![9; 100_003];
+        scratch.read_at(0, &mut found).unwrap();
+        assert_eq!(found.iter().map(|&byte| u32::from(byte)).sum::<u32>(), 3, "{disk:?}");
+        assert_eq!(found[50_000..50_003], [1; 3]);
+        assert_eq!(disk.scratch(&directory.path().join("x"), 0).unwrap().bytes(), 0);
+    }
+}
+
+/// The kernel takes a block at a time, so that each request is asked for again many times.
+#[test]
+fn short_reads_and_writes_are_completed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let bytes = pattern(3, 1_300_007);
+    for disk in disks() {
+        // One queue of each kind, made slow and put back, serves all that this thread asks for.
+        disk.pool.share().unwrap().set_ask_bytes_max(4096);
+        disk.pool.lend().unwrap().unwrap().set_ask_bytes_max(4096);
+        let mut output = disk.create(&path).unwrap();
+        output.write(&bytes).unwrap();
+        output.sync().unwrap();
+        assert!(fs::read(&path).unwrap() == bytes, "{disk:?}");
+        let mut found = vec![0; bytes.len() - 9];
+        disk.open(&path).unwrap().read_at(9, &mut found).unwrap();
+        assert!(found == bytes[9..], "{disk:?}");
+        let scratch = disk.scratch(&path, 2 << 20).unwrap();
+        scratch.write_at(12_345, &bytes).unwrap();
+        scratch.read_at(12_345, &mut found).unwrap();
+        assert!(found == bytes[..found.len()], "{disk:?}");
+    }
+}
+
+/// A descriptor that may only be read fails in the kernel, behind our back.
+#[test]
+fn errors_of_writes_behind_come_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    for disk in disks() {
+        fs::write(&path, b"").unwrap();
+        let file = fs::File::open(&path).unwrap();
+        if direct::turn_on(&file).is_none() {
+            println!("{} has no direct files: nothing is written behind", directory.path().display());
+            return;
+        }
+        let mut output = crate::output::RealOutput::create(file, &path, false, disk.pool.clone());
+        let mut written = Ok(());
+        for _ in 0..100 {
+            written = written.and_then(|()| crate::Output::write(&mut output, &[1; 100_000]));
+        }
+        let error = written.unwrap_err();
+        assert!(error.to_string().contains("write"), "{disk:?}: {error}");
+        for _ in 0..2 {
+            assert!(crate::Output::sync(&mut output).is_err(), "{disk:?}: a write was lost");
+        }
+        drop(output);
+        let mut few =
+            crate::output::RealOutput::create(fs::File::open(&path).unwrap(), &path, false, disk.pool.clone());
+        crate::Output::write(&mut few, &[1; 5000]).unwrap();
+        assert!(crate::Output::sync(&mut few).is_err(), "{disk:?}: nothing had been started before");
+
+        let mut full = disk.append(Path::new("/dev/full")).unwrap();
+        assert!(full.write(&[0; 4096]).unwrap_err().is_no_space(), "{disk:?}");
+    }
+}
+
+#[test]
+fn what_is_in_flight_is_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = |path: &Path| fs::File::options().read(true).write(true).create(true).truncate(true).open(path);
+    for make in [Queue::single, Queue::ring] {
+        let Ok(mut queue) = make() else { continue };
+        let file = std::sync::Arc::new(open(&directory.path().join("x")).unwrap());
+        let mut offset = 0;
+        while let Some(piece) = queue.idle() {
+            let bytes = queue.piece_bytes();
+            queue.bytes_mut(piece).fill(piece as u8 + 1);
+            let direction = crate::queue::Direction::Write;
+            let file = file.clone();
+            queue.start(
+                piece,
+                crate::queue::Request { file, direction, offset, bytes, needed: bytes, block: 1, done: 0 },
+            );
+            offset += bytes as u64;
+        }
+        // Neither submitted nor finished.
+        drop(queue);
+        let found = fs::read(directory.path().join("x")).unwrap();
+        assert_eq!(found.len() as u64, offset);
+        assert!(found.iter().all(|&byte| byte > 0));
+    }
+}
+
+#[test]
+fn publishing_stays_atomic() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a/x");
+    for disk in disks() {
+        for length in [0, 10, 4096, 3_000_000] {
+            let bytes = pattern(length as u64, length);
+            let mut staged = Staged::create(&disk, &path, 4_000_000).unwrap();
+            for part in bytes.chunks(70_000) {
+                staged.write(part).unwrap();
+            }
+            assert_eq!(staged.publish().unwrap(), length as u64);
+            assert!(fs::read(&path).unwrap() == bytes, "{disk:?}");
+            let mut abandoned = Staged::create(&disk, &path, 0).unwrap();
+            abandoned.write(&[1; 300_000]).unwrap();
+            drop(abandoned);
+            assert!(fs::read(&path).unwrap() == bytes, "{disk:?}");
+            assert_eq!(disk.list(path.parent().unwrap()).unwrap(), std::slice::from_ref(&path));
+        }
+    }
+}
+
+/// What we count is what the kernel counts. In a child process, because other tests move bytes meanwhile.
+#[test]
+fn traffic_agrees_with_the_kernel() {
+    const CHILD: &str = "DISK_TRAFFIC_TEST_CHILD";
+    if let Some(word) = std::env::var_os(CHILD) {
+        return count_traffic(word.to_str().unwrap().parse().unwrap());
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "real_cases::traffic_agrees_with_the_kernel", "--nocapture"]);
+    for io in [Io::Plain, Io::Auto, Io::Uring] {
+        let status = child.env(CHILD, io.to_string()).status().unwrap();
+        assert!(status.success(), "{io}");
+    }
+}
+
+fn count_traffic(io: Io) {
+    let Ok(disk) = RealDisk::new(io) else {
+        return println!("{io} is not tested here");
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let file_system = rustix::fs::statfs(directory.path()).unwrap().f_type;
+    const TMPFS: u64 = 0x0102_1994;
+    if direct::turn_on(&fs::File::create(&path).unwrap()).is_none() || file_system as u64 == TMPFS {
+        return println!("{} is cached whatever is asked for: there is nothing to compare", path.display());
+    }
+    let (before, counted) = (kernel_traffic(), disk.traffic());
+    let bytes = pattern(1, 1_000_000);
+    let mut output = disk.create(&path).unwrap();
+    (0..12).for_each(|_| output.write(&bytes).unwrap());
+    output.sync().unwrap();
+    let scratch = disk.scratch(&directory.path().join("y"), 8_000_000).unwrap();
+    (0..8).for_each(|at| scratch.write_at(at * 1_000_000, &bytes).unwrap());
+    let mut into = vec![0; 333_333];
+    let input = disk.open(&path).unwrap();
+    (0..36).for_each(|at| input.read_at(at * 333_333, &mut into).unwrap());
+    (0..24).for_each(|at| scratch.read_at(at * 333_333, &mut into).unwrap());
+    let Traffic { read_bytes, written_bytes } = disk.traffic() - counted;
+    let kernel = kernel_traffic() - before;
+    assert!(written_bytes >= 20_000_000 && read_bytes >= 19_999_000, "{written_bytes} written, {read_bytes} read");
+    for (ours, theirs) in [(read_bytes, kernel.read_bytes), (written_bytes, kernel.written_bytes)] {
+        assert!(ours.abs_diff(theirs) * 50 <= theirs, "{io}: {ours} bytes counted, {theirs} by the kernel");
+    }
+}
+
+fn kernel_traffic() -> Traffic {
+    let text = fs::read_to_string("/proc/self/io").unwrap();
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap();
+    Traffic { read_bytes: field("read_bytes:"), written_bytes: field("write_bytes:") }
+}

@@ -1,0 +1,52 @@
+//! What goes through the door, in bytes.
+
+use std::ops::Sub;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that a disk has moved so far.
+///
+/// What is counted is what the operating system was asked for: a read that is widened to whole blocks counts with the
+/// blocks. Mapped files are not counted, since the kernel reads them unasked; nor are names and lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+impl Sub for Traffic {
+    type Output = Traffic;
+
+    /// What came since an earlier reading.
+    fn sub(self, earlier: Traffic) -> Traffic {
+        Traffic {
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
+        }
+    }
+}
+
+/// Counts traffic from any thread.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn add_read(&self, bytes: u64) {
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_written(&self, bytes: u64) {
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Traffic {
+        Traffic {
+            read_bytes: self.read_bytes.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A ring of the kernel (`io_uring`) with the buffers that it reads into and writes from.
+//!
+//! The memory is one range of pages, cut into pieces and registered with the ring, so that the kernel pins it once and
+//! not for each request. A piece belongs to the kernel from [`Ring::start`] until [`Ring::finish`] has returned it: no
+//! reference to its bytes exists meanwhile, and the file of its request stays open. A ring that goes waits for what
+//! is still in flight first; should the kernel not even let it wait, the memory is given up rather than freed.
+//!
+//! Short reads and writes are normal: the rest is asked for again.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::AsRawFd;
+
+use io_uring::{IoUring, opcode, squeue, types};
+use memmap2::{MmapMut, MmapRaw};
+
+use crate::queue::{Direction, Request, Step};
+
+/// Pieces of a ring, and so the most requests in flight: with 64 KiB each, deep enough to keep a solid-state drive busy.
+pub(crate) const PIECES: usize = 16;
+
+/// Bytes of a piece. With [`PIECES`] of them, a ring holds the longest run that callers usually ask for (1 MiB).
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
+
+/// A ring and its pieces.
+pub(crate) struct Ring {
+    ring: ManuallyDrop<IoUring>,
+    memory: ManuallyDrop<MmapRaw>,
+    /// Whether the memory is registered: a limit on locked memory (`ulimit -l`) may forbid it.
+    registered: bool,
+    /// What each piece is in the kernel's hands for.
+    requests: [Option<Request>; PIECES],
+    in_flight: usize,
+    /// Entries that stand in the queue, not yet told to the kernel.
+    queued: bool,
+    /// The most that one request asks of the kernel; tests make it small, so that all requests come back short.
+    pub(crate) ask_bytes_max: usize,
+}
+
+impl Ring {
+    /// Sets up a ring.
+    ///
+    /// # Errors
+    /// What the kernel says: `ENOSYS` or `EPERM` where rings are not allowed, as in many containers.
+    pub(crate) fn new() -> io::Result<Ring> {
+        let ring = IoUring::builder().dontfork().build(PIECES as u32)?;
+        let memory = MmapRaw::from(MmapMut::map_anon(PIECES * PIECE_BYTES)?);
+        let all = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
+        // SAFETY: the range is the whole of `memory`, which outlives the ring: `drop` closes the ring first. Saves the
+        // kernel looking up and pinning the pages of each request.
+        let registered = unsafe { ring.submitter().register_buffers(&[all]) }.is_ok();
+        Ok(Ring {
+            ring: ManuallyDrop::new(ring),
+            memory: ManuallyDrop::new(memory),
+            registered,
+            requests: [const { None }; PIECES],
+            in_flight: 0,
+            queued: false,
+            ask_bytes_max: PIECE_BYTES,
+        })
+    }
+
+    /// A piece that is ours.
+    pub(crate) fn idle(&self) -> Option<usize> {
+        self.requests.iter().position(Option::is_none)
+    }
+
+    /// Requests in the kernel's hands.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// The bytes of a piece that is ours.
+    pub(crate) fn bytes_mut(&mut self, piece: usize) -> &mut [u8] {
+        assert!(self.requests[piece].is_none(), "a piece in flight is the kernel's");
+        // SAFETY: the piece lies within `memory` (`requests` has one entry for each piece), the kernel does not have
+        // it (asserted), and the result borrows `self` mutably, so no second reference exists and `start` must wait.
+        unsafe { std::slice::from_raw_parts_mut(self.address(piece), PIECE_BYTES) }
+    }
+
+    /// Hands a piece to the kernel. The request is told to it at the latest by the next [`finish`](Self::finish).
+    pub(crate) fn start(&mut self, piece: usize, request: Request) {
+        assert!(self.requests[piece].is_none(), "a piece in flight is the kernel's");
+        assert!(request.bytes <= PIECE_BYTES, "a request fits its piece");
+        self.push(piece, &request);
+        self.requests[piece] = Some(request);
+        self.in_flight += 1;
+    }
+
+    /// Tells the kernel of all requests started.
+    ///
+    /// # Errors
+    /// What the kernel says. The requests are still in flight for us.
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
+        if self.queued {
+            self.enter(0)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a request to be done whole or to fail. Its piece is ours again. `None` if nothing is in flight.
+    ///
+    /// # Errors
+    /// If the kernel does not let us wait; what is in flight stays there.
+    pub(crate) fn finish(&mut self) -> io::Result<Option<(usize, Request, io::Result<()>)>> {
+        while self.in_flight > 0 {
+            let Some(done) = self.ring.completion().next() else {
+                self.enter(1)?;
+                continue;
+            };
+            let piece = done.user_data() as usize;
+            let mut request = self.requests[piece].take().expect("only pieces in flight are completed");
+            let result = match done.result() {
+                code if code < 0 => Err(io::Error::from_raw_os_error(-code)),
+                bytes => Ok(bytes as usize),
+            };
+            match request.advance(result) {
+                Step::Again => {
+                    self.push(piece, &request);
+                    self.requests[piece] = Some(request);
+                }
+                Step::Done(result) => {
+                    self.in_flight -= 1;
+                    return Ok(Some((piece, request, result)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn address(&self, piece: usize) -> *mut u8 {
+        assert!(piece < PIECES, "there is such a piece");
+        // SAFETY: `memory` has PIECES * PIECE_BYTES bytes, so the start of a piece lies within it.
+        unsafe { self.memory.as_mut_ptr().add(piece * PIECE_BYTES) }
+    }
+
+    /// Queues what is left of a request. Each piece has one entry at most, so the queue has room for all.
+    fn push(&mut self, piece: usize, request: &Request) {
+        let (done, bytes) = request.rest();
+        let bytes = bytes.min(self.ask_bytes_max) as u32;
+        let offset = request.offset + done as u64;
+        let fd = types::Fd(request.file.as_raw_fd());
+        // SAFETY: `done` is less than the bytes of the request, which fit the piece (asserted in `start`).
+        let address = unsafe { self.address(piece).add(done) };
+        let entry: squeue::Entry = match (request.direction, self.registered) {
+            (Direction::Read, true) => opcode::ReadFixed::new(fd, address, bytes, 0).offset(offset).build(),
+            (Direction::Read, false) => opcode::Read::new(fd, address, bytes).offset(offset).build(),
+            (Direction::Write, true) => opcode::WriteFixed::new(fd, address, bytes, 0).offset(offset).build(),
+            (Direction::Write, false) => opcode::Write::new(fd, address, bytes).offset(offset).build(),
+        };
+        let entry = entry.user_data(piece as u64);
+        // SAFETY: the memory is the piece's own, which nobody touches until the request is back (`requests` is
+        // `Some` from here on, and `bytes_mut` asserts that it is not) and which is not freed before (`drop` waits).
+        // The file stays open, because the request in `requests` shares it. This is what lets the kernel work on
+        // many pieces while we go on.
+        unsafe { self.ring.submission().push(&entry) }.expect("the queue has an entry for each piece");
+        self.queued = true;
+    }
+
+    /// Tells the kernel of what is queued, and waits for so many completions.
+    fn enter(&mut self, wait: usize) -> io::Result<()> {
+        loop {
+            match self.ring.submit_and_wait(wait) {
+                Ok(_) => {
+                    self.queued = !self.ring.submission().is_empty();
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Short of memory for a moment: what is under way makes room.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) => {
+                    std::thread::yield_now();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        while let Ok(Some(_)) = self.finish() {}
+        let waited = self.in_flight == 0;
+        // SAFETY: dropped here once, and never used again. The ring first: with it goes the registration of `memory`.
+        unsafe { ManuallyDrop::drop(&mut self.ring) };
+        if waited {
+            // SAFETY: dropped here once; nothing is in flight, so the kernel writes to it no more. Otherwise the pages
+            // are leaked, which is safe.
+            unsafe { ManuallyDrop::drop(&mut self.memory) };
+        }
+    }
+}
