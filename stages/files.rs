@@ -5,7 +5,7 @@ use disk::Disk;
 use game::{Index, PositionSet};
 use pipeline::{ArtifactName, StageError};
 use std::path::Path;
-use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange};
+use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Writer};
 
 /// `databases/NN.awari`.
 pub(crate) fn database(stones: u32) -> ArtifactName {
@@ -67,7 +67,7 @@ pub(crate) fn range(kind: Kind, stones: u32) -> ValueRange {
     }
 }
 
-/// Opens a file of `index` as what it must be.
+/// Opens a file of `index` as what it must be, mapped.
 pub(crate) fn open(
     disk: &dyn Disk,
     path: &Path,
@@ -75,18 +75,46 @@ pub(crate) fn open(
     kind: Kind,
     index: &Index,
 ) -> Result<Scores, StoreError> {
+    expect(Scores::open(disk, path)?, settings, kind, index)
+}
+
+/// As [`open`], but to be read block by block.
+pub(crate) fn open_windowed(
+    disk: &dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+) -> Result<Scores, StoreError> {
+    expect(Scores::open_windowed(disk, path)?, settings, kind, index)
+}
+
+fn expect(file: Unverified, settings: &Settings, kind: Kind, index: &Index) -> Result<Scores, StoreError> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     let shape = shape(index, identity.orientation);
-    let file = Scores::open(disk, path)?;
     let range = range(kind, index.stones());
     if file.range() != range {
         return Err(StoreError::Mismatch {
-            path: path.to_path_buf(),
+            path: file.path().to_path_buf(),
             expected: format!("values in {range}"),
             found: format!("values in {}", file.range()),
         });
     }
     file.expect(&identity, &shape)
+}
+
+/// Begins a file of `index`, to be opened by [`open`] once it is finished.
+pub(crate) fn create<'d>(
+    disk: &'d dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+    codec: Codec,
+) -> Result<Writer<'d>, StageError> {
+    let identity = identity(settings.rules.name, settings.set, kind, index.stones());
+    let shape = shape(index, identity.orientation);
+    Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
 }
 
 /// Publishes a file of `index`, to be opened by [`open`].
@@ -99,13 +127,16 @@ pub(crate) fn write(
     codec: Codec,
     scores: &[i8],
 ) -> Result<(), StageError> {
-    let identity = identity(settings.rules.name, settings.set, kind, index.stones());
-    let shape = shape(index, identity.orientation);
-    let range = range(kind, index.stones());
-    match store::write(disk, path, &identity, &shape, range, codec, scores) {
-        Ok(_) => Ok(()),
-        Err(StoreError::Disk(error)) => Err(StageError::Disk(error)),
-        Err(error) => Err(StageError::failed(error)),
+    let mut writer = create(disk, path, settings, kind, index, codec)?;
+    writer.append(scores).and_then(|()| writer.finish()).map_err(unwritable)?;
+    Ok(())
+}
+
+/// The error of a stage whose output could not be written.
+pub(crate) fn unwritable(error: StoreError) -> StageError {
+    match error {
+        StoreError::Disk(error) => StageError::Disk(error),
+        error => StageError::failed(error),
     }
 }
 

@@ -28,6 +28,7 @@ mod packed;
 mod scores;
 mod shape;
 mod source;
+mod window;
 mod write;
 
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use layout::BLOCK_POSITIONS;
 pub use open::Unverified;
 pub use scores::Scores;
 pub use shape::{Shape, SlabShape};
+pub use window::Window;
 pub use write::{Writer, Written, write};
 
 // Positions and offsets within files are used as slice indices without further ado.
