@@ -5,7 +5,7 @@
 
 use check::{Databases, Histogram, Published};
 use disk::clock;
-use engines::capture::{Smaller, in_memory};
+use engines::capture::InMemory;
 use engines::{Bytes, Kernel, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
 use std::time::Instant;
@@ -35,14 +35,15 @@ pub type Solved = Vec<Bytes>;
 /// # Panics
 /// When there is not enough memory.
 pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
-    let mut best = Bytes::filled(index.positions() as usize, capture::none(index.stones()))
-        .expect("there is memory for the captures");
-    let smaller: Vec<Option<Smaller>> = smaller
-        .iter()
-        .enumerate()
-        .map(|(stones, scores)| Some(in_memory(&Index::new(stones as u32, tables.set()), scores)))
-        .collect();
-    capture::capture(tables, index, &smaller, &mut best, &()).expect("nobody stops it");
+    let mut best = Bytes::zeroed(index.positions() as usize).expect("there is memory for the captures");
+    let smaller = InMemory::new(tables.set(), smaller.iter().map(|scores| &scores[..]));
+    let mut end = 0;
+    let mut receive = |scores: &[Score]| {
+        best[end..][..scores.len()].copy_from_slice(scores);
+        end += scores.len();
+        Ok(())
+    };
+    capture::capture(tables, index, &smaller, &(), &mut receive).expect("nobody stops it");
     best
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn range(kind: Kind, stones: u32) -> ValueRange {
     }
 }
 
-/// Opens a file of `index` as what it must be.
+/// Opens a file of `index` as what it must be, mapped.
 pub(crate) fn open(
     disk: &dyn Disk,
     path: &Path,
@@ -77,10 +77,10 @@ pub(crate) fn open(
     kind: Kind,
     index: &Index,
 ) -> Result<Scores, StoreError> {
-    expect(Scores::open(disk, path)?, path, settings, kind, index)
+    expect(Scores::open(disk, path)?, settings, kind, index)
 }
 
-/// As [`open`], without a map.
+/// As [`open`], but to be read block by block.
 pub(crate) fn open_windowed(
     disk: &dyn Disk,
     path: &Path,
@@ -88,21 +88,35 @@ pub(crate) fn open_windowed(
     kind: Kind,
     index: &Index,
 ) -> Result<Scores, StoreError> {
-    expect(Scores::open_windowed(disk, path)?, path, settings, kind, index)
+    expect(Scores::open_windowed(disk, path)?, settings, kind, index)
 }
 
-fn expect(file: Unverified, path: &Path, settings: &Settings, kind: Kind, index: &Index) -> Result<Scores, StoreError> {
+fn expect(file: Unverified, settings: &Settings, kind: Kind, index: &Index) -> Result<Scores, StoreError> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     let shape = shape(index, identity.orientation);
     let range = range(kind, index.stones());
     if file.range() != range {
         return Err(StoreError::Mismatch {
-            path: path.to_path_buf(),
+            path: file.path().to_path_buf(),
             expected: format!("values in {range}"),
             found: format!("values in {}", file.range()),
         });
     }
     file.expect(&identity, &shape)
+}
+
+/// Begins a file of `index`, to be opened by [`open`] once it is finished.
+pub(crate) fn create<'d>(
+    disk: &'d dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+    codec: Codec,
+) -> Result<Writer<'d>, StageError> {
+    let identity = identity(settings.rules.name, settings.set, kind, index.stones());
+    let shape = shape(index, identity.orientation);
+    Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
 }
 
 /// Publishes a file of `index`, to be opened by [`open`].
@@ -115,24 +129,9 @@ pub(crate) fn write(
     codec: Codec,
     scores: &[i8],
 ) -> Result<(), StageError> {
-    let identity = identity(settings.rules.name, settings.set, kind, index.stones());
-    let shape = shape(index, identity.orientation);
-    let range = range(kind, index.stones());
-    store::write(disk, path, &identity, &shape, range, codec, scores).map(|_| ()).map_err(unwritable)
-}
-
-/// A file of `index` to be written in portions, then opened by [`open`].
-pub(crate) fn writer<'d>(
-    disk: &'d dyn Disk,
-    path: &Path,
-    settings: &Settings,
-    kind: Kind,
-    index: &Index,
-    codec: Codec,
-) -> Result<Writer<'d>, StageError> {
-    let identity = identity(settings.rules.name, settings.set, kind, index.stones());
-    let shape = shape(index, identity.orientation);
-    Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
+    let mut writer = create(disk, path, settings, kind, index, codec)?;
+    writer.append(scores).and_then(|()| writer.finish()).map_err(unwritable)?;
+    Ok(())
 }
 
 /// The error of a stage whose output could not be written.

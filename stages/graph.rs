@@ -31,20 +31,39 @@ const STATS_NANOSECONDS: f64 = 4.0;
 /// Seconds a stage takes however small: syncing files and directories.
 const STAGE_SECONDS: f64 = 0.01;
 
-/// Memory of the process besides the arrays of a stage: tables, staging, buffers of files.
-const WORKSPACE_BYTES: u64 = 48 << 20;
-/// And for each thread: staging, contexts of codecs, what an allocator keeps.
+/// Memory of the process besides the arrays of a stage: code, staging, batches of positions on their way to or from
+/// a file.
+const WORKSPACE_BYTES: u64 = 24 << 20;
+/// And for each thread: staging, blocks at hand, contexts of codecs, what an allocator keeps.
 const THREAD_BYTES: u64 = 4 << 20;
 /// Bytes of tables for each half of up to n stones, measured.
-const TABLE_BYTES: u64 = 130;
+const TABLE_BYTES: u64 = 75;
 
-/// The most decoded blocks that a verification keeps.
+/// The most decoded blocks that a stage keeps of the files it reads.
 const CACHE_BYTES_MAX: u64 = 256 << 20;
+/// And no budget is so small that fewer would do: captures read some hundred streams at a time.
+const CACHE_BYTES_MIN: u64 = 8 << 20;
 
-/// Decoded blocks that the verification of so many positions keeps. The allocator may hold on to them, so all stages
-/// count them.
-pub(crate) fn cache_bytes(positions: u64) -> u64 {
-    (2 * positions).min(CACHE_BYTES_MAX)
+/// What a stage may keep of the files it reads: what the budget leaves. The allocator may hold on to it, so all stages
+/// count it.
+pub(crate) fn room_bytes(settings: &Settings) -> u64 {
+    settings.memory_bytes.saturating_sub(fixed_bytes(settings)).max(CACHE_BYTES_MIN)
+}
+
+/// Decoded blocks that a stage keeps which reads so many positions.
+pub(crate) fn cache_bytes(settings: &Settings, positions: u64) -> u64 {
+    positions.min(room_bytes(settings)).min(CACHE_BYTES_MAX)
+}
+
+/// Positions of the databases that captures lead to.
+pub(crate) fn smaller_positions(settings: &Settings, stones: u32) -> u64 {
+    settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum()
+}
+
+/// Memory that does not depend on the database under way.
+fn fixed_bytes(settings: &Settings) -> u64 {
+    let halves = game::binomial(settings.stones_max() + 6, 6);
+    halves * TABLE_BYTES + WORKSPACE_BYTES + settings.threads as u64 * THREAD_BYTES
 }
 
 /// The whole build of these settings.
@@ -139,7 +158,7 @@ impl OneDatabase<'_> {
         stages.push(StageSpec {
             inputs: vec![capture, database],
             outputs: vec![stats.clone()],
-            cost: self.cost(STATS_NANOSECONDS, 2, 4096, 4096),
+            cost: self.cost(STATS_NANOSECONDS, 0, 4096, 4096),
             ..StageSpec::new(StageName::new("stats", &[stones]))
         });
         artifacts.push(self.artifact(stats, ArtifactKind::Report, "statistics").version(STATS_VERSION));
@@ -217,9 +236,7 @@ impl OneDatabase<'_> {
 
     fn capture_cost(&self) -> Cost {
         let bytes = self.file_bytes(Codec::Packed);
-        // Compressed databases are decoded, never more than one byte for each position at a time. They may be
-        // compressed whatever the manifest says now.
-        self.cost(CAPTURE_NANOSECONDS, 2, bytes, bytes)
+        self.cost(CAPTURE_NANOSECONDS, 0, bytes, bytes)
     }
 
     /// Of a method that needs one stage.
@@ -247,15 +264,10 @@ impl OneDatabase<'_> {
 
     fn cost(&self, nanoseconds: f64, arrays: u64, disk_bytes: u64, disk_kept_bytes: u64) -> Cost {
         let positions = self.positions();
-        let halves = game::binomial(self.settings.stones_max() + 6, 6);
         Cost {
             positions,
             seconds: positions as f64 * nanoseconds * 1e-9 / self.settings.threads as f64 + STAGE_SECONDS,
-            memory_bytes: positions * arrays
-                + halves * TABLE_BYTES
-                + WORKSPACE_BYTES
-                + cache_bytes(positions)
-                + self.settings.threads as u64 * THREAD_BYTES,
+            memory_bytes: positions * arrays + fixed_bytes(self.settings) + cache_bytes(self.settings, 2 * positions),
             disk_bytes,
             disk_kept_bytes,
         }

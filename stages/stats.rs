@@ -1,28 +1,41 @@
 //! The stage `stats:n`: the figures that the papers report, counted over the whole database.
 
-use crate::{Shared, files, sweep};
-use check::{Choice, Databases, Histogram, Statistics};
+use crate::{Shared, files};
+use check::{CheckError, Choice, Databases, Histogram, Statistics};
 use disk::Staged;
-use engines::Bytes;
-use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
-use store::Kind;
+use game::{Index, Score};
+use pipeline::{ArtifactName, StageContext, StageError, StageReport};
+use store::{CachedScores, Kind};
+
+/// Decoded blocks of scores: each is needed while the parts of its rows are read, one after the other on each thread.
+const CACHE_BYTES: u64 = 8 << 20;
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let captures = sweep::read_captures(settings, &index, context)?;
-    let name = files::database(stones);
-    let damaged = |error| files::unreadable(&name, error);
-    let file = files::open(context.disk(), &context.input(&name), settings, Kind::Database, &index).map_err(damaged)?;
-    let mut scores = Bytes::zeroed(index.positions() as usize).map_err(StageError::failed)?;
-    file.read_into(&mut scores).map_err(damaged)?;
-    let choice = engines::choice(shared.tables(), &index, &captures, &scores);
+    let open = |name: &ArtifactName, kind| {
+        files::open_windowed(context.disk(), &context.input(name), settings, kind, &index)
+            .map_err(|error| files::unreadable(name, error))
+    };
+    let (captures_name, scores_name) = (files::capture(stones), files::database(stones));
+    let captures = open(&captures_name, Kind::Capture)?;
+    let scores = CachedScores::new(open(&scores_name, Kind::Database)?, CACHE_BYTES);
+    let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
+    let read_captures = |first: u64, out: &mut [Score]| {
+        captures.read_range(end(first, out), out).map_err(|error| files::unreadable(&captures_name, error))
+    };
+    let read_scores = |first: u64, out: &mut [Score]| {
+        scores.read_range(end(first, out), out).map_err(|error| files::unreadable(&scores_name, error))
+    };
+    let choice = engines::choice(shared.tables(), &index, &read_captures, &read_scores)?;
     let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let mut databases = Databases::new(settings.rules, settings.set);
-    databases.insert(stones, &scores[..]).map_err(StageError::failed)?;
-    let histogram = databases.get(stones).and_then(Histogram::of).map_err(StageError::failed)?;
+    databases.insert(stones, scores).map_err(StageError::failed)?;
+    let histogram = databases.get(stones).and_then(Histogram::of).map_err(|error| match error {
+        CheckError::Store(error) => files::unreadable(&scores_name, *error),
+        error => StageError::failed(error),
+    })?;
     let text = Statistics::new(stones, histogram, choice).json() + "\n";
     let path = context.output(&files::stats(stones));
     let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;

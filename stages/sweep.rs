@@ -49,11 +49,12 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         .with("resumed", u64::from(resumed)))
 }
 
-/// Reads the capture database of an index, every block checked.
-pub(crate) fn read_captures(settings: &Settings, index: &Index, context: &StageContext) -> Result<Bytes, StageError> {
+/// Reads the capture database of an index, every block checked. Not through a map: its pages would be memory too.
+fn read_captures(settings: &Settings, index: &Index, context: &StageContext) -> Result<Bytes, StageError> {
     let name = files::capture(index.stones());
     let damaged = |error| files::unreadable(&name, error);
-    let file = files::open(context.disk(), &context.input(&name), settings, Kind::Capture, index).map_err(damaged)?;
+    let path = context.input(&name);
+    let file = files::open_windowed(context.disk(), &path, settings, Kind::Capture, index).map_err(damaged)?;
     let mut captures = Bytes::zeroed(index.positions() as usize).map_err(StageError::failed)?;
     file.read_into(&mut captures).map_err(damaged)?;
     Ok(captures)
@@ -74,7 +75,8 @@ impl Snapshot<'_> {
         let positions = self.index.positions() as usize;
         let mut values = Bytes::zeroed(positions).map_err(StageError::failed)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
-        let read = files::open(self.context.disk(), &saved.join(SNAPSHOT), self.settings, Kind::Snapshot, self.index)
+        let path = saved.join(SNAPSHOT);
+        let read = files::open_windowed(self.context.disk(), &path, self.settings, Kind::Snapshot, self.index)
             .and_then(|file| file.read_into(&mut values));
         if read.is_err() {
             values.fill(0);

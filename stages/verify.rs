@@ -13,14 +13,21 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let settings = shared.settings();
     let name = files::database(stones);
     let positions = settings.set.positions(stones);
-    let cache = BlockCache::new(graph::cache_bytes(positions));
+    let names = || settings.smaller(stones).chain([stones]).map(|stones| (stones, files::database(stones)));
+    let reads = positions + graph::smaller_positions(settings, stones);
+    let cache = BlockCache::new(graph::cache_bytes(settings, reads));
+    // Maps are faster, and their pages are memory of the process: only where there is room for all.
+    let mut bytes = 0;
+    for (_, name) in names() {
+        bytes += context.disk().bytes(&context.input(&name))?.unwrap_or(0);
+    }
+    let maps = bytes + graph::cache_bytes(settings, reads) <= graph::room_bytes(settings);
+    let open = if maps { files::open } else { files::open_windowed };
     let mut databases = Databases::new(settings.rules, settings.set);
-    for smaller in settings.smaller(stones).chain([stones]) {
-        let name = files::database(smaller);
+    for (smaller, name) in names() {
         let index = Index::new(smaller, settings.set);
         let damaged = |error| files::unreadable(&name, error);
-        let scores =
-            files::open(context.disk(), &context.input(&name), settings, Kind::Database, &index).map_err(damaged)?;
+        let scores = open(context.disk(), &context.input(&name), settings, Kind::Database, &index).map_err(damaged)?;
         if smaller == stones {
             scores.verify_digest().map_err(damaged)?;
         }

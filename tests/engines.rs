@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use check::{Databases, Histogram, Published};
-use engines::capture::{SlabScores, Smaller, in_memory};
+use engines::capture::{CaptureError, ChildRow, InMemory, Smaller};
 use engines::{Bytes, Kernel, Progress, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, reference};
 use std::ops::ControlFlow;
@@ -13,13 +13,16 @@ use tests::Random;
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
 
 fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
-    let mut best = Bytes::filled(index.positions() as usize, capture::none(index.stones())).unwrap();
-    let smaller: Vec<Option<Smaller>> = smaller
-        .iter()
-        .enumerate()
-        .map(|(stones, scores)| Some(in_memory(&Index::new(stones as u32, tables.set()), scores)))
-        .collect();
-    capture::capture(tables, index, &smaller, &mut best, &()).unwrap();
+    let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
+    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+    let mut end = 0;
+    let mut receive = |scores: &[Score]| {
+        best[end..][..scores.len()].copy_from_slice(scores);
+        end += scores.len();
+        Ok(())
+    };
+    capture::capture(tables, index, &smaller, &(), &mut receive).unwrap();
+    assert_eq!(end as u64, index.positions());
     best
 }
 
@@ -139,42 +142,34 @@ fn sweeping_on_from_any_mixture() {
 }
 
 #[test]
-fn bits_and_bytes_of_smaller_databases_read_alike() {
-    let stones = 10u32;
-    let databases = build(PositionSet::All, stones, Kernel::detect());
-    let tables = Tables::new(Rules::AWARI, PositionSet::All, stones);
-    let index = Index::new(stones, PositionSet::All);
-    let raw = captures(&tables, &index, &databases[..stones as usize]);
-    for bits in 5..=8 {
-        let low = -(stones as Score);
-        let packed: Vec<Vec<Vec<u8>>> = (0..stones)
-            .map(|stones| {
-                let index = Index::new(stones, PositionSet::All);
-                let slab = |slab: &game::Slab| {
-                    let scores = &databases[stones as usize][slab.offset as usize..][..slab.positions() as usize];
-                    let mut bytes = vec![0u8; (scores.len() * bits).div_ceil(8) + 8];
-                    for (at, score) in scores.iter().enumerate() {
-                        for bit in (0..bits).filter(|bit| (score - low) as u32 >> bit & 1 == 1) {
-                            bytes[(at * bits + bit) / 8] |= 1 << ((at * bits + bit) % 8);
-                        }
-                    }
-                    bytes
-                };
-                index.slabs().iter().map(slab).collect()
-            })
-            .collect();
-        let smaller: Vec<Option<Smaller>> = packed
-            .iter()
-            .map(|slabs| Some(slabs.iter().map(|bytes| SlabScores::Packed { bytes, bits: bits as u32, low }).collect()))
-            .collect();
-        let mut best = Bytes::filled(index.positions() as usize, capture::none(stones)).unwrap();
-        // In two calls, as where not all databases are in memory at once.
-        let (few, many) = smaller.split_at(5);
-        let nothing = || (0..5).map(|_| None);
-        capture::capture(&tables, &index, &nothing().chain(many.to_vec()).collect::<Vec<_>>(), &mut best, &()).unwrap();
-        capture::capture(&tables, &index, few, &mut best, &()).unwrap();
-        assert!(best[..] == raw[..], "{bits} bits");
+fn captures_stop_where_they_are_told_to_or_fail() {
+    let databases = build(PositionSet::All, 6, Kernel::detect());
+    let tables = Tables::new(Rules::AWARI, PositionSet::All, 7);
+    let index = Index::new(7, PositionSet::All);
+    let smaller = InMemory::new(PositionSet::All, databases.iter().map(Vec::as_slice));
+    struct Stop;
+    impl Progress for Stop {
+        fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
     }
+    let stopped = capture::capture(&tables, &index, &smaller, &Stop, &mut |_| Ok(()));
+    assert_eq!(stopped, Err(CaptureError::Stopped(Stopped)));
+
+    /// One row cannot be read.
+    struct Torn<'a>(InMemory<'a>);
+    impl Smaller for Torn<'_> {
+        type Window = ();
+        type Error = ChildRow;
+        fn window(&self) {}
+        fn row<'w>(&'w self, window: &'w mut (), row: ChildRow) -> Result<&'w [Score], ChildRow> {
+            let torn = row.stones == 5 && row.mover_stones == 2 && row.row == 3;
+            if torn { Err(row) } else { Ok(self.0.row(window, row).unwrap()) }
+        }
+    }
+    let torn = ChildRow { stones: 5, mover_stones: 2, row: 3, columns: 21 };
+    let failed = capture::capture(&tables, &index, &Torn(smaller), &(), &mut |_| Ok(()));
+    assert_eq!(failed, Err(CaptureError::Failed(torn)));
 }
 
 #[test]
@@ -201,7 +196,15 @@ fn choices_are_those_of_the_rules() {
                     declined += u64::from(!moves.iter().any(|to| to.0 > 0 && to.1 == score));
                 }
             }
-            let choice = engines::choice(&tables, &index, &best, scores);
+            let slice = |from: &[Score], first: u64, out: &mut [Score]| {
+                out.copy_from_slice(&from[first as usize..][..out.len()]);
+                Ok::<_, Stopped>(())
+            };
+            let (captures, scores) = (
+                |first, out: &mut [Score]| slice(&best, first, out),
+                |first, out: &mut [Score]| slice(scores, first, out),
+            );
+            let choice = engines::choice(&tables, &index, &captures, &scores).unwrap();
             assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
         }
     }

@@ -28,7 +28,9 @@ impl Shelf {
         let mut shelf = Shelf { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
         for (stones, held) in library.into_held() {
             match held {
-                Held::Sound(scores) => shelf.sound.insert(stones, CachedScores::sharing(scores, Arc::clone(&cache)))?,
+                Held::Sound(scores) => {
+                    shelf.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?
+                }
                 Held::Damaged { path, what } => {
                     shelf.damaged.insert(stones, (path, what));
                 }

@@ -1,146 +1,217 @@
 //! The capture database: for each position the best score that a capturing move reaches, or none.
 //!
 //! Rows are the mover's halves. All captures of one move and one number of captured stones from one row lead into one
-//! row of one slab of one smaller database, so nothing is read at random. Positions that end here are included: with no
-//! stones the mover has lost what remains, and where every move leaves the opponent without stones the mover takes all.
+//! row of one slab of one smaller database, so nothing is read at random. Ranks of halves are ordered by their first
+//! pits, so for each pit that is sown, and each number of stones that cross, consecutive rows lead into child rows that
+//! ascend with few exceptions: smaller databases are read in a few streams, and a cache of a few blocks a stream
+//! is enough.
+//!
+//! Results come out in batches, so that memory does not depend on the size of the database.
+//!
+//! Positions that end here are included: with no stones the mover has lost what remains, and where every move leaves the
+//! opponent without stones the mover takes all.
 
 use crate::tables::{RowMove, Tables};
-use crate::{Bytes, Progress, Stopped};
-use game::{Index, Score, Slab};
+use crate::{Progress, Stopped};
+use game::{HALF_PITS, Index, PositionSet, Score, Slab};
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::convert::Infallible;
 
-/// Rows handled between two looks at the progress.
-const ROWS: usize = 64;
+/// Positions of a unit, though at least one row: it stays in the cache of a core while each pit in turn is sown in all
+/// of its rows. The larger it is, the more of a stream is read while its blocks are at hand.
+const UNIT_POSITIONS: usize = 1 << 15;
+
+/// Units of a batch for each thread, between two calls of the receiver.
+const BATCH_UNITS: usize = 16;
 
 /// The value of a position that offers no capture: less than any score.
 pub const fn none(stones: u32) -> Score {
     -(stones as Score) - 1
 }
 
-/// One slab of a smaller database, `OpponentMajor`, row by row.
-#[derive(Clone, Copy, Debug)]
-pub enum SlabScores<'a> {
-    /// A signed byte a position.
-    Raw(&'a [Score]),
-    /// `bits` bits a position, lowest first, holding the score minus `low`; one byte more is readable at the end.
-    Packed {
-        /// The bit stream.
-        bytes: &'a [u8],
-        /// Bits a position, at most 8.
-        bits: u32,
-        /// The score that is stored as 0.
-        low: Score,
-    },
+/// A row that captures lead into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildRow {
+    /// Stones of the database.
+    pub stones: u32,
+    /// Stones of its mover: the number of the slab.
+    pub mover_stones: u32,
+    /// The row of the slab, `OpponentMajor`.
+    pub row: u32,
+    /// Columns of the slab.
+    pub columns: u32,
 }
 
-/// A smaller database as the capture stage reads it: its slabs by the mover's stones.
-pub type Smaller<'a> = Vec<SlabScores<'a>>;
+/// The smaller databases, row by row.
+pub trait Smaller: Sync {
+    /// What a thread keeps from one row to the next.
+    type Window;
+    /// Why a row cannot be read.
+    type Error: Send;
 
-/// A smaller database in memory, `OpponentMajor` in the order of its index.
-pub fn in_memory<'a>(index: &Index, scores: &'a [Score]) -> Smaller<'a> {
-    let slab = |slab: &Slab| SlabScores::Raw(&scores[slab.offset as usize..][..slab.positions() as usize]);
-    index.slabs().iter().map(slab).collect()
+    /// A window of a thread.
+    fn window(&self) -> Self::Window;
+
+    /// All scores of a row.
+    fn row<'w>(&'w self, window: &'w mut Self::Window, row: ChildRow) -> Result<&'w [Score], Self::Error>;
 }
 
-/// Writes the best captures of every position, `MoverMajor`, for captures into the databases given.
-///
-/// `smaller` has the database of k stones at k, where there is one. A call adds to what `best` holds; the first must
-/// find it filled with [`none`], and together the calls must be given all databases.
+/// Smaller databases in memory.
+#[derive(Debug)]
+pub struct InMemory<'a> {
+    databases: Vec<(Index, &'a [Score])>,
+}
+
+impl<'a> InMemory<'a> {
+    /// The databases of 0, 1, 2 stones and so on, `OpponentMajor` in the order of their index.
+    ///
+    /// # Panics
+    /// When sizes disagree.
+    pub fn new(set: PositionSet, databases: impl IntoIterator<Item = &'a [Score]>) -> InMemory<'a> {
+        let index = |(stones, scores): (usize, &'a [Score])| {
+            let index = Index::new(stones as u32, set);
+            assert_eq!(scores.len() as u64, index.positions());
+            (index, scores)
+        };
+        InMemory { databases: databases.into_iter().enumerate().map(index).collect() }
+    }
+}
+
+impl Smaller for InMemory<'_> {
+    type Window = ();
+    type Error = Infallible;
+
+    fn window(&self) {}
+
+    fn row<'w>(&'w self, _: &'w mut (), row: ChildRow) -> Result<&'w [Score], Infallible> {
+        let (index, scores) = &self.databases[row.stones as usize];
+        let first = index.slab(row.mover_stones).offset as usize + row.row as usize * row.columns as usize;
+        Ok(&scores[first..][..row.columns as usize])
+    }
+}
+
+/// Why there are no captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CaptureError<E> {
+    /// Progress said so.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// A smaller database could not be read, or the receiver failed.
+    #[error("{0}")]
+    Failed(E),
+}
+
+/// Takes the captures of the positions that follow.
+pub type Receive<'a, E> = &'a mut dyn FnMut(&[Score]) -> Result<(), E>;
+
+/// Gives the best captures of every position, `MoverMajor`, in canonical order and portions of whole rows to `receive`.
 ///
 /// # Panics
-/// When sizes disagree.
-pub fn capture(
+/// When the tables are of other positions.
+pub fn capture<S: Smaller>(
     tables: &Tables,
     index: &Index,
-    smaller: &[Option<Smaller>],
-    best: &mut Bytes,
+    smaller: &S,
     progress: &dyn Progress,
-) -> Result<(), Stopped> {
+    receive: Receive<S::Error>,
+) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-    assert_eq!(best.len() as u64, index.positions());
-    let done = AtomicU64::new(0);
-    let mut rest = &mut best[..];
+    let mut best = Vec::new();
     for slab in index.slabs() {
-        let (scores, after) = rest.split_at_mut(slab.positions() as usize);
-        rest = after;
         let columns = slab.opponent_halves as usize;
         let moves = tables.rows(slab.mover_stones);
-        scores.par_chunks_mut(columns * ROWS).zip(moves.par_chunks(ROWS)).try_for_each(|(scores, moves)| {
-            for (row, moves) in scores.chunks_exact_mut(columns).zip(moves) {
-                capture_row(tables, index, slab, moves, smaller, row);
+        let unit_rows = (UNIT_POSITIONS / columns).max(1);
+        let batch_rows = unit_rows * BATCH_UNITS * rayon::current_num_threads();
+        for first in (0..moves.len()).step_by(batch_rows) {
+            let moves = &moves[first..moves.len().min(first + batch_rows)];
+            best.clear();
+            best.resize(moves.len() * columns, none(index.stones()));
+            let units = best.par_chunks_mut(unit_rows * columns).zip(moves.par_chunks(unit_rows));
+            units
+                .try_for_each_init(
+                    || smaller.window(),
+                    |window, (best, moves)| Unit { tables, index, slab, moves }.capture(smaller, window, best),
+                )
+                .and_then(|()| receive(&best))
+                .map_err(CaptureError::Failed)?;
+            let done = slab.offset + ((first + moves.len()) * columns) as u64;
+            if progress.advance(done, index.positions()).is_break() {
+                return Err(Stopped.into());
             }
-            let before = done.fetch_add(scores.len() as u64, Relaxed);
-            match progress.advance(before + scores.len() as u64, index.positions()) {
-                std::ops::ControlFlow::Continue(()) => Ok(()),
-                std::ops::ControlFlow::Break(()) => Err(Stopped),
-            }
-        })?;
+        }
     }
     Ok(())
 }
 
-fn capture_row(
-    tables: &Tables,
-    index: &Index,
-    slab: &Slab,
-    moves: &[RowMove],
-    smaller: &[Option<Smaller>],
-    best: &mut [Score],
-) {
-    let stones = index.stones();
-    if slab.mover_stones == 0 {
-        best.fill(-(stones as Score));
-        return;
+/// Some consecutive rows.
+struct Unit<'a> {
+    tables: &'a Tables,
+    index: &'a Index,
+    slab: &'a Slab,
+    moves: &'a [[RowMove; HALF_PITS]],
+}
+
+impl Unit<'_> {
+    fn capture<S: Smaller>(&self, smaller: &S, window: &mut S::Window, best: &mut [Score]) -> Result<(), S::Error> {
+        if self.slab.mover_stones == 0 {
+            best.fill(-(self.index.stones() as Score));
+            return Ok(());
+        }
+        let columns = self.slab.opponent_halves as usize;
+        // Move by move through all rows, so that few streams are read at a time.
+        for at in 0..HALF_PITS {
+            for (best, moves) in best.chunks_exact_mut(columns).zip(self.moves) {
+                if moves[at] != RowMove::NONE {
+                    self.capture_move(smaller, window, moves[at], best)?;
+                }
+            }
+        }
+        for (best, moves) in best.chunks_exact_mut(columns).zip(self.moves) {
+            self.starve(moves, best);
+        }
+        Ok(())
     }
-    let moves = || moves.iter().take_while(|&&to| to != RowMove::NONE);
-    for to in moves() {
-        let captures = tables.captures(slab.opponent_stones, to.class());
-        let left = slab.mover_stones - to.crossing();
+
+    fn capture_move<S: Smaller>(
+        &self,
+        smaller: &S,
+        window: &mut S::Window,
+        to: RowMove,
+        best: &mut [Score],
+    ) -> Result<(), S::Error> {
+        let captures = self.tables.captures(self.slab.opponent_stones, to.class());
         let mut from = 0;
         for &(captured, end) in &captures.groups {
             let entries = &captures.entries[from..end as usize];
             from = end as usize;
-            let Some(database) = smaller.get((stones - u32::from(captured)) as usize).and_then(Option::as_ref) else {
-                continue;
-            };
             // The child's mover has what was left to the opponent.
-            let mover = (slab.opponent_stones + to.crossing() - u32::from(captured)) as usize;
-            debug_assert_eq!(mover as u32 + left, stones - u32::from(captured));
-            let columns = game::Halves::count(mover as u32) as usize;
-            let row = to.rank() as usize * columns;
-            match database[mover] {
-                SlabScores::Raw(scores) => {
-                    let scores = &scores[row..row + columns];
-                    for &(column, child) in entries {
-                        let best = &mut best[column as usize];
-                        *best = (*best).max(captured as Score - scores[child as usize]);
-                    }
-                }
-                SlabScores::Packed { bytes, bits, low } => {
-                    let start = row * bits as usize;
-                    let bytes = &bytes[start / 8..((row + columns) * bits as usize).div_ceil(8) + 1];
-                    let (start, mask) = (start as u32 % 8, (1u32 << bits) - 1);
-                    let zero = captured as Score - low;
-                    for &(column, child) in entries {
-                        let bit = start + child * bits;
-                        let at = bit as usize / 8;
-                        let word = u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
-                        let best = &mut best[column as usize];
-                        *best = (*best).max(zero - (word >> (bit % 8) & mask) as Score);
-                    }
-                }
+            let mover_stones = self.slab.opponent_stones + to.crossing() - u32::from(captured);
+            let child = ChildRow {
+                stones: self.index.stones() - u32::from(captured),
+                mover_stones,
+                row: to.rank(),
+                columns: game::Halves::count(mover_stones),
+            };
+            let scores = smaller.row(window, child)?;
+            for &(column, child) in entries {
+                let best = &mut best[column as usize];
+                *best = (*best).max(captured as Score - scores[child as usize]);
             }
         }
+        Ok(())
     }
-    // Where every move leaves the opponent without stones the mover takes all: columns in the lists of all moves.
-    let lists = || moves().map(|to| &tables.captures(slab.opponent_stones, to.class()).starves);
-    if lists().all(|list| !list.is_empty()) {
-        let mut lists = lists();
-        let first = lists.next().expect("a row with stones has a move");
-        for &column in first {
-            if lists.clone().all(|list| list.binary_search(&column).is_ok()) {
-                best[column as usize] = stones as Score;
+
+    /// Where every move leaves the opponent without stones the mover takes all: columns in the lists of all moves.
+    fn starve(&self, moves: &[RowMove], best: &mut [Score]) {
+        let moves = || moves.iter().take_while(|&&to| to != RowMove::NONE);
+        let lists = || moves().map(|to| &self.tables.captures(self.slab.opponent_stones, to.class()).starves);
+        if lists().all(|list| !list.is_empty()) {
+            let mut lists = lists();
+            let first = lists.next().expect("a row with stones has a move");
+            for &column in first {
+                if lists.clone().all(|list| list.binary_search(&column).is_ok()) {
+                    best[column as usize] = self.index.stones() as Score;
+                }
             }
         }
     }

@@ -3,10 +3,11 @@
 //! Which positions offer a capturing and another move depends on halves and classes alone, 64 columns at a time; whether
 //! only the other moves are best follows from the best capture and the score.
 
+use crate::capture;
 use crate::tables::{CHUNK, RowMove, Tables};
-use crate::{Bytes, capture};
-use game::{Index, Slab};
+use game::{Index, Score, Slab};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Counts over all positions of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,39 +18,124 @@ pub struct Choice {
     pub declined: u64,
 }
 
-/// Counts the choices of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`).
+/// Reads consecutive positions of a database: the first, and where to.
+pub type Read<'a, E> = &'a (dyn Fn(u64, &mut [Score]) -> Result<(), E> + Sync);
+
+/// The most positions at hand, though at least one row.
+#[derive(Clone, Copy, Debug)]
+struct Workspace {
+    /// Of a stripe.
+    stripe: usize,
+    /// Of captures, a thread.
+    unit: usize,
+}
+
+const WORKSPACE: Workspace = Workspace { stripe: 8 << 20, unit: 1 << 20 };
+
+/// Counts the choices of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`), in bounded
+/// memory: of a large slab, a stripe of the movers' halves at a time. So the parts of a row of scores are read in turn,
+/// and the captures from one end to the other.
 ///
-/// # Panics
-/// When sizes disagree.
-pub fn choice(tables: &Tables, index: &Index, captures: &Bytes, scores: &[i8]) -> Choice {
-    assert!(captures.len() as u64 == index.positions() && scores.len() as u64 == index.positions());
-    let count = |slab: &Slab| {
-        let none = capture::none(index.stones());
-        let columns = slab.opponent_halves as usize;
-        let stride = slab.mover_halves as usize;
-        let scores = &scores[slab.offset as usize..][..slab.positions() as usize];
-        let captures = &captures[slab.offset as usize..][..slab.positions() as usize];
-        let rows = tables.rows(slab.mover_stones);
-        let unit = |(unit, captures): (usize, &[i8])| {
-            let first = unit * CHUNK;
-            let mut declined = 0;
-            for chunk in (0..columns).step_by(CHUNK) {
-                for column in chunk..columns.min(chunk + CHUNK) {
-                    let scores = &scores[column * stride + first..];
-                    declined += captures[column..]
-                        .iter()
-                        .step_by(columns)
-                        .zip(scores)
-                        .filter(|&(&best, &score)| best != none && best < score)
-                        .count() as u64;
-                }
+/// # Errors
+/// The first of either reader.
+pub fn choice<E: Send>(tables: &Tables, index: &Index, captures: Read<E>, scores: Read<E>) -> Result<Choice, E> {
+    choice_within(WORKSPACE, tables, index, captures, scores)
+}
+
+fn choice_within<E: Send>(
+    workspace: Workspace,
+    tables: &Tables,
+    index: &Index,
+    captures: Read<E>,
+    scores: Read<E>,
+) -> Result<Choice, E> {
+    let mut choice = Choice::default();
+    let mut striped = Vec::new();
+    for slab in index.slabs() {
+        for stripe in stripes(slab, workspace.stripe) {
+            striped.resize(stripe.len() * slab.opponent_halves as usize, 0);
+            read_stripe(slab, &stripe, workspace.unit, scores, &mut striped)?;
+            let stripe = Stripe { tables, index, slab, movers: stripe, scores: &striped };
+            choice = choice.plus(stripe.count(workspace.unit, captures)?);
+        }
+    }
+    Ok(choice)
+}
+
+/// Cuts the movers' halves of a slab into stripes of so many positions.
+fn stripes(slab: &Slab, positions: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let movers = slab.mover_halves as usize;
+    let most = (positions / slab.opponent_halves as usize).max(1);
+    // Chunks are whole but for the last.
+    let most = if most > CHUNK { most / CHUNK * CHUNK } else { most };
+    (0..movers).step_by(most).map(move |first| first..movers.min(first + most))
+}
+
+/// Reads the columns of a stripe, row by row (a row for each half of the opponent).
+fn read_stripe<E: Send>(
+    slab: &Slab,
+    stripe: &Range<usize>,
+    unit: usize,
+    scores: Read<E>,
+    out: &mut [Score],
+) -> Result<(), E> {
+    let (stride, width) = (slab.mover_halves as usize, stripe.len());
+    let unit_rows = (unit / stride).max(1);
+    out.par_chunks_mut(unit_rows * width).enumerate().try_for_each(|(unit, out)| {
+        let first = slab.offset + (unit * unit_rows * stride + stripe.start) as u64;
+        if width == stride {
+            return scores(first, out);
+        }
+        (out.chunks_exact_mut(width).enumerate()).try_for_each(|(row, out)| scores(first + (row * stride) as u64, out))
+    })
+}
+
+/// Some movers' halves of a slab, against all of the opponent's.
+struct Stripe<'a> {
+    tables: &'a Tables,
+    index: &'a Index,
+    slab: &'a Slab,
+    movers: Range<usize>,
+    /// A row for each half of the opponent.
+    scores: &'a [Score],
+}
+
+impl Stripe<'_> {
+    fn count<E: Send>(&self, unit: usize, captures: Read<E>) -> Result<Choice, E> {
+        let columns = self.slab.opponent_halves as usize;
+        let unit_rows = (unit / columns).clamp(1, CHUNK);
+        let units = self.movers.len().div_ceil(unit_rows);
+        (0..units)
+            .into_par_iter()
+            .map_init(Vec::new, |best, unit| {
+                let first = self.movers.start + unit * unit_rows;
+                let rows = first..self.movers.end.min(first + unit_rows);
+                best.resize(rows.len() * columns, 0);
+                captures(self.slab.offset + (first * columns) as u64, best)?;
+                Ok(self.count_rows(rows, best))
+            })
+            .try_reduce(Choice::default, |a, b| Ok(a.plus(b)))
+    }
+
+    fn count_rows(&self, rows: Range<usize>, captures: &[Score]) -> Choice {
+        let none = capture::none(self.index.stones());
+        let columns = self.slab.opponent_halves as usize;
+        let (width, first) = (self.movers.len(), rows.start - self.movers.start);
+        let mut declined = 0;
+        for chunk in (0..columns).step_by(CHUNK) {
+            for column in chunk..columns.min(chunk + CHUNK) {
+                let scores = &self.scores[column * width + first..];
+                declined += captures[column..]
+                    .iter()
+                    .step_by(columns)
+                    .zip(scores)
+                    .filter(|&(&best, &score)| best != none && best < score)
+                    .count() as u64;
             }
-            let rows = &rows[first..rows.len().min(first + CHUNK)];
-            Choice { offered: rows.iter().map(|moves| offered(tables, slab, moves)).sum(), declined }
-        };
-        captures.par_chunks(columns * CHUNK).enumerate().map(unit).reduce(Choice::default, Choice::plus)
-    };
-    index.slabs().iter().map(count).fold(Choice::default(), Choice::plus)
+        }
+        let moves = &self.tables.rows(self.slab.mover_stones)[rows];
+        Choice { offered: moves.iter().map(|moves| offered(self.tables, self.slab, moves)).sum(), declined }
+    }
 }
 
 /// Columns of a row that offer both a capturing and a non-capturing move.
@@ -71,5 +157,47 @@ fn offered(tables: &Tables, slab: &Slab, moves: &[RowMove]) -> u64 {
 impl Choice {
     fn plus(self, other: Choice) -> Choice {
         Choice { offered: self.offered + other.offered, declined: self.declined + other.declined }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use game::{PositionSet, Rules};
+
+    /// Any bytes will do: which moves are offered is a matter of the rules, which is best of the bytes.
+    #[test]
+    fn stripes_change_nothing() {
+        let noise = |seed: u64| {
+            move |at: u64| {
+                let hash = (at + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+                (hash % 25) as Score - 12
+            }
+        };
+        let (capture_at, score_at) = (noise(1), noise(2));
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let tables = Tables::new(Rules::AWARI, set, 11);
+            let index = Index::new(11, set);
+            let fill = |at: &dyn Fn(u64) -> Score, first: u64, out: &mut [Score]| {
+                out.iter_mut().zip(first..).for_each(|(out, position)| *out = at(position));
+                Ok::<_, ()>(())
+            };
+            let captures = |first: u64, out: &mut [Score]| fill(&capture_at, first, out);
+            let scores = |first: u64, out: &mut [Score]| fill(&score_at, first, out);
+            let expected = choice(&tables, &index, &captures, &scores).unwrap();
+            let mut declined = 0;
+            for slab in index.slabs() {
+                let (movers, opponents) = (u64::from(slab.mover_halves), u64::from(slab.opponent_halves));
+                for (mover, opponent) in (0..movers).flat_map(|mover| (0..opponents).map(move |to| (mover, to))) {
+                    let best = capture_at(slab.offset + mover * opponents + opponent);
+                    declined += u64::from(best != -12 && best < score_at(slab.offset + opponent * movers + mover));
+                }
+            }
+            assert_eq!(expected.declined, declined);
+            for (stripe, unit) in [(1, 1), (100, 1), (10_000, 300), (70_000, 2_000), (70_000, 1 << 20)] {
+                let found = choice_within(Workspace { stripe, unit }, &tables, &index, &captures, &scores);
+                assert_eq!(found, Ok(expected), "{stripe}, {unit}");
+            }
+        }
     }
 }

@@ -328,7 +328,12 @@ impl Gather {
 
 impl Captures {
     fn new(map: &SowMap) -> Captures {
-        let mut captures = Captures { starves: map.starves.clone(), ..Captures::default() };
+        // Of exact size: there are several hundred.
+        let mut captures = Captures {
+            starves: map.starves.clone(),
+            entries: Vec::with_capacity(map.captures.len()),
+            ..Captures::default()
+        };
         for (at, capture) in map.captures.iter().enumerate() {
             captures.entries.push((capture.column, capture.child));
             match captures.groups.last_mut() {
@@ -336,6 +341,7 @@ impl Captures {
                 _ => captures.groups.push((capture.captured, at as u32 + 1)),
             }
         }
+        captures.groups.shrink_to_fit();
         captures
     }
 }

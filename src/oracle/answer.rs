@@ -80,7 +80,7 @@ impl Oracle {
         let databases = library.into_held().into_iter().map(|(stones, held)| {
             let database = match held {
                 Held::Sound(scores) => {
-                    Ok(Database { index: OnceLock::new(), scores: CachedScores::sharing(scores, Arc::clone(&cache)) })
+                    Ok(Database { index: OnceLock::new(), scores: CachedScores::sharing(*scores, Arc::clone(&cache)) })
                 }
                 Held::Damaged { what, .. } => Err(what),
             };

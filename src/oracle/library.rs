@@ -18,7 +18,7 @@ pub struct Library {
 #[derive(Debug)]
 pub enum Held {
     /// Its frame is sound, and it is what its name says.
-    Sound(Scores),
+    Sound(Box<Scores>),
     /// Its frame is not as it was written.
     Damaged {
         /// The file.
@@ -76,7 +76,7 @@ impl Library {
                 return Err(OracleError::Misplaced { path, expected, found });
             }
             let scores = file.expect(&expected, &library.shape(stones)?)?;
-            library.held.insert(stones, Held::Sound(scores));
+            library.held.insert(stones, Held::Sound(Box::new(scores)));
         }
         Ok(library)
     }

@@ -4,6 +4,7 @@
 //! found by the clock algorithm (one bit says that a block was used since the hand last passed).
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,20 +19,47 @@ pub struct BlockCache {
     shards: Vec<Mutex<Shard>>,
     slots_max: usize,
     files: AtomicU64,
+    decoded: AtomicU64,
 }
 
-/// Enough that the threads of a large machine rarely meet; each shard holds at least one block.
+/// Enough that the threads of a large machine rarely meet.
 const SHARDS_MAX: usize = 64;
 
+/// Fewer blocks in a shard would give up some that are needed while other shards keep what is not.
+const SHARD_BLOCKS_MIN: usize = 16;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    file: u64,
-    block: usize,
+pub(crate) struct Key {
+    pub(crate) file: u64,
+    pub(crate) block: usize,
+}
+
+/// One multiplication a number (Knuth's hash): the standard hasher takes longer than the look-up, and nobody
+/// hostile chooses the keys.
+#[derive(Debug, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(32) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
 }
 
 #[derive(Debug, Default)]
 struct Shard {
-    places: HashMap<Key, usize>,
+    places: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
     slots: Vec<Slot>,
     hand: usize,
 }
@@ -39,7 +67,7 @@ struct Shard {
 #[derive(Debug)]
 struct Slot {
     key: Key,
-    scores: Vec<i8>,
+    scores: Arc<Vec<i8>>,
     used: bool,
 }
 
@@ -47,11 +75,12 @@ impl BlockCache {
     /// A cache of at most `bytes_max` bytes of scores, though of no less than one block.
     pub fn new(bytes_max: u64) -> Arc<Self> {
         let blocks = usize::try_from(bytes_max / BLOCK_POSITIONS as u64).unwrap_or(usize::MAX).max(1);
-        let shards = blocks.min(SHARDS_MAX);
+        let shards = (blocks / SHARD_BLOCKS_MIN).clamp(1, SHARDS_MAX);
         Arc::new(BlockCache {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             slots_max: blocks / shards,
             files: AtomicU64::new(0),
+            decoded: AtomicU64::new(0),
         })
     }
 
@@ -66,27 +95,26 @@ impl BlockCache {
             .sum()
     }
 
-    /// Calls `look` with the scores of a block, decoding it first if it is not here.
-    fn with<T>(
-        &self,
-        file: u64,
-        scores: &Scores,
-        block: usize,
-        look: impl FnOnce(&[i8]) -> T,
-    ) -> Result<T, StoreError> {
-        let key = Key { file, block };
+    /// How many blocks were decoded, each as often as it was.
+    pub fn decoded(&self) -> u64 {
+        self.decoded.load(Ordering::Relaxed)
+    }
+
+    /// The scores of a block, decoded first if they are not here.
+    fn block(&self, key: Key, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
         // Neighbouring blocks, and the same block of neighbouring files, lie in different shards.
-        let shard = &self.shards[(block + file as usize * 7) % self.shards.len()];
+        let shard = &self.shards[(key.block + key.file as usize * 7) % self.shards.len()];
         if let Some(found) = held(shard).find(key) {
-            return Ok(look(found));
+            return Ok(found);
         }
         // Not under the lock: others need the shard, and two that decode the same block do no harm.
-        let positions = scores.block_range(block);
+        let positions = scores.block_range(key.block);
         let mut decoded = vec![0; (positions.end - positions.start) as usize];
-        scores.decode_block(block, &mut decoded)?;
-        let answer = look(&decoded);
-        held(shard).insert(key, decoded, self.slots_max);
-        Ok(answer)
+        scores.decode_block(key.block, &mut decoded)?;
+        self.decoded.fetch_add(1, Ordering::Relaxed);
+        let decoded = Arc::new(decoded);
+        held(shard).insert(key, Arc::clone(&decoded), self.slots_max);
+        Ok(decoded)
     }
 }
 
@@ -96,13 +124,13 @@ fn held(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 }
 
 impl Shard {
-    fn find(&mut self, key: Key) -> Option<&[i8]> {
+    fn find(&mut self, key: Key) -> Option<Arc<Vec<i8>>> {
         let slot = &mut self.slots[*self.places.get(&key)?];
         slot.used = true;
-        Some(&slot.scores)
+        Some(Arc::clone(&slot.scores))
     }
 
-    fn insert(&mut self, key: Key, scores: Vec<i8>, slots_max: usize) {
+    fn insert(&mut self, key: Key, scores: Arc<Vec<i8>>, slots_max: usize) {
         if self.places.contains_key(&key) {
             return; // another thread was faster
         }
@@ -149,6 +177,14 @@ impl CachedScores {
         &self.scores
     }
 
+    pub(crate) fn key(&self, block: usize) -> Key {
+        Key { file: self.file, block }
+    }
+
+    pub(crate) fn block(&self, block: usize) -> Result<Arc<Vec<i8>>, StoreError> {
+        self.cache.block(self.key(block), &self.scores)
+    }
+
     /// One score, as [`Scores::get`].
     ///
     /// # Errors
@@ -163,8 +199,7 @@ impl CachedScores {
         }
         let block = self.scores.block_of(position);
         let first = self.scores.block_range(block).start;
-        let index = (position - first) as usize;
-        self.cache.with(self.file, &self.scores, block, |scores| scores[index])
+        Ok(self.block(block)?[(position - first) as usize])
     }
 
     /// Consecutive scores, as [`Scores::read_range`].
@@ -179,10 +214,7 @@ impl CachedScores {
             return self.scores.read_range(positions, out);
         }
         for (block, first, piece) in self.scores.pieces(positions, out) {
-            let end = first + piece.len();
-            self.cache.with(self.file, &self.scores, block, |scores| {
-                piece.copy_from_slice(&scores[first..end]);
-            })?;
+            piece.copy_from_slice(&self.block(block)?[first..first + piece.len()]);
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ mod pages;
 mod scores;
 mod shape;
 mod source;
+mod window;
 mod write;
 
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use open::Unverified;
 pub use pages::{PageCache, PageCounts, Pages};
 pub use scores::Scores;
 pub use shape::{Shape, SlabShape};
+pub use window::Window;
 pub use write::{Writer, Written, write};
 
 // Positions and offsets within files are used as slice indices without further ado.

@@ -136,6 +136,10 @@ impl Scores {
         self.layout.place(position).block
     }
 
+    pub(crate) fn first_block_of(&self, slab: usize) -> usize {
+        self.layout.slab_blocks(slab).start
+    }
+
     /// One score. Raw and packed blocks of a map are read in place; a zstd block is decoded, and a
     /// block without a map is read, as a whole each time (see [`CachedScores`](crate::CachedScores)).
     ///

@@ -24,7 +24,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     });
     let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
     let path = context.output(&files::database(stones));
-    let mut writer = files::writer(context.disk(), &path, settings, Kind::Database, &index, settings.codec)?;
+    let mut writer = files::create(context.disk(), &path, settings, Kind::Database, &index, settings.codec)?;
     let layout = PlaneLayout::new(&index, Plane::Won(1).orientation());
     let mut scores: Vec<i8> = Vec::new();
     context.progress().begin(index.positions(), "positions");

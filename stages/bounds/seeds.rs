@@ -37,9 +37,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         best if best < 0 => stones as i32 + best,
         _ => stones as i32,
     };
-    let watch = |turn| Watch::turn(context, index.positions(), turn, 2);
-    write(shared, &captures, Plane::CandidateSeeds, candidates, context, &watch(0))?;
-    write(shared, &captures, Plane::WinSeeds, wins, context, &watch(1))?;
+    let watch = Watch::new(context, index.positions());
+    write(shared, &captures, Plane::CandidateSeeds, candidates, context, (&watch, 0))?;
+    write(shared, &captures, Plane::WinSeeds, wins, context, (&watch, 1))?;
     Ok(StageReport::new(index.positions()))
 }
 
@@ -54,7 +54,7 @@ fn write(
     plane: Plane,
     place: impl Fn(i32) -> i32,
     context: &StageContext,
-    watch: &Watch,
+    (watch, turn): (&Watch, u64),
 ) -> Result<(), StageError> {
     let index = captures.index;
     let stones = index.stones() as usize;
@@ -90,7 +90,7 @@ fn write(
             }
         });
         writer.append(&mut words)?;
-        if watch.advance(group.words.end as u64, layout.words() as u64).is_break() {
+        if watch.advance(turn * layout.words() as u64 + group.words.end as u64, 2 * layout.words() as u64).is_break() {
             return Err(StageError::Stopped);
         }
     }

@@ -1,0 +1,84 @@
+//! What one thread has at hand of cached files: the blocks it read last, without a lock.
+
+use std::sync::Arc;
+
+use crate::cache::{CachedScores, Key};
+use crate::error::StoreError;
+use crate::layout::BLOCK_POSITIONS;
+
+/// Blocks at hand and a buffer, for [`CachedScores::row`].
+///
+/// Blocks stay alive here after the cache gave them up: [`Window::BYTES_MAX`] and the longest row, a window.
+#[derive(Debug, Default)]
+pub struct Window {
+    slots: [Option<Slot>; SLOTS],
+    /// A row that does not lie in one block.
+    row: Vec<i8>,
+}
+
+/// Each block has one place where it can be; the streams of a reader rarely meet in so many.
+const SLOTS: usize = 32;
+
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    scores: Arc<Vec<i8>>,
+}
+
+impl Window {
+    /// The most bytes of blocks in a window.
+    pub const BYTES_MAX: u64 = (SLOTS * BLOCK_POSITIONS) as u64;
+
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Window::default()
+    }
+
+    fn hold(&mut self, scores: &CachedScores, block: usize) -> Result<usize, StoreError> {
+        let key = scores.key(block);
+        // The top bits of a multiplicative hash (Knuth); files and blocks are both numbered from 0.
+        let hash = (key.file << 40 ^ block as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let at = (hash >> (u64::BITS - SLOTS.ilog2())) as usize;
+        if self.slots[at].as_ref().is_none_or(|slot| slot.key != key) {
+            self.slots[at] = Some(Slot { key, scores: scores.block(block)? });
+        }
+        Ok(at)
+    }
+
+    fn held(&self, at: usize) -> &[i8] {
+        self.slots[at].as_ref().map_or(&[], |slot| &slot.scores)
+    }
+}
+
+impl CachedScores {
+    /// A row of a slab: `row` times `columns` is its first position there. Lies in the window, or for a row in
+    /// several blocks is put together there.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if a block is; [`StoreError::Disk`] if it cannot be read.
+    ///
+    /// # Panics
+    /// If the slab has no such row.
+    pub fn row<'w>(&self, slab: usize, row: u32, columns: u32, window: &'w mut Window) -> Result<&'w [i8], StoreError> {
+        let (first, columns) = (u64::from(row) * u64::from(columns), columns as usize);
+        let end = first + columns as u64;
+        assert!(end <= self.scores().shape().slabs()[slab].positions(), "slab {slab} has no row {row}");
+        let slab_block = self.scores().first_block_of(slab);
+        let (block, index) = ((first / BLOCK_POSITIONS as u64) as usize, (first % BLOCK_POSITIONS as u64) as usize);
+        if index + columns <= BLOCK_POSITIONS {
+            let at = window.hold(self, slab_block + block)?;
+            return Ok(&window.held(at)[index..index + columns]);
+        }
+        let mut buffer = std::mem::take(&mut window.row);
+        buffer.clear();
+        let (mut block, mut index) = (slab_block + block, index);
+        while buffer.len() < columns {
+            let at = window.hold(self, block)?;
+            let piece = &window.held(at)[index..];
+            buffer.extend_from_slice(&piece[..piece.len().min(columns - buffer.len())]);
+            (block, index) = (block + 1, 0);
+        }
+        window.row = buffer;
+        Ok(&window.row)
+    }
+}
