@@ -2,16 +2,20 @@
 //!
 //! This is where the pipeline, which knows nothing of awari, meets the engines, which know nothing of files.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod capture;
 pub mod files;
 mod graph;
+mod method;
 mod settings;
 mod stats;
 mod sweep;
 mod verify;
 mod watch;
 
-pub use settings::{Settings, Verify, schema};
+pub use method::Method;
+pub use settings::{Dual, DualIndex, Settings, Verify, schema};
 
 use disk::{Digest, Disk, DiskError};
 use engines::Tables;

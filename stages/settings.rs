@@ -1,16 +1,23 @@
 //! What a manifest may say, and what it then means.
 
+use crate::Method;
 use game::{PositionSet, Rules};
 use pipeline::Keep;
-use pipeline::manifest::{Key, Manifest, Schema, Type, Value};
+use pipeline::manifest::{ByRange, Key, Manifest, Schema, Type, Value};
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::Codec;
 
 /// The most stones of a build. Databases with more would not fit any one machine; the index goes to 48.
 const STONES_MAX: u32 = 46;
+
+/// What a block of bits may have: a page at least, and little enough that a cache has many.
+const BLOCK_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 20;
+
+/// The word that leaves the choice of a method open.
+const AUTO: &str = "auto";
 
 /// A manifest, understood.
 #[derive(Clone, Debug)]
@@ -20,6 +27,8 @@ pub struct Settings {
     /// The positions that databases hold.
     pub set: PositionSet,
     stones_max: u32,
+    method: Option<Method>,
+    methods: ByRange,
     /// Threads, at least one.
     pub threads: usize,
     /// Bytes to stay within.
@@ -30,12 +39,34 @@ pub struct Settings {
     pub codec: Codec,
     /// What is kept in the end.
     pub keep: Keep,
+    /// The bits of the method one-bit-dual.
+    pub dual: Dual,
     /// How databases are verified.
     pub verify: Verify,
     /// Whether counts are compared with published ones.
     pub published: bool,
     /// The run directory.
     pub dir: PathBuf,
+}
+
+/// Where the method one-bit-dual has its bits: on disk, in blocks, behind a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dual {
+    /// Bytes of blocks in memory; none is whatever the budget leaves.
+    pub cache_bytes: Option<u64>,
+    /// Bytes of a block, a power of two.
+    pub block_bytes: u64,
+    /// Which positions share a block.
+    pub index: DualIndex,
+}
+
+/// Which positions share a block of bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DualIndex {
+    /// Those with the opponent's half in common, as the children of a row have.
+    Dual,
+    /// Those with the mover's half in common, to measure what the other saves.
+    Single,
 }
 
 /// How much of each database is verified.
@@ -53,6 +84,15 @@ impl Verify {
     const ALL: [Verify; 3] = [Verify::Full, Verify::Sample, Verify::None];
 }
 
+impl fmt::Display for DualIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DualIndex::Dual => "dual",
+            DualIndex::Single => "single",
+        })
+    }
+}
+
 impl fmt::Display for Verify {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -66,7 +106,7 @@ impl fmt::Display for Verify {
 /// The keys of a manifest.
 pub fn schema() -> Schema {
     let rules: Vec<&str> = Rules::KNOWN.iter().map(|rules| rules.name).collect();
-    let methods = ["auto", "sweep"];
+    let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::name)).collect();
     Schema::new()
         .table("game", "What is solved. Part of every file's identity.")
         .key(Key::new("game.rules", Type::one_of(&rules), rules[0], "The rules."))
@@ -85,7 +125,7 @@ pub fn schema() -> Schema {
         .key(Key::new(
             "build.method",
             Type::one_of(&methods),
-            "auto",
+            AUTO,
             "How databases are solved; auto picks the fastest that fits the memory.",
         ))
         .key(Key::new(
@@ -106,6 +146,27 @@ pub fn schema() -> Schema {
             Type::Duration,
             "10 min",
             "How often a long stage saves its state: the most work that a crash costs.",
+        ))
+        .table("dual", "Where the method one-bit-dual has its bits.")
+        .key(Key::new(
+            "dual.cache",
+            Type::Size,
+            "0 MiB",
+            "The most memory for blocks of bits; 0 is whatever build.memory leaves.",
+        ))
+        .key(Key::new("dual.block", Type::Size, "16 KiB", "Bits read and written at once; a power of two.").check(
+            |value| match value {
+                Value::Size(size) if !size.bytes().is_power_of_two() || !BLOCK_BYTES.contains(&size.bytes()) => {
+                    Err(format!("must be a power of two between 4 KiB and 1 MiB, found {size}"))
+                }
+                _ => Ok(()),
+            },
+        ))
+        .key(Key::new(
+            "dual.index",
+            Type::one_of(&["dual", "single"]),
+            "dual",
+            "Whether bits are in the order in which children are read, or in that of positions, to compare.",
         ))
         .table("store", "What is kept, and how.")
         .key(Key::new(
@@ -150,18 +211,33 @@ impl Settings {
         Settings {
             rules: Rules::by_name(word("game.rules")).expect("the schema lists the rules"),
             set: word("game.positions").parse().expect("the schema lists the position sets"),
+            method: Method::by_name(word("build.method")),
+            methods: manifest.by_range("build.methods").clone(),
             stones_max: *manifest.range("build.stones").end(),
             threads: if threads == 0 { disk::clock::cores() } else { threads },
             memory_bytes: manifest.size("build.memory").bytes(),
             snapshot: manifest.duration("build.snapshot"),
             codec: word("store.codec").parse().expect("the schema lists the codecs"),
             keep: if word("store.keep") == "all" { Keep::All } else { Keep::Targets },
+            dual: Dual {
+                cache_bytes: Some(manifest.size("dual.cache").bytes()).filter(|&bytes| bytes > 0),
+                block_bytes: manifest.size("dual.block").bytes(),
+                index: if word("dual.index") == "single" { DualIndex::Single } else { DualIndex::Dual },
+            },
             verify: Verify::ALL
                 .into_iter()
                 .find(|verify| verify.to_string() == word("check.verify"))
                 .expect("the schema lists the kinds of verification"),
             published: manifest.boolean("check.published"),
             dir: PathBuf::from(word("run.dir")),
+        }
+    }
+
+    /// The method that the manifest asks for, for databases with so many stones; none leaves it open.
+    pub fn asked_method(&self, stones: u32) -> Option<Method> {
+        match self.methods.get(stones) {
+            Some(word) => Method::by_name(word),
+            None => self.method,
         }
     }
 
@@ -173,5 +249,43 @@ impl Settings {
     /// The most stones of a database to build.
     pub fn stones_max(&self) -> u32 {
         self.stones_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let text = format!("[build]\nstones = \"0..9\"\n{text}");
+        match Manifest::parse(&text, "m.toml", &schema(), &[]) {
+            Ok(manifest) => Ok(Settings::new(&manifest)),
+            Err(mistakes) => Err(mistakes.into_iter().map(|mistake| mistake.message + "\n").collect()),
+        }
+    }
+
+    #[test]
+    fn ranges_override_the_method() {
+        assert!((0..=9).all(|stones| read("").unwrap().asked_method(stones).is_none()));
+        for method in Method::ALL {
+            let settings = read(&format!("method = \"{method}\"")).unwrap();
+            assert!((0..=9).all(|stones| settings.asked_method(stones) == Some(method)));
+        }
+        let text = "method = \"counting\"\nmethods = { \"2..3\" = \"one-bit-dual\", \"5..5\" = \"auto\" }";
+        let asked: Vec<_> = (0..=6).map(|stones| read(text).unwrap().asked_method(stones)).collect();
+        let (counting, dual) = (Some(Method::Counting), Some(Method::OneBitDual));
+        assert_eq!(asked, [counting, counting, dual, dual, counting, None, counting]);
+    }
+
+    #[test]
+    fn bits_on_disk() {
+        let dual = read("").unwrap().dual;
+        assert_eq!(dual, Dual { cache_bytes: None, block_bytes: 16 << 10, index: DualIndex::Dual });
+        let dual = read("[dual]\ncache = \"1 MiB\"\nblock = \"4 KiB\"\nindex = \"single\"").unwrap().dual;
+        assert_eq!(dual, Dual { cache_bytes: Some(1 << 20), block_bytes: 4 << 10, index: DualIndex::Single });
+        for block in ["2 KiB", "2 MiB", "5 KiB", "0 B"] {
+            let error = read(&format!("[dual]\nblock = \"{block}\"")).unwrap_err();
+            assert!(error.contains("must be a power of two between 4 KiB and 1 MiB, found"), "{error}");
+        }
     }
 }
