@@ -9,6 +9,7 @@
 mod apply;
 pub mod capture;
 mod choice;
+pub mod counting;
 mod kernel;
 mod marks;
 mod memory;
