@@ -4,7 +4,7 @@
 //! is a prediction from the rates measured on one core of a server of 2023 and scaled by threads: good enough to say
 //! minutes from hours, and to refuse what cannot fit.
 
-use crate::{Settings, files, settings::Verify};
+use crate::{Method, Settings, files, settings::Verify};
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
 use store::Codec;
 
@@ -17,6 +17,7 @@ const STATS_VERSION: u32 = 1;
 /// Nanoseconds of one core a position.
 const CAPTURE_NANOSECONDS: f64 = 4.0;
 const SWEEP_NANOSECONDS: f64 = 40.0;
+const COUNTING_NANOSECONDS: f64 = 120.0;
 const ENCODE_NANOSECONDS: f64 = 5.0;
 const VERIFY_NANOSECONDS: f64 = 500.0;
 const SAMPLE_NANOSECONDS: f64 = 2.0;
@@ -76,11 +77,15 @@ impl OneDatabase<'_> {
         });
         artifacts.push(self.artifact(capture.clone(), ArtifactKind::Intermediate, "capture").version(CAPTURE_VERSION));
 
+        let (kind, cost) = match self.settings.asked_method(stones) {
+            Some(Method::Counting) => ("counting", self.counting_cost()),
+            _ => ("sweep", self.sweep_cost()),
+        };
         stages.push(StageSpec {
             inputs: vec![capture.clone()],
             outputs: vec![database.clone()],
-            cost: self.sweep_cost(),
-            ..StageSpec::new(StageName::new("sweep", &[stones]))
+            cost,
+            ..StageSpec::new(StageName::new(kind, &[stones]))
         });
         artifacts.push(self.artifact(database.clone(), ArtifactKind::Target, "database").version(DATABASE_VERSION));
 
@@ -149,6 +154,15 @@ impl OneDatabase<'_> {
         let kept = self.file_bytes(self.settings.codec);
         // Besides the database, a snapshot.
         self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 2, kept + self.file_bytes(Codec::Packed), kept)
+    }
+
+    fn counting_cost(&self) -> Cost {
+        let kept = self.file_bytes(self.settings.codec);
+        // A snapshot has more values than scores: up to a byte a position.
+        let disk_bytes = kept + self.file_bytes(Codec::Raw);
+        let cost = self.cost(COUNTING_NANOSECONDS + ENCODE_NANOSECONDS, 2, disk_bytes, kept);
+        let more = engines::counting::memory_bytes(self.stones, self.settings.set, self.settings.threads);
+        Cost { memory_bytes: cost.memory_bytes + more, ..cost }
     }
 
     fn verify_cost(&self) -> Cost {

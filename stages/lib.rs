@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod capture;
+mod counting;
 pub mod files;
 mod graph;
 mod method;
@@ -110,6 +111,7 @@ impl Work for Awari {
         let stones = stage.name.parameters().first().copied().unwrap_or(0);
         pool.install(|| match stage.name.kind() {
             "capture" => capture::run(&self.shared, stones, context),
+            "counting" => counting::run(&self.shared, stones, context),
             "sweep" => sweep::run(&self.shared, stones, context),
             "verify" => verify::run(&self.shared, stones, context),
             "stats" => stats::run(&self.shared, stones, context),
