@@ -17,7 +17,8 @@ const STATS_VERSION: u32 = 1;
 /// Nanoseconds of one core a position.
 const CAPTURE_NANOSECONDS: f64 = 4.0;
 const SWEEP_NANOSECONDS: f64 = 40.0;
-const COUNTING_NANOSECONDS: f64 = 120.0;
+/// Updates wait for memory: 81 at 13 stones, 114 at 15, 150 at 18.
+const COUNTING_NANOSECONDS: f64 = 160.0;
 const ENCODE_NANOSECONDS: f64 = 5.0;
 const VERIFY_NANOSECONDS: f64 = 500.0;
 const SAMPLE_NANOSECONDS: f64 = 2.0;
