@@ -6,6 +6,7 @@
 
 use crate::bounds::{self, Plane};
 use crate::{Method, Settings, files, settings::Verify};
+use engines::bound::PlaneLayout;
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
 use store::Codec;
 
@@ -19,7 +20,8 @@ const STATS_VERSION: u32 = 1;
 /// Nanoseconds of one core a position.
 const CAPTURE_NANOSECONDS: f64 = 4.0;
 const SWEEP_NANOSECONDS: f64 = 40.0;
-const COUNTING_NANOSECONDS: f64 = 300.0;
+/// Updates wait for memory: 81 at 13 stones, 114 at 15, 150 at 18.
+const COUNTING_NANOSECONDS: f64 = 160.0;
 const SEEDS_NANOSECONDS: f64 = 8.0;
 const PREPROCESS_NANOSECONDS: f64 = 4.0;
 const POSTPROCESS_NANOSECONDS: f64 = 2.0;
@@ -87,6 +89,11 @@ pub(crate) fn pick(settings: &Settings, stones: u32) -> Method {
     };
     let mut methods = [Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual].into_iter();
     methods.find(|&method| needs(method) <= settings.memory_bytes).unwrap_or(Method::OneBitDual)
+}
+
+/// Memory of a bound method besides its planes: workspace, tables, and what is told of the rows of the candidates.
+pub(crate) fn bounds_workspace(settings: &Settings, candidates: &PlaneLayout) -> u64 {
+    fixed_bytes(settings) + candidates.rows() as u64 * 8
 }
 
 /// Nanoseconds of one core a position for all bounds together.
@@ -242,9 +249,11 @@ impl OneDatabase<'_> {
     /// Of a method that needs one stage.
     fn solve_cost(&self, method: Method) -> Cost {
         let kept = self.file_bytes(self.settings.codec);
-        let nanoseconds = if method == Method::Counting { COUNTING_NANOSECONDS } else { SWEEP_NANOSECONDS };
+        if method == Method::Counting {
+            return self.counting_cost();
+        }
         // Besides the database, a snapshot.
-        self.cost(nanoseconds + ENCODE_NANOSECONDS, 2, kept + self.file_bytes(Codec::Packed), kept)
+        self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 2, kept + self.file_bytes(Codec::Packed), kept)
     }
 
     /// Of a stage of a method that solves bound after bound.
@@ -252,6 +261,15 @@ impl OneDatabase<'_> {
         let kept = if is_last { self.file_bytes(self.settings.codec) } else { 0 };
         let cost = self.cost(nanoseconds, 0, bounds::disk_bytes(self.positions(), self.stones) + kept, kept);
         Cost { memory_bytes: cost.memory_bytes + bounds::memory_bytes(self.settings, self.stones, method), ..cost }
+    }
+
+    fn counting_cost(&self) -> Cost {
+        let kept = self.file_bytes(self.settings.codec);
+        // A snapshot has more values than scores: up to a byte a position.
+        let disk_bytes = kept + self.file_bytes(Codec::Raw);
+        let cost = self.cost(COUNTING_NANOSECONDS + ENCODE_NANOSECONDS, 2, disk_bytes, kept);
+        let more = engines::counting::memory_bytes(self.stones, self.settings.set, self.settings.threads);
+        Cost { memory_bytes: cost.memory_bytes + more, ..cost }
     }
 
     fn verify_cost(&self) -> Cost {

@@ -2,8 +2,11 @@
 //!
 //! This is where the pipeline, which knows nothing of awari, meets the engines, which know nothing of files.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod bounds;
 mod capture;
+mod counting;
 pub mod files;
 mod graph;
 mod method;
@@ -14,7 +17,7 @@ mod verify;
 mod watch;
 
 pub use method::Method;
-pub use settings::{Dual, Settings, Verify, schema};
+pub use settings::{Dual, DualIndex, Settings, Verify, schema};
 
 use disk::{Digest, Disk, DiskError};
 use engines::Tables;
@@ -128,6 +131,7 @@ impl Work for Awari {
         let stones = stage.name.parameters().first().copied().unwrap_or(0);
         pool.install(|| match stage.name.kind() {
             "capture" => capture::run(&self.shared, stones, context),
+            "counting" => counting::run(&self.shared, stones, context),
             "sweep" => sweep::run(&self.shared, stones, context),
             "verify" => verify::run(&self.shared, stones, context),
             "stats" => stats::run(&self.shared, stones, context),

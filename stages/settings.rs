@@ -3,15 +3,21 @@
 use crate::{Method, graph};
 use game::{PositionSet, Rules};
 use pipeline::Keep;
-use pipeline::manifest::{Key, Manifest, Schema, Type, Value};
+use pipeline::manifest::{ByRange, Key, Manifest, Schema, Type, Value};
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::Codec;
 
 /// The most stones of a build. Databases with more would not fit any one machine; the index goes to 48.
 const STONES_MAX: u32 = 46;
+
+/// What a block of bits may have: a page at least, and little enough that a cache has many.
+const BLOCK_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 20;
+
+/// The word that leaves the choice of a method open.
+const AUTO: &str = "auto";
 
 /// A manifest, understood.
 #[derive(Clone, Debug)]
@@ -21,12 +27,10 @@ pub struct Settings {
     /// The positions that databases hold.
     pub set: PositionSet,
     stones_max: u32,
+    method: Option<Method>,
+    methods: ByRange,
     /// Threads, at least one.
     pub threads: usize,
-    /// By stones, the method asked for; none is to be picked.
-    asked: Vec<Option<Method>>,
-    /// The method one-bit-dual.
-    pub dual: Dual,
     /// Bytes to stay within.
     pub memory_bytes: u64,
     /// Time between snapshots of a long stage.
@@ -35,6 +39,8 @@ pub struct Settings {
     pub codec: Codec,
     /// What is kept in the end.
     pub keep: Keep,
+    /// The bits of the method one-bit-dual.
+    pub dual: Dual,
     /// How databases are verified.
     pub verify: Verify,
     /// Whether counts are compared with published ones.
@@ -43,22 +49,25 @@ pub struct Settings {
     pub dir: PathBuf,
 }
 
-/// Settings of the method one-bit-dual.
+/// Where the method one-bit-dual has its bits: on disk, in blocks, behind a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dual {
-    /// Bytes of the cache, or 0 for a tenth of the wins.
-    pub cache_bytes: u64,
-    /// Bytes of a block: a power of two.
+    /// Bytes of blocks in memory; none is whatever the budget leaves.
+    pub cache_bytes: Option<u64>,
+    /// Bytes of a block, a power of two.
     pub block_bytes: u64,
-    /// Whether the wins are ordered like everything else.
-    pub is_single: bool,
+    /// Which positions share a block.
+    pub index: DualIndex,
 }
 
-/// The word for no method in particular.
-const AUTO: &str = "auto";
-
-/// Sizes of a block of the cache.
-const BLOCKS: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
+/// Which positions share a block of bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DualIndex {
+    /// Those with the opponent's half in common, as the children of a row have.
+    Dual,
+    /// Those with the mover's half in common, to measure what the other saves.
+    Single,
+}
 
 /// How much of each database is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +84,15 @@ impl Verify {
     const ALL: [Verify; 3] = [Verify::Full, Verify::Sample, Verify::None];
 }
 
+impl fmt::Display for DualIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DualIndex::Dual => "dual",
+            DualIndex::Single => "single",
+        })
+    }
+}
+
 impl fmt::Display for Verify {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -88,7 +106,7 @@ impl fmt::Display for Verify {
 /// The keys of a manifest.
 pub fn schema() -> Schema {
     let rules: Vec<&str> = Rules::KNOWN.iter().map(|rules| rules.name).collect();
-    let methods: Vec<&str> = std::iter::once(AUTO).chain(Method::ALL.map(Method::word)).collect();
+    let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::word)).collect();
     Schema::new()
         .table("game", "What is solved. Part of every file's identity.")
         .key(Key::new("game.rules", Type::one_of(&rules), rules[0], "The rules."))
@@ -129,27 +147,26 @@ pub fn schema() -> Schema {
             "10 min",
             "How often a long stage saves its state: the most work that a crash costs.",
         ))
-        .table("dual", "The method one-bit-dual: wins on disk behind a cache.")
+        .table("dual", "Where the method one-bit-dual has its bits.")
         .key(Key::new(
             "dual.cache",
             Type::Size,
-            "0 B",
-            "The cache of each database; 0 is a tenth of its wins, one eightieth of a byte a position.",
+            "0 MiB",
+            "The most memory for blocks of bits; 0 is whatever build.memory leaves.",
         ))
-        .key(Key::new("dual.block", Type::Size, "16 KiB", "What is read and written at a time.").check(|value| {
-            match value {
-                Value::Size(size) if !size.bytes().is_power_of_two() || !BLOCKS.contains(&size.bytes()) => {
+        .key(Key::new("dual.block", Type::Size, "16 KiB", "Bits read and written at once; a power of two.").check(
+            |value| match value {
+                Value::Size(size) if !size.bytes().is_power_of_two() || !BLOCK_BYTES.contains(&size.bytes()) => {
                     Err(format!("must be a power of two between 4 KiB and 1 MiB, found {size}"))
                 }
                 _ => Ok(()),
-            }
-        }))
+            },
+        ))
         .key(Key::new(
             "dual.index",
             Type::one_of(&["dual", "single"]),
             "dual",
-            "Whether the wins are ordered by the half that stays when a move is made, or like everything else, which \
-             is only good to compare.",
+            "Whether bits are in the order in which children are read, or in that of positions, to compare.",
         ))
         .table("store", "What is kept, and how.")
         .key(Key::new(
@@ -191,23 +208,22 @@ impl Settings {
     pub fn new(manifest: &Manifest) -> Settings {
         let word = |key: &str| manifest.string(key);
         let threads = manifest.integer("build.threads") as usize;
-        let methods = manifest.by_range("build.methods");
-        let asked = |stones| methods.get(stones).unwrap_or(word("build.method")).parse().ok();
         Settings {
             rules: Rules::by_name(word("game.rules")).expect("the schema lists the rules"),
             set: word("game.positions").parse().expect("the schema lists the position sets"),
+            method: word("build.method").parse().ok(),
+            methods: manifest.by_range("build.methods").clone(),
             stones_max: *manifest.range("build.stones").end(),
             threads: if threads == 0 { disk::clock::cores() } else { threads },
-            asked: (0..=STONES_MAX).map(asked).collect(),
-            dual: Dual {
-                cache_bytes: manifest.size("dual.cache").bytes(),
-                block_bytes: manifest.size("dual.block").bytes(),
-                is_single: word("dual.index") == "single",
-            },
             memory_bytes: manifest.size("build.memory").bytes(),
             snapshot: manifest.duration("build.snapshot"),
             codec: word("store.codec").parse().expect("the schema lists the codecs"),
             keep: if word("store.keep") == "all" { Keep::All } else { Keep::Targets },
+            dual: Dual {
+                cache_bytes: Some(manifest.size("dual.cache").bytes()).filter(|&bytes| bytes > 0),
+                block_bytes: manifest.size("dual.block").bytes(),
+                index: if word("dual.index") == "single" { DualIndex::Single } else { DualIndex::Dual },
+            },
             verify: Verify::ALL
                 .into_iter()
                 .find(|verify| verify.to_string() == word("check.verify"))
@@ -217,9 +233,17 @@ impl Settings {
         }
     }
 
+    /// The method that the manifest asks for, for databases with so many stones; none leaves it open.
+    pub fn asked_method(&self, stones: u32) -> Option<Method> {
+        match self.methods.get(stones) {
+            Some(word) => word.parse().ok(),
+            None => self.method,
+        }
+    }
+
     /// How the database of `stones` stones is solved: as asked, else the fastest way that fits the memory.
     pub fn method(&self, stones: u32) -> Method {
-        self.asked[stones as usize].unwrap_or_else(|| graph::pick(self, stones))
+        self.asked_method(stones).unwrap_or_else(|| graph::pick(self, stones))
     }
 
     /// The databases that captures lead to from `stones` stones.
@@ -230,5 +254,43 @@ impl Settings {
     /// The most stones of a database to build.
     pub fn stones_max(&self) -> u32 {
         self.stones_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let text = format!("[build]\nstones = \"0..9\"\n{text}");
+        match Manifest::parse(&text, "m.toml", &schema(), &[]) {
+            Ok(manifest) => Ok(Settings::new(&manifest)),
+            Err(mistakes) => Err(mistakes.into_iter().map(|mistake| mistake.message + "\n").collect()),
+        }
+    }
+
+    #[test]
+    fn ranges_override_the_method() {
+        assert!((0..=9).all(|stones| read("").unwrap().asked_method(stones).is_none()));
+        for method in Method::ALL {
+            let settings = read(&format!("method = \"{method}\"")).unwrap();
+            assert!((0..=9).all(|stones| settings.asked_method(stones) == Some(method)));
+        }
+        let text = "method = \"counting\"\nmethods = { \"2..3\" = \"one-bit-dual\", \"5..5\" = \"auto\" }";
+        let asked: Vec<_> = (0..=6).map(|stones| read(text).unwrap().asked_method(stones)).collect();
+        let (counting, dual) = (Some(Method::Counting), Some(Method::OneBitDual));
+        assert_eq!(asked, [counting, counting, dual, dual, counting, None, counting]);
+    }
+
+    #[test]
+    fn bits_on_disk() {
+        let dual = read("").unwrap().dual;
+        assert_eq!(dual, Dual { cache_bytes: None, block_bytes: 16 << 10, index: DualIndex::Dual });
+        let dual = read("[dual]\ncache = \"1 MiB\"\nblock = \"4 KiB\"\nindex = \"single\"").unwrap().dual;
+        assert_eq!(dual, Dual { cache_bytes: Some(1 << 20), block_bytes: 4 << 10, index: DualIndex::Single });
+        for block in ["2 KiB", "2 MiB", "5 KiB", "0 B"] {
+            let error = read(&format!("[dual]\nblock = \"{block}\"")).unwrap_err();
+            assert!(error.contains("must be a power of two between 4 KiB and 1 MiB, found"), "{error}");
+        }
     }
 }

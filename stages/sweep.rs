@@ -50,7 +50,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
 }
 
 /// Reads the capture database of an index, every block checked. Not through a map: its pages would be memory too.
-fn read_captures(settings: &Settings, index: &Index, context: &StageContext) -> Result<Bytes, StageError> {
+pub(crate) fn read_captures(settings: &Settings, index: &Index, context: &StageContext) -> Result<Bytes, StageError> {
     let name = files::capture(index.stones());
     let damaged = |error| files::unreadable(&name, error);
     let path = context.input(&name);

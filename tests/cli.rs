@@ -429,6 +429,19 @@ fn one_stage_again_is_identical() {
 }
 
 #[test]
+fn counting_builds_what_sweeping_builds() {
+    let place = Place::built(7);
+    let words = ["run", "m.toml", "--set", "build.method=counting", "--dir", "counted"];
+    place.awari(&words).is(0).says(&["stones 0..7: matches published counts"]);
+    let (swept, counted) = (place.files("run/databases"), place.files("counted/databases"));
+    let bytes = |files: BTreeMap<PathBuf, Vec<u8>>| files.into_values().collect::<Vec<_>>();
+    assert_eq!(counted.len(), 8);
+    assert!(bytes(swept) == bytes(counted));
+    let plan = place.awari(&["plan", "m.toml", "--set", "build.methods.\"3..5\"=counting", "--dir", "new"]).is(0);
+    assert!(plan.out.contains("sweep:2") && plan.out.contains("counting:3") && plan.out.contains("sweep:6"));
+}
+
+#[test]
 fn the_first_signal_stops_and_the_same_command_resumes() {
     for name in ["TERM", "INT", "USR1"] {
         let place = Place::new(11);

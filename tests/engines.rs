@@ -4,6 +4,7 @@
 
 use check::{Databases, Histogram, Published};
 use engines::capture::{CaptureError, ChildRow, InMemory, Smaller};
+use engines::counting::{Distribution, Report, checkpoint_range, counting};
 use engines::{Bytes, Kernel, Progress, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, reference};
 use std::ops::ControlFlow;
@@ -103,18 +104,21 @@ fn reachable_scores_are_those_of_all() {
     }
 }
 
+/// Stops when it is asked for the n-th time.
+struct StopAt(AtomicU64);
+
+impl Progress for StopAt {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        match self.0.fetch_sub(1, Relaxed) {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
 /// A pass stopped anywhere, or any mixture of an earlier and a later state, goes on to the same scores.
 #[test]
 fn sweeping_on_from_any_mixture() {
-    struct StopAt(AtomicU64);
-    impl Progress for StopAt {
-        fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
-            match self.0.fetch_sub(1, Relaxed) {
-                0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
     let stones = 9;
     let databases = build(PositionSet::All, stones, Kernel::detect());
     let (smaller, last) = databases.split_at(stones as usize);
@@ -208,4 +212,139 @@ fn choices_are_those_of_the_rules() {
             assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
         }
     }
+}
+
+/// A database to count, with what it should become.
+struct Counted {
+    tables: Tables,
+    index: Index,
+    best: Bytes,
+    expected: Vec<Score>,
+}
+
+impl Counted {
+    /// All databases of up to `stones` stones.
+    fn up_to(set: PositionSet, stones: u32) -> Vec<Counted> {
+        let databases = build(set, stones, Kernel::detect());
+        let one = |stones: usize| {
+            let tables = Tables::new(Rules::AWARI, set, stones as u32);
+            let index = Index::new(stones as u32, set);
+            let best = captures(&tables, &index, &databases[..stones]);
+            Counted { tables, index, best, expected: databases[stones].clone() }
+        };
+        (0..databases.len()).map(one).collect()
+    }
+
+    fn zeros(&self) -> Bytes {
+        Bytes::zeroed(self.index.positions() as usize).unwrap()
+    }
+
+    fn count(
+        &self,
+        distribution: Distribution,
+        values: &mut Bytes,
+        progress: &dyn Progress,
+        checkpoint: &mut dyn FnMut(&Bytes),
+    ) -> Result<Report, Stopped> {
+        counting(&self.tables, &self.index, &self.best, values, distribution, progress, checkpoint)
+    }
+}
+
+#[test]
+fn counting_agrees_with_sweep() {
+    for set in SETS {
+        for counted in Counted::up_to(set, 9) {
+            let stones = counted.index.stones();
+            let mut updates = None;
+            for processors in [1, 2, 3, 4, 8] {
+                for batch in [1, 7, 1024] {
+                    let mut values = counted.zeros();
+                    let report = counted
+                        .count(
+                            Distribution { processors, batch, ..Distribution::new(1) },
+                            &mut values,
+                            &(),
+                            &mut |_| {},
+                        )
+                        .unwrap();
+                    assert!(values[..] == counted.expected[..], "{stones} stones, {processors} processors of {batch}");
+                    let total = report.total();
+                    assert_eq!(report.processors.len(), processors);
+                    assert_eq!(total.positions, counted.index.positions());
+                    assert_eq!(total.decided, counted.expected.iter().filter(|&&score| score != 0).count() as u64);
+                    // Everything that is decided tells all its parents, once, whoever has them.
+                    assert_eq!(total.updates(), *updates.get_or_insert(total.updates()));
+                    assert_eq!(total.sent, total.received);
+                    assert_eq!(total.sent == 0, total.messages == 0);
+                    assert!(total.sent.div_ceil(batch as u64) <= total.messages && total.messages <= total.sent);
+                    assert_eq!(total.volume_bytes(), 4 * total.sent);
+                    assert!(processors > 1 || total.sent == 0);
+                    if stones >= 6 && processors > 1 {
+                        let busy = report.processors.iter().filter(|one| one.sent > 0 && one.kept > 0).count();
+                        assert!(busy >= 2 && total.combining().unwrap() <= batch as f64);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_what_counting_reports() {
+    let counted = Counted::up_to(PositionSet::All, 8).pop().unwrap();
+    let report = |threads| {
+        with_threads(threads, || counted.count(Distribution::new(4), &mut counted.zeros(), &(), &mut |_| {}).unwrap())
+    };
+    assert_eq!(report(1), report(2));
+    assert_eq!(report(1), report(3));
+}
+
+/// Between any two bounds, and stopped at any superstep again and again, it goes on to the same scores.
+#[test]
+fn counting_on_from_any_checkpoint() {
+    for set in SETS {
+        for counted in Counted::up_to(set, 9).into_iter().skip(1) {
+            let range = checkpoint_range(counted.index.stones());
+            let sane = |values: &[i8]| assert!(values.iter().all(|value| (range.0..=range.1).contains(value)));
+            let mut checkpoints = Vec::new();
+            let keep = &mut |values: &Bytes| checkpoints.push(values.to_vec());
+            counted
+                .count(Distribution { processors: 3, batch: 5, queued: 1000 }, &mut counted.zeros(), &(), keep)
+                .unwrap();
+            assert_eq!(checkpoints.len(), counted.index.stones() as usize);
+            for checkpoint in checkpoints {
+                sane(&checkpoint);
+                let mut values = counted.zeros();
+                values.copy_from_slice(&checkpoint);
+                counted.count(Distribution::new(2), &mut values, &(), &mut |_| {}).unwrap();
+                assert!(values[..] == counted.expected[..]);
+            }
+            let mut values = counted.zeros();
+            for turn in 0.. {
+                let distribution = Distribution { processors: 1 + turn % 4, batch: 1 + turn % 3, queued: 100 };
+                // Each call gets one superstep further than to where it starts.
+                let stop = StopAt(AtomicU64::new(2 + turn as u64 / 4));
+                if counted.count(distribution, &mut values, &stop, &mut |_| {}).is_ok() {
+                    break;
+                }
+                sane(&values);
+            }
+            assert!(values[..] == counted.expected[..], "{} stones, {set}", counted.index.stones());
+        }
+    }
+}
+
+/// With queues that fill up, processors wait, and send full messages until they have told everything.
+#[test]
+fn counting_with_full_queues() {
+    let counted = Counted::up_to(PositionSet::All, 8).pop().unwrap();
+    let count = |queued| {
+        let mut values = counted.zeros();
+        let report = counted.count(Distribution { processors: 4, batch: 16, queued }, &mut values, &(), &mut |_| {});
+        assert!(values[..] == counted.expected[..]);
+        report.unwrap()
+    };
+    let (little, much) = (count(0), count(1 << 18));
+    assert!(little.supersteps > 10 * much.supersteps, "{} and {}", little.supersteps, much.supersteps);
+    assert_eq!(little.total().updates(), much.total().updates());
 }

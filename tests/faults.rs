@@ -136,20 +136,43 @@ fn a_wrong_capture_is_made_anew() {
 /// A run that goes on from a snapshot says so, and comes to the same scores.
 #[test]
 fn a_snapshot_is_gone_on_from() {
-    let build = Build::new(&[("build.stones", "0..6"), ("build.snapshot", "0 s"), ("build.threads", "1")]);
-    let (expected, operations) = undisturbed(&build);
-    let mut resumed = 0;
-    for operation in (operations / 2..operations).step_by(97) {
-        let disk = MemoryDisk::new();
-        disk.fail_from(operation, Fault::Io);
-        let _ = build.run(&disk);
-        disk.fail_never();
-        let summary = build.run(&disk).unwrap();
-        let counts = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
-        resumed += counts.map(|count| count.as_f64() as u32).sum::<u32>();
-        assert!(artifacts(&disk) == expected);
+    for method in ["sweep", "counting"] {
+        let snapshots = [("build.stones", "0..6"), ("build.snapshot", "0 s"), ("build.threads", "1")];
+        let build = Build::new(&[&snapshots[..], &[("build.method", method)]].concat());
+        let (expected, operations) = undisturbed(&build);
+        let mut resumed = 0;
+        for operation in (operations / 2..operations).step_by(97) {
+            let disk = MemoryDisk::new();
+            disk.fail_from(operation, Fault::Io);
+            let _ = build.run(&disk);
+            disk.fail_never();
+            let summary = build.run(&disk).unwrap();
+            let counts = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
+            resumed += counts.map(|count| count.as_f64() as u32).sum::<u32>();
+            assert!(artifacts(&disk) == expected);
+        }
+        assert!(resumed > 0, "{method}");
     }
-    assert!(resumed > 0);
+}
+
+/// By whichever method, on however many processors: the same bytes.
+#[test]
+fn methods_make_the_same_files() {
+    for set in ["all", "reachable"] {
+        let of = |method, threads| {
+            let disk = MemoryDisk::new();
+            let build = [("build.stones", "0..7"), ("store.keep", "all"), ("game.positions", set)];
+            let summary = Build::new(&[&build[..], &[("build.method", method), ("build.threads", threads)]].concat())
+                .run(&disk)
+                .unwrap();
+            assert_eq!(summary.ran.iter().filter(|ran| ran.stage.kind() == method).count(), 8);
+            artifacts(&disk)
+        };
+        let sweep = of("sweep", "2");
+        for threads in ["1", "2", "3"] {
+            assert!(of("counting", threads) == sweep, "{threads} threads, {set}");
+        }
+    }
 }
 
 #[test]
@@ -163,9 +186,14 @@ fn codec_and_threads_make_nothing_stale() {
     let disk = MemoryDisk::new();
     Build::new(&[("build.stones", "0..6"), ("store.codec", "raw")]).run(&disk).unwrap();
     let before = artifacts(&disk);
-    for change in
-        [("store.codec", "zstd"), ("build.threads", "3"), ("build.memory", "1 GiB"), ("build.method", "sweep")]
-    {
+    let changes = [
+        ("store.codec", "zstd"),
+        ("build.threads", "3"),
+        ("build.memory", "1 GiB"),
+        ("build.method", "sweep"),
+        ("build.method", "counting"),
+    ];
+    for change in changes {
         let summary = Build::new(&[("build.stones", "0..6"), change]).run(&disk).unwrap();
         assert!(summary.ran.is_empty(), "{change:?}");
     }

@@ -1,7 +1,7 @@
 //! Where the planes of a state live: memory, a scratch file, or a cache of pages over one.
 
 use super::state::Solve;
-use crate::{Method, Settings, Shared};
+use crate::{DualIndex, Method, Settings, Shared, graph};
 use disk::{Disk, DiskError, Scratch};
 use engines::bound::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
@@ -11,6 +11,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{PageCache, PageCounts};
+
+/// The least cache: some blocks for each thread.
+const CACHE_BYTES_MIN: u64 = 1 << 20;
 
 /// What the cache of a method counted, if it has one.
 pub(crate) trait Counted {
@@ -184,7 +187,13 @@ pub(crate) fn empty(
         let file = scratch("candidates", &layout)?;
         Ok(UnitsOnDisk { file, units: layout.units(), buffers: Mutex::new(Vec::new()) })
     };
-    let cache = |file| PageCache::new(file, settings.dual.block_bytes as usize, cache_bytes(settings, index.stones()));
+    let cache = |file| {
+        PageCache::new(
+            file,
+            settings.dual.block_bytes as usize,
+            cache_bytes(settings, &wins_layout, graph::bounds_workspace(settings, &layout)),
+        )
+    };
     let (tables, kernel) = (Arc::clone(shared.tables()), BitKernel::detect());
     let index = index.clone();
     Ok(match method {
@@ -193,7 +202,7 @@ pub(crate) fn empty(
             Box::new(Solver::new(tables, index, kernel, WinsInMemory::none(&wins_layout), candidates))
         }
         Method::OneBit => Box::new(Solver::new(tables, index, kernel, WinsInMemory::none(&wins_layout), on_disk()?)),
-        Method::OneBitDual if settings.dual.is_single => {
+        Method::OneBitDual if settings.dual.index == DualIndex::Single => {
             let wins = SingleIndexWins { cache: cache(scratch("wins", &layout)?), slabs: layout.slabs().to_vec() };
             Box::new(Solver::new(tables, index, kernel, wins, on_disk()?))
         }
@@ -206,12 +215,10 @@ pub(crate) fn empty(
     })
 }
 
-/// The cache of one-bit-dual: as the manifest says, else a tenth of the wins.
-fn cache_bytes(settings: &Settings, stones: u32) -> u64 {
-    match settings.dual.cache_bytes {
-        0 => (settings.set.positions(stones) / 80).max(1 << 20),
-        bytes => bytes,
-    }
+/// The cache of one-bit-dual: as the manifest says, else what the budget leaves.
+fn cache_bytes(settings: &Settings, layout: &PlaneLayout, other: u64) -> u64 {
+    let left = settings.memory_bytes.saturating_sub(other).max(CACHE_BYTES_MIN);
+    settings.dual.cache_bytes.unwrap_or(left).min(layout.words() as u64 * 8)
 }
 
 /// Memory that the state of a database takes, besides tables.
@@ -219,13 +226,13 @@ pub(crate) fn memory_bytes(settings: &Settings, stones: u32, method: Method) -> 
     let slabs = settings.set.slabs(stones);
     let layout = |orientation| PlaneLayout::of_slabs(&slabs, orientation);
     let (candidates, wins) = (layout(Orientation::MoverMajor), layout(Orientation::OpponentMajor));
-    let needs = candidates.rows() as u64 * 8;
     let wins_bytes = wins.words() as u64 * 8;
+    let needs = candidates.rows() as u64 * 8;
     needs
         + match method {
             Method::TwoBit => wins_bytes + candidates.words() as u64 * 8,
             Method::OneBit => wins_bytes,
-            Method::OneBitDual => cache_bytes(settings, stones).min(wins_bytes),
+            Method::OneBitDual => cache_bytes(settings, &wins, graph::bounds_workspace(settings, &candidates)),
             Method::Counting | Method::Sweep => unreachable!("{method} has no bounds"),
         }
 }

@@ -1,0 +1,94 @@
+//! Message combining: the method counting on 1 to 8 logical processors, after table 1 of Bal & Allis 1995.
+//!
+//! For each number of processors the time of the largest database, positions a second of processor time, the updates
+//! that decided positions send their parents, the messages they travel in, updates to a message, messages a second, and
+//! the volume. As in the paper, updates of a processor to itself are no messages. Scores are compared with those of the
+//! sweep.
+
+use bench::{captures, solve};
+use clap::Parser;
+use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use disk::clock;
+use engines::counting::{BATCH, Distribution, counting};
+use engines::{Bytes, Tables};
+use game::{Index, PositionSet, Rules};
+use std::time::Instant;
+
+/// Counts one database on several numbers of processors.
+#[derive(Parser)]
+struct Arguments {
+    /// Stones.
+    #[arg(long, default_value_t = 15)]
+    stones: u32,
+    /// Threads that run the processors.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// all or reachable.
+    #[arg(long, default_value = "all")]
+    positions: PositionSet,
+    /// Updates in a message, at most.
+    #[arg(long, default_value_t = BATCH)]
+    batch: usize,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() {
+    let mut arguments = Arguments::parse();
+    if !arguments.bench {
+        arguments.stones = 6;
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build().expect("threads can be started");
+    pool.install(|| table(&arguments));
+}
+
+fn table(arguments: &Arguments) {
+    let Arguments { stones, threads, positions: set, batch, .. } = *arguments;
+    let mut solved = solve(set, stones, |_| {});
+    let expected = solved.pop().expect("a database was solved");
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let best = captures(&tables, &index, &solved);
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header([
+        "processors",
+        "seconds",
+        "M/s of CPU",
+        "updates",
+        "messages",
+        "combining",
+        "messages/s",
+        "MB",
+        "supersteps",
+    ]);
+    for processors in [1, 2, 4, 8] {
+        let mut values = Bytes::zeroed(expected.len()).expect("there is memory for the scores");
+        let (cpu, start) = (clock::cpu_seconds(), Instant::now());
+        let distribution = Distribution { batch, ..Distribution::new(processors) };
+        let report = counting(&tables, &index, &best, &mut values, distribution, &(), &mut |_| {});
+        let (cpu, seconds) = (clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64());
+        let report = report.expect("nobody stops it");
+        assert!(values[..] == expected[..], "{processors} processors");
+        let total = report.total();
+        table.add_row([
+            processors.to_string(),
+            format!("{seconds:.3}"),
+            format!("{:.1}", index.positions() as f64 / cpu / 1e6),
+            total.updates().to_string(),
+            total.messages.to_string(),
+            total.combining().map_or("-".to_owned(), |factor| format!("{factor:.1}")),
+            format!("{:.0}", total.messages as f64 / seconds),
+            format!("{:.1}", total.volume_bytes() as f64 / 1e6),
+            report.supersteps.to_string(),
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!(
+        "{stones} stones, {set}: {} positions; {threads} thread(s), messages of at most {batch} updates",
+        index.positions()
+    );
+    println!("{table}");
+}

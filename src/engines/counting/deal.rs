@@ -1,0 +1,133 @@
+//! Which processor owns a position.
+//!
+//! Units are runs of positions of one size, fixed by their number alone, and dealt in an order that a hash shuffles:
+//! the paper found that any regular pattern makes some processors wait for others.
+
+/// Bits of a position's place in its unit: a unit is at most 64 Ki positions.
+const UNIT_BITS_MAX: u32 = 16;
+/// At least the 64 positions of a word of pending bits.
+const UNIT_BITS_MIN: u32 = 6;
+/// About so many units make parts of equal size.
+const UNITS_LOG: u32 = 10;
+
+/// Positions of a part, at most: an update has 31 bits for one.
+const PART_BITS: u32 = 31;
+
+/// The units of a database and their owners.
+pub(crate) struct Deal {
+    bits: u32,
+    /// By unit.
+    owners: Vec<Owner>,
+    /// By processor and by place in its part, the first position of the unit.
+    starts: Vec<Vec<u64>>,
+    positions: u64,
+}
+
+/// Where a unit is.
+#[derive(Clone, Copy)]
+struct Owner {
+    processor: u32,
+    /// Number of the unit among those of the processor.
+    place: u32,
+}
+
+impl Deal {
+    /// Deals so many positions.
+    pub(crate) fn new(positions: u64, processors: usize) -> Deal {
+        let bits = positions.ilog2().saturating_sub(UNITS_LOG).clamp(UNIT_BITS_MIN, UNIT_BITS_MAX);
+        let units = positions.div_ceil(1 << bits);
+        let processors = processors.max(units.div_ceil(1 << (PART_BITS - bits)) as usize);
+        let mut order: Vec<u64> = (0..units).collect();
+        order.sort_unstable_by_key(|&unit| (shuffled(unit), unit));
+        let mut owners = vec![Owner { processor: 0, place: 0 }; units as usize];
+        let mut starts = vec![Vec::new(); processors];
+        for (turn, &unit) in order.iter().enumerate() {
+            let processor = turn % processors;
+            owners[unit as usize] = Owner { processor: processor as u32, place: starts[processor].len() as u32 };
+            starts[processor].push(unit << bits);
+        }
+        Deal { bits, owners, starts, positions }
+    }
+
+    /// Logical processors.
+    pub(crate) fn processors(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Bits of a position's place in its unit.
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The first positions of the units of a processor.
+    pub(crate) fn starts(&self, processor: usize) -> &[u64] {
+        &self.starts[processor]
+    }
+
+    /// Positions of a processor.
+    pub(crate) fn positions(&self, processor: usize) -> u64 {
+        self.starts[processor].iter().map(|start| (self.positions - start).min(1 << self.bits)).sum()
+    }
+
+    /// The processor that has a position, and its place there.
+    #[inline(always)]
+    pub(crate) fn find(&self, position: u64) -> (usize, u32) {
+        let owner = self.owners[(position >> self.bits) as usize];
+        let within = position as u32 & ((1 << self.bits) - 1);
+        (owner.processor as usize, owner.place << self.bits | within)
+    }
+
+    /// Cuts an array into the units of every processor.
+    pub(crate) fn split<'v>(&self, values: &'v mut [i8]) -> Vec<Vec<&'v mut [i8]>> {
+        let mut placed: Vec<Vec<Option<&mut [i8]>>> =
+            self.starts.iter().map(|starts| starts.iter().map(|_| None).collect()).collect();
+        for (unit, owner) in values.chunks_mut(1 << self.bits).zip(&self.owners) {
+            placed[owner.processor as usize][owner.place as usize] = Some(unit);
+        }
+        let every = |unit: Option<_>| unit.expect("every place of a processor has a unit");
+        placed.into_iter().map(|units| units.into_iter().map(every).collect()).collect()
+    }
+}
+
+/// A mixture of the bits of a number (SplitMix64, Steele, Lea & Flood 2014).
+fn shuffled(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_position_has_one_place() {
+        for positions in [1, 63, 64, 65, 1000, 200_000] {
+            for processors in [1, 2, 3, 8] {
+                let deal = Deal::new(positions, processors);
+                let mut values = vec![0; positions as usize];
+                let mut parts = deal.split(&mut values);
+                let parts_positions: Vec<u64> = (0..processors).map(|processor| deal.positions(processor)).collect();
+                assert_eq!(parts_positions.iter().sum::<u64>(), positions);
+                for (part, &positions) in parts.iter().zip(&parts_positions) {
+                    assert_eq!(part.iter().map(|unit| unit.len() as u64).sum::<u64>(), positions);
+                }
+                for position in 0..positions {
+                    let (processor, place) = deal.find(position);
+                    let (unit, within) = (place >> deal.bits(), place & ((1 << deal.bits()) - 1));
+                    assert_eq!(deal.starts(processor)[unit as usize] + u64::from(within), position);
+                    parts[processor][unit as usize][within as usize] += 1;
+                }
+                assert!(values.iter().all(|&times| times == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_no_larger_than_an_update_can_say() {
+        let deal = Deal::new(5 << PART_BITS, 2);
+        assert_eq!(deal.processors(), 5);
+        assert!((0..5).all(|processor| deal.positions(processor) <= 1 << PART_BITS));
+    }
+}

@@ -1,0 +1,336 @@
+//! One logical processor: its part of the positions, what it has yet to tell, and its queues.
+
+use super::deal::Deal;
+use super::pending::Pending;
+use super::unmoves::Unmoves;
+use super::{Distribution, QUEUED, Traffic};
+use crate::memory::Bytes;
+use crate::tables::{CHUNK, RowMove, Tables};
+use game::Index;
+
+/// Updates of a processor to itself that are put together, so that they wait for memory together.
+const KEPT: usize = 2048;
+
+/// Bytes of the queues of a processor: what it sends, and what it has received.
+pub(crate) const QUEUES_BYTES: u64 = 4 * super::UPDATE_BYTES * QUEUED as u64;
+
+/// What all processors read.
+pub(crate) struct Work<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) index: &'a Index,
+    pub(crate) captures: &'a Bytes,
+    pub(crate) deal: &'a Deal,
+    pub(crate) bound: i8,
+}
+
+/// A place in the receiver's part, and whether the child is lost: then the parent is won.
+#[derive(Clone, Copy)]
+pub(crate) struct Update(u32);
+
+impl Update {
+    fn new(place: u32, lost: bool) -> Update {
+        Update(place << 1 | u32::from(lost))
+    }
+}
+
+/// What a processor keeps from bound to bound.
+pub(crate) struct Processor {
+    me: usize,
+    batch: usize,
+    /// Updates in a queue that make the processor wait.
+    full: usize,
+    /// Decided positions that have yet to tell their parents.
+    pending: Pending,
+    /// By receiver; at its own place, updates to itself.
+    queues: Vec<Vec<Update>>,
+    /// By sender.
+    received: Vec<Vec<Update>>,
+    /// What a batch of updates may have decided.
+    touched: Vec<Update>,
+    /// Decided positions, by whichever call.
+    decided: u64,
+    traffic: Traffic,
+}
+
+/// A processor with its positions.
+pub(crate) struct Part<'v> {
+    processor: &'v mut Processor,
+    units: Vec<&'v mut [i8]>,
+}
+
+impl Processor {
+    /// Processor `me` of a deal.
+    pub(crate) fn new(deal: &Deal, me: usize, distribution: Distribution) -> Processor {
+        let Distribution { batch, queued, .. } = distribution;
+        let many = deal.processors();
+        let messages = (queued / many / batch).max(1);
+        Processor {
+            me,
+            batch,
+            full: messages * batch,
+            pending: Pending::new(deal.starts(me).len() << deal.bits()),
+            queues: (0..many).map(|_| Vec::new()).collect(),
+            received: (0..many).map(|_| Vec::new()).collect(),
+            touched: Vec::new(),
+            decided: 0,
+            traffic: Traffic { positions: deal.positions(me), ..Traffic::default() },
+        }
+    }
+
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+}
+
+impl Work<'_> {
+    /// An undecided position all of whose quiet children are decided; one child less for each that is not.
+    fn no_children(&self) -> i8 {
+        -(self.index.stones() as i8) - 1
+    }
+
+    /// Everything below is lost, and has yet to tell its parents.
+    fn most_children(&self) -> i8 {
+        self.no_children() - 6
+    }
+}
+
+impl<'v> Part<'v> {
+    pub(crate) fn new(processor: &'v mut Processor, units: Vec<&'v mut [i8]>) -> Part<'v> {
+        Part { processor, units }
+    }
+
+    pub(crate) fn decided(&self) -> u64 {
+        self.processor.decided
+    }
+
+    /// Whether nothing is left to tell.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.processor.pending.is_empty()
+    }
+
+    /// Counts the children of positions nobody has looked at; the least magnitude of a score.
+    pub(crate) fn restore(&mut self, work: &Work) -> Option<i8> {
+        let (stones, most) = (work.index.stones() as i8, work.most_children());
+        let mut least = None;
+        for (number, unit) in self.units.iter_mut().enumerate() {
+            if unit.contains(&0) {
+                count_children(work, work.deal.starts(self.processor.me)[number], unit);
+            }
+            let first = number << work.deal.bits();
+            for (within, value) in unit.iter_mut().enumerate() {
+                let untold = match *value {
+                    value if value > stones => Some(value - stones),
+                    value if value < most => Some(value - most),
+                    _ => None,
+                };
+                if let Some(score) = untold {
+                    self.processor.pending.insert((first + within) as u32);
+                    *value = score;
+                }
+                assert!(*value <= stones, "a score of {value} with {stones} stones");
+                if *value >= -stones {
+                    self.processor.decided += 1;
+                    least = Some(least.unwrap_or(i8::MAX).min(value.abs()));
+                }
+            }
+        }
+        least
+    }
+
+    /// Marks what has yet to tell its parents: what [`Part::restore`] reads.
+    pub(crate) fn save(&mut self, work: &Work) {
+        let (stones, most) = (work.index.stones() as i8, work.most_children());
+        let bits = work.deal.bits();
+        while let Some((word, places)) = self.processor.pending.take() {
+            for place in each_place(word, places) {
+                let value = &mut self.units[place as usize >> bits][place as usize & ((1 << bits) - 1)];
+                *value += if *value > 0 { stones } else { most };
+            }
+        }
+    }
+
+    /// Decides the positions whose best capture says so at this bound.
+    pub(crate) fn look_at_captures(&mut self, work: &Work) {
+        let (bound, none) = (work.bound, work.no_children());
+        let decides = |value: i8, best: i8| (value <= none) & ((best == bound) | (best == -bound) & (value == none));
+        let Processor { me, pending, decided, traffic, .. } = &mut *self.processor;
+        for (number, unit) in self.units.iter_mut().enumerate() {
+            let start = work.deal.starts(*me)[number] as usize;
+            let captures = &work.captures[start..start + unit.len()];
+            let first = (number << work.deal.bits()) / CHUNK;
+            for (word, (values, captures)) in unit.chunks_mut(CHUNK).zip(captures.chunks(CHUNK)).enumerate() {
+                let pairs = || values.iter().zip(captures);
+                if !pairs().fold(false, |any, (&value, &best)| any | decides(value, best)) {
+                    continue;
+                }
+                let mut places = 0;
+                for (at, (value, &best)) in values.iter_mut().zip(captures).enumerate() {
+                    if decides(*value, best) {
+                        *value = best;
+                        places |= 1 << at;
+                    }
+                }
+                *decided += u64::from(u64::count_ones(places));
+                traffic.decided += u64::from(u64::count_ones(places));
+                pending.insert_all(first + word, places);
+            }
+        }
+    }
+
+    /// Takes in what others sent, and what it has for itself.
+    pub(crate) fn receive(&mut self, work: &Work) {
+        for from in 0..self.processor.received.len() {
+            let mut updates = std::mem::take(&mut self.processor.received[from]);
+            self.processor.traffic.received += updates.len() as u64;
+            for batch in updates.chunks(KEPT) {
+                self.update(work, batch);
+            }
+            updates.clear();
+            self.processor.received[from] = updates;
+        }
+        self.keep(work);
+    }
+
+    /// Tells parents until there is nothing left to tell, or a queue is full.
+    pub(crate) fn tell(&mut self, work: &Work) {
+        let (me, full, bits) = (self.processor.me, self.processor.full, work.deal.bits());
+        let starts = work.deal.starts(me);
+        let mut unmoves = Unmoves::new(work.tables, work.index);
+        loop {
+            while let Some((word, places)) = self.processor.pending.take() {
+                let number = (word * CHUNK) >> bits;
+                let mut left = places;
+                while left != 0 {
+                    let place = word * CHUNK + left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let within = place & ((1 << bits) - 1);
+                    let lost = self.units[number][within] < 0;
+                    let mut wait = false;
+                    let queues = &mut self.processor.queues;
+                    unmoves.each_parent(starts[number] + within as u64, |parent| {
+                        let (processor, place) = work.deal.find(parent);
+                        let queue = &mut queues[processor];
+                        queue.push(Update::new(place, lost));
+                        wait |= queue.len() >= full && processor != me;
+                    });
+                    if wait {
+                        self.processor.pending.insert_all(word, left);
+                        self.keep(work);
+                        return;
+                    }
+                }
+                if self.processor.queues[me].len() >= KEPT {
+                    self.keep(work);
+                }
+            }
+            self.keep(work);
+            if self.processor.pending.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Takes in the updates that it has for itself.
+    fn keep(&mut self, work: &Work) {
+        let me = self.processor.me;
+        let mut updates = std::mem::take(&mut self.processor.queues[me]);
+        self.processor.traffic.kept += updates.len() as u64;
+        self.update(work, &updates);
+        updates.clear();
+        self.processor.queues[me] = updates;
+    }
+
+    /// Updates positions. Without branches on what they hold: a mispredicted one would wait for memory each time.
+    fn update(&mut self, work: &Work, updates: &[Update]) {
+        let Processor { me, pending, touched, decided, traffic, .. } = &mut *self.processor;
+        let (bits, bound, none) = (work.deal.bits(), work.bound, work.no_children());
+        touched.resize(updates.len(), Update(0));
+        let mut count = 0;
+        let mut wrong = false;
+        for &update in updates {
+            let (place, lost) = ((update.0 >> 1) as usize, update.0 & 1 == 1);
+            let value = &mut self.units[place >> bits][place & ((1 << bits) - 1)];
+            let undecided = *value <= none;
+            wrong |= (*value == none) & !lost;
+            let told = if lost { bound } else { *value + 1 };
+            *value = if undecided { told } else { *value };
+            touched[count] = update;
+            count += usize::from(undecided & (lost | (told == none)));
+        }
+        assert!(!wrong, "a position heard of more children than it has, at bound {bound}");
+        for &Update(update) in &touched[..count] {
+            let (place, lost) = (update >> 1, update & 1 == 1);
+            if !lost {
+                let (unit, within) = (place as usize >> bits, place as usize & ((1 << bits) - 1));
+                // What captures for more is decided at that bound, when captures are looked at.
+                if work.captures[work.deal.starts(*me)[unit] as usize + within] > -bound {
+                    continue;
+                }
+                self.units[unit][within] = -bound;
+            }
+            pending.insert(place);
+            *decided += 1;
+            traffic.decided += 1;
+        }
+    }
+
+    /// An empty queue that came from a sender.
+    pub(crate) fn take_spare(&mut self, from: usize) -> Vec<Update> {
+        std::mem::take(&mut self.processor.received[from])
+    }
+
+    /// What is sent to a receiver now: everything, or as long as there is more to tell, full messages. `spare` takes
+    /// the place of the queue.
+    pub(crate) fn take_queue(&mut self, to: usize, all: bool, mut spare: Vec<Update>) -> Vec<Update> {
+        let Processor { queues, pending, batch, traffic, .. } = &mut *self.processor;
+        debug_assert!(spare.is_empty());
+        let queue = &mut queues[to];
+        let send = if all || pending.is_empty() { queue.len() } else { queue.len() / *batch * *batch };
+        spare.extend_from_slice(&queue[send..]);
+        queue.truncate(send);
+        traffic.sent += send as u64;
+        traffic.messages += send.div_ceil(*batch) as u64;
+        std::mem::replace(queue, spare)
+    }
+
+    /// Hands over what a sender sent.
+    pub(crate) fn deliver(&mut self, from: usize, updates: Vec<Update>) {
+        self.processor.received[from] = updates;
+    }
+}
+
+/// The places of a word, ascending.
+fn each_place(word: usize, mut places: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = places.trailing_zeros();
+        (places != 0).then(|| {
+            places &= places - 1;
+            (word * CHUNK) as u32 + bit
+        })
+    })
+}
+
+/// Counts the quiet moves of positions of a unit that are still 0. Slow, bit by bit, and once a position.
+fn count_children(work: &Work, start: u64, unit: &mut [i8]) {
+    let slabs = work.index.slabs();
+    let none = work.no_children();
+    let mut rest = unit;
+    let mut position = start;
+    while !rest.is_empty() {
+        let Some(slab) = slabs.get(slabs.partition_point(|slab| slab.offset <= position) - 1) else { return };
+        let columns = u64::from(slab.opponent_halves);
+        let (row, first) = ((position - slab.offset) / columns, ((position - slab.offset) % columns) as usize);
+        let Some(moves) = work.tables.rows(slab.mover_stones).get(row as usize) else { return };
+        let length = rest.len().min(columns as usize - first);
+        let (values, after) = rest.split_at_mut(length);
+        let moves = moves.iter().take_while(|&&to| to != RowMove::NONE);
+        let quiet: Vec<&[u64]> =
+            moves.map(|to| &work.tables.columns(slab.opponent_stones, to.class()).quiet[..]).collect();
+        for (column, value) in (first..).zip(values).filter(|(_, value)| **value == 0) {
+            let children: u64 = quiet.iter().map(|quiet| quiet[column / CHUNK] >> (column % CHUNK) & 1).sum();
+            *value = none - children as i8;
+        }
+        rest = after;
+        position += length as u64;
+    }
+}

@@ -1,0 +1,115 @@
+//! The stage `counting:n`: the scores of all n-stone positions, told from children to parents.
+//!
+//! Between bounds what is decided so far is snapshot on a timer, and when the run is asked to stop; the same bytes come
+//! out of it on any number of threads.
+
+use crate::{Settings, Shared, files, sweep, watch::Watch};
+use engines::Bytes;
+use engines::counting::{Distribution, checkpoint_range, counting};
+use game::Index;
+use pipeline::{StageContext, StageError, StageReport};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use store::{Codec, Identity, Kind, Orientation, Scores, StoreError, ValueRange};
+
+/// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
+const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
+
+/// Runs the stage.
+pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = shared.settings();
+    let index = Index::new(stones, settings.set);
+    let captures = sweep::read_captures(settings, &index, context)?;
+    let snapshot = Snapshot { settings, index: &index, context };
+    let (mut values, resumed) = snapshot.read()?;
+    let started = Instant::now();
+    let mut last = started;
+    let watch = Watch::new(context, index.positions());
+    let distribution = Distribution::new(context.threads());
+    let report = counting(shared.tables(), &index, &captures, &mut values, distribution, &watch, &mut |values| {
+        if last.elapsed() >= context.snapshots().interval() {
+            // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
+            if let Err(error) = snapshot.write(values) {
+                tracing::warn!("no snapshot of counting:{stones}: {error}");
+            }
+            last = Instant::now();
+        }
+    });
+    let Ok(report) = report else {
+        if started.elapsed() >= WORTH_A_SNAPSHOT {
+            snapshot.write(&values)?;
+        }
+        return Err(StageError::Stopped);
+    };
+    drop(captures);
+    let path = context.output(&files::database(stones));
+    files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, &values)?;
+    let total = report.total();
+    Ok(StageReport::new(index.positions())
+        .with("processors", report.processors.len() as u64)
+        .with("supersteps", report.supersteps)
+        .with("updates", total.updates())
+        .with("messages", total.messages)
+        .with("combining", total.combining().unwrap_or(0.0))
+        .with("volume", total.volume_bytes())
+        .with("resumed", u64::from(resumed)))
+}
+
+/// The snapshot of a stage that is under way: `MoverMajor`, scores and counts.
+struct Snapshot<'a> {
+    settings: &'a Settings,
+    index: &'a Index,
+    context: &'a StageContext<'a>,
+}
+
+const SNAPSHOT: &str = "counts";
+
+impl Snapshot<'_> {
+    /// The array to start from, and whether it comes from a snapshot. One that cannot be read costs time only.
+    fn read(&self) -> Result<(Bytes, bool), StageError> {
+        let mut values = Bytes::zeroed(self.index.positions() as usize).map_err(StageError::failed)?;
+        let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
+        let read = self.read_into(&saved.join(SNAPSHOT), &mut values).is_ok();
+        if !read {
+            values.fill(0);
+        }
+        Ok((values, read))
+    }
+
+    fn read_into(&self, path: &Path, values: &mut [i8]) -> Result<(), StoreError> {
+        let file = Scores::open(self.context.disk(), path)?;
+        let (expected, found) = (self.range(), file.range());
+        if found != expected {
+            return Err(StoreError::Mismatch {
+                path: path.to_path_buf(),
+                expected: format!("values in {expected}"),
+                found: format!("values in {found}"),
+            });
+        }
+        let identity = self.identity();
+        let shape = files::shape(self.index, identity.orientation);
+        file.expect(&identity, &shape)?.read_into(values)
+    }
+
+    fn write(&self, values: &[i8]) -> Result<(), StageError> {
+        let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
+        let identity = self.identity();
+        let shape = files::shape(self.index, identity.orientation);
+        match store::write(self.context.disk(), &path, &identity, &shape, self.range(), Codec::Packed, values) {
+            Ok(_) => Ok(()),
+            Err(StoreError::Disk(error)) => Err(StageError::Disk(error)),
+            Err(error) => Err(StageError::failed(error)),
+        }
+    }
+
+    fn identity(&self) -> Identity {
+        let Settings { rules, set, .. } = self.settings;
+        let identity = files::identity(rules.name, *set, Kind::Snapshot, self.index.stones());
+        Identity { orientation: Orientation::MoverMajor, ..identity }
+    }
+
+    fn range(&self) -> ValueRange {
+        let (low, high) = checkpoint_range(self.index.stones());
+        ValueRange::new(low, high)
+    }
+}
