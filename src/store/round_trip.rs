@@ -6,7 +6,7 @@ use disk::{Digest, Disk, MemoryDisk, RealDisk};
 use proptest::prelude::*;
 
 use crate::example::{Example, Way};
-use crate::{BlockCache, CachedScores, Codec, Kind, Orientation, StoreError, Writer, Written, write};
+use crate::{BlockCache, CachedScores, Codec, Kind, Orientation, Role, StoreError, Writer, Written, write};
 
 #[track_caller]
 fn check(example: &Example, codec: Codec) {
