@@ -232,6 +232,14 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_ring_names_the_way_around() {
+        let error = DiskError::RingRefused { source: io::ErrorKind::PermissionDenied.into() };
+        let expect = "io_uring cannot be used here: permission denied; \
+                      the kernel, a container or a limit forbids it, so run with --io plain";
+        assert_eq!(error.to_string(), expect);
+    }
+
+    #[test]
     fn predicates_follow_the_kinds() {
         let of = |kind: io::ErrorKind| DiskError::from_io(Operation::Create, Path::new("x"), kind.into());
         assert!(of(io::ErrorKind::StorageFull).is_no_space());

@@ -61,6 +61,8 @@ impl Request {
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
                 return Step::Again;
             }
+            // A thread that ends takes back what it has asked of a ring; whoever waits asks again.
+            Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => return Step::Again,
             Err(error) => return Step::Done(Err(error)),
         };
         self.done = begun + moved;
@@ -110,6 +112,11 @@ impl Queue {
             Queue::Ring(_) => PIECE_BYTES,
             Queue::Single(_) => QUEUE_BYTES,
         }
+    }
+
+    /// Whether several requests can be in flight.
+    pub(crate) fn is_deep(&self) -> bool {
+        matches!(self, Queue::Ring(_))
     }
 
     /// Makes the kernel take at most so many bytes at a time, so that requests come back short.

@@ -90,6 +90,51 @@ fn many_outputs_share_few_queues() {
     }
 }
 
+/// The kernel takes back what a thread has asked for when it ends.
+#[test]
+fn an_output_outlives_the_thread_that_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let bytes = pattern(11, 900_001);
+    for disk in disks() {
+        let mut output = disk.create(&path).unwrap();
+        for _ in 0..20 {
+            std::thread::scope(|scope| scope.spawn(|| output.write(&bytes)).join().unwrap()).unwrap();
+        }
+        output.sync().unwrap();
+        assert!(fs::read(&path).unwrap() == bytes.repeat(20), "{disk:?}");
+    }
+}
+
+#[test]
+fn results_of_the_kernel_are_steps() {
+    use crate::queue::{Direction, Request, Step};
+    use std::io::{Error, ErrorKind};
+    let check = |direction, done: usize, result: Result<usize, Error>, expect: Option<Result<(), ErrorKind>>| {
+        let file = std::sync::Arc::new(fs::File::open("/dev/null").unwrap());
+        let (bytes, needed) = (3 * 4096, 2 * 4096 + 5);
+        let mut request = Request { file, direction, offset: 0, bytes, needed, block: 4096, done };
+        let found = match request.advance(result) {
+            Step::Again => None,
+            Step::Done(result) => Some(result.map_err(|error| error.kind())),
+        };
+        assert_eq!(found, expect);
+        request.rest().0
+    };
+    let [read, write] = [Direction::Read, Direction::Write];
+    check(read, 0, Ok(3 * 4096), Some(Ok(())));
+    check(read, 0, Ok(2 * 4096 + 5), Some(Ok(())));
+    assert_eq!(check(read, 0, Ok(4096 + 7), None), 4096, "a rest begins with a block");
+    check(read, 4096, Ok(4096 + 5), Some(Ok(())));
+    check(read, 4096, Ok(0), Some(Err(ErrorKind::UnexpectedEof)));
+    check(read, 0, Ok(100), Some(Err(ErrorKind::UnexpectedEof)));
+    check(write, 4096, Ok(0), Some(Err(ErrorKind::WriteZero)));
+    for code in [libc::EINTR, libc::EAGAIN, libc::ECANCELED] {
+        assert_eq!(check(write, 4096, Err(Error::from_raw_os_error(code)), None), 4096);
+    }
+    check(write, 4096, Err(Error::from_raw_os_error(libc::ENOSPC)), Some(Err(ErrorKind::StorageFull)));
+}
+
 #[test]
 fn any_range_can_be_read() {
     let directory = tempfile::tempdir().unwrap();
