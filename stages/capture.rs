@@ -14,7 +14,7 @@ use store::{BlockCache, CachedScores, Codec, Kind, StoreError, Window};
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let cache = BlockCache::new(graph::cache_bytes(settings, graph::smaller_positions(settings, stones)));
+    let cache = BlockCache::new(graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones)));
     let smaller = Files::open(shared, stones, context, &cache)?;
     let path = context.output(&files::capture(stones));
     let mut writer = files::create(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed)?;

@@ -35,7 +35,7 @@ const STAGE_SECONDS: f64 = 0.01;
 
 /// Memory of the process besides the arrays of a stage: code, staging, batches of positions on their way to or from
 /// a file.
-const WORKSPACE_BYTES: u64 = 24 << 20;
+const WORKSPACE_BYTES: u64 = 20 << 20;
 /// And for each thread: staging, blocks at hand, contexts of codecs, what an allocator keeps.
 const THREAD_BYTES: u64 = 4 << 20;
 /// Bytes of tables for each half of up to n stones, measured.
@@ -45,21 +45,29 @@ const TABLE_BYTES: u64 = 75;
 const CACHE_BYTES_MAX: u64 = 256 << 20;
 /// And no budget is so small that fewer would do: captures read some hundred streams at a time.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
+/// A cache takes no more than one part in so many of what the budget leaves: the allocator may hold on to it, so all
+/// stages count it, and the arrays of solvers need the rest.
+const CACHE_SHARE: u64 = 4;
 
-/// What a stage may keep of the files it reads: what the budget leaves. The allocator may hold on to it, so all stages
-/// count it.
-pub(crate) fn room_bytes(settings: &Settings) -> u64 {
-    settings.memory_bytes.saturating_sub(fixed_bytes(settings)).max(CACHE_BYTES_MIN)
+/// What the budget leaves besides what every stage takes.
+fn room_bytes(settings: &Settings) -> u64 {
+    settings.memory_bytes.saturating_sub(fixed_bytes(settings))
 }
 
 /// Decoded blocks that a stage keeps which reads so many positions.
 pub(crate) fn cache_bytes(settings: &Settings, positions: u64) -> u64 {
-    positions.min(room_bytes(settings)).min(CACHE_BYTES_MAX)
+    positions.min((room_bytes(settings) / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX))
 }
 
-/// Positions of the databases that captures lead to.
-pub(crate) fn smaller_positions(settings: &Settings, stones: u32) -> u64 {
-    settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum()
+/// Whether there is room for maps of so many bytes and a cache for so many positions. Maps are faster than reads, but
+/// their pages are memory of the process.
+pub(crate) fn has_room_for_maps(settings: &Settings, bytes: u64, positions: u64) -> bool {
+    bytes + cache_bytes(settings, positions) <= room_bytes(settings)
+}
+
+/// Positions of a database and of those that captures lead to from there.
+pub(crate) fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
+    settings.smaller(stones).chain([stones]).map(|stones| settings.set.positions(stones)).sum()
 }
 
 /// Memory that does not depend on the database under way.
@@ -277,15 +285,24 @@ impl OneDatabase<'_> {
             Verify::Full => VERIFY_NANOSECONDS,
             Verify::Sample | Verify::None => SAMPLE_NANOSECONDS,
         };
-        self.cost(nanoseconds, 0, 0, 0)
+        let mut cost = self.cost(nanoseconds, 0, 0, 0);
+        let of = |stones| OneDatabase { settings: self.settings, stones };
+        let mapped = self.settings.smaller(self.stones).chain([self.stones]);
+        let mapped = mapped.map(|stones| of(stones).file_bytes(self.settings.codec)).sum();
+        let positions = positions_with_smaller(self.settings, self.stones);
+        if has_room_for_maps(self.settings, mapped, positions) {
+            cost.memory_bytes += mapped;
+        }
+        cost
     }
 
     fn cost(&self, nanoseconds: f64, arrays: u64, disk_bytes: u64, disk_kept_bytes: u64) -> Cost {
         let positions = self.positions();
+        let read = positions_with_smaller(self.settings, self.stones);
         Cost {
             positions,
             seconds: positions as f64 * nanoseconds * 1e-9 / self.settings.threads as f64 + STAGE_SECONDS,
-            memory_bytes: positions * arrays + fixed_bytes(self.settings) + cache_bytes(self.settings, 2 * positions),
+            memory_bytes: positions * arrays + fixed_bytes(self.settings) + cache_bytes(self.settings, read),
             disk_bytes,
             disk_kept_bytes,
         }

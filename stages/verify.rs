@@ -14,14 +14,13 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let name = files::database(stones);
     let positions = settings.set.positions(stones);
     let names = || settings.smaller(stones).chain([stones]).map(|stones| (stones, files::database(stones)));
-    let reads = positions + graph::smaller_positions(settings, stones);
+    let reads = graph::positions_with_smaller(settings, stones);
     let cache = BlockCache::new(graph::cache_bytes(settings, reads));
-    // Maps are faster, and their pages are memory of the process: only where there is room for all.
     let mut bytes = 0;
     for (_, name) in names() {
         bytes += context.disk().bytes(&context.input(&name))?.unwrap_or(0);
     }
-    let maps = bytes + graph::cache_bytes(settings, reads) <= graph::room_bytes(settings);
+    let maps = graph::has_room_for_maps(settings, bytes, reads);
     let open = if maps { files::open } else { files::open_windowed };
     let mut databases = Databases::new(settings.rules, settings.set);
     for (smaller, name) in names() {

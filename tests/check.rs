@@ -73,8 +73,10 @@ fn write(disk: &MemoryDisk, stones: u32, scores: &[Score], set: PositionSet, cod
     open(disk, stones, set, codec).expect("the file has just been written")
 }
 
+/// Mapped or block by block in turn: neither may matter.
 fn open(disk: &MemoryDisk, stones: u32, set: PositionSet, codec: Codec) -> Result<CachedScores, StoreError> {
-    let scores = Scores::open(disk, &path(stones, set, codec))?;
+    let open = if stones.is_multiple_of(2) { Scores::open_windowed } else { Scores::open };
+    let scores = open(disk, &path(stones, set, codec))?;
     let scores = scores.expect(&identity(stones, set), &shape(stones, set))?;
     Ok(CachedScores::new(scores, CACHE_BYTES_MAX))
 }

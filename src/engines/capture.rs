@@ -2,9 +2,11 @@
 //!
 //! Rows are the mover's halves. All captures of one move and one number of captured stones from one row lead into one
 //! row of one slab of one smaller database, so nothing is read at random. Ranks of halves are ordered by their first
-//! pits, so for each pit that is sown, and each number of stones that cross, consecutive rows lead into child rows that
-//! ascend with few exceptions: smaller databases are read in a few streams, and a cache of a few blocks a stream
-//! is enough.
+//! pits, so for each pit that is sown, and each number of stones that cross and are captured, consecutive rows lead into
+//! child rows that ascend in runs: smaller databases are read in some hundred streams, which a cache of blocks serves.
+//! At 21 stones (2,278 blocks of 64 KiB) a cache of 9 MiB reads each block 8.6 times, one of 40 MiB 5.6 times, which
+//! takes 2.5 and 1 ns a position. Tried and lost: one move after the other through a whole batch of rows (15 to 22
+//! times), larger units (17 times at 2^19 positions), units handed to threads in order (no difference).
 //!
 //! Results come out in batches, so that memory does not depend on the size of the database.
 //!
@@ -17,8 +19,8 @@ use game::{HALF_PITS, Index, PositionSet, Score, Slab};
 use rayon::prelude::*;
 use std::convert::Infallible;
 
-/// Positions of a unit, though at least one row: it stays in the cache of a core while each pit in turn is sown in all
-/// of its rows. The larger it is, the more of a stream is read while its blocks are at hand.
+/// Positions of a unit, though at least one row: it stays in the cache of a core while each move in turn is made in all
+/// of its rows.
 const UNIT_POSITIONS: usize = 1 << 15;
 
 /// Units of a batch for each thread, between two calls of the receiver.

@@ -286,7 +286,8 @@ fn windows_notice_what_changes_later() {
     let header = header_bytes(example.shape.slabs().len());
     let mut file = example.file(Codec::Packed);
     std::fs::write(&path, &file).unwrap();
-    let scores = Scores::open_windowed(&RealDisk::default(), &path).unwrap().expect(&example.identity, &example.shape).unwrap();
+    let scores =
+        Scores::open_windowed(&RealDisk::default(), &path).unwrap().expect(&example.identity, &example.shape).unwrap();
     assert_eq!(scores.get(0).unwrap(), example.scores[0]);
     file[header + 40_000] ^= 1;
     std::fs::write(&path, &file).unwrap();

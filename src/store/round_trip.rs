@@ -6,7 +6,7 @@ use disk::{Digest, Disk, MemoryDisk, RealDisk};
 use proptest::prelude::*;
 
 use crate::example::{Example, Way};
-use crate::{BlockCache, CachedScores, Codec, Kind, Orientation, Role, StoreError, Writer, Written, write};
+use crate::{BlockCache, CachedScores, Codec, Kind, Orientation, Role, StoreError, Window, Writer, Written, write};
 
 #[track_caller]
 fn check(example: &Example, codec: Codec) {
@@ -285,6 +285,35 @@ fn the_cache_is_bounded_and_right() {
         assert!(cache.bytes() > 0);
         assert_eq!(files[0].scores().codec(), Codec::Zstd);
     }
+}
+
+/// Rows within a block, across one border and across several, from a cache of two blocks.
+#[test]
+fn rows_through_a_window() {
+    let example = Example::large();
+    for (codec, way) in Codec::ALL.into_iter().flat_map(|codec| Way::ALL.map(|way| (codec, way))) {
+        let file = example.file(codec);
+        let cache = BlockCache::new(2 * 65_536);
+        let files = [0, 1].map(|_| CachedScores::sharing(example.open(way, &file).unwrap(), cache.clone()));
+        let mut window = Window::new();
+        for (m, slab) in example.shape.slabs().iter().enumerate() {
+            let first = example.shape.slab_positions(m).start as usize;
+            for row in 0..slab.rows {
+                let expect = &example.scores[first + (row * slab.columns) as usize..][..slab.columns as usize];
+                for cached in &files {
+                    assert_eq!(cached.row(m, row, slab.columns, &mut window).unwrap(), expect, "slab {m}, row {row}");
+                }
+            }
+        }
+        assert!(cache.bytes() <= 2 * 65_536);
+        assert!(cache.decoded() >= 2 * files[0].scores().block_count() as u64);
+    }
+    let mut damaged = example.file(Codec::Packed);
+    damaged[crate::format::header_bytes(4) + 100_000] ^= 1;
+    let cached = CachedScores::new(example.open(Way::Windowed, &damaged).unwrap(), 0);
+    let error = cached.row(0, 0, 200_003, &mut Window::new()).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+    assert!(cached.row(1, 3, 1000, &mut Window::new()).is_ok());
 }
 
 #[test]
