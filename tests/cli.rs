@@ -240,7 +240,10 @@ fn directories_that_cannot_be_used() {
         place.awari(&[command, "--dir", "absent"]).is(3).says(&["no databases", "awari run MANIFEST"]);
     }
     // Memory that the build cannot do with.
-    place.awari(&["run", "m.toml", "--set", "build.stones=0..24", "--set", "build.method=sweep"]).is(12).says(&["of memory", "256 MiB"]);
+    place
+        .awari(&["run", "m.toml", "--set", "build.stones=0..24", "--set", "build.method=sweep"])
+        .is(12)
+        .says(&["of memory", "256 MiB"]);
 }
 
 #[test]
