@@ -18,16 +18,21 @@ const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
 struct Build {
     directory: tempfile::TempDir,
     stones: u32,
+    method: &'static str,
 }
 
 impl Build {
     fn new(stones: u32) -> Build {
+        Build::by("auto", stones)
+    }
+
+    fn by(method: &'static str, stones: u32) -> Build {
         let directory = tempfile::tempdir().unwrap();
         let manifest = format!(
-            "[build]\nstones = \"0..{stones}\"\nsnapshot = \"1 s\"\n[store]\ncodec = \"zstd\"\nkeep = \"all\"\n[check]\nverify = \"full\"\n"
+            "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\n[store]\ncodec = \"zstd\"\nkeep = \"all\"\n[check]\nverify = \"full\"\n"
         );
         fs::write(directory.path().join("manifest"), manifest).unwrap();
-        Build { directory, stones }
+        Build { directory, stones, method }
     }
 
     fn run(&self) -> PathBuf {
@@ -51,7 +56,12 @@ impl Build {
         let output = self.start(threads).wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let files = files(&self.run());
-        assert_eq!(files.len(), 3 * (self.stones as usize + 1), "databases, captures and statistics");
+        let planes = match self.method {
+            // Four a bound, and the seeds.
+            "two-bit" | "one-bit" | "one-bit-dual" => (1..=self.stones).map(|stones| 4 * stones + 2).sum(),
+            _ => 0,
+        };
+        assert_eq!(files.len() as u32, 3 * (self.stones + 1) + planes, "databases, captures, statistics, planes");
         files
     }
 }
@@ -59,10 +69,15 @@ impl Build {
 fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for folder in FOLDERS {
-        let Ok(entries) = fs::read_dir(run.join(folder)) else { continue };
-        for entry in entries {
-            let path = entry.unwrap().path();
-            files.insert(path.strip_prefix(run).unwrap().to_path_buf(), fs::read(&path).unwrap());
+        let mut left = vec![run.join(folder)];
+        while let Some(path) = left.pop() {
+            match fs::read_dir(&path) {
+                Ok(entries) => left.extend(entries.map(|entry| entry.unwrap().path())),
+                Err(_) if path.is_file() => {
+                    files.insert(path.strip_prefix(run).unwrap().to_path_buf(), fs::read(&path).unwrap());
+                }
+                Err(_) => {}
+            }
         }
     }
     files
@@ -101,16 +116,23 @@ fn killed_at_every_stage_boundary() {
 
 #[test]
 fn killed_at_random_moments() {
-    let undisturbed = Build::new(9).finish(2);
+    for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
+        let stones = if method == "sweep" { 9 } else { 7 };
+        killed(method, stones);
+    }
+}
+
+fn killed(method: &'static str, stones: u32) {
+    let undisturbed = Build::by(method, stones).finish(2);
     let mut random = Random::new(2);
-    for _ in 0..3 {
-        let build = Build::new(9);
+    for _ in 0..2 {
+        let build = Build::by(method, stones);
         for _ in 0..12 {
             let mut child = build.start(2);
             std::thread::sleep(Duration::from_millis(random.below(120)));
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        assert!(build.finish(2) == undisturbed);
+        assert!(build.finish(2) == undisturbed, "{method}");
     }
 }

@@ -53,12 +53,22 @@ fn undisturbed(build: &Build) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
 
 /// At every k-th operation of a build.
 fn disturbed(overrides: &[(&str, &str)], disturb: impl Fn(&MemoryDisk, u64), then: impl Fn(&MemoryDisk)) {
+    disturbed_every(1, overrides, disturb, then);
+}
+
+fn disturbed_every(
+    step: usize,
+    overrides: &[(&str, &str)],
+    disturb: impl Fn(&MemoryDisk, u64),
+    then: impl Fn(&MemoryDisk),
+) {
     let build = Build::new(overrides);
     let (expected, operations) = undisturbed(&build);
-    for operation in 1..=operations {
+    for operation in (1..=operations).step_by(step) {
         let disk = MemoryDisk::new();
         disturb(&disk, operation);
-        let _ = build.run(&disk);
+        // Each run is a process of its own: what the other had in memory is gone.
+        let _ = Build::new(overrides).run(&disk);
         disk.fail_never();
         then(&disk);
         // Whatever has a final name is complete. (Captures that will not be kept may still be there.)
@@ -69,7 +79,8 @@ fn disturbed(overrides: &[(&str, &str)], disturb: impl Fn(&MemoryDisk, u64), the
                 path.display()
             );
         }
-        build.run(&disk).unwrap_or_else(|error| panic!("after operation {operation}: {error}"));
+        let again = Build::new(overrides).run(&disk);
+        again.unwrap_or_else(|error| panic!("after operation {operation}: {error}"));
         assert!(artifacts(&disk) == expected, "after operation {operation}");
         let snapshots = Path::new(DIRECTORY).join("snapshots");
         assert!(!disk.paths().iter().any(|path| path.starts_with(&snapshots)), "after operation {operation}");
@@ -136,42 +147,73 @@ fn a_wrong_capture_is_made_anew() {
 /// A run that goes on from a snapshot says so, and comes to the same scores.
 #[test]
 fn a_snapshot_is_gone_on_from() {
-    for method in ["sweep", "counting"] {
-        let snapshots = [("build.stones", "0..6"), ("build.snapshot", "0 s"), ("build.threads", "1")];
-        let build = Build::new(&[&snapshots[..], &[("build.method", method)]].concat());
-        let (expected, operations) = undisturbed(&build);
+    for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
+        let build = [
+            ("build.stones", "0..6"),
+            ("build.snapshot", "0 s"),
+            ("build.threads", "1"),
+            ("store.keep", "all"),
+            ("build.method", method),
+        ];
+        let (expected, operations) = undisturbed(&Build::new(&build));
         let mut resumed = 0;
-        for operation in (operations / 2..operations).step_by(97) {
+        for operation in (operations / 2..operations).step_by(41) {
             let disk = MemoryDisk::new();
             disk.fail_from(operation, Fault::Io);
-            let _ = build.run(&disk);
+            let _ = Build::new(&build).run(&disk);
             disk.fail_never();
-            let summary = build.run(&disk).unwrap();
+            let summary = Build::new(&build).run(&disk).unwrap();
             let counts = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
             resumed += counts.map(|count| count.as_f64() as u32).sum::<u32>();
-            assert!(artifacts(&disk) == expected);
+            assert!(artifacts(&disk) == expected, "{method}");
         }
         assert!(resumed > 0, "{method}");
     }
 }
 
-/// By whichever method, on however many processors: the same bytes.
+/// By whichever method, with whatever cache, on however many threads: the same bytes.
 #[test]
 fn methods_make_the_same_files() {
-    for set in ["all", "reachable"] {
-        let of = |method, threads| {
+    for (set, stones) in [("all", "0..10"), ("reachable", "0..9")] {
+        let of = |more: &[(&str, &str)]| {
             let disk = MemoryDisk::new();
-            let build = [("build.stones", "0..7"), ("store.keep", "all"), ("game.positions", set)];
-            let summary = Build::new(&[&build[..], &[("build.method", method), ("build.threads", threads)]].concat())
-                .run(&disk)
-                .unwrap();
-            assert_eq!(summary.ran.iter().filter(|ran| ran.stage.kind() == method).count(), 8);
-            artifacts(&disk)
+            let build = [("build.stones", stones), ("store.keep", "all"), ("game.positions", set)];
+            let summary = Build::new(&[&build[..], more].concat()).run(&disk).unwrap();
+            (artifacts(&disk), summary.ran.iter().map(|ran| ran.stage.kind().to_owned()).collect::<Vec<_>>())
         };
-        let sweep = of("sweep", "2");
+        let (sweep, _) = of(&[("build.method", "sweep"), ("build.threads", "2")]);
         for threads in ["1", "2", "3"] {
-            assert!(of("counting", threads) == sweep, "{threads} threads, {set}");
+            let (counting, kinds) = of(&[("build.method", "counting"), ("build.threads", threads)]);
+            assert!(kinds.iter().any(|kind| kind == "counting") && counting == sweep, "{threads} threads, {set}");
         }
+        let small_cache = [("build.method", "one-bit-dual"), ("dual.cache", "16 KiB"), ("dual.block", "4 KiB")];
+        let bounds = [
+            &[("build.method", "two-bit"), ("build.threads", "1")][..],
+            &[("build.method", "two-bit"), ("build.threads", "3")],
+            &[("build.method", "one-bit"), ("build.threads", "2")],
+            &[("build.method", "one-bit-dual"), ("build.threads", "2")],
+            &small_cache,
+            &[&small_cache[..], &[("dual.index", "single")]].concat(),
+        ];
+        let mut planes: Option<BTreeMap<_, _>> = None;
+        for more in bounds {
+            let (mut files, kinds) = of(more);
+            assert!(kinds.iter().any(|kind| kind == "postprocess"), "{kinds:?}");
+            let expected = planes.get_or_insert_with(|| files.clone());
+            assert!(files == *expected, "{more:?}, {set}: the planes differ");
+            files.retain(|path, _| !path.starts_with(Path::new(DIRECTORY).join("planes")));
+            assert!(files == sweep, "{more:?}, {set}");
+        }
+    }
+}
+
+/// Operations of planes and of state on disk, too. With strides, since there are thousands.
+#[test]
+fn killed_among_the_bounds() {
+    for method in ["two-bit", "one-bit-dual"] {
+        let build = [SMALL[0], SMALL[1], SMALL[2], ("build.snapshot", "0 s"), ("build.method", method)];
+        disturbed_every(7, &build, |disk, operation| disk.fail_from(operation, Fault::Io), |_| {});
+        disturbed_every(11, &build, |disk, operation| disk.fail_at(operation, Fault::NoSpace), MemoryDisk::crash);
     }
 }
 

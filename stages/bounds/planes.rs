@@ -97,7 +97,7 @@ impl Plane {
     }
 
     fn shape(self, layout: &PlaneLayout, stones: u32) -> Shape {
-        let planes = if self.bound() == 0 { stones } else { 1 };
+        let planes = if matches!(self, Plane::WinSeeds | Plane::CandidateSeeds) { stones } else { 1 };
         let slabs = layout
             .slabs()
             .iter()

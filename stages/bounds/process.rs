@@ -140,6 +140,8 @@ impl Snapshot<'_> {
         Ok(true)
     }
 
+    /// Writes the wins first: a crash may leave them beside the candidates of the snapshot before, and that is sound, where
+    /// losses without the wins that follow from them would not be.
     fn write(&self, state: &State) -> Result<(), StageError> {
         let directory = self.context.snapshots().prepare()?.to_owned();
         let settings = self.shared.settings();
@@ -147,6 +149,14 @@ impl Snapshot<'_> {
             PlaneWriter::create(self.context.disk(), &directory.join(name), settings, self.index, plane)
         };
         let mut words = Vec::new();
+        let mut wins = create(WINS)?;
+        for unit in state.solver.wins_units() {
+            words.resize(unit.words.len(), 0);
+            state.solver.read_wins(unit, &mut words);
+            wins.append(&mut words)?;
+        }
+        state.solver.check()?;
+        wins.finish()?;
         let mut candidates = create(CANDIDATES)?;
         for (number, unit) in state.solver.units().iter().enumerate() {
             words.resize(unit.words.len(), 0);
@@ -156,14 +166,6 @@ impl Snapshot<'_> {
             })?;
             candidates.append(&mut words)?;
         }
-        candidates.finish()?;
-        let mut wins = create(WINS)?;
-        for unit in state.solver.wins_units() {
-            words.resize(unit.words.len(), 0);
-            state.solver.read_wins(unit, &mut words);
-            wins.append(&mut words)?;
-        }
-        state.solver.check()?;
-        wins.finish()
+        candidates.finish()
     }
 }
