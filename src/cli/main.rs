@@ -34,6 +34,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    disk::heap::share_arena();
     let arguments = Arguments::parse();
     warnings::show();
     let done = match &arguments.command {

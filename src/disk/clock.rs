@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::ClockId;
@@ -37,23 +36,12 @@ pub fn host() -> String {
 
 /// The most memory this process has had resident so far, in bytes (`VmHWM`), where known.
 pub fn peak_resident_bytes() -> Option<u64> {
-    peak_resident_bytes_since_begin().map(|bytes| PEAK.fetch_max(bytes, Ordering::Relaxed).max(bytes))
-}
-
-/// The highest mark seen: [`begin_peak`] takes it back, and the kernel's own count is not exact to the page.
-static PEAK: AtomicU64 = AtomicU64::new(0);
-
-/// Takes the high-water mark of resident memory back to what is resident now, where the kernel allows that.
-pub fn begin_peak() {
-    if peak_resident_bytes().is_some() {
-        // Writing 5 does nothing else: see proc_pid_clear_refs(5). Where it is not allowed, the mark only rises.
-        let _ = fs::write("/proc/self/clear_refs", "5");
-    }
-}
-
-/// The most memory this process has had resident since [`begin_peak`], where known.
-pub fn peak_resident_bytes_since_begin() -> Option<u64> {
     kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// What memory this process has resident now, in bytes (`VmRSS`), where known.
+pub fn resident_bytes() -> Option<u64> {
+    kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
 /// Bytes of memory that this process may still take without swapping, where known: what the
@@ -168,7 +156,8 @@ mod tests {
         assert!(now_seconds() > 1_700_000_000);
         assert!(cores() >= 1);
         assert!(!host().is_empty());
-        assert!(peak_resident_bytes().is_none_or(|bytes| bytes > 100 << 10));
+        assert!(resident_bytes().is_none_or(|bytes| bytes > 100 << 10));
+        assert!(peak_resident_bytes() >= resident_bytes());
         assert!(available_bytes().is_none_or(|bytes| bytes > 0));
         let before = cpu_seconds();
         let mut digest = crate::Digest::of(&[0; 1 << 16]);
@@ -176,18 +165,6 @@ mod tests {
             digest = crate::Digest::of(&[digest.0; 1 << 10].concat());
         }
         assert!(cpu_seconds() > before);
-    }
-
-    #[test]
-    fn a_peak_is_not_forgotten() {
-        let large = vec![1u8; 32 << 20];
-        assert_eq!(large.iter().filter(|&&byte| byte == 1).count(), 32 << 20);
-        let Some(before) = peak_resident_bytes() else { return };
-        assert!(before > 32 << 20);
-        drop(large);
-        begin_peak();
-        assert!(peak_resident_bytes().unwrap() >= before);
-        assert!(peak_resident_bytes_since_begin().is_some());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Read-only maps of files, and views of bytes as signed bytes. The one place with `unsafe`.
+//! Read-only maps of files, and views of bytes as other types.
 //!
 //! A map shows the file as it is. Were somebody else to change or cut a mapped file, reads would see
 //! the change or the process would get `SIGBUS`; we never do that to an artifact (see the crate's

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use disk::{Digest, clock};
+use disk::{Digest, clock, heap};
 
 use crate::artifact::{ArtifactName, ArtifactSpec, Found};
 use crate::fingerprint::Fingerprint;
@@ -14,6 +14,32 @@ use crate::plan::Findings;
 use crate::record::{ArtifactRecord, Measured};
 use crate::stage::StageSpec;
 use crate::work::{StageContext, StageError, Work};
+
+/// How often to look how much memory there is in use.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The most memory that was resident during a stage: what the kernel says if it was never more, else the most that was
+/// seen. (The kernel could be told to forget its mark, but then whoever watches the process from outside would lose it.)
+struct PeakMeter {
+    peak_before: Option<u64>,
+    seen: Option<u64>,
+}
+
+impl PeakMeter {
+    fn start() -> PeakMeter {
+        PeakMeter { peak_before: clock::peak_resident_bytes(), seen: clock::resident_bytes() }
+    }
+
+    fn sample(&mut self) {
+        self.seen = self.seen.max(clock::resident_bytes());
+    }
+
+    fn peak(mut self) -> Option<u64> {
+        self.sample();
+        let peak = clock::peak_resident_bytes();
+        if peak > self.peak_before { peak } else { self.seen }
+    }
+}
 
 /// What a stage that is done made and took.
 pub(crate) struct Done {
@@ -70,12 +96,21 @@ pub(crate) fn execute(
     let start = Instant::now();
     let cpu_start = clock::cpu_seconds();
     let traffic_start = context.disk.traffic();
-    clock::begin_peak();
+    heap::release();
+    let mut memory = PeakMeter::start();
     let report = std::thread::scope(|scope| {
         let (_running, ended) = mpsc::channel::<()>();
         // Ends when the sender goes, also if the stage panics.
+        let memory = &mut memory;
         scope.spawn(move || {
-            while ended.recv_timeout(observer.interval()) == Err(RecvTimeoutError::Timeout) {
+            let tick = observer.interval().min(MEMORY_INTERVAL);
+            let mut next = observer.interval();
+            while ended.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+                memory.sample();
+                if start.elapsed() < next {
+                    continue;
+                }
+                next = next.saturating_add(observer.interval());
                 let reading = context.progress.read();
                 observer.notice(&Event::Progress {
                     stage: stage.name.clone(),
@@ -92,7 +127,7 @@ pub(crate) fn execute(
     let measured = Measured {
         wall_seconds: start.elapsed().as_secs_f64(),
         cpu_seconds: clock::cpu_seconds() - cpu_start,
-        memory_peak_bytes: clock::peak_resident_bytes_since_begin(),
+        memory_peak_bytes: memory.peak(),
         read_bytes: Some(traffic.read_bytes),
         written_bytes: Some(traffic.written_bytes),
         report,

@@ -213,7 +213,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                     if let Err(error) = self.test(unit, &mut workspace, &any) {
                         fail(Failure::Home(error));
                     }
-                    if number % 64 == 0 && progress.advance(number as u64, self.units.len() as u64).is_break() {
+                    if number.is_multiple_of(64) && progress.advance(number as u64, self.units.len() as u64).is_break()
+                    {
                         fail(Failure::Stopped);
                     }
                 }
