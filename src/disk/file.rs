@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::direct;
 use crate::error::{DiskError, Operation};
+use crate::io::Io;
 use crate::pool::Pool;
 use crate::queue::{Direction, Queue, Request};
 use crate::real::{free_bytes, parent};
@@ -44,7 +45,11 @@ impl RealFile {
 
     /// For reads and writes. The file is empty, and becomes `bytes` zeros.
     pub(crate) fn scratch(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> io::Result<RealFile> {
-        let block = direct::turn_on(&file);
+        let block = match pool.io {
+            // What is read again and again may stay in memory that nobody else wants.
+            Io::Auto => None,
+            Io::Uring | Io::Plain => direct::turn_on(&file),
+        };
         // Whole blocks, so that the last one can be written like all others.
         let length = block.map_or(bytes, |block| bytes.next_multiple_of(block as u64));
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length.max(1)) {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// How large reads and writes reach the operating system. The bytes in the files are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// `io_uring` where the kernel allows it, else positioned reads and writes.
+    /// `io_uring` where the kernel allows it, else positioned reads and writes; scratch files through the page cache.
     #[default]
     Auto,
     /// `io_uring`, or an error where the kernel refuses it.

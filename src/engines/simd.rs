@@ -26,7 +26,7 @@ mod absent {
         false
     }
 
-    pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut [u64], _: u64, _: u32, _: &[Child<R>], _: &mut Vec<(u32, u64)>) {
+    pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut Vec<(u32, u64)>, _: &Child<R>, _: u32) -> u64 {
         unreachable!("this kernel is only chosen where it is available")
     }
 
@@ -66,25 +66,13 @@ mod x86 {
     }
 
     /// See [`crate::bound::BitKernel::pull`].
-    pub(crate) fn pull_row_bmi2<R: RowBits>(
-        candidates: &mut [u64],
-        wanted: u64,
-        shift: u32,
-        children: &[Child<R>],
-        lost: &mut Vec<(u32, u64)>,
-    ) {
+    pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut Vec<(u32, u64)>, child: &Child<R>, shift: u32) -> u64 {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        fn enabled<R: RowBits>(
-            candidates: &mut [u64],
-            wanted: u64,
-            shift: u32,
-            children: &[Child<R>],
-            lost: &mut Vec<(u32, u64)>,
-        ) {
-            row::pull_row(candidates, wanted, shift, children, lost, |word, mask| _pext_u64(word, mask));
+        fn enabled<R: RowBits>(left: &mut Vec<(u32, u64)>, child: &Child<R>, shift: u32) -> u64 {
+            row::pull_row(left, child, shift, |word, mask| _pext_u64(word, mask))
         }
         // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
-        unsafe { enabled(candidates, wanted, shift, children, lost) }
+        unsafe { enabled(left, child, shift) }
     }
 
     /// See [`crate::bound::BitKernel::push`].

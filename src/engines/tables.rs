@@ -29,7 +29,7 @@ pub struct Tables {
     pushes: Vec<OnceLock<Vec<Push>>>,
 }
 
-/// A move of a row: rank of the half left behind, and class, in four bytes.
+/// A move of a row: rank of the half left behind, class, and place among the row's moves, in four bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowMove(u32);
 
@@ -39,9 +39,12 @@ impl RowMove {
     // C(53,5) ranks fit in 22 bits, 98 class numbers in 7.
     const RANK_BITS: u32 = 22;
 
-    fn new(rank: u32, class: Class) -> RowMove {
-        debug_assert!(rank < 1 << RowMove::RANK_BITS);
-        RowMove((class.number() as u32) << RowMove::RANK_BITS | rank)
+    const CLASS_BITS: u32 = 7;
+
+    fn new(rank: u32, class: Class, slot: usize) -> RowMove {
+        debug_assert!(rank < 1 << RowMove::RANK_BITS && slot < HALF_PITS);
+        let above_rank = (slot as u32) << RowMove::CLASS_BITS | class.number() as u32;
+        RowMove(above_rank << RowMove::RANK_BITS | rank)
     }
 
     /// Rank, among the opponent's halves of the position set, of the half left behind (or of the row in [`Parents`]).
@@ -59,7 +62,13 @@ impl RowMove {
     /// [`Class::number`].
     #[inline(always)]
     pub(crate) fn class(self) -> usize {
-        (self.0 >> RowMove::RANK_BITS) as usize
+        (self.0 >> RowMove::RANK_BITS) as usize & ((1 << RowMove::CLASS_BITS) - 1)
+    }
+
+    /// Its place among the moves of the row.
+    #[inline(always)]
+    pub(crate) fn slot(self) -> usize {
+        (self.0 >> (RowMove::RANK_BITS + RowMove::CLASS_BITS)) as usize
     }
 }
 
@@ -163,10 +172,10 @@ impl Tables {
                 .map(|rank| {
                     let mut moves = [RowMove::NONE; HALF_PITS];
                     let half = self.index.halves().unrank(stones, rank);
-                    for (to, from) in moves.iter_mut().zip(sow::row_moves(&half)) {
+                    for (slot, (to, from)) in moves.iter_mut().zip(sow::row_moves(&half)).enumerate() {
                         // The pit a move starts from is empty behind it, so the position set has the half.
                         let rank = self.index.opponent_rank(&from.half).expect("a half with an empty pit has a rank");
-                        *to = RowMove::new(rank, from.class);
+                        *to = RowMove::new(rank, from.class, slot);
                     }
                     moves
                 })
@@ -213,7 +222,7 @@ impl Tables {
             let words = |columns: u32| columns.div_ceil(CHUNK as u32) as usize;
             let own = words(self.set().opponent_halves(stones));
             let child = words(Halves::count(stones + crossing));
-            Pull::new(&self.map(stones, class.number()), plane::share_shift(own), plane::share_shift(child))
+            Pull::new(&self.map(stones, class.number()), plane::part_shift(own), plane::share_shift(child))
         })
     }
 
@@ -248,7 +257,7 @@ impl Tables {
         let mut next: Vec<Vec<u32>> = parents.iter().map(|of| of.first.clone()).collect();
         self.each_move(|half, to, row| {
             let next = &mut next[half][to.rank() as usize];
-            parents[half].entries[*next as usize] = RowMove::new(row, Class::from_number(to.class()));
+            parents[half].entries[*next as usize] = RowMove::new(row, Class::from_number(to.class()), to.slot());
             *next += 1;
         });
         parents

@@ -3,6 +3,9 @@
 use game::{Index, Orientation, Slab};
 use std::ops::Range;
 
+/// Parts of a row, at most: what is to be tested is known by part.
+pub(crate) const PARTS: usize = 8;
+
 /// Bits in a word.
 pub(crate) const WORD: usize = 64;
 
@@ -42,11 +45,21 @@ impl PlaneSlab {
     pub(crate) fn share_shift(&self) -> u32 {
         share_shift(self.row_words)
     }
+
+    /// Words of a row that are a part, as a power of two.
+    pub(crate) fn part_shift(&self) -> u32 {
+        part_shift(self.row_words)
+    }
 }
 
 /// See [`PlaneSlab::share_shift`].
 pub(crate) fn share_shift(row_words: usize) -> u32 {
     row_words.div_ceil(WORD).next_power_of_two().trailing_zeros()
+}
+
+/// See [`PlaneSlab::part_shift`].
+pub(crate) fn part_shift(row_words: usize) -> u32 {
+    row_words.div_ceil(PARTS).next_power_of_two().trailing_zeros()
 }
 
 impl PlaneLayout {

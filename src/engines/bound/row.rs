@@ -29,19 +29,12 @@ impl BitKernel {
         if simd::has_bmi2() { BitKernel::Bmi2 } else { BitKernel::Portable }
     }
 
-    /// Takes out of `candidates`, a row, those positions of the wanted shares all of whose quiet moves lead to wins,
-    /// and lists them by word.
-    pub(crate) fn pull<R: RowBits>(
-        self,
-        candidates: &mut [u64],
-        wanted: u64,
-        shift: u32,
-        children: &[Child<R>],
-        lost: &mut Vec<(u32, u64)>,
-    ) {
+    /// Keeps of some columns of a row, listed by word, those whose move leads to a win, or is none of the quiet ones.
+    /// Tells in which groups of words some went, a bit for each `1 << shift` words.
+    pub(crate) fn pull<R: RowBits>(self, left: &mut Vec<(u32, u64)>, child: &Child<R>, shift: u32) -> u64 {
         match self {
-            BitKernel::Portable => pull_row(candidates, wanted, shift, children, lost, compress),
-            BitKernel::Bmi2 => simd::pull_row_bmi2(candidates, wanted, shift, children, lost),
+            BitKernel::Portable => pull_row(left, child, shift, compress),
+            BitKernel::Bmi2 => simd::pull_row_bmi2(left, child, shift),
         }
     }
 
@@ -56,38 +49,28 @@ impl BitKernel {
 
 #[inline(always)]
 pub(crate) fn pull_row<R: RowBits>(
-    candidates: &mut [u64],
-    wanted: u64,
+    left: &mut Vec<(u32, u64)>,
+    child: &Child<R>,
     shift: u32,
-    children: &[Child<R>],
-    lost: &mut Vec<(u32, u64)>,
     compress: impl Fn(u64, u64) -> u64,
-) {
-    let mut shares = wanted;
-    while shares != 0 {
-        let share = shares.trailing_zeros() as usize;
-        shares &= shares - 1;
-        for at in share << shift..candidates.len().min((share + 1) << shift) {
-            let mut left = candidates[at];
-            for child in children {
-                if left == 0 {
-                    break;
-                }
-                let (first, end) = (child.pull.first[at] as usize, child.pull.first[at + 1] as usize);
-                let (mut won, mut filled) = (0, 0);
-                for &(word, mask) in &child.pull.pieces[first..end] {
-                    won |= compress(child.wins.bits(word as usize, mask), mask) << filled;
-                    // A piece that fills the word is the last.
-                    filled = (filled + mask.count_ones()) % WORD as u32;
-                }
-                left &= won | !child.quiet[at];
-            }
-            if left != 0 {
-                candidates[at] &= !left;
-                lost.push((at as u32, left));
-            }
+) -> u64 {
+    let (mut kept, mut groups) = (0, 0);
+    for at in 0..left.len() {
+        let (word, bits) = left[at];
+        let (first, end) = (child.pull.first[word as usize] as usize, child.pull.first[word as usize + 1] as usize);
+        let (mut won, mut filled) = (0, 0);
+        for &(word, mask) in &child.pull.pieces[first..end] {
+            won |= compress(child.wins.bits(word as usize, mask), mask) << filled;
+            // A piece that fills the word is the last.
+            filled = (filled + mask.count_ones()) % WORD as u32;
         }
+        let now = bits & (won | !child.quiet[word as usize]);
+        groups |= u64::from(now != bits) << (word >> shift);
+        left[kept] = (word, now);
+        kept += usize::from(now != 0);
     }
+    left.truncate(kept);
+    groups
 }
 
 #[inline(always)]
@@ -178,7 +161,10 @@ mod tests {
                 let run = |kernel: BitKernel| {
                     let mut row: Vec<u64> = (0..slab.row_words).map(|at| noise(at + 13)).collect();
                     let (mut lost, mut won) = (Vec::new(), Vec::new());
-                    kernel.pull(&mut row, 0xff0f, slab.share_shift(), &children, &mut lost);
+                    let mut left: Vec<_> = row.iter().enumerate().map(|(at, &word)| (at as u32, word)).collect();
+                    for child in &children {
+                        parts.push(kernel.pull(&mut left, child, slab.part_shift()));
+                    }
                     for push in tables.pushes(number as u32).iter().filter(|push| push.first.len() > slab.row_words) {
                         kernel.push(&lost, push, &mut won);
                     }

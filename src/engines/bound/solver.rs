@@ -1,7 +1,7 @@
 //! The driver of a bound: passes over the candidates until none is found lost.
 
 use super::homes::{Units, Wins};
-use super::plane::{PlaneLayout, PlaneUnit};
+use super::plane::{PARTS, PlaneLayout, PlaneUnit};
 use super::row::{BitKernel, Child};
 use crate::tables::{RowMove, Tables};
 use crate::{Progress, Stopped};
@@ -25,7 +25,7 @@ pub struct Solver<W, U, E> {
     layout: PlaneLayout,
     wins_units: Vec<PlaneUnit>,
     units: Vec<PlaneUnit>,
-    /// By row of the candidates, the shares to be tested: those with new candidates or with children that win now.
+    /// By row of the candidates, the parts to be tested, then for each move the parts that wait for its child: eight bits each.
     needs: Vec<AtomicU64>,
     /// By unit of the wins, whether it has new ones since they were taken.
     won: Vec<AtomicBool>,
@@ -35,6 +35,11 @@ pub struct Solver<W, U, E> {
     first_units: Vec<usize>,
     errors: PhantomData<fn() -> E>,
 }
+
+/// Of what is known of a row, the parts to be tested.
+const TO_TEST: u64 = (1 << PARTS) - 1;
+/// Spreads parts to all moves.
+const WAITING: u64 = 0x0001_0101_0101_0100;
 
 /// What a bound took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,10 +146,10 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let unit = &self.units[number];
         let slab = &self.layout.slabs()[unit.slab];
         for (row, words) in unit.rows.clone().zip(new.chunks(slab.row_words)) {
-            let shares = words.iter().enumerate().filter(|(_, word)| **word != 0);
-            let shares = shares.fold(0, |shares, (at, _)| shares | 1 << (at >> slab.share_shift()));
-            if shares != 0 {
-                self.needs[slab.first_row + row].fetch_or(shares, Relaxed);
+            let parts = words.iter().enumerate().filter(|(_, word)| **word != 0);
+            let parts = parts.fold(0, |parts, (at, _)| parts | 1 << (at >> slab.part_shift()));
+            if parts != 0 {
+                self.needs[slab.first_row + row].fetch_or(parts, Relaxed);
             }
         }
         let mut then = Some(then);
@@ -186,7 +191,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// Forgets what changed: for planes that are known to be at a fixpoint.
     pub fn settle(&self) {
         for need in &self.needs {
-            need.store(0, Relaxed);
+            need.store(!TO_TEST, Relaxed);
         }
     }
 
@@ -247,9 +252,14 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         workspace.needs.clear();
         let mut some = 0;
         for need in &self.needs[slab.first_row..][unit.rows.clone()] {
-            let need = if need.load(Relaxed) == 0 { 0 } else { need.swap(0, Relaxed) };
-            workspace.needs.push(need);
-            some |= need;
+            let mut parts = need.load(Relaxed) & TO_TEST;
+            if parts != 0 {
+                // While they are tested they wait for every child.
+                need.fetch_or(parts * WAITING, Relaxed);
+                parts = need.fetch_and(!parts, Relaxed) & parts;
+            }
+            workspace.needs.push(parts);
+            some |= parts;
         }
         if some == 0 {
             return Ok(());
@@ -287,31 +297,39 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     ) {
         let opponent = self.index.stones() - slab as u32;
         workspace.report.rows += 1;
-        workspace.lost.clear();
-        {
-            let mut moves =
-                moves.iter().take_while(|&&to| to != RowMove::NONE).zip(&mut workspace.buffers).map(|(to, buffer)| {
-                    Child {
-                        wins: self.wins.row((opponent + to.crossing()) as usize, to.rank() as usize, buffer),
-                        pull: self.tables.pull(opponent, to.crossing()),
-                        quiet: &self.tables.columns(opponent, to.class()).quiet,
-                    }
-                });
-            let mut children;
-            let mut count = 0;
-            let children = match moves.next() {
-                None => &[],
-                Some(first) => {
-                    children = [first; HALF_PITS];
-                    for (to, child) in children.iter_mut().zip(std::iter::once(first).chain(moves)) {
-                        *to = child;
-                        count += 1;
-                    }
-                    &children[..count]
+        let layout = &self.layout.slabs()[slab];
+        let shift = layout.part_shift();
+        let lost = &mut workspace.lost;
+        lost.clear();
+        let mut parts = need;
+        while parts != 0 {
+            let part = parts.trailing_zeros() as usize;
+            parts &= parts - 1;
+            let first = part << shift;
+            for (at, &word) in candidates.iter().enumerate().take((part + 1) << shift).skip(first) {
+                if word != 0 {
+                    lost.push((at as u32, word));
                 }
+            }
+        }
+        let mut waiting = 0;
+        for (slot, (&to, buffer)) in moves.iter().zip(&mut workspace.buffers).enumerate() {
+            if to == RowMove::NONE || lost.is_empty() {
+                break;
+            }
+            let child = Child {
+                wins: self.wins.row((opponent + to.crossing()) as usize, to.rank() as usize, buffer),
+                pull: self.tables.pull(opponent, to.crossing()),
+                quiet: &self.tables.columns(opponent, to.class()).quiet,
             };
-            let shift = self.layout.slabs()[slab].share_shift();
-            self.kernel.pull(candidates, need, shift, children, &mut workspace.lost);
+            waiting |= self.kernel.pull(lost, &child, shift) << (PARTS * (slot + 1));
+        }
+        for &(at, bits) in lost.iter() {
+            candidates[at as usize] &= !bits;
+        }
+        let settled = need * WAITING & !waiting;
+        if settled != 0 {
+            self.needs[layout.first_row + row].fetch_and(!settled, Relaxed);
         }
         if !workspace.lost.is_empty() {
             workspace.report.lost += workspace.lost.iter().map(|(_, bits)| u64::from(bits.count_ones())).sum::<u64>();
@@ -375,8 +393,10 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 left &= left - 1;
             }
             let need = &self.needs[self.layout.slabs()[mover as usize].first_row + parent.rank() as usize];
-            if tested & !need.load(Relaxed) != 0 {
-                need.fetch_or(tested, Relaxed);
+            let now = need.load(Relaxed);
+            let tested = tested & now >> (PARTS * (parent.slot() + 1));
+            if tested & !now & TO_TEST != 0 {
+                need.fetch_or(tested & TO_TEST, Relaxed);
             }
         }
         true
