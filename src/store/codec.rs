@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
+use crate::layout::BLOCK_POSITIONS;
 use crate::packed;
 
 /// How the blocks of a file are stored.
@@ -156,6 +158,23 @@ pub(crate) fn encode_packed(values: &[u8], range: ValueRange) -> Vec<u8> {
 /// Compresses a block, or `None` if that makes it no smaller than packing does.
 pub(crate) fn encode_zstd(values: &[u8], range: ValueRange) -> Option<Vec<u8>> {
     let packed_bytes = packed::packed_bytes(values.len(), range.bits());
+    if values.len() == ZEROS.len() && values == ZEROS {
+        let compressed = compressed_zeros();
+        return (compressed.len() < packed_bytes).then(|| compressed.to_vec());
+    }
+    Some(compress(values)).filter(|compressed| compressed.len() < packed_bytes)
+}
+
+/// A block of zeros: most of a sparse plane.
+static ZEROS: [u8; BLOCK_POSITIONS] = [0; BLOCK_POSITIONS];
+
+/// What they are compressed to.
+fn compressed_zeros() -> &'static [u8] {
+    static COMPRESSED: OnceLock<Vec<u8>> = OnceLock::new();
+    COMPRESSED.get_or_init(|| compress(&ZEROS))
+}
+
+fn compress(values: &[u8]) -> Vec<u8> {
     // Zstandard's output depends on input and level alone, also when a context is used again.
     let compressed = COMPRESSOR.with_borrow_mut(|slot| -> io::Result<Vec<u8>> {
         let compressor = match slot {
@@ -164,8 +183,7 @@ pub(crate) fn encode_zstd(values: &[u8], range: ValueRange) -> Option<Vec<u8>> {
         };
         compressor.compress(values)
     });
-    let compressed = compressed.expect("zstd fails only without memory: its buffer is large enough");
-    (compressed.len() < packed_bytes).then_some(compressed)
+    compressed.expect("zstd fails only without memory: its buffer is large enough")
 }
 
 /// Decodes the values `first ..` of a block until `out` is full. `values` is how many the block
@@ -206,6 +224,10 @@ pub(crate) struct DecodeError {
 
 fn decode_zstd(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
     let values = out.len();
+    if values == ZEROS.len() && block == compressed_zeros() {
+        out.fill(0);
+        return Ok(());
+    }
     let decoded = DECOMPRESSOR.with_borrow_mut(|slot| -> io::Result<usize> {
         let decompressor = match slot {
             Some(decompressor) => decompressor,

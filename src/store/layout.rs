@@ -101,21 +101,6 @@ impl Layout {
         let slabs = self.slab_positions.windows(2);
         slabs.map(|slab| ((slab[1] - slab[0]) * bits).div_ceil(8)).sum()
     }
-
-    /// Cuts a slice of all scores into its blocks.
-    pub(crate) fn blocks_of_mut<'a>(
-        &self,
-        mut scores: &'a mut [i8],
-        blocks: Range<usize>,
-    ) -> Vec<(usize, &'a mut [i8])> {
-        let mut pieces = Vec::with_capacity(blocks.len());
-        for block in blocks {
-            let (piece, rest) = scores.split_at_mut(self.len_of(block));
-            pieces.push((block, piece));
-            scores = rest;
-        }
-        pieces
-    }
 }
 
 #[cfg(test)]

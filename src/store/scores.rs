@@ -38,6 +38,14 @@ pub struct Scores {
     verified: Box<[AtomicU64]>,
 }
 
+/// A block, the first value of it that is wanted, and where it and those behind it go.
+pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);
+
+/// Bytes of neighbouring blocks that are read at once from a file without a map.
+const RUN_BYTES: u64 = 256 << 10;
+/// And so many of them, for there are other threads.
+const RUN_BLOCKS: usize = 16;
+
 impl Scores {
     /// Maps a file and checks header, index and footer; blocks are checked as they are read.
     ///
@@ -191,11 +199,11 @@ impl Scores {
     /// If `out` is not as long as there are positions.
     pub fn read_into(&self, out: &mut [i8]) -> Result<(), StoreError> {
         assert_eq!(out.len() as u64, self.shape().positions(), "as many scores as positions");
-        self.decode_blocks(0..self.block_count(), out)
+        self.read_range(0..self.shape().positions(), out)
     }
 
-    /// The scores of some consecutive positions, on this thread. Zstd blocks are decoded as a whole,
-    /// so long ranges are cheaper than short ones.
+    /// The scores of some consecutive positions, on all threads. Zstd blocks are decoded as a whole, so long ranges are
+    /// cheaper than short ones; blocks of a file without a map are read several at a time.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
@@ -203,8 +211,50 @@ impl Scores {
     /// # Panics
     /// If the positions are not there or `out` is not as long as they are many.
     pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
-        for (block, first, piece) in self.pieces(positions, out) {
-            self.decode_stored(block, first, piece)?;
+        let mut pieces = self.pieces(positions, out).collect::<Vec<_>>();
+        if let [(block, first, piece)] = &mut pieces[..] {
+            return self.decode_stored(*block, *first, piece);
+        }
+        let mut runs = Vec::new();
+        let mut rest = &mut pieces[..];
+        while !rest.is_empty() {
+            let (run, after) = rest.split_at_mut(self.run_of(rest));
+            runs.push(run);
+            rest = after;
+        }
+        let results: Vec<_> = runs.into_par_iter().map(|run| self.decode_run(run)).filter(Result::is_err).collect();
+        results.into_iter().next().unwrap_or(Ok(()))
+    }
+
+    /// How many of some pieces to read at once: one from a map, else some whose blocks are neighbours in the file.
+    fn run_of(&self, pieces: &[Piece<'_>]) -> usize {
+        if self.source.mapping().is_some() {
+            return 1;
+        }
+        let entries = || pieces.iter().map(|(block, ..)| self.entry(*block));
+        let first = self.entry(pieces[0].0).offset;
+        let ends = entries().map(|entry| entry.offset + u64::from(entry.bytes));
+        let next = entries().skip(1).zip(ends).take(RUN_BLOCKS - 1);
+        1 + next
+            .take_while(|(next, end)| next.offset == *end && end - first + u64::from(next.bytes) <= RUN_BYTES)
+            .count()
+    }
+
+    fn decode_run(&self, run: &mut [Piece<'_>]) -> Result<(), StoreError> {
+        let [(first, ..), .., (last, ..)] = run else {
+            let (block, first, piece) = &mut run[0];
+            return self.decode_stored(*block, *first, piece);
+        };
+        let (first, last) = (self.entry(*first), self.entry(*last));
+        let stored = self.source.read(first.offset, (last.offset - first.offset) as usize + last.bytes as usize)?;
+        for (block, at, piece) in run {
+            let entry = self.entry(*block);
+            let stored = &stored[(entry.offset - first.offset) as usize..][..entry.bytes as usize];
+            let computed = block_checksum(*block, stored);
+            if computed != entry.checksum {
+                return Err(self.wrong_checksum(*block, &entry, computed));
+            }
+            self.decode(*block, stored, entry.codec, *at, piece)?;
         }
         Ok(())
     }
@@ -277,7 +327,7 @@ impl Scores {
             let blocks = first..self.block_count().min(first + BATCH_BLOCKS);
             let positions = self.block_range(blocks.start).start..self.block_range(blocks.end - 1).end;
             scores.resize((positions.end - positions.start) as usize, 0);
-            self.decode_blocks(blocks, &mut scores)?;
+            self.read_range(positions, &mut scores)?;
             hasher.update_rayon(bytes_of(&scores));
         }
         let found = Digest(*hasher.finalize().as_bytes());
@@ -288,11 +338,7 @@ impl Scores {
     }
 
     /// Cuts a range of positions into pieces of blocks: block, first value in it, where to.
-    pub(crate) fn pieces<'a>(
-        &self,
-        positions: Range<u64>,
-        out: &'a mut [i8],
-    ) -> impl Iterator<Item = (usize, usize, &'a mut [i8])> {
+    pub(crate) fn pieces<'a>(&self, positions: Range<u64>, out: &'a mut [i8]) -> impl Iterator<Item = Piece<'a>> {
         assert!(
             positions.start <= positions.end && positions.end <= self.shape().positions(),
             "there are no positions {positions:?}"
@@ -311,17 +357,6 @@ impl Scores {
             position += length as u64;
             Some((place.block, place.index, piece))
         })
-    }
-
-    fn decode_blocks(&self, blocks: Range<usize>, out: &mut [i8]) -> Result<(), StoreError> {
-        let results: Vec<_> = self
-            .layout
-            .blocks_of_mut(out, blocks)
-            .into_par_iter()
-            .map(|(block, piece)| self.decode_stored(block, 0, piece))
-            .filter(Result::is_err)
-            .collect();
-        results.into_iter().next().unwrap_or(Ok(()))
     }
 
     /// Reads and decodes the values `first ..` of a block until `out` is full.

@@ -20,6 +20,7 @@ mod preprocess;
 mod process;
 mod seeds;
 mod state;
+mod turn;
 
 pub(crate) use homes::memory_bytes;
 pub(crate) use planes::{Plane, disk_bytes};

@@ -8,7 +8,6 @@ use disk::{Disk, signed_of};
 use engines::bound::{PlaneLayout, PlaneUnit};
 use game::{Index, Orientation};
 use pipeline::{ArtifactName, StageContext, StageError};
-use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
 use store::{Codec, Identity, Kind, Role, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
@@ -19,7 +18,7 @@ const GROUP_POSITIONS: usize = 4 << 20;
 /// A file of planes of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plane {
-    /// By bound, the positions with a capture of just that score, `OpponentMajor`.
+    /// By bound, the positions with a capture of just that score, `MoverMajor`.
     WinSeeds,
     /// By bound, the positions whose captures cease to save them from a loss, `MoverMajor`.
     CandidateSeeds,
@@ -60,7 +59,7 @@ impl Plane {
 
     pub(crate) fn orientation(self) -> Orientation {
         match self {
-            Plane::CandidateSeeds | Plane::Lost(_) => Orientation::MoverMajor,
+            Plane::WinSeeds | Plane::CandidateSeeds | Plane::Lost(_) => Orientation::MoverMajor,
             _ => Orientation::OpponentMajor,
         }
     }
@@ -189,8 +188,7 @@ impl PlaneReader {
     /// Words of a plane. The blocks that are read as a whole are decoded on all threads.
     pub(crate) fn read(&mut self, words: Range<usize>, into: &mut [u64]) -> Result<(), StoreError> {
         let into = &mut into[..words.len()];
-        let mut rest = disk::signed_of_words_mut(into);
-        let mut whole = Vec::new();
+        let mut bytes = disk::signed_of_words_mut(into);
         let (mut at, end) = (words.start as u64 * 8, words.end as u64 * 8);
         while at < end {
             let block = match self.block {
@@ -198,18 +196,22 @@ impl PlaneReader {
                 _ => self.scores.block_of(at),
             };
             let range = self.scores.block_range(block);
-            let upto = end.min(range.end);
-            let (now, after) = rest.split_at_mut((upto - at) as usize);
-            rest = after;
-            if at == range.start && upto == range.end {
-                whole.push((block, now));
+            let upto = if at > range.start || range.end > end {
+                end.min(range.end)
+            } else {
+                // Whole blocks, up to the one that has the end.
+                let last = self.scores.block_range(self.scores.block_of(end - 1));
+                if last.end == end { end } else { last.start }
+            };
+            let (now, after) = bytes.split_at_mut((upto - at) as usize);
+            if at == range.start && upto >= range.end {
+                self.scores.read_range(at..upto, now)?;
             } else {
                 self.hold(block)?;
                 now.copy_from_slice(&self.bytes[(at - range.start) as usize..(upto - range.start) as usize]);
             }
-            at = upto;
+            (bytes, at) = (after, upto);
         }
-        whole.into_par_iter().try_for_each(|(block, now)| self.scores.decode_block(block, now))?;
         into.iter_mut().for_each(|word| *word = u64::from_le(*word));
         Ok(())
     }
@@ -222,6 +224,41 @@ impl PlaneReader {
             self.block = None;
             self.scores.decode_block(block, &mut self.bytes)?;
             self.block = Some(block);
+        }
+        Ok(())
+    }
+}
+
+/// A file of seeds being read, bound by bound.
+pub(crate) struct SeedsReader<'a> {
+    name: ArtifactName,
+    reader: PlaneReader,
+    groups: &'a [Group],
+    bounds: u32,
+}
+
+impl<'a> SeedsReader<'a> {
+    /// `groups` are those of the plane's layout.
+    pub(crate) fn input(
+        context: &StageContext,
+        settings: &Settings,
+        index: &Index,
+        plane: Plane,
+        groups: &'a [Group],
+    ) -> Result<SeedsReader<'a>, StageError> {
+        let reader = PlaneReader::input(context, settings, index, plane)?;
+        Ok(SeedsReader { name: plane.name(index.stones()), reader, groups, bounds: index.stones() })
+    }
+
+    /// Words of the plane of a bound.
+    pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<(), StageError> {
+        let first = self.groups.partition_point(|group| group.words.end <= words.start);
+        for group in self.groups[first..].iter().take_while(|group| group.words.start < words.end) {
+            let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
+            let (now, rest) = into.split_at_mut(inside.len());
+            let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
+            self.reader.read(start..start + inside.len(), now).map_err(|error| files::unreadable(&self.name, error))?;
+            into = rest;
         }
         Ok(())
     }
@@ -263,7 +300,7 @@ impl Group {
     }
 
     /// Where its words are in a file of seeds for so many bounds.
-    pub(crate) fn seeds(&self, bound: u32, bounds: u32) -> Range<usize> {
+    fn seeds(&self, bound: u32, bounds: u32) -> Range<usize> {
         let first = self.words.start * bounds as usize + self.words.len() * (bounds - bound) as usize;
         first..first + self.words.len()
     }

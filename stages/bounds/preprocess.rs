@@ -1,8 +1,10 @@
 //! The stage `preprocess:n:b`: what captures say at bound b, and nothing said before.
 
-use super::planes::{Plane, PlaneReader, PlaneWriter};
+use super::planes::{Group, Plane, PlaneWriter, SeedsReader};
 use super::state::State;
-use crate::{Shared, files};
+use super::turn::Turned;
+use crate::Shared;
+use engines::bound::PlaneLayout;
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::time::Instant;
@@ -13,8 +15,11 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let index = Index::new(stones, settings.set);
     let start = Instant::now();
     let mut state = State::done_above(shared, &index, bound, settings.method(stones), context)?;
-    let seeds = Plane::WinSeeds;
-    let mut reader = PlaneReader::input(context, settings, &index, seeds)?;
+    let layout = PlaneLayout::new(&index, Plane::WinSeeds.orientation());
+    let turned_layout = PlaneLayout::new(&index, Plane::Seed(bound).orientation());
+    let groups = Group::all(&layout, &layout.units());
+    let mut seeds = SeedsReader::input(context, settings, &index, Plane::WinSeeds, &groups)?;
+    let (mut turned, mut slab) = (Turned::default(), None);
     let mut writer = PlaneWriter::output(context, settings, &index, Plane::Seed(bound))?;
     let mut seeded = 0u64;
     state.seed(
@@ -23,8 +28,21 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         bound,
         context,
         |group, words| {
-            let read = reader.read(group.seeds(bound, stones), words);
-            read.map_err(|error| files::unreadable(&seeds.name(stones), error))
+            let to = &turned_layout.slabs()[group.slab];
+            let (mut row, mut words) = (group.rows.start, words);
+            while row < group.rows.end {
+                if slab != Some(group.slab) || !turned.rows().contains(&row) {
+                    slab = Some(group.slab);
+                    let slabs = (&layout.slabs()[group.slab], to);
+                    turned.fill(slabs, row, context, |words, into| seeds.read(bound, words, into))?;
+                }
+                let upto = group.rows.end.min(turned.rows().end);
+                let (now, rest) = words.split_at_mut((upto - row) * to.row_words);
+                let place = (row - turned.rows().start) * to.row_words;
+                now.copy_from_slice(&turned.words_mut()[place..place + now.len()]);
+                (row, words) = (upto, rest);
+            }
+            Ok(())
         },
         |words| {
             seeded += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();

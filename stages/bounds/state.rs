@@ -1,7 +1,7 @@
 //! The state of a database under way: what is won and lost at the bounds so far, from stage to stage.
 
 use super::homes::{self, Counted};
-use super::planes::{Group, Plane, PlaneReader};
+use super::planes::{Group, Plane, PlaneReader, SeedsReader};
 use crate::{Method, Shared, files};
 use disk::{DiskError, Scratch};
 use engines::Progress;
@@ -237,14 +237,14 @@ impl State {
             self.wins_before.write_at(group.words.start as u64 * 8, disk::bytes_of_words(&all))?;
         }
         drop(won);
-        let mut seeds = open(Plane::CandidateSeeds)?;
+        let mut seeds = SeedsReader::input(context, settings, index, Plane::CandidateSeeds, &self.groups)?;
         let mut lost = above.clone().map(|bound| open(Plane::Lost(bound))).collect::<Result<Vec<_>, _>>()?;
         for group in &self.groups {
             stop(context)?;
             zeroed(&mut all, group.words.len());
             zeroed(&mut buffer, group.words.len());
             for bound in above.clone() {
-                seeds.read(group.seeds(bound, self.stones), &mut buffer).map_err(damaged(Plane::CandidateSeeds))?;
+                seeds.read(bound, group.words.clone(), &mut buffer)?;
                 all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
             }
             for (bound, lost) in above.clone().zip(&mut lost) {
@@ -286,14 +286,12 @@ impl State {
             });
             new(&mut words)?;
         }
-        let mut seeds = PlaneReader::input(context, shared.settings(), index, Plane::CandidateSeeds)?;
+        let mut seeds = SeedsReader::input(context, shared.settings(), index, Plane::CandidateSeeds, &self.groups)?;
         let before = &self.candidates_before;
         for group in &self.groups {
             stop(context)?;
             zeroed(&mut words, group.words.len());
-            seeds
-                .read(group.seeds(bound, self.stones), &mut words)
-                .map_err(|error| files::unreadable(&Plane::CandidateSeeds.name(self.stones), error))?;
+            seeds.read(bound, group.words.clone(), &mut words)?;
             let units =
                 group.split(solver.units(), &mut words).into_par_iter().zip(&mut self.stale[group.units.clone()]);
             units.try_for_each(|((number, unit, words), stale)| {
