@@ -47,7 +47,7 @@ pub use identity::{Identity, Kind, Orientation, Role};
 pub use layout::BLOCK_POSITIONS;
 pub use open::Unverified;
 pub use pages::{PageCache, PageCounts, Pages};
-pub use scores::Scores;
+pub use scores::{Run, Scores};
 pub use shape::{Shape, SlabShape};
 pub use window::Window;
 pub use write::{Writer, Written, write};

@@ -41,6 +41,21 @@ pub struct Scores {
 /// A block, the first value of it that is wanted, and where it and those behind it go.
 pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);
 
+/// Blocks that were read together, not yet checked nor decoded.
+#[derive(Debug)]
+pub struct Run {
+    blocks: Range<usize>,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Run {
+    /// The blocks.
+    pub fn blocks(&self) -> Range<usize> {
+        self.blocks.clone()
+    }
+}
+
 /// Bytes of neighbouring blocks that are read at once from a file without a map.
 const RUN_BYTES: u64 = 256 << 10;
 /// And so many of them, for there are other threads.
@@ -217,46 +232,78 @@ impl Scores {
         }
         let mut runs = Vec::new();
         let mut rest = &mut pieces[..];
-        while !rest.is_empty() {
-            let (run, after) = rest.split_at_mut(self.run_of(rest));
-            runs.push(run);
+        while let Some(&(block, ..)) = rest.first() {
+            let end = self.run_end(block, RUN_BYTES).min(block + rest.len().min(RUN_BLOCKS));
+            let (run, after) = rest.split_at_mut(end - block);
+            runs.push((block..end, run));
             rest = after;
         }
-        let results: Vec<_> = runs.into_par_iter().map(|run| self.decode_run(run)).filter(Result::is_err).collect();
+        let decode = |(blocks, pieces): (Range<usize>, &mut [Piece<'_>])| {
+            if self.source.mapping().is_some() {
+                return pieces
+                    .iter_mut()
+                    .try_for_each(|(block, first, piece)| self.decode_stored(*block, *first, piece));
+            }
+            let run = self.read_blocks(blocks)?;
+            pieces.iter_mut().try_for_each(|(block, first, piece)| self.decode_of_run(&run, *block, *first, piece))
+        };
+        let results: Vec<_> = runs.into_par_iter().map(decode).filter(Result::is_err).collect();
         results.into_iter().next().unwrap_or(Ok(()))
     }
 
-    /// How many of some pieces to read at once: one from a map, else some whose blocks are neighbours in the file.
-    fn run_of(&self, pieces: &[Piece<'_>]) -> usize {
-        if self.source.mapping().is_some() {
-            return 1;
-        }
-        let entries = || pieces.iter().map(|(block, ..)| self.entry(*block));
-        let first = self.entry(pieces[0].0).offset;
-        let ends = entries().map(|entry| entry.offset + u64::from(entry.bytes));
-        let next = entries().skip(1).zip(ends).take(RUN_BLOCKS - 1);
-        1 + next
-            .take_while(|(next, end)| next.offset == *end && end - first + u64::from(next.bytes) <= RUN_BYTES)
-            .count()
+    /// Reads a block, and those behind it as far as they lie within so many bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`] if they cannot be read.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn read_run(&self, block: usize, bytes_max: u64) -> Result<Run, StoreError> {
+        self.read_blocks(block..self.run_end(block, bytes_max))
     }
 
-    fn decode_run(&self, run: &mut [Piece<'_>]) -> Result<(), StoreError> {
-        let [(first, ..), .., (last, ..)] = run else {
-            let (block, first, piece) = &mut run[0];
-            return self.decode_stored(*block, *first, piece);
-        };
-        let (first, last) = (self.entry(*first), self.entry(*last));
-        let stored = self.source.read(first.offset, (last.offset - first.offset) as usize + last.bytes as usize)?;
-        for (block, at, piece) in run {
+    /// Decodes a block of a run.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the block is; `out` then holds anything.
+    ///
+    /// # Panics
+    /// If the run does not have the block, or `out` is not as long as it.
+    pub fn decode_block_of(&self, run: &Run, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
+        assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
+        self.decode_of_run(run, block, 0, out)
+    }
+
+    /// Behind a block and its neighbours in the file, as far as they lie within so many bytes. A block alone may be as
+    /// long as it likes.
+    fn run_end(&self, block: usize, bytes_max: u64) -> usize {
+        let first = self.entry(block);
+        let mut end = first.offset + u64::from(first.bytes);
+        let is_in_run = |block: &usize| {
             let entry = self.entry(*block);
-            let stored = &stored[(entry.offset - first.offset) as usize..][..entry.bytes as usize];
-            let computed = block_checksum(*block, stored);
-            if computed != entry.checksum {
-                return Err(self.wrong_checksum(*block, &entry, computed));
-            }
-            self.decode(*block, stored, entry.codec, *at, piece)?;
+            let is_next = entry.offset == end;
+            end += u64::from(entry.bytes);
+            is_next && end - first.offset <= bytes_max
+        };
+        block + 1 + (block + 1..self.block_count()).take_while(is_in_run).count()
+    }
+
+    /// Reads neighbouring blocks.
+    fn read_blocks(&self, blocks: Range<usize>) -> Result<Run, StoreError> {
+        let (first, last) = (self.entry(blocks.start), self.entry(blocks.end - 1));
+        let bytes = (last.offset - first.offset) as usize + last.bytes as usize;
+        Ok(Run { blocks, offset: first.offset, bytes: self.source.read(first.offset, bytes)?.into_owned() })
+    }
+
+    fn decode_of_run(&self, run: &Run, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
+        assert!(run.blocks.contains(&block), "block {block} of {:?}", run.blocks);
+        let entry = self.entry(block);
+        let stored = &run.bytes[(entry.offset - run.offset) as usize..][..entry.bytes as usize];
+        let computed = block_checksum(block, stored);
+        if computed != entry.checksum {
+            return Err(self.wrong_checksum(block, &entry, computed));
         }
-        Ok(())
+        self.decode(block, stored, entry.codec, first, out)
     }
 
     /// Compares the checksums of all blocks, on all threads.

@@ -8,9 +8,10 @@ use disk::{Disk, signed_of};
 use engines::bound::{PlaneLayout, PlaneUnit};
 use game::{Index, Orientation};
 use pipeline::{ArtifactName, StageContext, StageError};
+use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
-use store::{Codec, Identity, Kind, Role, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
+use store::{Codec, Identity, Kind, Role, Run, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
 
 /// Positions of a group of units in the files of seeds, unless a unit has more. A group is transposed in memory.
 const GROUP_POSITIONS: usize = 4 << 20;
@@ -152,9 +153,13 @@ impl<'d> PlaneWriter<'d> {
     }
 }
 
-/// A file of planes being read, in order for the most part: it keeps the block it read last.
+/// Bytes that a reader holds of a file, compressed, besides a block.
+const RUN_BYTES: u64 = 64 << 10;
+
+/// A file of planes being read, in order for the most part: it holds the blocks it read last, and one of them decoded.
 pub(crate) struct PlaneReader {
     scores: Scores,
+    run: Option<Run>,
     block: Option<usize>,
     bytes: Vec<i8>,
 }
@@ -170,7 +175,7 @@ impl PlaneReader {
         let layout = PlaneLayout::new(index, plane.orientation());
         let shape = plane.shape(&layout, index.stones());
         let scores = Scores::open_windowed(disk, path)?.expect(&plane.identity(settings, index.stones()), &shape)?;
-        Ok(PlaneReader { scores, block: None, bytes: Vec::new() })
+        Ok(PlaneReader { scores, run: None, block: None, bytes: Vec::new() })
     }
 
     /// An artifact that a stage reads.
@@ -196,21 +201,26 @@ impl PlaneReader {
                 _ => self.scores.block_of(at),
             };
             let range = self.scores.block_range(block);
-            let upto = if at > range.start || range.end > end {
-                end.min(range.end)
-            } else {
-                // Whole blocks, up to the one that has the end.
-                let last = self.scores.block_range(self.scores.block_of(end - 1));
-                if last.end == end { end } else { last.start }
-            };
-            let (now, after) = bytes.split_at_mut((upto - at) as usize);
-            if at == range.start && upto >= range.end {
-                self.scores.read_range(at..upto, now)?;
-            } else {
+            if at > range.start || range.end > end {
+                let upto = end.min(range.end);
                 self.hold(block)?;
+                let (now, after) = bytes.split_at_mut((upto - at) as usize);
                 now.copy_from_slice(&self.bytes[(at - range.start) as usize..(upto - range.start) as usize]);
+                (bytes, at) = (after, upto);
+                continue;
             }
-            (bytes, at) = (after, upto);
+            let (scores, run) = (&self.scores, run_with(&mut self.run, &self.scores, block)?);
+            let blocks = (block..run.blocks().end).take_while(|&block| scores.block_range(block).end <= end);
+            let pieces: Vec<_> = blocks
+                .map(|block| {
+                    let range = scores.block_range(block);
+                    at = range.end;
+                    let (now, after) = std::mem::take(&mut bytes).split_at_mut((range.end - range.start) as usize);
+                    bytes = after;
+                    (block, now)
+                })
+                .collect();
+            pieces.into_par_iter().try_for_each(|(block, now)| scores.decode_block_of(run, block, now))?;
         }
         into.iter_mut().for_each(|word| *word = u64::from_le(*word));
         Ok(())
@@ -222,10 +232,19 @@ impl PlaneReader {
             let range = self.scores.block_range(block);
             self.bytes.resize((range.end - range.start) as usize, 0);
             self.block = None;
-            self.scores.decode_block(block, &mut self.bytes)?;
+            let run = run_with(&mut self.run, &self.scores, block)?;
+            self.scores.decode_block_of(run, block, &mut self.bytes)?;
             self.block = Some(block);
         }
         Ok(())
+    }
+}
+
+/// The run held, if it has the block, else the next.
+fn run_with<'a>(held: &'a mut Option<Run>, scores: &Scores, block: usize) -> Result<&'a Run, StoreError> {
+    match held.take().filter(|run| run.blocks().contains(&block)) {
+        Some(run) => Ok(held.insert(run)),
+        None => Ok(held.insert(scores.read_run(block, RUN_BYTES)?)),
     }
 }
 
