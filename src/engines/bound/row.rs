@@ -159,16 +159,17 @@ mod tests {
                     })
                     .collect();
                 let run = |kernel: BitKernel| {
-                    let mut row: Vec<u64> = (0..slab.row_words).map(|at| noise(at + 13)).collect();
-                    let (mut lost, mut won) = (Vec::new(), Vec::new());
+                    let row: Vec<u64> = (0..slab.row_words).map(|at| noise(at + 13)).collect();
+                    let mut won = Vec::new();
                     let mut left: Vec<_> = row.iter().enumerate().map(|(at, &word)| (at as u32, word)).collect();
+                    let mut parts = Vec::new();
                     for child in &children {
                         parts.push(kernel.pull(&mut left, child, slab.part_shift()));
                     }
                     for push in tables.pushes(number as u32).iter().filter(|push| push.first.len() > slab.row_words) {
-                        kernel.push(&lost, push, &mut won);
+                        kernel.push(&left, push, &mut won);
                     }
-                    (row, lost, won)
+                    (left, parts, won)
                 };
                 assert!(run(BitKernel::Portable) == run(BitKernel::Bmi2));
             }

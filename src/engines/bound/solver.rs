@@ -25,7 +25,9 @@ pub struct Solver<W, U, E> {
     layout: PlaneLayout,
     wins_units: Vec<PlaneUnit>,
     units: Vec<PlaneUnit>,
-    /// By row of the candidates, the parts to be tested, then for each move the parts that wait for its child: eight bits each.
+    /// By row of the candidates, in eight bits each: the parts to be tested, those with new candidates or with children
+    /// that win now; then for each move the parts that wait for its child. What was tested waits only for the children
+    /// that kept a candidate from being lost: whatever else becomes a win changes nothing.
     needs: Vec<AtomicU64>,
     /// By unit of the wins, whether it has new ones since they were taken.
     won: Vec<AtomicBool>,
@@ -36,9 +38,9 @@ pub struct Solver<W, U, E> {
     errors: PhantomData<fn() -> E>,
 }
 
-/// Of what is known of a row, the parts to be tested.
+/// The parts of a row to be tested, in what is known of it.
 const TO_TEST: u64 = (1 << PARTS) - 1;
-/// Spreads parts to all moves.
+/// Times parts: these parts, waiting for the children of all six moves.
 const WAITING: u64 = 0x0001_0101_0101_0100;
 
 /// What a bound took.
@@ -327,7 +329,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         for &(at, bits) in lost.iter() {
             candidates[at as usize] &= !bits;
         }
-        let settled = need * WAITING & !waiting;
+        let settled = (need * WAITING) & !waiting;
         if settled != 0 {
             self.needs[layout.first_row + row].fetch_and(!settled, Relaxed);
         }
