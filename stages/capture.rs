@@ -20,7 +20,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let mut writer = files::create(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed)?;
     let watch = Watch::new(context, index.positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
-    engines::capture::capture(shared.tables(), &index, &smaller, &watch, &mut receive).map_err(
+    engines::capture::capture(&shared.tables(), &index, &smaller, &watch, &mut receive).map_err(
         |error| match error {
             CaptureError::Stopped(_) => StageError::Stopped,
             CaptureError::Failed(error) => error,

@@ -26,7 +26,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let mut last = started;
     let watch = Watch::new(context, index.positions());
     let distribution = Distribution::new(context.threads());
-    let report = counting(shared.tables(), &index, &captures, &mut values, distribution, &watch, &mut |values| {
+    let report = counting(&shared.tables(), &index, &captures, &mut values, distribution, &watch, &mut |values| {
         if last.elapsed() >= context.snapshots().interval() {
             // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
             if let Err(error) = snapshot.write(values) {

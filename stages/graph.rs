@@ -35,7 +35,7 @@ const STAGE_SECONDS: f64 = 0.01;
 
 /// Memory of the process besides the arrays of a stage: code, staging, batches of positions on their way to or from
 /// a file.
-const WORKSPACE_BYTES: u64 = 20 << 20;
+const WORKSPACE_BYTES: u64 = 22 << 20;
 /// And for each thread: staging, blocks at hand, contexts of codecs, what an allocator keeps.
 const THREAD_BYTES: u64 = 4 << 20;
 /// Bytes of tables for each half of up to n stones, measured.

@@ -24,7 +24,7 @@ use engines::Tables;
 use pipeline::{ArtifactKind, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use store::{Kind, Scores, StoreError};
 
 /// More than any statistics take.
@@ -41,7 +41,7 @@ pub struct Awari {
 #[derive(Debug)]
 pub(crate) struct Shared {
     settings: Settings,
-    tables: OnceLock<Arc<Tables>>,
+    tables: Mutex<Option<Arc<Tables>>>,
     slot: bounds::Slot,
 }
 
@@ -51,9 +51,15 @@ impl Shared {
     }
 
     /// Tables for all databases of the build, made when first asked for.
-    pub(crate) fn tables(&self) -> &Arc<Tables> {
+    pub(crate) fn tables(&self) -> Arc<Tables> {
         let Settings { rules, set, .. } = self.settings;
-        self.tables.get_or_init(|| Arc::new(Tables::new(rules, set, self.settings.stones_max())))
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(tables.get_or_insert_with(|| Arc::new(Tables::new(rules, set, self.settings.stones_max()))))
+    }
+
+    /// Gives the memory of the tables back, until they are asked for again.
+    pub(crate) fn forget_tables(&self) {
+        *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The state of a database that is solved bound after bound.
@@ -67,7 +73,7 @@ impl Awari {
     pub fn new(settings: Settings) -> Awari {
         Awari {
             graph: graph::graph(&settings),
-            shared: Shared { settings, tables: OnceLock::new(), slot: bounds::Slot::default() },
+            shared: Shared { settings, tables: Mutex::new(None), slot: bounds::Slot::default() },
         }
     }
 

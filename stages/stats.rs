@@ -28,7 +28,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let read_scores = |first: u64, out: &mut [Score]| {
         scores.read_range(end(first, out), out).map_err(|error| files::unreadable(&scores_name, error))
     };
-    let choice = engines::choice(shared.tables(), &index, &read_captures, &read_scores)?;
+    let choice = engines::choice(&shared.tables(), &index, &read_captures, &read_scores)?;
     let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let mut databases = Databases::new(settings.rules, settings.set);
     databases.insert(stones, scores).map_err(StageError::failed)?;

@@ -24,7 +24,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let mut last = started;
     let watch = Watch::new(context, index.positions());
     let report =
-        sweep::sweep(shared.tables(), &index, &captures, &mut values, Kernel::detect(), &watch, &mut |values| {
+        sweep::sweep(&shared.tables(), &index, &captures, &mut values, Kernel::detect(), &watch, &mut |values| {
             if last.elapsed() >= context.snapshots().interval() {
                 // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
                 if let Err(error) = snapshot.write(values) {

@@ -57,6 +57,11 @@ pub fn available_bytes() -> Option<u64> {
     }
 }
 
+/// Bytes of memory that this process may take in all without swapping, with what it has, where known.
+pub fn attainable_bytes() -> Option<u64> {
+    Some(available_bytes()? + resident_bytes().unwrap_or(0))
+}
+
 /// Cores that this process may use (affinity and control group respected); at least 1.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -106,9 +111,9 @@ fn group_available_bytes(root: &Path, membership: &str) -> Option<u64> {
         // Inside a container the group's own path may not exist below the mount; its root does.
         for directory in ancestors(&mount, group) {
             take(if version_2 {
-                room(&directory, "memory.max", "memory.current", "inactive_file ")
+                room(&directory, "memory.max", "memory.current", "")
             } else {
-                room(&directory, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
+                room(&directory, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
             });
         }
     }
@@ -121,20 +126,19 @@ fn ancestors(mount: &Path, group: &str) -> Vec<PathBuf> {
     inside.ancestors().map(|part| mount.join(part)).collect()
 }
 
-fn room(directory: &Path, limit: &str, usage: &str, cache: &str) -> Option<u64> {
+fn room(directory: &Path, limit: &str, usage: &str, total: &str) -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         let text = fs::read_to_string(directory.join(name)).ok()?;
         text.trim().parse().ok() // "max" is no limit
     };
     let limit = number(limit)?;
     let usage = number(usage)?;
-    let cached = fs::read_to_string(directory.join("memory.stat"))
-        .ok()
-        .and_then(|text| {
-            let line = text.lines().find_map(|line| line.strip_prefix(cache))?;
-            line.trim().parse::<u64>().ok()
-        })
-        .unwrap_or(0);
+    let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
+    let pages = |kind: &str| -> Option<u64> {
+        let of = |line: &str| line.strip_prefix(total)?.strip_prefix(kind)?.trim().parse().ok();
+        statistics.lines().find_map(of)
+    };
+    let cached = pages("inactive_file ").unwrap_or(0) + pages("active_file ").unwrap_or(0);
     Some(limit.saturating_sub(usage.saturating_sub(cached)))
 }
 
@@ -159,6 +163,7 @@ mod tests {
         assert!(resident_bytes().is_none_or(|bytes| bytes > 100 << 10));
         assert!(peak_resident_bytes() >= resident_bytes());
         assert!(available_bytes().is_none_or(|bytes| bytes > 0));
+        assert!(attainable_bytes().is_none_or(|bytes| bytes > resident_bytes().unwrap_or(0)));
         let before = cpu_seconds();
         let mut digest = crate::Digest::of(&[0; 1 << 16]);
         for _ in 0..200 {
@@ -177,7 +182,7 @@ mod tests {
         };
         write("a/memory.max", "1000\n");
         write("a/memory.current", "700\n");
-        write("a/memory.stat", "anon 1\ninactive_file 200\n");
+        write("a/memory.stat", "anon 1\ninactive_file 150\nactive_file 50\n");
         write("a/b/memory.max", "max\n");
         write("a/b/memory.current", "600\n");
         let available = |text| group_available_bytes(root.path(), text);

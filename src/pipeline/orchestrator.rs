@@ -163,7 +163,7 @@ impl<'a> Orchestrator<'a> {
         let disk_free = self.disk.free_bytes(directory);
         let room = Room {
             memory: self.options.memory,
-            memory_available: clock::available_bytes(),
+            memory_available: clock::attainable_bytes(),
             disk_free: disk_free.map_err(|source| unusable(directory, source))?,
         };
         Ok(room.check(&plan.prediction, directory)?)

@@ -189,7 +189,7 @@ impl Aside<'_> {
         let free = orchestrator.disk.free_bytes(self.scratch);
         let room = Room {
             memory: orchestrator.options.memory,
-            memory_available: clock::available_bytes(),
+            memory_available: clock::attainable_bytes(),
             disk_free: free.map_err(|source| unusable(self.scratch, source))?,
         };
         Ok(room.check(&prediction, self.scratch)?)

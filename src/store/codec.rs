@@ -183,7 +183,10 @@ fn compress(values: &[u8]) -> Vec<u8> {
         };
         compressor.compress(values)
     });
-    compressed.expect("zstd fails only without memory: its buffer is large enough")
+    let mut compressed = compressed.expect("zstd fails only without memory: its buffer is large enough");
+    // It was made for the worst case, and may be kept for a while.
+    compressed.shrink_to_fit();
+    compressed
 }
 
 /// Decodes the values `first ..` of a block until `out` is full. `values` is how many the block

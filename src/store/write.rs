@@ -156,7 +156,9 @@ impl<'d> Writer<'d> {
 
     /// The next blocks to be encoded together.
     fn batch(&self) -> Batch {
-        let end = self.layout.block_count().min(self.block + BATCH_BLOCKS);
+        // A few for each thread: more would only take memory.
+        let blocks = BATCH_BLOCKS.min(8 * rayon::current_num_threads());
+        let end = self.layout.block_count().min(self.block + blocks);
         let first = self.layout.positions_of(self.block).start;
         Batch { blocks: self.block..end, positions: first..self.layout.positions_of(end - 1).end }
     }

@@ -9,7 +9,7 @@ use engines::bound::{
 use game::{Index, Orientation};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use store::{PageCache, PageCounts};
 
 /// The least cache: some blocks for each thread.
@@ -194,7 +194,7 @@ pub(crate) fn empty(
             cache_bytes(settings, &wins_layout, graph::bounds_workspace(settings, &layout)),
         )
     };
-    let (tables, kernel) = (Arc::clone(shared.tables()), BitKernel::detect());
+    let (tables, kernel) = (shared.tables(), BitKernel::detect());
     let index = index.clone();
     Ok(match method {
         Method::TwoBit => {

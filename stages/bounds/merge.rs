@@ -13,6 +13,8 @@ use store::Kind;
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    // Large ones, for pushing wins, are not needed now.
+    shared.forget_tables();
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
     let open = |plane| PlaneReader::input(context, settings, &index, plane).map(|reader| (plane, reader));

@@ -13,8 +13,9 @@ use std::ops::Range;
 use std::path::Path;
 use store::{Codec, Identity, Kind, Role, Run, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
 
-/// Positions of a group of units in the files of seeds, unless a unit has more. A group is transposed in memory.
-const GROUP_POSITIONS: usize = 4 << 20;
+/// Words of a plane in a group of units in the files of seeds, unless a unit has more. A group is held in memory, all its
+/// planes.
+const GROUP_WORDS: usize = 32 << 10;
 
 /// A file of planes of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,14 +296,11 @@ pub(crate) struct Group {
 
 impl Group {
     /// The groups of a layout.
-    pub(crate) fn all(layout: &PlaneLayout, units: &[PlaneUnit]) -> Vec<Group> {
+    pub(crate) fn all(units: &[PlaneUnit]) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for (number, unit) in units.iter().enumerate() {
-            let columns = layout.slabs()[unit.slab].columns;
             match groups.last_mut() {
-                Some(group)
-                    if group.slab == unit.slab && (unit.rows.end - group.rows.start) * columns <= GROUP_POSITIONS =>
-                {
+                Some(group) if group.slab == unit.slab && unit.words.end - group.words.start <= GROUP_WORDS => {
                     group.rows.end = unit.rows.end;
                     group.words.end = unit.words.end;
                     group.units.end = number + 1;

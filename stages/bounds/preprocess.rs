@@ -17,7 +17,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let mut state = State::done_above(shared, &index, bound, settings.method(stones), context)?;
     let layout = PlaneLayout::new(&index, Plane::WinSeeds.orientation());
     let turned_layout = PlaneLayout::new(&index, Plane::Seed(bound).orientation());
-    let groups = Group::all(&layout, &layout.units());
+    let groups = Group::all(&layout.units());
     let mut seeds = SeedsReader::input(context, settings, &index, Plane::WinSeeds, &groups)?;
     let (mut turned, mut slab) = (Turned::default(), None);
     let mut writer = PlaneWriter::output(context, settings, &index, Plane::Seed(bound))?;

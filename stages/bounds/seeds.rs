@@ -16,6 +16,9 @@ use store::Kind;
 /// Planes of a group, and a place for what is in none.
 const PLACES: usize = game::STONES_MAX as usize + 1;
 
+/// Rows that a thread sorts at a time.
+const ROWS: usize = 64;
+
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
@@ -40,7 +43,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         .collect::<Result<Vec<_>, _>>()?;
     let (mut values, mut words) = (Vec::new(), Vec::new());
     context.progress().begin(index.positions(), "positions");
-    for group in Group::all(&layout, &layout.units()) {
+    for group in Group::all(&layout.units()) {
         stop(context)?;
         let (slab, offset) = (&layout.slabs()[group.slab], index.slabs()[group.slab].offset);
         values.resize(group.rows.len() * slab.columns, 0);
@@ -71,18 +74,21 @@ fn places(stones: u32, place: impl Fn(i32) -> i32) -> [u8; 256] {
 fn sort(values: &[i8], slab: &PlaneSlab, places: &[u8; 256], words: &mut [u64]) {
     let row_words = slab.row_words;
     let rows = values.len() / slab.columns;
-    // Each row writes one piece of each plane.
-    let mut planes: Vec<_> = words.chunks_mut(rows * row_words).map(|plane| plane.chunks_mut(row_words)).collect();
-    let rows: Vec<Vec<&mut [u64]>> =
-        (0..rows).map(|_| planes.iter_mut().filter_map(Iterator::next).collect()).collect();
-    rows.into_par_iter().zip(values.par_chunks(slab.columns)).for_each(|(mut planes, values)| {
-        for (word, values) in values.chunks(64).enumerate() {
-            let mut bits = [0u64; PLACES];
-            for (bit, &best) in values.iter().enumerate() {
-                bits[usize::from(places[usize::from(best as u8)])] |= 1 << bit;
-            }
-            for (plane, bits) in planes.iter_mut().zip(bits) {
-                plane[word] = bits;
+    // Rows write one piece of each plane.
+    let mut planes: Vec<_> =
+        words.chunks_mut(rows * row_words).map(|plane| plane.chunks_mut(ROWS * row_words)).collect();
+    let pieces: Vec<Vec<&mut [u64]>> =
+        (0..rows.div_ceil(ROWS)).map(|_| planes.iter_mut().filter_map(Iterator::next).collect()).collect();
+    pieces.into_par_iter().zip(values.par_chunks(ROWS * slab.columns)).for_each(|(mut planes, values)| {
+        for (row, values) in values.chunks(slab.columns).enumerate() {
+            for (word, values) in values.chunks(64).enumerate() {
+                let mut bits = [0u64; PLACES];
+                for (bit, &best) in values.iter().enumerate() {
+                    bits[usize::from(places[usize::from(best as u8)])] |= 1 << bit;
+                }
+                for (plane, bits) in planes.iter_mut().zip(bits) {
+                    plane[row * row_words + word] = bits;
+                }
             }
         }
     });

@@ -189,16 +189,14 @@ impl State {
         let solver = homes::empty(shared, index, method, context.disk(), directory)?;
         let bytes = |orientation| PlaneLayout::new(index, orientation).words() as u64 * 8;
         let scratch = |name: &str, orientation| context.disk().scratch(&directory.join(name), bytes(orientation));
-        let layout = PlaneLayout::new(index, Orientation::MoverMajor);
-        let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
         let state = State {
             stones,
             at: At::Done(bound + 1),
             wins_before: scratch("wins-before", Orientation::OpponentMajor)?,
             candidates_before: scratch("candidates-before", Orientation::MoverMajor)?,
             stale: vec![false; solver.units().len()],
-            groups: Group::all(&layout, solver.units()),
-            wins_groups: Group::all(&wins_layout, solver.wins_units()),
+            groups: Group::all(solver.units()),
+            wins_groups: Group::all(solver.wins_units()),
             solver,
         };
         if bound < stones {

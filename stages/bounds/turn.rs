@@ -7,10 +7,10 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Bytes of a plane that are turned in memory at a time.
-const TURNED_BYTES: usize = 8 << 20;
+const TURNED_BYTES: usize = 2 << 20;
 
 /// Bytes read at a time.
-const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 256 << 10;
 
 /// Some rows of a slab of a plane in the other orientation.
 #[derive(Default)]
