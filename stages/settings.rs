@@ -135,8 +135,8 @@ pub fn schema() -> Schema {
             "The method for ranges of stones, where it differs.",
         ))
         .key(Key::new("build.memory", Type::Size, "2 GiB", "The most memory to use.").check(|value| match value {
-            Value::Size(size) if size.bytes() < 64 << 20 => {
-                Err(format!("must be at least 64 MiB, found {size}: buffers alone take most of that"))
+            Value::Size(size) if size.bytes() < 48 << 20 => {
+                Err(format!("must be at least 48 MiB, found {size}: buffers alone take most of that"))
             }
             _ => Ok(()),
         }))

@@ -200,7 +200,7 @@ fn manifest_mistakes_come_all_at_once() {
         "m.toml:2:1: unknown key rule in [game] (did you mean rules?)",
         "m.toml:5:10: build.stones is an empty range: 9..3 (did you mean \"3..9\"?)",
         "m.toml:6:11: build.threads must be an integer",
-        "m.toml:7:10: build.memory must be at least 64 MiB",
+        "m.toml:7:10: build.memory must be at least 48 MiB",
         "m.toml:9:2: unknown table [stor] (did you mean [store]?)",
         "--set check.verify=ful: check.verify must be one of",
         "did you mean \"full\"?",
@@ -412,6 +412,38 @@ fn databases_alone_are_enough_to_verify() {
     fs::remove_file(place.path("copy/databases/02.awari")).unwrap();
     let gap = place.awari(&["verify", "--dir", "copy"]).is(3).says(&["databases/02.awari is missing"]);
     assert_eq!(gap.out, "stones,status\n0,verified\n1,verified\n3,verified\n4,unchecked\n5,unchecked\n");
+}
+
+/// From what it read, whether that was kept or is made again, and by whichever method.
+#[test]
+fn any_stage_of_a_bound_again_is_identical() {
+    let place = Place::new(5);
+    let kept = ["--set", "build.method=two-bit", "--set", "store.keep=all"];
+    place.awari(&[&["run", "m.toml"][..], &kept].concat()).is(0);
+    let recorded = place.files("run");
+    let again = |stage: &str, more: &[&str]| {
+        let again = place.awari(&[&["stage", "m.toml", stage, "--scratch", "aside"][..], more].concat()).is(0);
+        again.out.lines().for_each(|line| assert!(line.contains(" identical "), "{line}"));
+        for line in again.out.lines() {
+            let name = line.split(' ').next().unwrap();
+            assert!(fs::read(place.path("aside").join(name)).unwrap() == recorded[&place.path("run").join(name)]);
+        }
+        fs::remove_dir_all(place.path("aside")).unwrap();
+        (again.out.lines().count(), again.err)
+    };
+    for (stage, files) in [("seeds:5", 2), ("preprocess:5:3", 1), ("postprocess:5:3", 1), ("merge:5", 1)] {
+        assert_eq!(again(stage, &kept).0, files, "{stage}");
+    }
+    for bound in 1..=5 {
+        for method in ["two-bit", "one-bit", "one-bit-dual"] {
+            let (files, told) = again(&format!("process:5:{bound}"), &["--set", &format!("build.method={method}")]);
+            assert!(files == 2 && told.contains("nothing differs"), "{told}");
+        }
+    }
+    place.awari(&["run", "m.toml", "--set", "build.method=two-bit"]).is(0);
+    assert!(!place.path("run/planes/05/03.won").exists(), "what is not kept is removed");
+    let (files, told) = again("process:5:3", &["--set", "build.method=two-bit"]);
+    assert!(files == 2 && told.contains("(not kept)"), "{told}");
 }
 
 #[test]

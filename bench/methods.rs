@@ -1,0 +1,133 @@
+//! The methods side by side: one database by each of them in turn, from its capture database to its scores on disk.
+//!
+//! Prints for each method the seconds by the clock and of processors that its stages took, each kind of stage on a line,
+//! and the ratio to sweep, the best of some repetitions. All must make the same bytes.
+
+use clap::Parser;
+use comfy_table::{Table, presets::NOTHING};
+use disk::{Io, RealDisk, clock};
+use pipeline::{Budget, Manifest, Orchestrator, RunOptions, Summary};
+use stages::{Awari, Settings, schema};
+use std::fs;
+use std::path::Path;
+
+/// Solves one database by each method.
+#[derive(Parser)]
+struct Arguments {
+    /// The stones.
+    #[arg(long, default_value_t = 20)]
+    stones: u32,
+    /// Threads.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Turns; the best one of each method counts.
+    #[arg(long, default_value_t = 3)]
+    turns: usize,
+    /// The cache of one-bit-dual, in per cent of its bits.
+    #[arg(long, default_value_t = 10)]
+    cache: u64,
+    /// auto, uring or plain.
+    #[arg(long, default_value = "auto")]
+    io: Io,
+    /// Only these.
+    #[arg(long, value_delimiter = ',', default_value = "sweep,two-bit,one-bit,one-bit-dual")]
+    methods: Vec<String>,
+    /// Where to build.
+    #[arg(long)]
+    dir: Option<std::path::PathBuf>,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// The kinds of stages that solve a database.
+const SOLVING: [&str; 7] = ["counting", "sweep", "seeds", "preprocess", "process", "postprocess", "merge"];
+
+#[derive(Clone)]
+struct Turn {
+    wall: f64,
+    kinds: Vec<(&'static str, f64, f64)>,
+}
+
+fn main() {
+    let mut arguments = Arguments::parse();
+    if !arguments.bench {
+        arguments.stones = 7;
+    }
+    let temporary = tempfile::tempdir().expect("there is a temporary directory");
+    let directory = arguments.dir.clone().unwrap_or_else(|| temporary.path().to_path_buf());
+    let disk = RealDisk::new(arguments.io).expect("the kernel allows this way to the disk");
+    build(&arguments, &disk, &directory, arguments.stones - 1, "sweep");
+    let mut best: Vec<Option<Turn>> = vec![None; arguments.methods.len()];
+    let mut expected = None;
+    for _ in 0..arguments.turns {
+        for (method, best) in arguments.methods.iter().zip(&mut best) {
+            let summary = build(&arguments, &disk, &directory, arguments.stones, method);
+            let turn = turn(&summary);
+            if best.as_ref().is_none_or(|best| turn.wall < best.wall) {
+                *best = Some(turn);
+            }
+            let database = format!("databases/{:02}.awari", arguments.stones);
+            let bytes = fs::read(directory.join(&database)).expect("the database was built");
+            let same = expected.get_or_insert_with(|| bytes.clone());
+            assert!(bytes == *same, "{method} makes the same bytes");
+            fs::remove_file(directory.join(database)).expect("it was just read");
+            let _ = fs::remove_dir_all(directory.join(format!("planes/{:02}", arguments.stones)));
+        }
+    }
+    let reference = best[0].as_ref().map_or(1.0, |turn| turn.wall);
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header(["method", "stages", "seconds", "of CPU", "ratio"]);
+    for (method, turn) in arguments.methods.iter().zip(best.into_iter().flatten()) {
+        let cpu: f64 = turn.kinds.iter().map(|(_, _, cpu)| cpu).sum();
+        let ratio = format!("{:.2}", turn.wall / reference);
+        table.add_row([method.as_str(), "all", &format!("{:.2}", turn.wall), &format!("{cpu:.2}"), &ratio]);
+        for (kind, wall, cpu) in &turn.kinds {
+            table.add_row(["", kind, &format!("{wall:.2}"), &format!("{cpu:.2}"), ""]);
+        }
+    }
+    println!(
+        "{} stones, {} threads, cache {} %, io {}",
+        arguments.stones, arguments.threads, arguments.cache, arguments.io
+    );
+    println!("{table}");
+    println!("peak memory {} MiB", clock::peak_resident_bytes().unwrap_or(0) >> 20);
+}
+
+fn build(arguments: &Arguments, disk: &RealDisk, directory: &Path, stones: u32, method: &str) -> Summary {
+    let bits = game::PositionSet::All.positions(stones) / 8;
+    let overrides = [
+        ("build.stones", format!("\"0..{stones}\"")),
+        ("build.memory", "\"4 GiB\"".to_owned()),
+        ("build.method", "sweep".to_owned()),
+        (&format!("build.methods.{stones}"), method.to_owned()),
+        ("dual.cache", format!("{} KiB", (bits * arguments.cache / 100) >> 10)),
+        ("store.keep", "all".to_owned()),
+        ("check.verify", "none".to_owned()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value));
+    let manifest = Manifest::parse("", "bench", &schema(), &overrides).expect("the keys are those of a manifest");
+    let settings = Settings::new(&manifest);
+    let options = RunOptions {
+        threads: arguments.threads,
+        keep: settings.keep,
+        memory: Budget::new(settings.memory_bytes),
+        manifest: manifest.to_toml(),
+        ..RunOptions::default()
+    };
+    let awari = Awari::new(settings);
+    Orchestrator::new(disk, directory, &awari, options).run().expect("the build succeeds")
+}
+
+/// What the stages of the last database took.
+fn turn(summary: &Summary) -> Turn {
+    let kinds = SOLVING.into_iter().filter_map(|kind| {
+        let ran = summary.ran.iter().filter(|ran| ran.stage.kind() == kind);
+        let (wall, cpu) =
+            ran.fold((0.0, 0.0), |(wall, cpu), ran| (wall + ran.measured.wall_seconds, cpu + ran.measured.cpu_seconds));
+        (wall > 0.0).then_some((kind, wall, cpu))
+    });
+    let kinds: Vec<_> = kinds.collect();
+    Turn { wall: kinds.iter().map(|(_, wall, _)| wall).sum(), kinds }
+}
