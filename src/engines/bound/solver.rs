@@ -205,6 +205,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     ) -> Result<Report, Failure<E>> {
         let mut report = Report::default();
         loop {
+            let turned = report.passes % 2 == 1;
             let any = AtomicBool::new(false);
             let next = AtomicUsize::new(0);
             let failure = Mutex::new(None);
@@ -215,8 +216,11 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                     next.store(self.units.len(), Relaxed);
                     failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(with);
                 };
-                while let Some(unit) = self.units.get(next.fetch_add(1, Relaxed)) {
-                    let number = next.load(Relaxed);
+                loop {
+                    let number = next.fetch_add(1, Relaxed);
+                    // Back and forth: what was read last is read first.
+                    let place = if turned { self.units.len().wrapping_sub(number + 1) } else { number };
+                    let Some(unit) = self.units.get(place) else { break };
                     if let Err(error) = self.test(unit, &mut workspace, &any) {
                         fail(Failure::Home(error));
                     }
