@@ -41,7 +41,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         .into_iter()
         .map(|plane| PlaneWriter::output(context, settings, &index, plane))
         .collect::<Result<Vec<_>, _>>()?;
-    let (mut values, mut words) = (Vec::new(), Vec::new());
+    let (mut values, mut words) = (Vec::new(), [Vec::new(), Vec::new()]);
     context.progress().begin(index.positions(), "positions");
     for group in Group::all(&layout.units()) {
         stop(context)?;
@@ -49,12 +49,13 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         values.resize(group.rows.len() * slab.columns, 0);
         let first = offset + (group.rows.start * slab.columns) as u64;
         captures.read_range(first..first + values.len() as u64, &mut values).map_err(damaged)?;
-        for (writer, places) in writers.iter_mut().zip(&places) {
+        let both = writers.par_iter_mut().zip(&mut words).zip(&places);
+        both.try_for_each(|((writer, words), places)| {
             words.clear();
             words.resize(stones as usize * group.words.len(), 0u64);
-            sort(&values, slab, places, &mut words);
-            writer.append(&mut words)?;
-        }
+            sort(&values, slab, places, words);
+            writer.append(words)
+        })?;
         context.progress().advance(values.len() as u64);
     }
     writers.into_iter().try_for_each(PlaneWriter::finish)?;

@@ -265,44 +265,53 @@ impl State {
         index: &Index,
         bound: u32,
         context: &StageContext,
-        mut wins: impl FnMut(&Group, &mut [u64]) -> Result<(), StageError>,
-        mut new: impl FnMut(&mut [u64]) -> Result<(), StageError>,
+        mut wins: impl FnMut(&Group, &mut [u64]) -> Result<(), StageError> + Send,
+        mut new: impl FnMut(&mut [u64]) -> Result<(), StageError> + Send,
     ) -> Result<(), StageError> {
         let solver = &*self.solver;
-        let mut words = Vec::new();
-        for group in &self.wins_groups {
-            stop(context)?;
-            zeroed(&mut words, group.words.len());
-            wins(group, &mut words)?;
-            group.split(solver.wins_units(), &mut words).into_par_iter().for_each(|(_, unit, words)| {
-                if words.iter().any(|&word| word != 0) {
-                    let mut won = vec![0; words.len()];
-                    solver.read_wins(unit, &mut won);
-                    words.iter_mut().zip(&won).for_each(|(word, won)| *word &= !won);
-                    solver.add_wins(unit, words);
-                }
-            });
-            new(&mut words)?;
-        }
-        let mut seeds = SeedsReader::input(context, shared.settings(), index, Plane::CandidateSeeds, &self.groups)?;
-        let before = &self.candidates_before;
-        for group in &self.groups {
-            stop(context)?;
-            zeroed(&mut words, group.words.len());
-            seeds.read(bound, group.words.clone(), &mut words)?;
-            let units =
-                group.split(solver.units(), &mut words).into_par_iter().zip(&mut self.stale[group.units.clone()]);
-            units.try_for_each(|((number, unit, words), stale)| {
-                if !std::mem::take(stale) && words.iter().all(|&word| word == 0) {
-                    return Ok(());
-                }
-                let mut written = Ok(());
-                solver.add_candidates(number, words, &mut |words| {
-                    written = before.write_at(unit.words.start as u64 * 8, disk::bytes_of_words(words));
+        let add_wins = || -> Result<(), StageError> {
+            let mut words = Vec::new();
+            for group in &self.wins_groups {
+                stop(context)?;
+                zeroed(&mut words, group.words.len());
+                wins(group, &mut words)?;
+                group.split(solver.wins_units(), &mut words).into_par_iter().for_each(|(_, unit, words)| {
+                    if words.iter().any(|&word| word != 0) {
+                        let mut won = vec![0; words.len()];
+                        solver.read_wins(unit, &mut won);
+                        words.iter_mut().zip(&won).for_each(|(word, won)| *word &= !won);
+                        solver.add_wins(unit, words);
+                    }
+                });
+                new(&mut words)?;
+            }
+            Ok(())
+        };
+        let (stale, before) = (&mut self.stale, &self.candidates_before);
+        let add_candidates = || -> Result<(), StageError> {
+            let mut words = Vec::new();
+            let mut seeds = SeedsReader::input(context, shared.settings(), index, Plane::CandidateSeeds, &self.groups)?;
+            for group in &self.groups {
+                stop(context)?;
+                zeroed(&mut words, group.words.len());
+                seeds.read(bound, group.words.clone(), &mut words)?;
+                let units =
+                    group.split(solver.units(), &mut words).into_par_iter().zip(&mut stale[group.units.clone()]);
+                units.try_for_each(|((number, unit, words), stale)| {
+                    if !std::mem::take(stale) && words.iter().all(|&word| word == 0) {
+                        return Ok(());
+                    }
+                    let mut written = Ok(());
+                    solver.add_candidates(number, words, &mut |words| {
+                        written = before.write_at(unit.words.start as u64 * 8, disk::bytes_of_words(words));
+                    })?;
+                    written
                 })?;
-                written
-            })?;
-        }
+            }
+            Ok(())
+        };
+        let (wins, candidates) = rayon::join(add_wins, add_candidates);
+        wins.and(candidates)?;
         solver.check()?;
         self.at = At::Seeded(bound);
         Ok(())
@@ -312,48 +321,55 @@ impl State {
     pub(crate) fn harvest(
         &mut self,
         bound: u32,
-        mut won: impl FnMut(&mut [u64]) -> Result<(), StageError>,
-        mut lost: impl FnMut(&mut [u64]) -> Result<(), StageError>,
+        mut won: impl FnMut(&mut [u64]) -> Result<(), StageError> + Send,
+        mut lost: impl FnMut(&mut [u64]) -> Result<(), StageError> + Send,
     ) -> Result<(), StageError> {
         let solver = &*self.solver;
-        let mut words = Vec::new();
-        for group in &self.wins_groups {
-            zeroed(&mut words, group.words.len());
-            let before = &self.wins_before;
-            let units = group.split(solver.wins_units(), &mut words).into_par_iter();
-            units.try_for_each(|(number, unit, words)| {
-                if !solver.take_won(number) {
-                    return Ok(());
-                }
-                let place = unit.words.start as u64 * 8;
-                let mut now = vec![0; words.len()];
-                before.read_at(place, disk::bytes_of_words_mut(words))?;
-                solver.read_wins(unit, &mut now);
-                before.write_at(place, disk::bytes_of_words(&now))?;
-                words.iter_mut().zip(&now).for_each(|(word, now)| *word = now & !*word);
-                Ok::<_, DiskError>(())
-            })?;
-            won(&mut words)?;
-        }
-        solver.check()?;
-        for group in &self.groups {
-            zeroed(&mut words, group.words.len());
-            let before = &self.candidates_before;
-            let units =
-                group.split(solver.units(), &mut words).into_par_iter().zip(&mut self.stale[group.units.clone()]);
-            units.try_for_each(|((number, unit, words), stale)| {
-                if !solver.take_lost(number) {
-                    return Ok(());
-                }
-                *stale = true;
-                before.read_at(unit.words.start as u64 * 8, disk::bytes_of_words_mut(words))?;
-                solver.visit(number, &mut |now| {
-                    words.iter_mut().zip(now).for_each(|(word, now)| *word &= !*now);
-                    false
-                })
-            })?;
-            lost(&mut words)?;
-        }
+        let before = &self.wins_before;
+        let harvest_wins = || -> Result<(), StageError> {
+            let mut words = Vec::new();
+            for group in &self.wins_groups {
+                zeroed(&mut words, group.words.len());
+                let units = group.split(solver.wins_units(), &mut words).into_par_iter();
+                units.try_for_each(|(number, unit, words)| {
+                    if !solver.take_won(number) {
+                        return Ok(());
+                    }
+                    let place = unit.words.start as u64 * 8;
+                    let mut now = vec![0; words.len()];
+                    before.read_at(place, disk::bytes_of_words_mut(words))?;
+                    solver.read_wins(unit, &mut now);
+                    before.write_at(place, disk::bytes_of_words(&now))?;
+                    words.iter_mut().zip(&now).for_each(|(word, now)| *word = now & !*word);
+                    Ok::<_, DiskError>(())
+                })?;
+                won(&mut words)?;
+            }
+            Ok(solver.check()?)
+        };
+        let (stale, before) = (&mut self.stale, &self.candidates_before);
+        let harvest_losses = || -> Result<(), StageError> {
+            let mut words = Vec::new();
+            for group in &self.groups {
+                zeroed(&mut words, group.words.len());
+                let units = group.split(solver.units(), &mut words).into_par_iter();
+                units.zip(&mut stale[group.units.clone()]).try_for_each(|((number, unit, words), stale)| {
+                    if !solver.take_lost(number) {
+                        return Ok(());
+                    }
+                    *stale = true;
+                    before.read_at(unit.words.start as u64 * 8, disk::bytes_of_words_mut(words))?;
+                    solver.visit(number, &mut |now| {
+                        words.iter_mut().zip(now).for_each(|(word, now)| *word &= !*now);
+                        false
+                    })
+                })?;
+                lost(&mut words)?;
+            }
+            Ok(())
+        };
+        let (wins, losses) = rayon::join(harvest_wins, harvest_losses);
+        wins.and(losses)?;
         self.at = At::Done(bound);
         Ok(())
     }
