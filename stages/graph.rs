@@ -22,9 +22,9 @@ const CAPTURE_NANOSECONDS: f64 = 4.0;
 const SWEEP_NANOSECONDS: f64 = 40.0;
 /// Updates wait for memory: 81 at 13 stones, 114 at 15, 150 at 18.
 const COUNTING_NANOSECONDS: f64 = 160.0;
-const SEEDS_NANOSECONDS: f64 = 8.0;
-const PREPROCESS_NANOSECONDS: f64 = 4.0;
-const POSTPROCESS_NANOSECONDS: f64 = 2.0;
+const SEEDS_NANOSECONDS: f64 = 11.0;
+const PREPROCESS_NANOSECONDS: f64 = 14.0;
+const POSTPROCESS_NANOSECONDS: f64 = 7.0;
 const MERGE_NANOSECONDS: f64 = 8.0;
 const ENCODE_NANOSECONDS: f64 = 5.0;
 const VERIFY_NANOSECONDS: f64 = 500.0;
@@ -38,6 +38,8 @@ const STAGE_SECONDS: f64 = 0.01;
 const WORKSPACE_BYTES: u64 = 22 << 20;
 /// And for each thread: staging, blocks at hand, contexts of codecs, what an allocator keeps.
 const THREAD_BYTES: u64 = 4 << 20;
+/// What the stages of bounds take besides: groups of planes at hand, and the tables of what is told to whom.
+const BOUNDS_BYTES: u64 = 6 << 20;
 /// Bytes of tables for each half of up to n stones, measured.
 const TABLE_BYTES: u64 = 75;
 
@@ -87,28 +89,59 @@ pub(crate) fn graph(settings: &Settings) -> Graph {
     Graph::new(stages, artifacts).expect("stages are declared in the order in which they read each other")
 }
 
-/// The method for a database where none is asked for: of those that fit the memory the fastest, else the smallest.
-pub(crate) fn pick(settings: &Settings, stones: u32) -> Method {
+/// What a method is predicted to take for one database.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// The method.
+    pub method: Method,
+    /// The most memory of its stages, in bytes.
+    pub memory_bytes: u64,
+    /// The time of all of them.
+    pub seconds: f64,
+    /// Whether the memory is within the budget.
+    pub fits: bool,
+}
+
+/// What each method is predicted to take for the database of `stones`.
+pub fn predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
     let one = OneDatabase { settings, stones };
-    // Fastest first.
-    let needs = |method: Method| match method.has_bounds() {
-        true => one.bounds_cost(method, 0.0, false).memory_bytes,
-        false => one.solve_cost(method).memory_bytes,
-    };
-    let mut methods = [Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual].into_iter();
-    methods.find(|&method| needs(method) <= settings.memory_bytes).unwrap_or(Method::OneBitDual)
+    Method::ALL.map(|method| {
+        let cost = if method.has_bounds() {
+            let all = SEEDS_NANOSECONDS
+                + PREPROCESS_NANOSECONDS
+                + process_nanoseconds(method)
+                + POSTPROCESS_NANOSECONDS
+                + MERGE_NANOSECONDS;
+            let mut cost = one.bounds_cost(method, all, false);
+            cost.seconds += f64::from(3 * stones + 1) * STAGE_SECONDS;
+            cost
+        } else {
+            one.solve_cost(method)
+        };
+        let fits = cost.memory_bytes <= settings.memory_bytes;
+        Prediction { method, memory_bytes: cost.memory_bytes, seconds: cost.seconds, fits }
+    })
+}
+
+/// The method for a database where none is asked for (Lincke 2002, section 2.5): of those that fit the memory the
+/// fastest, else the one that takes least. Counting is never picked, for it needs as much memory as sweep.
+pub(crate) fn pick(settings: &Settings, stones: u32) -> Method {
+    let all = predictions(settings, stones);
+    let fitting = all.iter().filter(|prediction| prediction.fits && prediction.method != Method::Counting);
+    let fastest = fitting.min_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    fastest.map_or(Method::OneBitDual, |prediction| prediction.method)
 }
 
 /// Memory of a bound method besides its planes: workspace, tables, and what is told of the rows of the candidates.
 pub(crate) fn bounds_workspace(settings: &Settings, candidates: &PlaneLayout) -> u64 {
-    fixed_bytes(settings) + candidates.rows() as u64 * 8
+    fixed_bytes(settings) + BOUNDS_BYTES + candidates.rows() as u64 * 8
 }
 
 /// Nanoseconds of one core a position for all bounds together.
 fn process_nanoseconds(method: Method) -> f64 {
     match method {
-        Method::OneBitDual => 60.0,
-        Method::OneBit => 50.0,
+        Method::OneBitDual => 120.0,
+        Method::OneBit => 45.0,
         _ => 40.0,
     }
 }
@@ -268,7 +301,7 @@ impl OneDatabase<'_> {
     fn bounds_cost(&self, method: Method, nanoseconds: f64, is_last: bool) -> Cost {
         let kept = if is_last { self.file_bytes(self.settings.codec) } else { 0 };
         let cost = self.cost(nanoseconds, 0, bounds::disk_bytes(self.positions(), self.stones) + kept, kept);
-        Cost { memory_bytes: cost.memory_bytes + bounds::memory_bytes(self.settings, self.stones, method), ..cost }
+        Cost { memory_bytes: bounds::memory_bytes(self.settings, self.stones, method), ..cost }
     }
 
     fn counting_cost(&self) -> Cost {

@@ -16,6 +16,7 @@ mod sweep;
 mod verify;
 mod watch;
 
+pub use graph::{Prediction, predictions};
 pub use method::Method;
 pub use settings::{Dual, DualIndex, Settings, Verify, schema};
 

@@ -135,6 +135,9 @@ pub(crate) struct PlanArgs {
     /// Exit with 10 if there is anything to do
     #[arg(long)]
     pub(crate) check: bool,
+    /// List every stage, also those that repeat for each bound
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print the plan as JSON
     #[arg(long)]
     pub(crate) json: bool,

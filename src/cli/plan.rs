@@ -7,8 +7,10 @@ use crate::quantity;
 use crate::request::Request;
 use crate::summary::{align, columns};
 use disk::RealDisk;
-use pipeline::plan::Why;
+use pipeline::plan::{Step, Why};
 use pipeline::{Budget, Exit, Orchestrator, Plan};
+use serde::Serialize;
+use stages::{Method, Prediction, Settings, predictions};
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
@@ -17,9 +19,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
     let plan = orchestrator.plan()?;
     if args.json {
-        print_json(&plan)?;
+        let methods = databases(&plan).into_iter().map(|stones| Choice::new(request.settings(), stones)).collect();
+        print_json(&Json { plan: &plan, methods })?;
     } else {
-        print(&text(&plan))?;
+        print(&text(&plan, args.all))?;
+        print(&methods(request.settings(), &databases(&plan), args.all))?;
     }
     if !plan.steps.is_empty()
         && let Err(error) = orchestrator.preflight(&plan)
@@ -29,20 +33,115 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     Ok(if args.check && !plan.steps.is_empty() { Exit::WorkPending } else { Exit::Done })
 }
 
-fn text(plan: &Plan) -> String {
+/// The plan, and what it rests on.
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    methods: Vec<Choice>,
+}
+
+/// The method of a database, and what each was predicted to take.
+#[derive(Serialize)]
+struct Choice {
+    stones: u32,
+    method: &'static str,
+    predictions: Vec<Predicted>,
+}
+
+#[derive(Serialize)]
+struct Predicted {
+    method: &'static str,
+    memory_bytes: u64,
+    seconds: f64,
+    fits: bool,
+}
+
+impl Choice {
+    fn new(settings: &Settings, stones: u32) -> Choice {
+        let predicted = |of: Prediction| Predicted {
+            method: of.method.word(),
+            memory_bytes: of.memory_bytes,
+            seconds: of.seconds,
+            fits: of.fits,
+        };
+        let predictions = predictions(settings, stones).map(predicted).into();
+        Choice { stones, method: settings.method(stones).word(), predictions }
+    }
+}
+
+/// The databases that a plan solves, by their stones.
+fn databases(plan: &Plan) -> Vec<u32> {
+    let solves = |kind: &str| kind == "merge" || Method::ALL.iter().any(|method| method.word() == kind);
+    let solved = plan.steps.iter().filter(|step| solves(step.stage.kind()));
+    solved.filter_map(|step| step.stage.parameters().first().copied()).collect()
+}
+
+/// The most databases whose methods are shown, the largest.
+const DATABASES_LISTED_MAX: usize = 8;
+
+/// Method by method what they are predicted to take, and which it is.
+fn methods(settings: &Settings, databases: &[u32], all: bool) -> String {
+    let shown = if all { 0 } else { databases.len().saturating_sub(DATABASES_LISTED_MAX) };
+    if databases.is_empty() {
+        return String::new();
+    }
+    let headings: Vec<&str> = ["stones"].into_iter().chain(Method::ALL.map(Method::word)).collect();
+    let mut table = columns(&headings);
+    for &stones in &databases[shown..] {
+        let chosen = settings.method(stones);
+        let cells = predictions(settings, stones).map(|of| {
+            let mark = match of.fits {
+                _ if of.method == chosen => "*",
+                true => " ",
+                false => "-",
+            };
+            format!("{}, {} {mark}", Budget::show(of.memory_bytes), quantity::time(of.seconds))
+        });
+        table.add_row([stones.to_string()].into_iter().chain(cells));
+    }
+    align(&mut table, 0..headings.len());
+    format!(
+        "methods, by predicted memory and time (* is used, - does not fit {}):\n{}\n",
+        Budget::show(settings.memory_bytes),
+        table.trim_fmt()
+    )
+}
+
+/// Steps that a line shows: one, or those of one kind for the bounds of a database.
+fn lines(plan: &Plan, all: bool) -> Vec<Vec<&Step>> {
+    let mut lines: Vec<Vec<&Step>> = Vec::new();
+    for step in &plan.steps {
+        let parameters = step.stage.parameters();
+        let same = |line: &&mut Vec<&Step>| {
+            line[0].stage.kind() == step.stage.kind() && line[0].stage.parameters().first() == parameters.first()
+        };
+        // Near the end: kinds take turns.
+        let line = lines.iter_mut().rev().take(3).find(same).filter(|_| parameters.len() > 1 && !all);
+        match line {
+            Some(line) => line.push(step),
+            None => lines.push(vec![step]),
+        }
+    }
+    lines
+}
+
+fn text(plan: &Plan, all: bool) -> String {
     let settled = plan.fresh.iter().filter(|settled| settled.why != Why::NotAsked).count();
     let mut text = String::new();
     if plan.steps.is_empty() {
         text.push_str(&format!("nothing to do: {settled} stages are up to date\n"));
     } else {
         let mut table = columns(&["stage", "positions", "time", "memory", "disk", "why"]);
-        for step in &plan.steps {
+        for line in lines(plan, all) {
+            let (step, last) = (line[0], line[line.len() - 1]);
+            let upto = last.stage.parameters().last().filter(|_| line.len() > 1);
             table.add_row([
-                step.stage.to_string(),
+                upto.map_or_else(|| step.stage.to_string(), |upto| format!("{}..{upto}", step.stage)),
                 quantity::grouped(step.cost.positions),
-                quantity::time(step.cost.seconds),
-                Budget::show(step.cost.memory_bytes),
-                Budget::show(step.cost.disk_bytes),
+                quantity::time(line.iter().map(|step| step.cost.seconds).sum()),
+                Budget::show(line.iter().map(|step| step.cost.memory_bytes).max().unwrap_or(0)),
+                Budget::show(line.iter().map(|step| step.cost.disk_bytes).max().unwrap_or(0)),
                 step.reason.to_string(),
             ]);
         }

@@ -7,7 +7,7 @@ use game::PositionSet;
 use pipeline::record::Measured;
 use pipeline::status::{StageState, Status};
 use pipeline::{Budget, StageName};
-use stages::{Settings, Verify};
+use stages::{Method, Settings, Verify};
 
 /// What is known of the databases of a build.
 pub(crate) struct Summary<'a> {
@@ -25,9 +25,13 @@ struct Row {
     checked: Checked,
 }
 
+#[derive(Default)]
 struct Made {
+    method: &'static str,
     seconds: f64,
     passes: Option<u64>,
+    /// The most memory of its stages.
+    peak_bytes: Option<u64>,
 }
 
 /// How a database was verified, by the stage of that name.
@@ -66,7 +70,18 @@ impl<'a> Summary<'a> {
 
     /// The table, a line a database and one for all.
     pub(crate) fn table(&self) -> String {
-        let headings = ["stones", "positions", "file", "bits/position", "time", "positions/s", "passes", "verified"];
+        let headings = [
+            "stones",
+            "positions",
+            "method",
+            "file",
+            "bits/position",
+            "time",
+            "positions/s",
+            "passes",
+            "memory",
+            "verified",
+        ];
         let mut table = columns(&headings);
         for row in &self.rows {
             table.add_row(row.cells(row.stones.to_string(), row.verified(self.settings.verify)));
@@ -75,7 +90,7 @@ impl<'a> Summary<'a> {
             table.add_row(self.total().cells("all".to_owned(), String::new()));
         }
         let numbers = headings.len() - 1;
-        align(&mut table, 0..numbers);
+        align(&mut table, (0..numbers).filter(|&at| headings[at] != "method"));
         table.trim_fmt()
     }
 
@@ -86,7 +101,7 @@ impl<'a> Summary<'a> {
             stones: 0,
             positions: self.rows.iter().map(|row| row.positions).sum(),
             bytes: self.rows.iter().map(|row| row.bytes).sum(),
-            made: all_known.then_some(Made { seconds, passes: None }),
+            made: all_known.then_some(Made { seconds, ..Made::default() }),
             checked: Checked { positions: 0, matches: false },
         }
     }
@@ -130,14 +145,17 @@ impl Row {
         let seconds = self.made.as_ref().map(|made| made.seconds);
         let rate = seconds.filter(|seconds| *seconds > 0.0).map(|seconds| self.positions as f64 / seconds);
         let passes = self.made.as_ref().and_then(|made| made.passes);
+        let peak = self.made.as_ref().and_then(|made| made.peak_bytes);
         vec![
             name,
             quantity::grouped(self.positions),
+            self.made.as_ref().map_or("", |made| made.method).to_owned(),
             Budget::show(self.bytes),
             format!("{:.2}", self.bytes as f64 * 8.0 / self.positions as f64),
             seconds.map_or_else(unknown, quantity::time),
             rate.map_or_else(unknown, quantity::rate),
             passes.map_or_else(String::new, |passes| passes.to_string()),
+            peak.map_or_else(String::new, Budget::show),
             verified,
         ]
     }
@@ -154,12 +172,45 @@ impl Row {
     }
 }
 
-/// The time of the stages that make a database, and what they count.
+/// The stages that make a database, bound after bound.
+const OF_BOUNDS: [&str; 5] = ["seeds", "preprocess", "process", "postprocess", "merge"];
+
+/// What the stages that make a database took, and what they count; if all of them are known.
 fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<Made> {
-    let maker = measured(status, maker?)?;
-    let capture = measured(status, &StageName::new("capture", &[stones]));
-    let seconds = maker.wall_seconds + capture.map_or(0.0, |capture| capture.wall_seconds);
-    Some(Made { seconds, passes: counter(maker, "passes") })
+    let maker = maker?;
+    let kinds: &[&str] = if maker.kind() == "merge" { &OF_BOUNDS } else { &[maker.kind()] };
+    let mut made = Made { method: method(status, maker, stones), ..Made::default() };
+    for stage in &status.stages {
+        let (kind, parameters) = (stage.stage.kind(), stage.stage.parameters());
+        if parameters.first() != Some(&stones) || kind != "capture" && !kinds.contains(&kind) {
+            continue;
+        }
+        let Some(measured) = &stage.measured else {
+            if kind == "capture" {
+                continue;
+            }
+            return None;
+        };
+        made.seconds += measured.wall_seconds;
+        made.peak_bytes = made.peak_bytes.max(measured.memory_peak_bytes);
+        if let Some(passes) = counter(measured, "passes") {
+            made.passes = Some(made.passes.unwrap_or(0) + passes);
+        }
+    }
+    measured(status, maker).map(|_| made)
+}
+
+/// The method by which a database was made.
+fn method(status: &Status, maker: &StageName, stones: u32) -> &'static str {
+    let bits = measured(status, &StageName::new("process", &[stones, 1])).and_then(|of| counter(of, "bits in memory"));
+    let of_bounds = match bits {
+        Some(2) => Some(Method::TwoBit),
+        Some(1) => Some(Method::OneBit),
+        Some(0) => Some(Method::OneBitDual),
+        _ => None,
+    };
+    let named = Method::ALL.into_iter().find(|method| method.word() == maker.kind());
+    named.or(of_bounds).map_or("", Method::word)
 }
 
 fn checked(status: &Status, stones: u32) -> Checked {

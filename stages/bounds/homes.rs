@@ -221,18 +221,17 @@ fn cache_bytes(settings: &Settings, layout: &PlaneLayout, other: u64) -> u64 {
     settings.dual.cache_bytes.unwrap_or(left).min(layout.words() as u64 * 8)
 }
 
-/// Memory that the state of a database takes, besides tables.
+/// Memory of the whole process while the bounds of a database are solved.
 pub(crate) fn memory_bytes(settings: &Settings, stones: u32, method: Method) -> u64 {
     let slabs = settings.set.slabs(stones);
     let layout = |orientation| PlaneLayout::of_slabs(&slabs, orientation);
     let (candidates, wins) = (layout(Orientation::MoverMajor), layout(Orientation::OpponentMajor));
-    let wins_bytes = wins.words() as u64 * 8;
-    let needs = candidates.rows() as u64 * 8;
-    needs
+    let (wins_bytes, workspace) = (wins.words() as u64 * 8, graph::bounds_workspace(settings, &candidates));
+    workspace
         + match method {
             Method::TwoBit => wins_bytes + candidates.words() as u64 * 8,
             Method::OneBit => wins_bytes,
-            Method::OneBitDual => cache_bytes(settings, &wins, graph::bounds_workspace(settings, &candidates)),
+            Method::OneBitDual => cache_bytes(settings, &wins, workspace),
             Method::Counting | Method::Sweep => unreachable!("{method} has no bounds"),
         }
 }

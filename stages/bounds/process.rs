@@ -4,7 +4,7 @@
 
 use super::planes::{Plane, PlaneReader, PlaneWriter};
 use super::state::{At, State};
-use crate::{Shared, files, watch::Watch};
+use crate::{Method, Shared, files, watch::Watch};
 use engines::bound::Failure;
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
@@ -84,8 +84,14 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     if bound > 1 {
         shared.slot().put(state);
     }
+    let bits = match settings.method(stones) {
+        Method::TwoBit => 2u64,
+        Method::OneBit => 1,
+        _ => 0,
+    };
     let mut stage = StageReport::new(index.positions())
         .with("passes", report.passes)
+        .with("bits in memory", bits)
         .with("rows tested", report.rows)
         .with("won", won_count)
         .with("lost", lost_count)
