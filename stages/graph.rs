@@ -301,7 +301,9 @@ impl OneDatabase<'_> {
     fn bounds_cost(&self, method: Method, nanoseconds: f64, is_last: bool) -> Cost {
         let kept = if is_last { self.file_bytes(self.settings.codec) } else { 0 };
         let cost = self.cost(nanoseconds, 0, bounds::disk_bytes(self.positions(), self.stones) + kept, kept);
-        Cost { memory_bytes: bounds::memory_bytes(self.settings, self.stones, method), ..cost }
+        let seeds = fixed_bytes(self.settings) + BOUNDS_BYTES + bounds::group_bytes(self.stones);
+        let state = bounds::memory_bytes(self.settings, self.stones, method);
+        Cost { memory_bytes: seeds.max(state), ..cost }
     }
 
     fn counting_cost(&self) -> Cost {

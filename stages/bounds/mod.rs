@@ -24,6 +24,7 @@ mod turn;
 
 pub(crate) use homes::memory_bytes;
 pub(crate) use planes::{Plane, disk_bytes};
+pub(crate) use seeds::group_bytes;
 pub(crate) use state::Slot;
 
 use crate::Shared;

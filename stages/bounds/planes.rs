@@ -15,7 +15,7 @@ use store::{Codec, Identity, Kind, Role, Run, Scores, Shape, SlabShape, StoreErr
 
 /// Words of a plane in a group of units in the files of seeds, unless a unit has more. A group is held in memory, all its
 /// planes.
-const GROUP_WORDS: usize = 32 << 10;
+pub(crate) const GROUP_WORDS: usize = 16 << 10;
 
 /// A file of planes of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
