@@ -27,12 +27,13 @@ const STYLE: &str = "text{font:13px sans-serif;fill:#222}.title{font-weight:bold
 
 /// The curves, their misses on a logarithmic axis.
 pub fn svg(title: &str, curves: &[Curve<'_>]) -> String {
-    let misses = || curves.iter().flat_map(|curve| &curve.points).map(|&(_, misses)| misses).filter(|&m| m > 0.0);
-    let lowest = misses().fold(f64::INFINITY, f64::min).log10().floor();
+    let misses = || curves.iter().flat_map(|curve| &curve.points).map(|&(_, misses)| misses);
+    // Less than one is drawn as one.
+    let lowest = misses().fold(f64::INFINITY, f64::min).max(1.0).log10().floor();
     let highest = misses().fold(0.0, f64::max).log10().ceil().max(lowest + 1.0);
     let x = |percent: f64| LEFT + percent / 100.0 * (WIDTH - LEFT - RIGHT);
     let y = |misses: f64| {
-        let share = (misses.log10().max(lowest) - lowest) / (highest - lowest);
+        let share = (misses.max(1.0).log10() - lowest) / (highest - lowest);
         HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
     };
     let mut svg = format!(
@@ -63,8 +64,8 @@ pub fn svg(title: &str, curves: &[Curve<'_>]) -> String {
         "<text transform=\"translate(18 {middle}) rotate(-90)\" text-anchor=\"middle\">block misses a pass</text>"
     ));
     for (number, Curve { name, class, points }) in curves.iter().enumerate() {
-        let points = points.iter().filter(|&&(_, misses)| misses > 0.0);
-        let points: Vec<_> = points.map(|&(percent, misses)| format!("{:.1},{:.1}", x(percent), y(misses))).collect();
+        let points: Vec<_> =
+            points.iter().map(|&(percent, misses)| format!("{:.1},{:.1}", x(percent), y(misses))).collect();
         draw(format!("<polyline class=\"{class}\" points=\"{}\"/>", points.join(" ")));
         let (at, text) = (TOP + 14.0 + 20.0 * number as f64, right - 120.0);
         let (line, end, base) = (right - 156.0, right - 128.0, at + 4.0);

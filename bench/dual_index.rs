@@ -93,7 +93,7 @@ fn run(arguments: &Arguments) {
     println!("\nby bound, with a cache of 10 %: misses by the pages of the plane; before: seeds and what is new");
     println!("{}", bounds_table(&recorded));
     if let Some(path) = &arguments.svg {
-        let title = format!("{stones} stones, blocks of {} KiB", block as f64 / 1024.0);
+        let title = format!("Block misses a pass: {stones} stones, blocks of {} KiB", block as f64 / 1024.0);
         let curve = |name, counts: &Counts| Curve {
             name,
             class: name,
