@@ -113,6 +113,11 @@ fn misses(counts: &Counts, percent: usize) -> u64 {
     counts.all_misses(capacity(counts, percent))
 }
 
+/// A quotient with so many decimals, where there is one.
+fn ratio(of: f64, to: f64, decimals: usize) -> String {
+    if to > 0.0 { format!("{:.decimals$}", of / to) } else { "-".to_owned() }
+}
+
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header);
@@ -126,12 +131,7 @@ fn curve_table(all: &Use, passes: u64) -> Table {
     let mut table = table(&["cache %", "single", "dual", "ratio"]);
     for percent in PERCENT {
         let [single, dual] = [&all.single, &all.dual].map(|counts| misses(counts, percent) as f64 / passes as f64);
-        table.add_row([
-            percent.to_string(),
-            format!("{single:.1}"),
-            format!("{dual:.1}"),
-            format!("{:.1}", single / dual),
-        ]);
+        table.add_row([percent.to_string(), format!("{single:.1}"), format!("{dual:.1}"), ratio(single, dual, 1)]);
     }
     table
 }
@@ -145,7 +145,7 @@ fn kinds_table(dual: &Counts, passes: u64) -> Table {
             percent.to_string(),
             format!("{:.3}", read / planes),
             format!("{:.3}", set / planes),
-            format!("{:.0}", 100.0 * read / (read + set)),
+            ratio(100.0 * read, read + set, 0),
         ]);
     }
     table
