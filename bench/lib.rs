@@ -8,6 +8,7 @@
 pub mod chart;
 pub mod distances;
 pub mod recording;
+pub mod whole_board;
 
 use check::{Databases, Histogram, Published};
 use disk::clock;
