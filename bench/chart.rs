@@ -6,22 +6,22 @@ use std::fmt::Write;
 pub struct Curve<'a> {
     /// What it is.
     pub name: &'a str,
-    /// A colour of the palette below: "single" or "dual".
+    /// A colour of the palette below, "single" or "dual", and "slabs" for a broken line.
     pub class: &'a str,
     /// Percent of the plane, misses a pass.
     pub points: Vec<(f64, f64)>,
 }
 
-const WIDTH: f64 = 640.0;
+const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 70.0;
-const RIGHT: f64 = 20.0;
+const RIGHT: f64 = 180.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 
 /// The blues and oranges of Okabe and Ito are told apart by all; the lighter ones stand on dark ground.
 const STYLE: &str = "text{font:13px sans-serif;fill:#222}.title{font-weight:bold}.axis{stroke:#222}\
-    .grid{stroke:#ddd}polyline{fill:none;stroke-width:2}.single{stroke:#d55e00}.dual{stroke:#0072b2}\
+    .grid{stroke:#ddd}polyline{fill:none;stroke-width:2}.single{stroke:#d55e00}.dual{stroke:#0072b2}.slabs{stroke-dasharray:6 4}\
     @media(prefers-color-scheme:dark){text{fill:#ddd}.axis{stroke:#ddd}.grid{stroke:#444}\
     .single{stroke:#e69f00}.dual{stroke:#56b4e9}}";
 
@@ -67,8 +67,8 @@ pub fn svg(title: &str, curves: &[Curve<'_>]) -> String {
         let points: Vec<_> =
             points.iter().map(|&(percent, misses)| format!("{:.1},{:.1}", x(percent), y(misses))).collect();
         draw(format!("<polyline class=\"{class}\" points=\"{}\"/>", points.join(" ")));
-        let (at, text) = (TOP + 14.0 + 20.0 * number as f64, right - 120.0);
-        let (line, end, base) = (right - 156.0, right - 128.0, at + 4.0);
+        let (at, text) = (TOP + 14.0 + 20.0 * number as f64, right + 54.0);
+        let (line, end, base) = (right + 16.0, right + 46.0, at + 4.0);
         draw(format!("<polyline class=\"{class}\" points=\"{line},{at} {end},{at}\"/>"));
         draw(format!("<text x=\"{text}\" y=\"{base}\">{name}</text>"));
     }

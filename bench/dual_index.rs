@@ -2,12 +2,16 @@
 //! with the bits indexed like the candidates (single) and by the half that a move leaves (dual), for caches of 1 to
 //! 100 % of the bits.
 //!
+//! Twice: one pass in the order of the thesis, which ranks the whole board (see [`bench::whole_board`]), and the passes
+//! of our solver, whose index is cut into slabs.
+//!
 //! One run on one thread, in memory, gives the curve for all sizes: see [`bench::distances`]. Pages that were never
 //! used before count as misses, as with an empty cache.
 
 use bench::chart::{Curve, svg};
 use bench::distances::{Access, Counts};
 use bench::recording::{Recorded, Use, record};
+use bench::whole_board::WholeBoard;
 use bench::{captures, solve};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
@@ -86,20 +90,35 @@ fn run(arguments: &Arguments) {
         bounds.start(),
         bounds.end()
     );
-    println!("\nblock misses a pass, on average");
+    println!("\nblock misses a pass, on average, by slabs");
     println!("{}", curve_table(&all, passes));
     println!("\ndual: misses by the pages of the plane, a pass, reading children and setting parents");
     println!("{}", kinds_table(&all.dual, passes));
     println!("\nby bound, with a cache of 10 %: misses by the pages of the plane; before: seeds and what is new");
     println!("{}", bounds_table(&recorded));
+    let start = Instant::now();
+    let whole = WholeBoard::new(stones).record(block);
+    println!(
+        "\nblock misses of a pass by the whole board: {} blocks, {} bits read; {:.0} s",
+        whole.dual.pages(),
+        whole.dual.accesses(Access::Read),
+        start.elapsed().as_secs_f64()
+    );
+    println!("{}", curve_table(&whole, 1));
     if let Some(path) = &arguments.svg {
         let title = format!("Block misses a pass: {stones} stones, blocks of {} KiB", block as f64 / 1024.0);
-        let curve = |name, counts: &Counts| Curve {
+        let curve = |name, class, counts: &Counts, passes: u64| Curve {
             name,
-            class: name,
+            class,
             points: (1..=100).map(|percent| (percent as f64, misses(counts, percent) as f64 / passes as f64)).collect(),
         };
-        let svg = svg(&title, &[curve("single", &all.single), curve("dual", &all.dual)]);
+        let curves = [
+            curve("thesis, single", "single", &whole.single, 1),
+            curve("slabs, single", "single slabs", &all.single, passes),
+            curve("slabs, dual", "dual slabs", &all.dual, passes),
+            curve("thesis, dual", "dual", &whole.dual, 1),
+        ];
+        let svg = svg(&title, &curves);
         std::fs::write(path, svg).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 }
