@@ -3,6 +3,13 @@
 //! `cargo bench -p bench` measures kernels and a whole build; `cargo bench -p bench --bench whole -- --help` tells what
 //! can be asked of it.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod chart;
+pub mod distances;
+pub mod recording;
+pub mod whole_board;
+
 use check::{Databases, Histogram, Published};
 use disk::clock;
 use engines::capture::InMemory;

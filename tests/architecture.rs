@@ -41,7 +41,7 @@ const MAY_HOLD_UNSAFE: [&str; 6] = [
 ];
 
 /// What the top level holds, dotfiles, build outputs and runs aside.
-const TOP_LEVEL: [&str; 10] = [
+const TOP_LEVEL: [&str; 11] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
@@ -52,6 +52,7 @@ const TOP_LEVEL: [&str; 10] = [
     "src",
     "tests",
     "bench",
+    "docs",
 ];
 
 /// Names that say nothing of what is inside.

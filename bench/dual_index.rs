@@ -1,0 +1,193 @@
+//! What dual indexing saves, after figure 2.7 of Lincke 2002: block misses a pass over the bits of wins behind a cache,
+//! with the bits indexed like the candidates (single) and by the half that a move leaves (dual), for caches of 1 to
+//! 100 % of the bits.
+//!
+//! Twice: one pass in the order of the thesis, which ranks the whole board (see [`bench::whole_board`]), and the passes
+//! of our solver, whose index is cut into slabs.
+//!
+//! One run on one thread, in memory, gives the curve for all sizes: see [`bench::distances`]. Pages that were never
+//! used before count as misses, as with an empty cache.
+
+use bench::chart::{Curve, svg};
+use bench::distances::{Access, Counts};
+use bench::recording::{Recorded, Use, record};
+use bench::whole_board::WholeBoard;
+use bench::{captures, solve};
+use clap::Parser;
+use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use engines::Tables;
+use game::{Index, PositionSet, Rules};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Measures the misses of caches under both indexings.
+#[derive(Parser)]
+struct Arguments {
+    /// Stones.
+    #[arg(long, default_value_t = 22)]
+    stones: u32,
+    /// Bounds to record, as 1..4 or 1; all, if left out.
+    #[arg(long, value_parser = bounds)]
+    bounds: Option<RangeInclusive<u32>>,
+    /// Bytes of a block: a power of two.
+    #[arg(long, default_value_t = 16 << 10)]
+    block: usize,
+    /// all or reachable.
+    #[arg(long, default_value = "all")]
+    positions: PositionSet,
+    /// Where the picture goes.
+    #[arg(long)]
+    svg: Option<PathBuf>,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn bounds(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if 1 <= first && first <= last => Ok(first..=last),
+        _ => Err(format!("expected one bound or two, as 1..4, the lower first, from 1; found {text:?}")),
+    }
+}
+
+const PERCENT: [usize; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];
+
+fn main() {
+    let mut arguments = Arguments::parse();
+    if !arguments.bench {
+        arguments.stones = arguments.stones.min(8);
+        arguments.bounds = None;
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads can be started");
+    pool.install(|| run(&arguments));
+}
+
+fn run(arguments: &Arguments) {
+    let Arguments { stones, positions: set, block, .. } = *arguments;
+    let bounds = arguments.bounds.clone().unwrap_or(1..=stones);
+    let mut solved = solve(set, stones, |_| {});
+    let scores = solved.pop().expect("a database was solved");
+    let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
+    let best = captures(&tables, &index, &solved);
+    drop(solved);
+    let start = Instant::now();
+    let mut recorded = Vec::new();
+    record(&tables, &index, &best, &scores, block, &bounds, |bound| recorded.push(bound));
+    let seconds = start.elapsed().as_secs_f64();
+    let passes: u64 = recorded.iter().map(|bound| bound.report.passes).sum();
+    let Some(all) = Use::all(recorded.iter().flat_map(|bound| &bound.passes)) else {
+        panic!("a database of {stones} stones has no bounds {} to {}", bounds.start(), bounds.end())
+    };
+    println!(
+        "{stones} stones, {set} positions: {}; blocks of {block} bytes: {} dual, {} single; bounds {} to {}, {passes} \
+         passes; {seconds:.0} s",
+        index.positions(),
+        all.dual.pages(),
+        all.single.pages(),
+        bounds.start(),
+        bounds.end()
+    );
+    println!("\nblock misses a pass, on average, by slabs");
+    println!("{}", curve_table(&all, passes));
+    println!("\ndual: misses by the pages of the plane, a pass, reading children and setting parents");
+    println!("{}", kinds_table(&all.dual, passes));
+    println!("\nby bound, with a cache of 10 %: misses by the pages of the plane; before: seeds and what is new");
+    println!("{}", bounds_table(&recorded));
+    let start = Instant::now();
+    let whole = WholeBoard::new(stones).record(block);
+    println!(
+        "\nblock misses of a pass by the whole board: {} blocks, {} bits read; {:.0} s",
+        whole.dual.pages(),
+        whole.dual.accesses(Access::Read),
+        start.elapsed().as_secs_f64()
+    );
+    println!("{}", curve_table(&whole, 1));
+    if let Some(path) = &arguments.svg {
+        let title = format!("Block misses a pass: {stones} stones, blocks of {} KiB", block as f64 / 1024.0);
+        let curve = |name, class, counts: &Counts, passes: u64| Curve {
+            name,
+            class,
+            points: (1..=100).map(|percent| (percent as f64, misses(counts, percent) as f64 / passes as f64)).collect(),
+        };
+        let curves = [
+            curve("thesis, single", "single", &whole.single, 1),
+            curve("slabs, single", "single slabs", &all.single, passes),
+            curve("slabs, dual", "dual slabs", &all.dual, passes),
+            curve("thesis, dual", "dual", &whole.dual, 1),
+        ];
+        let svg = svg(&title, &curves);
+        std::fs::write(path, svg).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+/// Pages of a cache of so many percent of the bits.
+fn capacity(counts: &Counts, percent: usize) -> usize {
+    (counts.pages() * percent / 100).max(1)
+}
+
+fn misses(counts: &Counts, percent: usize) -> u64 {
+    counts.all_misses(capacity(counts, percent))
+}
+
+/// A quotient with so many decimals, where there is one.
+fn ratio(of: f64, to: f64, decimals: usize) -> String {
+    if to > 0.0 { format!("{:.decimals$}", of / to) } else { "-".to_owned() }
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(header);
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn curve_table(all: &Use, passes: u64) -> Table {
+    let mut table = table(&["cache %", "single", "dual", "ratio"]);
+    for percent in PERCENT {
+        let [single, dual] = [&all.single, &all.dual].map(|counts| misses(counts, percent) as f64 / passes as f64);
+        table.add_row([percent.to_string(), format!("{single:.1}"), format!("{dual:.1}"), ratio(single, dual, 1)]);
+    }
+    table
+}
+
+fn kinds_table(dual: &Counts, passes: u64) -> Table {
+    let mut table = table(&["cache %", "read", "set", "read %"]);
+    let planes = dual.pages() as f64 * passes as f64;
+    for percent in PERCENT {
+        let [read, set] = [Access::Read, Access::Set].map(|access| dual.misses(access, capacity(dual, percent)) as f64);
+        table.add_row([
+            percent.to_string(),
+            format!("{:.3}", read / planes),
+            format!("{:.3}", set / planes),
+            ratio(100.0 * read, read + set, 0),
+        ]);
+    }
+    table
+}
+
+fn bounds_table(recorded: &[Recorded]) -> Table {
+    let header = ["bound", "passes", "rows", "lost", "dual", "first pass", "second", "before", "single", "before"];
+    let mut table = table(&header);
+    for bound in recorded {
+        let Some(all) = Use::all(bound.passes.iter()) else { continue };
+        let planes = |counts: &Counts| format!("{:.2}", misses(counts, 10) as f64 / counts.pages() as f64);
+        table.add_row([
+            bound.bound.to_string(),
+            bound.report.passes.to_string(),
+            bound.report.rows.to_string(),
+            bound.report.lost.to_string(),
+            planes(&all.dual),
+            bound.passes.first().map_or_else(String::new, |pass| planes(&pass.dual)),
+            bound.passes.get(1).map_or_else(String::new, |pass| planes(&pass.dual)),
+            planes(&bound.before.dual),
+            planes(&all.single),
+            planes(&bound.before.single),
+        ]);
+    }
+    table
+}

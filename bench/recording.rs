@@ -1,0 +1,350 @@
+//! The solver of bounds with a record of the pages of wins that it would use, under both indexings at once.
+//!
+//! What is done and in which order is what the stages do with method one-bit-dual on one thread: bound by bound wins
+//! by captures are set, the bound is solved, and what is new is read. A test compares the counts with theirs.
+
+use crate::distances::{Access, Counts, Distances};
+use engines::bound::{
+    BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, Report, RowBits, Solver, UnitsInMemory, Wins, WinsInMemory,
+};
+use engines::{Bytes, Tables, capture};
+use game::{Index, Orientation, Score};
+use std::convert::Infallible;
+use std::ops::{Range, RangeInclusive};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a stretch of work did to pages.
+#[derive(Clone, Debug)]
+pub struct Use {
+    /// With wins indexed by their opponent's half first, other than the candidates.
+    pub dual: Counts,
+    /// With wins indexed like the candidates.
+    pub single: Counts,
+}
+
+/// What one bound did to pages.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The bound.
+    pub bound: u32,
+    /// What it took.
+    pub report: Report,
+    /// By pass.
+    pub passes: Vec<Use>,
+    /// Before the first pass: what captures say is set, after what the bound before found was read.
+    pub before: Use,
+}
+
+impl Use {
+    /// Of many stretches, and none.
+    pub fn all<'a>(mut uses: impl Iterator<Item = &'a Use>) -> Option<Use> {
+        let mut all = uses.next()?.clone();
+        for other in uses {
+            all.dual.add(&other.dual);
+            all.single.add(&other.single);
+        }
+        Some(all)
+    }
+}
+
+/// Wins in memory, and pages on record.
+struct RecordedWins {
+    wins: WinsInMemory,
+    /// `OpponentMajor`.
+    dual: Vec<PlaneSlab>,
+    /// `MoverMajor`.
+    single: Vec<PlaneSlab>,
+    page_shift: u32,
+    record: Mutex<Record>,
+}
+
+struct Record {
+    is_on: bool,
+    dual: Distances,
+    single: Distances,
+}
+
+impl RecordedWins {
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run of words, in one access to each page, `OpponentMajor`.
+    fn note_words(&self, record: &mut Record, words: Range<usize>) {
+        for page in words.start >> self.page_shift..=(words.end - 1) >> self.page_shift {
+            record.dual.access(page, Access::Read, 1);
+        }
+    }
+
+    /// Bits of a word, in an access each, `MoverMajor`: columns are rows there.
+    #[inline]
+    fn note_bits(&self, record: &mut Record, slab: usize, row: usize, word: usize, mask: u64, access: Access) {
+        if mask == 0 {
+            return;
+        }
+        let slab = &self.single[slab];
+        let page = |bit: u32| (slab.word(word * 64 + bit as usize) + row / 64) >> self.page_shift;
+        let (first, last) = (page(mask.trailing_zeros()), page(63 - mask.leading_zeros()));
+        if first == last {
+            record.single.access(first, access, u64::from(mask.count_ones()));
+            return;
+        }
+        let mut left = mask;
+        while left != 0 {
+            record.single.access(page(left.trailing_zeros()), access, 1);
+            left &= left - 1;
+        }
+    }
+}
+
+/// A row whose bits are recorded as they are read.
+#[derive(Clone, Copy)]
+struct RecordedRow<'a> {
+    wins: &'a RecordedWins,
+    words: &'a [AtomicU64],
+    slab: usize,
+    row: usize,
+}
+
+impl RowBits for RecordedRow<'_> {
+    fn bits(self, word: usize, mask: u64) -> u64 {
+        let mut record = self.wins.record();
+        if record.is_on {
+            self.wins.note_bits(&mut record, self.slab, self.row, word, mask, Access::Read);
+        }
+        self.words[word].load(Relaxed)
+    }
+}
+
+impl Wins<Infallible> for RecordedWins {
+    type Row<'a> = RecordedRow<'a>;
+
+    fn row<'a>(&'a self, slab: usize, row: usize, buffer: &'a mut Vec<u64>) -> RecordedRow<'a> {
+        let mut record = self.record();
+        if record.is_on {
+            let first = self.dual[slab].word(row);
+            self.note_words(&mut record, first..first + self.dual[slab].row_words);
+        }
+        let words = Wins::<Infallible>::row(&self.wins, slab, row, buffer);
+        RecordedRow { wins: self, words, slab, row }
+    }
+
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32)) {
+        let mut record = self.record();
+        if record.is_on {
+            let first = self.dual[slab].word(row);
+            for &(word, bits) in bits {
+                record.dual.access((first + word as usize) >> self.page_shift, Access::Set, 1);
+                self.note_bits(&mut record, slab, row, word as usize, bits, Access::Set);
+            }
+        }
+        drop(record);
+        Wins::<Infallible>::set(&self.wins, slab, row, bits, tell);
+    }
+
+    fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]) {
+        let mut record = self.record();
+        if record.is_on {
+            let of = &self.dual[slab];
+            self.note_words(&mut record, of.word(rows.start)..of.word(rows.end));
+            for row in rows.clone() {
+                for word in 0..of.row_words {
+                    let columns = (of.columns - word * 64).min(64);
+                    self.note_bits(&mut record, slab, row, word, u64::MAX >> (64 - columns), Access::Read);
+                }
+            }
+        }
+        drop(record);
+        Wins::<Infallible>::read(&self.wins, slab, rows, into);
+    }
+
+    fn check(&self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// Solves a database in memory from its best captures, and records what some of its bounds did to pages of so many
+/// bytes, the highest first. The caches are empty before the first of them.
+///
+/// # Panics
+/// When a bound does not decide those positions whose score it is up to sign, when the pool has more than one thread,
+/// and the order thus would be left to chance, or when a page is no power of two of bytes, at least eight.
+pub fn record(
+    tables: &Arc<Tables>,
+    index: &Index,
+    captures: &Bytes,
+    scores: &Bytes,
+    page_bytes: usize,
+    bounds: &RangeInclusive<u32>,
+    mut each: impl FnMut(Recorded),
+) {
+    assert!(rayon::current_num_threads() == 1, "the order of accesses is that of one thread");
+    assert!(page_bytes >= 8 && page_bytes.is_power_of_two(), "a page is a power of two of words");
+    let stones = index.stones();
+    let layout = PlaneLayout::new(index, Orientation::MoverMajor);
+    let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
+    let pages = [&wins_layout, &layout].map(|layout| (layout.words() * 8).div_ceil(page_bytes));
+    let wins = RecordedWins {
+        wins: WinsInMemory::none(&wins_layout),
+        dual: wins_layout.slabs().to_vec(),
+        single: layout.slabs().to_vec(),
+        page_shift: (page_bytes / 8).trailing_zeros(),
+        record: Mutex::new(Record { is_on: false, dual: Distances::new(pages[0]), single: Distances::new(pages[1]) }),
+    };
+    let candidates = UnitsInMemory::zeroed(layout.units().into_iter().map(|unit| unit.words));
+    let solver = Solver::new(Arc::clone(tables), index.clone(), BitKernel::detect(), wins, candidates);
+    solver.settle();
+    let take = || {
+        let mut record = solver.wins().record();
+        Use { dual: record.dual.take(), single: record.single.take() }
+    };
+    let turned = turned(index, captures);
+    let mut won = vec![0; solver.wins_units().len()];
+    for bound in (1..=stones as Score).rev() {
+        solver.wins().record().is_on = bounds.contains(&(bound as u32));
+        let mut words = Vec::new();
+        for unit in solver.wins_units() {
+            let mut new = plane(index, &wins_layout, unit, &turned, |best| best == bound);
+            if new.iter().any(|&word| word != 0) {
+                words.resize(unit.words.len(), 0);
+                solver.wins().read(unit.slab, unit.rows.clone(), &mut words);
+                new.iter_mut().zip(&words).for_each(|(new, won)| *new &= !won);
+                solver.add_wins(unit, &new);
+            }
+        }
+        let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);
+        for (number, unit) in solver.units().iter().enumerate() {
+            let Ok(()) = solver.add_candidates(number, &plane(index, &layout, unit, captures, free), |_| {});
+        }
+        let before = take();
+        let mut passes = Vec::new();
+        let report = solver.solve(&(), &mut || {
+            passes.push(take());
+            Ok(())
+        });
+        let report = report.unwrap_or_else(|failure| panic!("nobody stops it: {failure:?}"));
+        passes.push(take());
+        for (number, unit) in solver.wins_units().iter().enumerate() {
+            if solver.take_won(number) {
+                words.resize(unit.words.len(), 0);
+                solver.wins().read(unit.slab, unit.rows.clone(), &mut words);
+                won[number] = words.iter().map(|word| u64::from(word.count_ones())).sum();
+            }
+        }
+        let expected = [count(scores, |score| score == -bound), count(scores, |score| score >= bound)];
+        assert_eq!([report.lost, won.iter().sum()], expected, "lost, and won, of bound {bound}");
+        if bounds.contains(&(bound as u32)) {
+            each(Recorded { bound: bound as u32, report, passes, before });
+        }
+    }
+}
+
+fn count(scores: &[Score], wanted: impl Fn(Score) -> bool) -> u64 {
+    scores.iter().filter(|&&score| wanted(score)).count() as u64
+}
+
+/// Captures, which are `MoverMajor`, in the other orientation.
+fn turned(index: &Index, captures: &[Score]) -> Vec<Score> {
+    let mut turned = vec![0; captures.len()];
+    for slab in index.slabs() {
+        let (rows, columns) = (slab.mover_halves as usize, slab.opponent_halves as usize);
+        let offset = slab.offset as usize;
+        for row in 0..rows {
+            for column in 0..columns {
+                turned[offset + column * rows + row] = captures[offset + row * columns + column];
+            }
+        }
+    }
+    turned
+}
+
+/// The bits of a unit whose values are wanted.
+fn plane(
+    index: &Index,
+    layout: &PlaneLayout,
+    unit: &PlaneUnit,
+    values: &[Score],
+    wanted: impl Fn(Score) -> bool,
+) -> Vec<u64> {
+    let slab = &layout.slabs()[unit.slab];
+    let first = index.slabs()[unit.slab].offset as usize + unit.rows.start * slab.columns;
+    let rows = values[first..][..unit.rows.len() * slab.columns].chunks(slab.columns);
+    let mut words = Vec::with_capacity(unit.words.len());
+    for row in rows {
+        for values in row.chunks(64) {
+            words.push(values.iter().rev().fold(0, |word, &value| word << 1 | u64::from(wanted(value))));
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{captures, solve};
+    use disk::MemoryDisk;
+    use game::{PositionSet, Rules};
+    use pipeline::{Counter, Manifest, Orchestrator, RunOptions};
+    use stages::{Awari, Settings, schema};
+    use std::path::Path;
+
+    const STONES: u32 = 12;
+    const BLOCK_BYTES: usize = 4 << 10;
+
+    /// Passes, hits and misses of each bound of a build with method one-bit-dual, the highest first.
+    fn of_a_build(index: &str, cache_bytes: usize) -> Vec<[u64; 3]> {
+        let overrides = [
+            ("build.stones", format!("0..{STONES}")),
+            ("build.method", "sweep".to_owned()),
+            ("build.methods", format!("{{ \"{STONES}\" = \"one-bit-dual\" }}")),
+            ("build.threads", "1".to_owned()),
+            ("dual.index", index.to_owned()),
+            ("dual.cache", format!("{cache_bytes} B")),
+            ("dual.block", format!("{BLOCK_BYTES} B")),
+        ]
+        .map(|(key, value)| (key.to_owned(), value));
+        let manifest = Manifest::parse("", "test", &schema(), &overrides).unwrap();
+        let settings = Settings::new(&manifest);
+        let options = RunOptions { threads: 1, manifest: manifest.to_toml(), ..RunOptions::default() };
+        let (disk, awari) = (MemoryDisk::new(), Awari::new(settings));
+        let summary = Orchestrator::new(&disk, Path::new("run"), &awari, options).run().unwrap();
+        let bounds = summary.ran.iter().filter(|ran| ran.stage.kind() == "process");
+        let counters = bounds.map(|ran| {
+            ["passes", "cache hits", "cache misses"].map(|name| match ran.measured.report.counters[name] {
+                Counter::Integer(count) => count,
+                Counter::Real(_) => unreachable!("{name} is counted"),
+            })
+        });
+        counters.collect()
+    }
+
+    /// The counts from the record are those of the caches of real builds, at each bound.
+    #[test]
+    fn misses_are_those_of_the_stages() {
+        let mut recorded = Vec::new();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        pool.install(|| {
+            let mut solved = solve(PositionSet::All, STONES, |_| {});
+            let scores = solved.pop().unwrap();
+            let tables = Arc::new(Tables::new(Rules::AWARI, PositionSet::All, STONES));
+            let index = Index::new(STONES, PositionSet::All);
+            let best = captures(&tables, &index, &solved);
+            record(&tables, &index, &best, &scores, BLOCK_BYTES, &(1..=STONES), |bound| recorded.push(bound));
+        });
+        let of_all = |of: fn(&Use) -> &Counts, capacity| -> Vec<[u64; 3]> {
+            let bounds = recorded.iter().map(|bound| {
+                let all = Use::all(bound.passes.iter()).unwrap();
+                let counts = of(&all);
+                let misses = counts.all_misses(capacity);
+                let accesses = counts.accesses(Access::Read) + counts.accesses(Access::Set);
+                [bound.report.passes, accesses - misses, misses]
+            });
+            bounds.collect()
+        };
+        for capacity in [3, 20] {
+            assert_eq!(of_all(|all| &all.dual, capacity), of_a_build("dual", capacity * BLOCK_BYTES));
+            assert_eq!(of_all(|all| &all.single, capacity), of_a_build("single", capacity * BLOCK_BYTES));
+        }
+    }
+}
