@@ -94,8 +94,16 @@ fn threads_change_no_byte() {
 /// Each run is killed at its first event of a kind, when a stage has begun or is done and in the journal.
 #[test]
 fn killed_at_every_stage_boundary() {
-    let undisturbed = Build::new(4).finish(2);
-    let build = Build::new(4);
+    for (method, stages) in [("sweep", 16), ("counting", 16), ("two-bit", 37), ("one-bit", 37), ("one-bit-dual", 37)] {
+        let kills = killed_at_boundaries(method);
+        // A run that is killed when its first stage begins repeats it.
+        assert!(kills >= stages, "{method}: {kills} kills");
+    }
+}
+
+fn killed_at_boundaries(method: &'static str) -> u32 {
+    let undisturbed = Build::by(method, 3).finish(2);
+    let build = Build::by(method, 3);
     let mut kills = 0;
     for event in ["stage-started", "stage-done"].into_iter().cycle() {
         let mut child = build.start(2);
@@ -109,9 +117,8 @@ fn killed_at_every_stage_boundary() {
         child.wait().unwrap();
         kills += 1;
     }
-    // Twenty stages; a run that is killed when its first stage begins repeats it.
-    assert!(kills >= 20, "{kills} kills");
-    assert!(build.finish(2) == undisturbed);
+    assert!(build.finish(2) == undisturbed, "{method}");
+    kills
 }
 
 #[test]
