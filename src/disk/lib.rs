@@ -147,6 +147,20 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError>;
 
+    /// Finds out whether `bytes` more can be written below a directory, by setting them aside for a moment in a file
+    /// that is then removed, and writing the first of them: the quota of a user shows no other way.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`] with the bytes needed and free, or what the operating system says.
+    fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError>;
+
+    /// Puts up a small file for other processes to look at: they see the old one or the new one, whole. Not durable: a
+    /// loss of power may take both.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError>;
+
     /// The bytes read and written through this disk and its clones so far, mapped files left out.
     fn traffic(&self) -> Traffic;
 

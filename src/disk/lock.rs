@@ -5,7 +5,8 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::clock;
@@ -20,6 +21,9 @@ pub struct Lock {
 /// A note longer than this was not written by us and is cut in messages.
 const NOTE_BYTES_MAX: u64 = 4096;
 
+/// How often to try to lock the file that has the name.
+const TRIES: usize = 8;
+
 impl Lock {
     pub(crate) fn new(release: impl Send + Sync + 'static) -> Self {
         Lock { _release: Box::new(release) }
@@ -27,6 +31,24 @@ impl Lock {
 
     /// Takes the lock on a real file; parent directories exist.
     pub(crate) fn take(path: &Path, note: &str) -> Result<Self, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Lock, path, source);
+        for _ in 0..TRIES {
+            let file = Self::try_take(path, note)?;
+            // Between opening and locking, somebody may have removed the file, and a third locked a new one.
+            let is_there = std::fs::metadata(path).is_ok_and(|there| {
+                file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+            });
+            if is_there {
+                return Ok(Lock::new(Held(file)));
+            }
+        }
+        Err(failed(io::Error::other(
+            "somebody removes the file again and again; nobody needs to, the lock goes with its process",
+        )))
+    }
+
+    /// Locks whatever file has the name now.
+    fn try_take(path: &Path, note: &str) -> Result<File, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Lock, path, source);
         // Not truncated here: until we hold the lock, the note in it is another's.
         let mut file =
@@ -36,11 +58,16 @@ impl Lock {
             Err(TryLockError::WouldBlock) => {
                 return Err(DiskError::Locked { path: path.to_path_buf(), holder: read_note(&mut file) });
             }
+            Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {
+                let what =
+                    "this file system has no locks, so nothing would keep a second run out; choose another directory";
+                return Err(failed(io::Error::other(what)));
+            }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         file.set_len(0).map_err(failed)?;
         file.write_all(holder_note(note).as_bytes()).map_err(failed)?;
-        Ok(Lock::new(Held(file)))
+        Ok(file)
     }
 }
 
@@ -93,6 +120,18 @@ mod tests {
         assert!(text.contains("awari run small.toml"), "{text}");
         drop(lock);
         Lock::take(&path, "awari run again").unwrap();
+    }
+
+    /// A lock on a file without a name keeps nobody out, so nobody is told that he holds it.
+    #[test]
+    fn a_removed_file_is_locked_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let first = Lock::take(&path, "first").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let second = Lock::take(&path, "second").unwrap();
+        assert!(Lock::take(&path, "third").unwrap_err().to_string().contains("second"));
+        drop((first, second));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{DiskError, Operation};
 use crate::real::{parent, too_short};
+use crate::staged::probe;
 use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
 
 /// A file system in memory. Clones are handles on the same one.
@@ -356,6 +357,19 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         state.begin(Operation::FreeSpace, directory)?;
         Ok(state.free_bytes())
+    }
+
+    fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {
+        probe(self, directory, bytes)
+    }
+
+    fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+        let mut state = self.state();
+        state.begin(Operation::Write, path)?;
+        state.files.push(File { bytes: bytes.to_vec(), ..File::default() });
+        let file = state.files.len() - 1;
+        state.names.insert(path.to_path_buf(), file);
+        Ok(())
     }
 
     fn traffic(&self) -> Traffic {

@@ -13,7 +13,11 @@ use crate::file::RealFile;
 use crate::io::Io;
 use crate::output::RealOutput;
 use crate::pool::Pool;
+use crate::staged::{probe, temporary_of};
 use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
+
+/// What `statfs` calls a file system in memory.
+const TMPFS_MAGIC: u32 = 0x0102_1994;
 
 /// The real file system. Clones share buffers and traffic; a process needs one.
 ///
@@ -188,6 +192,20 @@ impl Disk for RealDisk {
 
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
         free_bytes(directory)
+    }
+
+    fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {
+        self.create_dir_all(directory)?;
+        // Where files are memory, what is set aside is taken.
+        let is_memory = rustix::fs::statfs(directory).is_ok_and(|found| found.f_type as u32 == TMPFS_MAGIC);
+        probe(self, directory, if is_memory { 0 } else { bytes })
+    }
+
+    fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+        let temporary = temporary_of(path)?;
+        fs::write(&temporary, bytes)
+            .and_then(|()| fs::rename(&temporary, path))
+            .map_err(|source| DiskError::from_io(Operation::Write, path, source))
     }
 
     fn traffic(&self) -> Traffic {

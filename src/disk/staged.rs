@@ -29,14 +29,7 @@ impl<'d> Staged<'d> {
     /// # Errors
     /// [`DiskError::NoSpace`] with what is needed and free, or what the operating system says.
     pub fn create(disk: &'d dyn Disk, path: &Path, expected_bytes: u64) -> Result<Self, DiskError> {
-        let Some(name) = path.file_name() else {
-            let source = std::io::Error::other("the path has no file name");
-            return Err(DiskError::from_io(Operation::Create, path, source));
-        };
-        let mut temporary_name = OsString::from(".");
-        temporary_name.push(name);
-        temporary_name.push(format!("{MARK}{}", std::process::id()));
-        let temporary = path.with_file_name(temporary_name);
+        let temporary = temporary_of(path)?;
         let output = disk.create(&temporary)?;
         let mut staged = Staged { disk, output: Some(output), temporary, path: path.to_path_buf(), bytes: 0 };
         if expected_bytes > 0 {
@@ -97,6 +90,35 @@ impl Drop for Staged<'_> {
 }
 
 const MARK: &str = ".tmp-";
+
+/// What is written and synced of a probe: a block, so that the file system has to find one.
+const PROBE: [u8; 4096] = [0; 4096];
+
+/// The name under which a file is written before it is renamed to `path`.
+pub(crate) fn temporary_of(path: &Path) -> Result<PathBuf, DiskError> {
+    let Some(name) = path.file_name() else {
+        let source = std::io::Error::other("the path has no file name");
+        return Err(DiskError::from_io(Operation::Create, path, source));
+    };
+    let mut temporary = OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!("{MARK}{}", std::process::id()));
+    Ok(path.with_file_name(temporary))
+}
+
+/// Writes a file that is removed at once, with `bytes` reserved for it.
+pub(crate) fn probe(disk: &dyn Disk, directory: &Path, bytes: u64) -> Result<(), DiskError> {
+    let path = temporary_of(&directory.join("probe"))?;
+    let written = disk.create(&path).and_then(|mut output| {
+        if bytes > 0 {
+            output.reserve(bytes)?;
+        }
+        output.write(&PROBE)?;
+        output.sync()
+    });
+    let removed = disk.remove(&path);
+    written.and(removed)
+}
 
 /// Whether a path is the temporary of a [`Staged`] file.
 pub fn is_leftover(path: &Path) -> bool {

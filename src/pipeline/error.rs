@@ -121,6 +121,7 @@ impl PipelineError {
             PipelineError::StageFailed { .. } => Exit::StageFailed,
             PipelineError::Integrity { .. } => Exit::Integrity,
             PipelineError::SingleStopped { .. } => Exit::Stopped,
+            PipelineError::Journal(JournalError::Overtaken { .. }) => Exit::Locked,
             // While a run goes on these are as if the stage at hand had failed.
             PipelineError::Journal(_) | PipelineError::Disk(_) => Exit::StageFailed,
             PipelineError::Graph(_) => Exit::Internal,

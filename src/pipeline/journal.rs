@@ -52,6 +52,19 @@ pub enum JournalError {
         /// Its length.
         bytes: usize,
     },
+    /// Somebody else writes to the journal, or has cut or removed it: the lock does not keep him out.
+    #[error(
+        "{} {what} while this run held the directory, so nothing more is written here; either the file system does not \
+         carry locks to the other machine, or the file `lock` was removed: end one of the two runs, then repeat the \
+         command of the other, nothing is lost but time",
+        path.display()
+    )]
+    Overtaken {
+        /// The journal.
+        path: PathBuf,
+        /// What became of it.
+        what: String,
+    },
     /// The record cannot be said in JSON.
     #[error("a record cannot be written: {0}")]
     Encode(#[from] serde_json::Error),
@@ -159,6 +172,8 @@ pub struct Journal<'d> {
     path: PathBuf,
     /// `None` until the first record of ours, and after a failed write.
     output: Option<Box<dyn Output>>,
+    /// What a failed write was to write: as much of it as arrived is ours to cut off.
+    failed: Vec<u8>,
     /// Bytes of valid records.
     bytes: u64,
     run: u64,
@@ -181,6 +196,7 @@ impl<'d> Journal<'d> {
             disk,
             path: path.to_path_buf(),
             output: None,
+            failed: Vec::new(),
             bytes: contents.valid_bytes,
             run: state.last_run() + 1,
             cut_bytes: contents.torn_bytes,
@@ -206,25 +222,52 @@ impl<'d> Journal<'d> {
     /// Appends a record. When this returns, the record is durable.
     ///
     /// # Errors
-    /// If it cannot be written. The journal is then as before, as far as any reader can tell.
+    /// [`JournalError::Overtaken`] if the journal is not as we left it; otherwise if it cannot be written. It is then
+    /// as before, as far as any reader can tell.
     pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
         let entry = Entry { run: self.run, at: clock::now_seconds(), record };
         let bytes = encode(&entry)?;
+        self.fence()?;
         let mut output = match self.output.take() {
             Some(output) => output,
-            None => {
-                // What a failed write of ours may have left is in the way of the next.
-                if self.disk.bytes(&self.path)?.is_some_and(|b| b > self.bytes) {
-                    self.disk.truncate(&self.path, self.bytes)?;
-                }
-                self.disk.append(&self.path)?
-            }
+            None => self.disk.append(&self.path)?,
         };
-        output.write(&bytes)?;
-        output.sync()?;
+        if let Err(error) = output.write(&bytes).and_then(|()| output.sync()) {
+            self.failed = bytes;
+            return Err(error.into());
+        }
         self.output = Some(output);
         self.bytes += bytes.len() as u64;
         self.state.apply(&entry);
         Ok(())
+    }
+
+    /// Makes sure that the journal ends where our knowledge of it does. What a failed write of ours left is cut off.
+    fn fence(&mut self) -> Result<(), JournalError> {
+        let found = self.disk.bytes(&self.path)?.unwrap_or(0);
+        let overtaken = |what: String| Err(JournalError::Overtaken { path: self.path.clone(), what });
+        if found == self.bytes {
+            return Ok(());
+        }
+        if found < self.bytes {
+            return overtaken(format!("has shrunk from {} bytes to {found}", self.bytes));
+        }
+        let all = self.disk.read(&self.path, JOURNAL_BYTES_MAX)?;
+        let tail = all.get(self.bytes as usize..).unwrap_or(&[]);
+        let entries = Contents::decode(tail).entries;
+        let is_ours = self.output.is_none() && (entries.is_empty() || self.failed.starts_with(tail));
+        if !is_ours {
+            let run = entries.iter().map(|entry| entry.run).max();
+            let who = entries.iter().find_map(|entry| match &entry.record {
+                Record::RunStarted { host, pid, .. } => Some(format!("process {pid} on {host}")),
+                _ => None,
+            });
+            return overtaken(match (run, who) {
+                (Some(run), Some(who)) => format!("was written by run {run}, {who},"),
+                (Some(run), None) => format!("was written by run {run}"),
+                (None, _) => "was written by another process".to_owned(),
+            });
+        }
+        Ok(self.disk.truncate(&self.path, self.bytes)?)
     }
 }

@@ -197,6 +197,44 @@ fn a_failed_write_leaves_no_trace_for_the_next() {
     }
 }
 
+/// Two holders of one directory, as on a file system whose locks do not reach the other machine: the later one goes on,
+/// the earlier one writes no more.
+#[test]
+fn whoever_is_overtaken_writes_no_more() {
+    let (disk, _) = written();
+    let path = Path::new(PATH);
+    let ended = || Record::RunEnded { how: RunEnd::Done };
+    let mut first = Journal::open(&disk, path).unwrap();
+    first.append(ended()).unwrap();
+    let mut second = Journal::open(&disk, path).unwrap();
+    assert_eq!(second.run(), first.run() + 1);
+    first.append(ended()).unwrap();
+    let error = second.append(ended()).unwrap_err();
+    assert!(matches!(error, JournalError::Overtaken { .. }), "{error}");
+    let mut second = Journal::open(&disk, path).unwrap();
+    second.append(ended()).unwrap();
+    let before = disk.peek(path).unwrap();
+    for _ in 0..2 {
+        let error = first.append(ended()).unwrap_err();
+        let expect = format!("was written by run {} while this run held the directory", second.run());
+        assert!(error.to_string().contains(&expect), "{error}");
+    }
+    assert_eq!(disk.peek(path).unwrap(), before);
+    second.append(ended()).unwrap();
+}
+
+#[test]
+fn a_journal_that_goes_is_not_begun_anew() {
+    let (disk, _) = written();
+    let path = Path::new(PATH);
+    let mut journal = Journal::open(&disk, path).unwrap();
+    journal.append(Record::RunEnded { how: RunEnd::Done }).unwrap();
+    disk.remove(path).unwrap();
+    let error = journal.append(Record::RunEnded { how: RunEnd::Done }).unwrap_err();
+    assert!(error.to_string().contains("has shrunk"), "{error}");
+    assert_eq!(disk.peek(path), None);
+}
+
 #[test]
 fn bounds() {
     let disk = MemoryDisk::new();

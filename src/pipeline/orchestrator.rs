@@ -20,7 +20,7 @@ use crate::graph::Graph;
 use crate::journal::{Contents, Journal};
 use crate::observer::{Event, Observer, Silent};
 use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan};
-use crate::preflight::Room;
+use crate::preflight::{PreflightError, Room};
 use crate::progress::Progress;
 use crate::reason::Reason;
 use crate::record::{ArtifactRecord, Measured, Record, RunEnd, clip};
@@ -120,6 +120,9 @@ pub struct Orchestrator<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
+/// A stage that takes less is not probed for again: the probe at the start has seen as much.
+const PROBED_BYTES_MIN: u64 = 64 << 20;
+
 /// A flag that nobody raises.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -167,6 +170,17 @@ impl<'a> Orchestrator<'a> {
             disk_free: disk_free.map_err(|source| unusable(directory, source))?,
         };
         Ok(room.check(&plan.prediction, directory)?)
+    }
+
+    /// Sets so many bytes aside for a moment: what is free may not be free for us.
+    fn probe(&self, bytes: u64) -> Result<(), PipelineError> {
+        let directory = &self.directory;
+        self.disk.probe(directory, bytes).map_err(|source| match self.disk.free_bytes(directory) {
+            Ok(free) if source.is_no_space() && free >= bytes => {
+                PreflightError::Quota { directory: directory.clone(), needed: bytes, free, source }.into()
+            }
+            _ => unusable(directory, source),
+        })
     }
 
     /// Runs what the plan says until nothing is left, or until asked to stop.
@@ -269,8 +283,12 @@ impl Run<'_, '_, '_> {
         let orchestrator = self.orchestrator;
         loop {
             let plan = self.plan()?;
-            if !plan.steps.is_empty() {
+            if let Some(next) = plan.steps.first() {
                 orchestrator.preflight(&plan)?;
+                let bytes = if self.started { next.cost.disk_bytes } else { plan.prediction.disk_bytes };
+                if !self.started || bytes >= PROBED_BYTES_MIN {
+                    orchestrator.probe(bytes)?;
+                }
             }
             if !self.started {
                 self.start(&plan)?;

@@ -52,6 +52,22 @@ pub enum PreflightError {
         /// Bytes free.
         free: u64,
     },
+    /// The file system has room, but not for us.
+    #[error(
+        "{needed} of disk space cannot be set aside in {}, though {free} are free: {source}; a quota or blocks kept back \
+         for others forbid it, so ask for more, or choose another directory",
+        directory.display(), needed = Budget::show(*needed), free = Budget::show(*free)
+    )]
+    Quota {
+        /// The directory.
+        directory: PathBuf,
+        /// Bytes that were to be set aside.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+        /// What the operating system said.
+        source: DiskError,
+    },
     /// The directory cannot be used.
     #[error("the directory {} cannot be used: {source}", directory.display())]
     Directory {

@@ -187,6 +187,34 @@ fn preflight_refuses_before_anything_is_written() {
     assert!(error.to_string().contains("needs 2.05 KiB of disk space"), "{error}");
 }
 
+/// There is room, but not for us: found out before anything runs, and nothing of the attempt is left.
+#[test]
+fn a_quota_is_found_before_the_first_stage() {
+    let toy = toy();
+    let (mut refused, mut operation) = (0, 0);
+    loop {
+        let disk = MemoryDisk::new();
+        disk.fail_at(operation, Fault::NoSpace);
+        let orchestrator = Orchestrator::new(&disk, Path::new(DIRECTORY), &toy, RunOptions::default());
+        let outcome = orchestrator.run();
+        if toy.take_log().iter().any(|stage| stage == "stats:0") {
+            break;
+        }
+        if let Err(error) = outcome
+            && error.to_string().contains("cannot be set aside in /run, though")
+        {
+            refused += 1;
+            assert_eq!(error.exit(), Exit::PreflightFailed);
+            // Where even the removal fails, the next run removes it.
+            let left: Vec<_> = disk.paths().into_iter().filter(|path| !disk::is_leftover(path)).collect();
+            assert_eq!(left, [Path::new(DIRECTORY).join("lock")]);
+        }
+        operation += 1;
+    }
+    // Making the file, reserving, writing and syncing it.
+    assert!(refused >= 3, "{refused}");
+}
+
 #[test]
 fn a_second_run_is_locked_out() {
     let bench = Bench::default();
