@@ -20,6 +20,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let captures = read_captures(settings, &index, context)?;
     let snapshot = Snapshot { settings, index: &index, context };
     let (mut values, resumed) = snapshot.read()?;
+    tracing::info!(resumed, threads = context.threads(), "captures read");
     let started = Instant::now();
     let mut last = started;
     let watch = Watch::new(context, index.positions());
@@ -27,8 +28,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         sweep::sweep(&shared.tables(), &index, &captures, &mut values, Kernel::detect(), &watch, &mut |values| {
             if last.elapsed() >= context.snapshots().interval() {
                 // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
-                if let Err(error) = snapshot.write(values) {
-                    tracing::warn!("no snapshot of sweep:{stones}: {error}");
+                match snapshot.write(values) {
+                    Ok(()) => tracing::info!("snapshot after {:.1} s", started.elapsed().as_secs_f64()),
+                    Err(error) => tracing::warn!("no snapshot of sweep:{stones}: {error}"),
                 }
                 last = Instant::now();
             }
@@ -40,6 +42,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         return Err(StageError::Stopped);
     };
     drop(captures);
+    tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
     let path = context.output(&files::database(stones));
     files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, &values)?;
     Ok(StageReport::new(index.positions())

@@ -5,6 +5,7 @@ use disk::Io;
 use pipeline::Budget;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Builds endgame databases of awari from a manifest, and answers questions from them.
 #[derive(Debug, Parser)]
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Ask for the score and the moves of a position
     Probe(ProbeArgs),
+    /// Show what the machine and a directory offer, and what stands in the way of a run
+    Doctor(DoctorArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
 }
@@ -104,6 +107,33 @@ pub(crate) struct RunArgs {
     /// How to reach the disk: uring, plain, or auto, which is uring where the kernel allows it
     #[arg(long, value_name = "HOW", default_value_t = Io::Auto)]
     pub(crate) io: Io,
+    /// How much to write to logs/STAGE.log in the run directory
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log: LogLevel,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// Nothing
+    Off,
+    /// What is not as it should be
+    Warn,
+    /// Each stage: why it ran, what it took, its snapshots
+    Info,
+    /// Progress and passes too
+    Debug,
+}
+
+impl From<LogLevel> for LevelFilter {
+    fn from(level: LogLevel) -> LevelFilter {
+        match level {
+            LogLevel::Off => LevelFilter::OFF,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+        }
+    }
 }
 
 /// How progress is shown.
@@ -145,12 +175,19 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  awari status --dir runs/small")]
+Examples:
+  awari status --dir runs/small
+  awari status --dir runs/small --watch
+  awari status --dir runs/small --watch --json | jq -c '.run.heartbeat'
+
+Reads only, so it may be asked from another terminal, or from another machine that shares the directory.")]
 pub(crate) struct StatusArgs {
     /// The run directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: PathBuf,
+    /// Show it again every second until the run ends; waits for one to begin if none goes on
+    #[arg(long)]
+    pub(crate) watch: bool,
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -259,6 +296,25 @@ pub(crate) struct ProbeArgs {
     #[arg(value_name = "PITS", required = true, num_args = 1..)]
     pub(crate) pits: Vec<String>,
     /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari doctor --dir runs/small
+  awari doctor --dir /scratch/awari --bytes 4GiB
+
+Writes a file to tell the speed of the disk, and removes it. Exits with 12 if a run could not work there.")]
+pub(crate) struct DoctorArgs {
+    /// The directory in which runs are to work; it need not exist yet
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// How much to write and read to tell the speed of the disk; 0 leaves that out
+    #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
+    pub(crate) bytes: Budget,
+    /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -38,6 +38,14 @@ pub(crate) enum CliError {
     /// The pipeline.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    /// A run ended early.
+    #[error("{error}{}", lines(next))]
+    Run {
+        /// Why, and what it means for what was done.
+        error: PipelineError,
+        /// What to do next.
+        next: Vec<String>,
+    },
     /// There is nothing to look at.
     #[error("{} is no run directory: it has neither a journal nor databases; `awari run MANIFEST --dir {}` makes it one",
         .0.display(), .0.display())]
@@ -89,7 +97,7 @@ impl CliError {
         match self {
             CliError::Unreadable(_) | CliError::NotText { .. } | CliError::Manifest { .. } => Exit::ManifestInvalid,
             CliError::PathNotText(_) | CliError::Position(_) => Exit::Usage,
-            CliError::Pipeline(error) => error.exit(),
+            CliError::Pipeline(error) | CliError::Run { error, .. } => error.exit(),
             CliError::NoRunDirectory(_) | CliError::Disk(_) | CliError::Threads(_) => Exit::PreflightFailed,
             CliError::NoDatabases { .. } => Exit::NoAnswer,
             CliError::Damaged { .. } => Exit::Integrity,
@@ -112,6 +120,10 @@ impl CliError {
         }
         say(format_args!("awari: {self}"));
     }
+}
+
+fn lines(next: &[String]) -> String {
+    next.iter().map(|line| format!("\n  {line}")).collect()
 }
 
 fn mistakes(count: usize) -> String {

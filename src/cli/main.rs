@@ -11,8 +11,9 @@ mod bar;
 mod completions;
 mod databases;
 mod diagnostics;
+mod doctor;
 mod error;
-mod forecast;
+mod logs;
 mod output;
 mod plain;
 mod plan;
@@ -27,16 +28,20 @@ mod stats;
 mod status;
 mod summary;
 mod verify;
-mod warnings;
+mod watch;
 
 use args::{Arguments, Command};
 use clap::Parser;
 use std::process::ExitCode;
+use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
     disk::heap::share_arena();
     let arguments = Arguments::parse();
-    warnings::show();
+    logs::begin(match &arguments.command {
+        Command::Run(args) => args.log.into(),
+        _ => LevelFilter::OFF,
+    });
     let done = match &arguments.command {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::run(args),
@@ -45,6 +50,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args),
     };
     match done {

@@ -2,10 +2,10 @@
 
 use crate::args::ProgressMode;
 use crate::bar::Bar;
-use crate::forecast::Forecast;
 use crate::output::print;
 use crate::plain::Plain;
 use crate::quantity;
+use pipeline::forecast::Forecast;
 use pipeline::{Event, Observer, Silent};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -2,6 +2,7 @@
 
 use crate::args::{RunArgs, SelectionArgs};
 use crate::error::CliError;
+use crate::logs::{self, Logged};
 use crate::output::say;
 use crate::progress::observer;
 use crate::quantity;
@@ -11,7 +12,7 @@ use crate::summary::Summary;
 use disk::RealDisk;
 use pipeline::plan::Why;
 use pipeline::status::status;
-use pipeline::{Budget, Exit, Orchestrator, Plan};
+use pipeline::{Beating, Budget, Exit, Orchestrator, PipelineError, Plan};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -24,10 +25,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     let options = request.options(Some(&args.selection));
     let budget = options.memory.bytes();
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
-    let done = orchestrator.observer(&*observer).stop(&stop).run();
+    let beating = Beating::new(&disk, &dir, &*observer);
+    let logged = Logged::new(&disk, &dir, &beating);
+    let done = orchestrator.observer(&logged).stop(&stop).run();
     // Takes the bar away before anything is said about the end.
     drop(observer);
-    let done = done?;
+    let done = done.map_err(|error| {
+        let next = Next { args, dir: &dir }.of(&error);
+        CliError::Run { error, next }
+    })?;
 
     let status = status(&disk, &dir, Some(request.work()))?;
     let summary = Summary::new(request.settings(), &status);
@@ -50,6 +56,44 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     }
     say(summary.published());
     Ok(done.exit())
+}
+
+/// What to do about a run that ended early.
+struct Next<'a> {
+    args: &'a RunArgs,
+    dir: &'a Path,
+}
+
+impl Next<'_> {
+    /// Lines to be pasted, each with a word on what it is good for.
+    fn of(&self, error: &PipelineError) -> Vec<String> {
+        let dir = self.dir.display().to_string();
+        let command = |words: &[&str]| command_line(words.iter().map(|word| (*word).to_owned()));
+        let again = resuming(self.args, &BTreeSet::new());
+        match error {
+            PipelineError::StageFailed { stage, .. } | PipelineError::Integrity { stage, .. } => {
+                vec![format!("its log:  {}", logs::path(self.dir, Some(stage)).display()), format!("go on:    {again}")]
+            }
+            PipelineError::Locked { .. } => {
+                vec![format!("watch it: {}", command(&["awari", "status", "--dir", &dir, "--watch"]))]
+            }
+            PipelineError::Preflight(_) => vec![
+                format!("what the machine offers: {}", command(&["awari", "doctor", "--dir", &dir])),
+                format!(
+                    "what the run takes:      {}",
+                    command(&["awari", "plan", &self.args.manifest.manifest.display().to_string()])
+                ),
+            ],
+            PipelineError::Journal(_) | PipelineError::Disk(_) => {
+                vec![format!("go on, once that is mended: {again}")]
+            }
+            PipelineError::Frozen { .. } => {
+                let explain = self.args.manifest.manifest.display().to_string();
+                vec![format!("why: {} STAGE", command(&["awari", "explain", &explain]))]
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Why there was nothing to do, and what has been looked at.

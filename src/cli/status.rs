@@ -4,15 +4,18 @@ use crate::args::StatusArgs;
 use crate::databases::artifact;
 use crate::error::CliError;
 use crate::output::{print, print_json, say};
+use crate::progress::rate;
 use crate::quantity;
 use crate::request::Request;
 use crate::summary::Summary;
+use crate::watch;
 use disk::{Disk, RealDisk, clock};
 use pipeline::directory::{journal_path, manifest_path};
 use pipeline::record::Measured;
 use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status, status};
-use pipeline::{Budget, Exit, Work};
+use pipeline::{Budget, Exit, Heartbeat, Work};
 use std::fmt::Write;
+use std::path::Path;
 
 /// The most stages that are listed one by one.
 const STAGES_LISTED_MAX: usize = 12;
@@ -20,19 +23,10 @@ const STAGES_LISTED_MAX: usize = 12;
 pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let dir = &args.dir;
-    let request = match Request::of_directory(&disk, dir) {
-        Ok(request) => request,
-        Err(error) => {
-            error.show();
-            say("the journal tells what it can without the manifest");
-            None
-        }
-    };
-    let is_run = disk.bytes(&journal_path(dir))?.is_some() || request.is_some();
-    if !is_run && disk.bytes(&artifact(0).below(dir))?.is_none() {
-        return Err(CliError::NoRunDirectory(dir.clone()));
+    if args.watch {
+        return watch::run(&disk, dir, args.json);
     }
-    let status = status(&disk, dir, request.as_ref().map(|request| request.work() as &dyn Work))?;
+    let Seen { request, status } = look(&disk, dir)?;
     if args.json {
         print_json(&status)?;
         return Ok(Exit::Done);
@@ -46,6 +40,31 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     }
     print(&text)?;
     Ok(Exit::Done)
+}
+
+/// A run directory at one moment.
+pub(crate) struct Seen {
+    /// What it is built for, if that is known.
+    pub(crate) request: Option<Request>,
+    pub(crate) status: Status,
+}
+
+/// Looks at a run directory.
+pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<Seen, CliError> {
+    let request = match Request::of_directory(disk, dir) {
+        Ok(request) => request,
+        Err(error) => {
+            error.show();
+            say("the journal tells what it can without the manifest");
+            None
+        }
+    };
+    let is_run = disk.bytes(&journal_path(dir))?.is_some() || request.is_some();
+    if !is_run && disk.bytes(&artifact(0).below(dir))?.is_none() {
+        return Err(CliError::NoRunDirectory(dir.to_path_buf()));
+    }
+    let status = status(disk, dir, request.as_ref().map(|request| request.work() as &dyn Work))?;
+    Ok(Seen { request, status })
 }
 
 /// The latest run, and the stages that are not done.
@@ -66,9 +85,10 @@ fn head(status: &Status, has_manifest: bool) -> String {
         );
     }
     text.push_str(&counts(&status.stages));
+    let heartbeat = status.run.as_ref().and_then(|run| run.heartbeat.as_ref());
     let open: Vec<&StageStatus> = status.stages.iter().filter(|stage| is_open(&stage.state)).collect();
     for stage in open.iter().take(STAGES_LISTED_MAX) {
-        let _ = writeln!(text, "  {:<12} {}", stage.stage, words(stage));
+        let _ = writeln!(text, "  {:<12} {}", stage.stage, words(stage, heartbeat));
     }
     if open.len() > STAGES_LISTED_MAX {
         let _ = writeln!(text, "  and {} more", open.len() - STAGES_LISTED_MAX);
@@ -137,6 +157,7 @@ fn counts(stages: &[StageStatus]) -> String {
         (count(|state| *state == StageState::Done), "done"),
         (count(|state| *state == StageState::NotNeeded), "not needed any more"),
         (count(|state| *state == StageState::Running), "running"),
+        (count(|state| matches!(state, StageState::Stalled(_))), "stalled"),
         (count(|state| *state == StageState::Interrupted), "begun"),
         (count(|state| matches!(state, StageState::Failed(_))), "failed"),
         (count(|state| *state == StageState::Stale), "out of date"),
@@ -150,15 +171,30 @@ fn counts(stages: &[StageStatus]) -> String {
     }
 }
 
-fn words(stage: &StageStatus) -> String {
+/// How fast a stage goes, and how long it will: `63 %`, `24.1 M/s`, `12 s left`.
+pub(crate) fn pace(heartbeat: &Heartbeat) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(heartbeat.share().map(|share| format!("{:.0} %", share * 100.0)));
+    parts.extend(rate(heartbeat.done, &heartbeat.unit, heartbeat.seconds));
+    parts.extend(heartbeat.stage_left_seconds.map(|seconds| quantity::about(seconds) + " left"));
+    parts
+}
+
+fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
     let state = match &stage.state {
         StageState::Done => "done".to_owned(),
         StageState::Running => match stage.started_at {
             Some(at) => {
-                format!("running for {}", quantity::about(clock::now_seconds().saturating_sub(at) as f64))
+                let mut parts =
+                    vec![format!("running for {}", quantity::about(clock::now_seconds().saturating_sub(at) as f64))];
+                if let Some(heartbeat) = heartbeat.filter(|heartbeat| heartbeat.stage == stage.stage) {
+                    parts.extend(pace(heartbeat));
+                }
+                parts.join(", ")
             }
             None => "running".to_owned(),
         },
+        StageState::Stalled(what) => format!("stalled: {what}"),
         StageState::Interrupted => "begun, not finished".to_owned(),
         StageState::Failed(message) => format!("failed: {message}"),
         StageState::Stale => "out of date".to_owned(),

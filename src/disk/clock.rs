@@ -83,7 +83,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 }
 
 /// The value of a line such as `MemAvailable:   1234 kB`, in bytes.
-fn kibibytes(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn kibibytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let number: u64 = line.split_whitespace().next()?.parse().ok()?;
     number.checked_mul(1024)

@@ -25,6 +25,7 @@ mod file;
 pub mod heap;
 mod io;
 mod lock;
+pub mod machine;
 mod map;
 mod memory;
 mod output;

@@ -11,13 +11,11 @@ use rustix::io::Errno;
 use crate::error::{DiskError, Operation};
 use crate::file::RealFile;
 use crate::io::Io;
+use crate::machine::{TMPFS_MAGIC, file_system};
 use crate::output::RealOutput;
 use crate::pool::Pool;
 use crate::staged::{probe, temporary_of};
 use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
-
-/// What `statfs` calls a file system in memory.
-const TMPFS_MAGIC: u32 = 0x0102_1994;
 
 /// The real file system. Clones share buffers and traffic; a process needs one.
 ///
@@ -197,7 +195,7 @@ impl Disk for RealDisk {
     fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {
         self.create_dir_all(directory)?;
         // Where files are memory, what is set aside is taken.
-        let is_memory = rustix::fs::statfs(directory).is_ok_and(|found| found.f_type as u32 == TMPFS_MAGIC);
+        let is_memory = file_system(directory).is_ok_and(|kind| kind == TMPFS_MAGIC);
         probe(self, directory, if is_memory { 0 } else { bytes })
     }
 

@@ -63,6 +63,11 @@ pub fn manifest_path(directory: &Path) -> PathBuf {
     directory.join("manifest.toml")
 }
 
+/// The sign of life of the run that goes on in a directory.
+pub(crate) fn heartbeat_path(directory: &Path) -> PathBuf {
+    directory.join("heartbeat")
+}
+
 /// The snapshots of a run directory.
 pub(crate) fn snapshots_path(directory: &Path) -> PathBuf {
     directory.join("snapshots")

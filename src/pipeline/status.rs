@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use disk::{Digest, Disk, DiskError};
+use disk::{Digest, Disk, DiskError, clock};
 use serde::Serialize;
 
 use crate::artifact::ArtifactName;
@@ -14,6 +14,7 @@ use crate::directory::journal_path;
 use crate::error::PipelineError;
 use crate::fingerprint::hex;
 use crate::graph::Graph;
+use crate::heartbeat::Heartbeat;
 use crate::journal::Contents;
 use crate::orchestrator::survey;
 use crate::plan::{Findings, PlanOptions, Why, plan};
@@ -39,7 +40,7 @@ pub struct Status {
 }
 
 /// The latest run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunStatus {
     /// Its number.
     pub number: u64,
@@ -57,6 +58,8 @@ pub struct RunStatus {
     pub ended_at: Option<u64>,
     /// What became of it.
     pub state: RunState,
+    /// What it does just now, if it goes on and has been seen to.
+    pub heartbeat: Option<Heartbeat>,
 }
 
 /// What became of a run.
@@ -102,6 +105,8 @@ pub enum StageState {
     Done,
     /// It runs now.
     Running,
+    /// It is held to run, but nothing moves; in words.
+    Stalled(String),
     /// It was begun and not finished.
     Interrupted,
     /// It failed with this error.
@@ -141,11 +146,14 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
     let state = State::replay(&journal.entries);
     let run = state.run().map(|run| {
         let is_last = run.number == state.last_run();
-        run_status(run, is_last && run.ended.is_none() && is_held(disk, directory))
+        let is_running = is_last && run.ended.is_none() && is_held(disk, directory);
+        let heartbeat = Heartbeat::read(disk, directory).filter(|heartbeat| is_running && heartbeat.run == run.number);
+        run_status(run, is_running, heartbeat)
     });
     let running = run.as_ref().filter(|run| run.state == RunState::Running);
+    let stalled = running.and_then(|run| run.heartbeat.as_ref()?.stalled(clock::now_seconds()));
     let running = running.map(|run| run.number);
-    let stages = match work {
+    let mut stages = match work {
         Some(work) => with_graph(work.graph(), &state, running, &survey(disk, directory, work)?)?,
         None => {
             let stages = state.stages().map(|(name, history)| {
@@ -155,6 +163,11 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
             stages.collect()
         }
     };
+    if let Some(what) = stalled {
+        for stage in stages.iter_mut().filter(|stage| stage.state == StageState::Running) {
+            stage.state = StageState::Stalled(what.clone());
+        }
+    }
     let artifacts = state.artifacts().filter(|(_, built)| !built.removed);
     let artifacts = artifacts.map(|(name, built)| ArtifactStatus {
         artifact: name.clone(),
@@ -180,7 +193,7 @@ fn is_held(disk: &dyn Disk, directory: &Path) -> bool {
     there && matches!(disk.lock(&path, "status"), Err(DiskError::Locked { .. }))
 }
 
-fn run_status(run: &RunHistory, is_running: bool) -> RunStatus {
+fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>) -> RunStatus {
     RunStatus {
         number: run.number,
         command: run.command.clone(),
@@ -196,6 +209,7 @@ fn run_status(run: &RunHistory, is_running: bool) -> RunStatus {
             None if is_running => RunState::Running,
             None => RunState::Interrupted,
         },
+        heartbeat,
     }
 }
 

@@ -39,14 +39,16 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     };
     let snapshot = Snapshot { shared, index: &index, context };
     let resumed = snapshot.read(&state)?;
+    tracing::info!(resumed, threads = context.threads(), "state ready after {:.3} s", start.elapsed().as_secs_f64());
     let before = state.solver.counts().unwrap_or_default();
     let watch = Watch::new(context, index.positions());
     let mut last = Instant::now();
     let solved = state.solver.solve(&watch, &mut || {
         if last.elapsed() >= context.snapshots().interval() {
             // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
-            if let Err(error) = snapshot.write(&state) {
-                tracing::warn!("no snapshot of process:{stones}:{bound}: {error}");
+            match snapshot.write(&state) {
+                Ok(()) => tracing::info!("snapshot after {:.1} s", start.elapsed().as_secs_f64()),
+                Err(error) => tracing::warn!("no snapshot of process:{stones}:{bound}: {error}"),
             }
             last = Instant::now();
         }
@@ -62,6 +64,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
             return Err(StageError::Stopped);
         }
     };
+    tracing::info!(passes = report.passes, rows = report.rows, "solved after {:.3} s", start.elapsed().as_secs_f64());
     let counts = state.solver.counts();
     let mut won = PlaneWriter::output(context, settings, &index, Plane::Won(bound))?;
     let mut lost = PlaneWriter::output(context, settings, &index, Plane::Lost(bound))?;

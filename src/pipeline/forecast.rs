@@ -5,7 +5,7 @@ const SECONDS_MIN: f64 = 1.0;
 
 /// The time that a run will take.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Forecast {
+pub struct Forecast {
     /// Predicted seconds of all steps.
     total: f64,
     /// Predicted seconds of the steps that are done.
@@ -16,22 +16,22 @@ pub(crate) struct Forecast {
 
 impl Forecast {
     /// A run whose steps are predicted to take so many seconds together.
-    pub(crate) fn new(total: f64) -> Forecast {
+    pub fn new(total: f64) -> Forecast {
         Forecast { total, done: 0.0, current: 0.0 }
     }
 
     /// A step begins that is predicted to take so many seconds.
-    pub(crate) fn begin(&mut self, seconds: f64) {
+    pub fn begin(&mut self, seconds: f64) {
         self.current = seconds;
     }
 
     /// The step at hand is done.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.done += std::mem::take(&mut self.current);
     }
 
     /// Seconds left, when `elapsed` seconds have passed and `share` of the step at hand is done.
-    pub(crate) fn left(&self, share: f64, elapsed: f64) -> f64 {
+    pub fn left(&self, share: f64, elapsed: f64) -> f64 {
         let done = self.done + self.current * share.clamp(0.0, 1.0);
         let left = (self.total - done).max(0.0);
         if elapsed < SECONDS_MIN || done <= 0.0 { left } else { left * elapsed / done }

@@ -1,0 +1,256 @@
+//! `awari doctor`: what the machine and a directory offer to a run, and what stands in its way.
+
+use crate::args::DoctorArgs;
+use crate::error::CliError;
+use crate::output::{print, print_json};
+use crate::quantity;
+use disk::machine::{Machine, Place, Speed};
+use disk::{Disk, Io, RealDisk, clock};
+use engines::Kernel;
+use pipeline::{Budget, Exit};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// With less than this, not even the databases of a few stones have room.
+const FREE_BYTES_MIN: u64 = 16 << 20;
+
+/// A run has a few files open for each thread.
+const OPEN_FILES_MIN: u64 = 256;
+
+/// A sync that takes longer makes every stage wait.
+const SYNC_SECONDS_MAX: f64 = 0.05;
+
+pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk::default();
+    let exists = args.dir.is_dir();
+    let place_at = nearest(&args.dir);
+    let mut findings = Vec::new();
+    let machine = Machine::look();
+    let kernels: Vec<String> = Kernel::available().map(|kernel| format!("{kernel:?}").to_lowercase()).collect();
+    of_machine(&machine, &kernels, &mut findings);
+    let place = match Place::look(&place_at) {
+        Ok(place) => {
+            of_place(&place, &mut findings);
+            Some(place)
+        }
+        Err(error) => {
+            findings.push(Finding::problem(format!("{error}; no run can work there")));
+            None
+        }
+    };
+    let mut speeds = Vec::new();
+    if let Some(place) = &place {
+        of_lock(&disk, &place_at, exists, &mut findings);
+        let bytes = args.bytes.bytes().min(place.free_bytes / 2);
+        for io in [Io::Uring, Io::Plain] {
+            if bytes > 0
+                && let Ok(disk) = RealDisk::new(io)
+            {
+                match Speed::measure(&disk, &place_at, bytes) {
+                    Ok(speed) => speeds.push((io, speed)),
+                    Err(error) => findings.push(Finding::problem(error.to_string())),
+                }
+            }
+        }
+        if speeds.iter().any(|(_, speed)| speed.sync_seconds > SYNC_SECONDS_MAX) {
+            findings.push(Finding::note(
+                "the disk takes long to make a record durable; the bound methods publish hundreds of files, so prefer \
+                 sweep, or a faster disk"
+                    .to_owned(),
+            ));
+        }
+    }
+    let seen = Seen { machine, kernels, place_at, place, speeds, exists, dir: &args.dir, findings };
+    if args.json {
+        print_json(&seen.json())?;
+    } else {
+        print(&seen.text())?;
+    }
+    let is_problem = |finding: &Finding| finding.is_problem;
+    Ok(if seen.findings.iter().any(is_problem) { Exit::PreflightFailed } else { Exit::Done })
+}
+
+/// What is not as it could be.
+struct Finding {
+    /// A run could not work; otherwise it works, but slower or less safely.
+    is_problem: bool,
+    what: String,
+}
+
+impl Finding {
+    fn problem(what: String) -> Finding {
+        Finding { is_problem: true, what }
+    }
+
+    fn note(what: String) -> Finding {
+        Finding { is_problem: false, what }
+    }
+}
+
+/// The directory, or the nearest one above it that exists.
+fn nearest(dir: &Path) -> PathBuf {
+    let there = dir.ancestors().find(|at| at.is_dir());
+    there.filter(|at| !at.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
+}
+
+fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<Finding>) {
+    if kernels.len() == 1 {
+        findings.push(Finding::note(
+            "the processor has neither AVX2 nor AVX-512, so solving takes three times as long".to_owned(),
+        ));
+    }
+    if machine.large_pages.as_deref() == Some("never") {
+        findings.push(Finding::note(
+            "the kernel gives no large pages; `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` lets it"
+                .to_owned(),
+        ));
+    }
+    if let Some(why) = &machine.ring_refused {
+        findings.push(Finding::note(format!("{why} (or with --io auto, which does so by itself)")));
+    }
+    if let Some(files) = machine.open_files_max.filter(|&files| files < OPEN_FILES_MIN) {
+        findings.push(Finding::problem(format!(
+            "only {files} files may be open, expected at least {OPEN_FILES_MIN}; `ulimit -n 1024` allows more"
+        )));
+    }
+}
+
+fn of_place(place: &Place, findings: &mut Vec<Finding>) {
+    if place.free_bytes < FREE_BYTES_MIN {
+        let free = Budget::show(place.free_bytes);
+        findings.push(Finding::problem(format!("only {free} are free; make room, or choose another directory")));
+    }
+    if place.free_files.is_some_and(|files| files < 1000) {
+        findings.push(Finding::problem("the file system has hardly any file left to give (inodes)".to_owned()));
+    }
+    if place.is_memory {
+        findings.push(Finding::note(
+            "files there are memory: they count against the budget, and a restart of the machine takes them".to_owned(),
+        ));
+    }
+    if place.is_shared {
+        findings.push(Finding::note(format!(
+            "{} may be shared with other machines, to which locks may not reach: start one run only (a second one is \
+             found out, at the cost of its work)",
+            place.file_system
+        )));
+    }
+    if !place.direct {
+        findings.push(Finding::note(
+            "files there go through the page cache, which counts against the limit of a control group".to_owned(),
+        ));
+    }
+}
+
+/// Whether a lock can be had, without making a run directory of what is none.
+fn of_lock(disk: &RealDisk, place_at: &Path, exists: bool, findings: &mut Vec<Finding>) {
+    let own = place_at.join("lock");
+    let is_run = exists && own.exists();
+    let path = if is_run { own } else { place_at.join(format!(".doctor.tmp-{}", std::process::id())) };
+    match disk.lock(&path, "awari doctor") {
+        Ok(_held) => {}
+        Err(error) if error.is_locked() => findings.push(Finding::note(error.to_string())),
+        Err(error) => findings.push(Finding::problem(error.to_string())),
+    }
+    if !is_run {
+        let _ = disk.remove(&path);
+    }
+}
+
+/// All that was seen.
+struct Seen<'a> {
+    machine: Machine,
+    kernels: Vec<String>,
+    dir: &'a Path,
+    exists: bool,
+    place_at: PathBuf,
+    place: Option<Place>,
+    speeds: Vec<(Io, Speed)>,
+    findings: Vec<Finding>,
+}
+
+impl Seen<'_> {
+    fn text(&self) -> String {
+        let unknown = || "not known".to_owned();
+        let size = |bytes: Option<u64>| bytes.map_or_else(unknown, Budget::show);
+        let machine = &self.machine;
+        let mut lines = vec![
+            ("processor", machine.processor.clone().unwrap_or_else(unknown)),
+            ("cores", format!("{} for this process", clock::cores())),
+            ("kernels", self.kernels.iter().rev().cloned().collect::<Vec<_>>().join(", ")),
+            (
+                "memory",
+                format!("{}, {} available to this process", size(machine.memory_bytes), size(clock::available_bytes())),
+            ),
+            ("swap", size(machine.swap_bytes)),
+            ("large pages", machine.large_pages.clone().unwrap_or_else(unknown)),
+            ("open files", machine.open_files_max.map_or_else(|| "no limit".to_owned(), quantity::grouped)),
+            ("locked memory", machine.locked_bytes_max.map_or_else(|| "no limit".to_owned(), Budget::show)),
+            ("io_uring", if machine.ring_refused.is_none() { "yes" } else { "no" }.to_owned()),
+        ];
+        let mut at = self.dir.display().to_string();
+        if !self.exists {
+            at += &format!(", which is to be made in {}", self.place_at.display());
+        }
+        lines.push(("directory", at));
+        if let Some(place) = &self.place {
+            let files = place.free_files.map_or(String::new(), |files| format!(", {} files", quantity::grouped(files)));
+            lines.push(("file system", place.file_system.clone()));
+            lines.push(("room", Budget::show(place.free_bytes) + &files));
+            lines.push(("off the cache", if place.direct { "yes" } else { "no" }.to_owned()));
+        }
+        for (io, speed) in &self.speeds {
+            let megabytes = |rate: f64| quantity::grouped((rate / 1e6) as u64);
+            let name = if *io == Io::Uring { "disk by uring" } else { "disk by plain" };
+            lines.push((
+                name,
+                format!(
+                    "{} MB/s written, {} MB/s read, a record durable in {}",
+                    megabytes(speed.write),
+                    megabytes(speed.read),
+                    quantity::time(speed.sync_seconds)
+                ),
+            ));
+        }
+        let mut text: String = lines.iter().map(|(name, what)| format!("{name:<14} {what}\n")).collect();
+        for finding in &self.findings {
+            text += &format!("{}: {}\n", if finding.is_problem { "PROBLEM" } else { "note" }, finding.what);
+        }
+        if self.findings.is_empty() {
+            text += "nothing stands in the way of a run\n";
+        }
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let machine = &self.machine;
+        let speeds = self.speeds.iter().map(|(io, speed)| {
+            json!({
+                "io": io.to_string(),
+                "write_bytes_a_second": speed.write,
+                "read_bytes_a_second": speed.read,
+                "sync_seconds": speed.sync_seconds,
+            })
+        });
+        let findings = self.findings.iter().map(|of| json!({ "problem": of.is_problem, "what": of.what }));
+        json!({
+            "processor": machine.processor,
+            "cores": clock::cores(),
+            "kernels": self.kernels,
+            "memory_bytes": machine.memory_bytes,
+            "memory_available_bytes": clock::available_bytes(),
+            "swap_bytes": machine.swap_bytes,
+            "large_pages": machine.large_pages,
+            "open_files_max": machine.open_files_max,
+            "locked_bytes_max": machine.locked_bytes_max,
+            "io_uring": machine.ring_refused.is_none(),
+            "directory": self.dir,
+            "file_system": self.place.as_ref().map(|place| &place.file_system),
+            "shared": self.place.as_ref().map(|place| place.is_shared),
+            "free_bytes": self.place.as_ref().map(|place| place.free_bytes),
+            "direct": self.place.as_ref().map(|place| place.direct),
+            "speeds": speeds.collect::<Vec<_>>(),
+            "findings": findings.collect::<Vec<_>>(),
+        })
+    }
+}

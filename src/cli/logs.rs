@@ -1,0 +1,198 @@
+//! Logs: what libraries say with `tracing`, warnings as lines of stderr, and all of it in a file for each stage.
+//!
+//! `logs/STAGE.log` in the run directory holds every attempt at a stage, one below the other; `logs/run.log` what
+//! happens between stages. Logs are for people: nothing reads them, they are not made durable, and one that cannot be
+//! written costs nothing but itself.
+
+use crate::output::say;
+use disk::{Disk, Output, RealDisk};
+use pipeline::{Budget, Event, Observer};
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tracing::field::{Field, Visit};
+use tracing::{Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The log being written. One, as there is one run a process.
+static OPEN: Mutex<Option<Box<dyn Output>>> = Mutex::new(None);
+
+/// Shows warnings from now on, and writes to the open log.
+pub(crate) fn begin(level: LevelFilter) {
+    let files = tracing_subscriber::fmt::layer().with_ansi(false).with_target(false).with_writer(Files);
+    // Only fails if somebody else has taken the place, and then they show them.
+    let _ = tracing_subscriber::registry().with(Warnings).with(files.with_filter(level)).try_init();
+}
+
+/// The log of a stage, or of what happens between stages.
+pub(crate) fn path(dir: &Path, stage: Option<&pipeline::StageName>) -> PathBuf {
+    let name = stage.map_or_else(|| "run".to_owned(), pipeline::StageName::file_name);
+    dir.join("logs").join(name + ".log")
+}
+
+/// An observer that keeps the right log open and writes the events of the run into it.
+pub(crate) struct Logged<'a> {
+    disk: &'a RealDisk,
+    dir: &'a Path,
+    inner: &'a dyn Observer,
+}
+
+impl<'a> Logged<'a> {
+    /// Logs to files of `dir`, and passes all on to another.
+    pub(crate) fn new(disk: &'a RealDisk, dir: &'a Path, inner: &'a dyn Observer) -> Logged<'a> {
+        Logged { disk, dir, inner }
+    }
+
+    fn open(&self, stage: Option<&pipeline::StageName>) {
+        let output = self.disk.append(&path(self.dir, stage)).ok();
+        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = output;
+    }
+}
+
+impl Observer for Logged<'_> {
+    fn notice(&self, event: &Event) {
+        match event {
+            Event::RunStarted { run, steps, fresh, seconds, .. } => {
+                self.open(None);
+                tracing::info!("run {run}: {steps} stages to run, {fresh} up to date, {seconds:.0} s predicted");
+            }
+            Event::StageStarted { stage, reason, number, steps, cost } => {
+                tracing::info!("{stage}: stage {number} of {steps}, since {reason}");
+                self.open(Some(stage));
+                tracing::info!(
+                    "begins, since {reason}; predicted are {:.1} s, {} of memory, {} of disk",
+                    cost.seconds,
+                    Budget::show(cost.memory_bytes),
+                    Budget::show(cost.disk_bytes)
+                );
+            }
+            Event::StageDone { measured, bytes, .. } => {
+                tracing::info!("done: {}; {} made", measures(measured), Budget::show(*bytes));
+                self.open(None);
+            }
+            Event::StageStopped { stage } => {
+                tracing::info!("stopped on request");
+                self.open(None);
+                tracing::info!("{stage} stopped on request");
+            }
+            Event::StageFailed { stage, message } => {
+                tracing::error!(shown = true, "failed: {message}");
+                self.open(None);
+                tracing::error!(shown = true, "{stage} failed: {message}");
+            }
+            Event::DamageFound { artifact, what } => tracing::warn!(shown = true, "damage in {artifact}: {what}"),
+            Event::JournalCut { bytes } => {
+                self.open(None);
+                tracing::warn!(shown = true, "{bytes} bytes cut off the journal, torn by a crash");
+            }
+            Event::Adopted { artifacts } => tracing::info!("{} files taken over by their headers", artifacts.len()),
+            Event::Removed { artifacts, bytes } => {
+                tracing::info!(
+                    "{} files removed that are not needed any more, {}",
+                    artifacts.len(),
+                    Budget::show(*bytes)
+                );
+            }
+            Event::RunEnded { how, seconds } => {
+                tracing::info!("the run ends after {seconds:.1} s: {how:?}");
+                *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+            Event::Progress { stage: _, done, total, unit, seconds } => {
+                tracing::debug!("{done} of {total} {unit} after {seconds:.1} s");
+            }
+        }
+        self.inner.notice(event);
+    }
+
+    fn interval(&self) -> Duration {
+        self.inner.interval()
+    }
+}
+
+/// What a stage took and counted.
+fn measures(measured: &pipeline::record::Measured) -> String {
+    let mut text = format!("{:.3} s, {:.3} s of processors", measured.wall_seconds, measured.cpu_seconds);
+    let bytes = [
+        ("peak memory", measured.memory_peak_bytes),
+        ("read", measured.read_bytes),
+        ("written", measured.written_bytes),
+    ];
+    for (name, bytes) in bytes {
+        if let Some(bytes) = bytes {
+            let _ = write!(text, ", {name} {}", Budget::show(bytes));
+        }
+    }
+    for (name, counter) in &measured.report.counters {
+        let _ = write!(text, ", {name} {}", counter.as_f64());
+    }
+    text
+}
+
+/// Writes to the open log, if there is one.
+struct Files;
+
+impl<'a> MakeWriter<'a> for Files {
+    type Writer = Line;
+
+    fn make_writer(&'a self) -> Line {
+        Line
+    }
+}
+
+/// The end of the open log.
+struct Line;
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(output) = OPEN.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            let _ = output.write(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Shows warnings and errors that nobody else shows.
+struct Warnings;
+
+impl<S: Subscriber> Layer<S> for Warnings {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() > Level::WARN {
+            return;
+        }
+        let mut warning = Warning { text: String::from("warning:"), is_shown: false };
+        event.record(&mut warning);
+        if !warning.is_shown {
+            say(warning.text);
+        }
+    }
+}
+
+struct Warning {
+    text: String,
+    /// Whoever shows the run has said it already.
+    is_shown: bool,
+}
+
+impl Visit for Warning {
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.is_shown |= field.name() == "shown" && value;
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let name = match field.name() {
+            "message" => String::new(),
+            name => format!("{name} = "),
+        };
+        let _ = write!(self.text, " {name}{value:?}");
+    }
+}

@@ -1,0 +1,248 @@
+//! `awari status --watch`: a run as it goes on, seen from another terminal.
+
+use crate::error::CliError;
+use crate::output::print;
+use crate::quantity;
+use crate::status::{Seen, look, pace};
+use console::{Alignment, Term, pad_str, truncate_str};
+use disk::{Disk, RealDisk, clock};
+use pipeline::status::{RunState, StageState, StageStatus, Status};
+use pipeline::{Budget, Exit, Heartbeat};
+use stages::Settings;
+use std::path::Path;
+use std::time::Duration;
+
+/// How often to look.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Columns and lines where nobody tells, as of a file.
+const SIZE: (u16, u16) = (24, 80);
+
+/// Shows a directory until the run in it ends.
+pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliError> {
+    let term = Term::stdout();
+    let mut watched = None;
+    loop {
+        let seen = look(disk, dir)?;
+        let running = seen.status.run.as_ref().filter(|run| run.state == RunState::Running).map(|run| run.number);
+        watched = running.or(watched);
+        if json {
+            print(&(serde_json::to_string(&seen.status).map_err(CliError::Json)? + "\n"))?;
+        } else {
+            let (lines, columns) = if term.is_term() { term.size() } else { SIZE };
+            let frame = frame(&seen, disk.free_bytes(dir).ok(), usize::from(lines), usize::from(columns));
+            show(&term, &frame)?;
+        }
+        if watched.is_some() && running.is_none() {
+            return Ok(Exit::Done);
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// Draws over what was drawn before; where there is no screen, one below the other.
+fn show(term: &Term, frame: &[String]) -> Result<(), CliError> {
+    if !term.is_term() {
+        return print(&(frame.join("\n") + "\n\n"));
+    }
+    let lines: Vec<String> = frame.iter().map(|line| format!("{line}\u{1b}[K")).collect();
+    term.move_cursor_to(0, 0).map_err(CliError::Stdout)?;
+    print(&(lines.join("\n") + "\n\u{1b}[J"))
+}
+
+/// A run on a screen of so many lines and columns.
+fn frame(seen: &Seen, free_bytes: Option<u64>, lines: usize, columns: usize) -> Vec<String> {
+    let Seen { status, request } = seen;
+    let mut frame = head(status, columns);
+    let stored: u64 = status.artifacts.iter().map(|artifact| artifact.bytes).sum();
+    let free = free_bytes.map_or(String::new(), |free| format!(", {} free", Budget::show(free)));
+    let heartbeat = status.run.as_ref().and_then(|run| run.heartbeat.as_ref());
+    let memory = heartbeat.and_then(|heartbeat| heartbeat.memory_bytes);
+    let memory = memory.map_or(String::new(), |bytes| format!("memory {}, ", quantity::mebibytes(bytes)));
+    frame.push(format!("{memory}files {}{free}", Budget::show(stored)));
+    if let Some(request) = request {
+        let databases = databases(status, request.settings());
+        // The cursor stands on a line of its own.
+        let room = lines.saturating_sub(frame.len() + 4).max(3);
+        frame.push(String::new());
+        frame.push(row(&["stones", "positions", "state", "time", "memory"].map(str::to_owned)));
+        frame.extend(fitting(&databases, room));
+    }
+    frame.iter().map(|line| truncate_str(line, columns, "…").into_owned()).collect()
+}
+
+/// Which run, how far it is, and what it does just now.
+fn head(status: &Status, columns: usize) -> Vec<String> {
+    let Some(run) = &status.run else {
+        return vec![
+            status.directory.display().to_string(),
+            "no run has done anything here yet; waiting for one".into(),
+        ];
+    };
+    let until = run.ended_at.unwrap_or_else(clock::now_seconds);
+    let elapsed = until.saturating_sub(run.started_at) as f64;
+    let state = match &run.state {
+        RunState::Running => format!("running for {}", quantity::about(elapsed)),
+        RunState::Done => format!("done in {}", quantity::about(elapsed)),
+        RunState::Stopped => "stopped on request; the same command goes on".to_owned(),
+        RunState::Failed(message) => format!("failed: {message}"),
+        RunState::Interrupted => "killed; the same command goes on".to_owned(),
+    };
+    let mut head = vec![format!("{}  run {}, {state}", status.directory.display(), run.number), run.command.clone()];
+    let is_needed = |stage: &&StageStatus| stage.state != StageState::NotNeeded;
+    let needed = status.stages.iter().filter(is_needed).count();
+    let done = status.stages.iter().filter(|stage| stage.state == StageState::Done).count();
+    match &run.heartbeat {
+        Some(heartbeat) => {
+            let share = elapsed / (elapsed + heartbeat.run_left_seconds).max(1.0);
+            let left = quantity::about(heartbeat.run_left_seconds);
+            let text = format!(
+                " {:>3.0} %, stage {} of {}, about {left} left",
+                share * 100.0,
+                heartbeat.number,
+                heartbeat.steps
+            );
+            head.push(bar(share, columns.saturating_sub(text.len() + 2).clamp(10, 40)) + &text);
+            head.extend(at_hand(status, heartbeat));
+        }
+        None => head.push(format!("{done} of {needed} stages are done")),
+    }
+    for stage in &status.stages {
+        if let StageState::Failed(message) = &stage.state {
+            head.push(format!("{} failed: {message}", stage.stage));
+        }
+    }
+    head
+}
+
+/// The stage at hand.
+fn at_hand(status: &Status, heartbeat: &Heartbeat) -> Option<String> {
+    let is_open = |stage: &&StageStatus| matches!(stage.state, StageState::Running | StageState::Stalled(_));
+    let stage = status.stages.iter().find(is_open)?;
+    Some(match &stage.state {
+        StageState::Stalled(what) => format!("{} is stalled: {what}", stage.stage),
+        _ if stage.stage == heartbeat.stage => format!("{}: {}", stage.stage, pace(heartbeat).join(", ")),
+        _ => format!("{}: just begun", stage.stage),
+    })
+}
+
+fn bar(share: f64, columns: usize) -> String {
+    let filled = (share.clamp(0.0, 1.0) * columns as f64).round() as usize;
+    format!("[{}{}]", "#".repeat(filled), "-".repeat(columns - filled))
+}
+
+/// A database on a line.
+struct Line {
+    cells: [String; 5],
+    /// It is not as it will be.
+    is_open: bool,
+}
+
+/// One line for each database of the build.
+fn databases(status: &Status, settings: &Settings) -> Vec<Line> {
+    let of = |stones: u32| {
+        let stages = status.stages.iter().filter(|stage| stage.stage.parameters().first() == Some(&stones));
+        let stages: Vec<&StageStatus> = stages.collect();
+        let seconds: f64 = stages.iter().filter_map(|stage| stage.measured.as_ref()).map(|of| of.wall_seconds).sum();
+        let peak = stages.iter().filter_map(|stage| stage.measured.as_ref()?.memory_peak_bytes).max();
+        let state = state(&stages);
+        Line {
+            is_open: state != "done",
+            cells: [
+                stones.to_string(),
+                quantity::grouped(settings.set.positions(stones)),
+                state,
+                if seconds > 0.0 { quantity::time(seconds) } else { String::new() },
+                peak.map_or_else(String::new, quantity::mebibytes),
+            ],
+        }
+    };
+    (0..=settings.stones_max()).map(of).collect()
+}
+
+/// What the stages of a database come to, in a few words.
+fn state(stages: &[&StageStatus]) -> String {
+    let count = |is: fn(&StageState) -> bool| stages.iter().filter(|stage| is(&stage.state)).count();
+    let first = |is: fn(&StageState) -> bool| stages.iter().find(|stage| is(&stage.state));
+    let is_settled = |state: &StageState| matches!(state, StageState::Done | StageState::NotNeeded);
+    let (settled, all) = (count(is_settled), stages.len());
+    if let Some(stage) = first(|state| matches!(state, StageState::Failed(_))) {
+        format!("{} failed", stage.stage)
+    } else if let Some(stage) = first(|state| matches!(state, StageState::Stalled(_))) {
+        format!("{} stalled", stage.stage)
+    } else if let Some(stage) = first(|state| *state == StageState::Running) {
+        format!("{}, {settled} of {all} stages done", stage.stage)
+    } else if settled == all {
+        "done".to_owned()
+    } else if first(|state| *state == StageState::Stale).is_some() {
+        "out of date".to_owned()
+    } else if settled > 0 || first(|state| *state == StageState::Interrupted).is_some() {
+        format!("{settled} of {all} stages done")
+    } else {
+        "to do".to_owned()
+    }
+}
+
+/// The lines that a person looks for, in the room there is: those around the first that is open.
+fn fitting(lines: &[Line], room: usize) -> Vec<String> {
+    let open = lines.iter().position(|line| line.is_open).unwrap_or(lines.len().saturating_sub(1));
+    let last = (open + 1 + room / 4).max(room).min(lines.len());
+    let shown = &lines[last.saturating_sub(room)..last];
+    let mut text: Vec<String> = shown.iter().map(|line| row(&line.cells)).collect();
+    if shown.len() < lines.len() {
+        text.push(format!("       ({} of {} databases shown)", shown.len(), lines.len()));
+    }
+    text
+}
+
+fn row(cells: &[String; 5]) -> String {
+    let [stones, positions, state, time, memory] = cells;
+    let right = |text: &str, columns| pad_str(text, columns, Alignment::Right, None).into_owned();
+    format!(
+        "{} {}  {} {} {}",
+        right(stones, 6),
+        right(positions, 15),
+        pad_str(state, 32, Alignment::Left, Some("…")),
+        right(time, 12),
+        right(memory, 10)
+    )
+    .trim_end()
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(stones: u32, is_open: bool) -> Line {
+        let state = if is_open { "to do" } else { "done" };
+        Line { cells: [stones.to_string(), "1".into(), state.into(), String::new(), String::new()], is_open }
+    }
+
+    #[test]
+    fn the_database_at_hand_is_among_those_shown() {
+        for done in 0..=30 {
+            let lines: Vec<Line> = (0..30).map(|stones| line(stones, stones >= done)).collect();
+            for room in 3..40 {
+                let shown = fitting(&lines, room);
+                assert!(shown.len() <= room + 1);
+                let at_hand = row(&lines[done.min(29) as usize].cells);
+                assert!(shown.contains(&at_hand), "{done} {room}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_fit_eighty_columns() {
+        let cells = ["24", "600,805,296", "process:24:12, 62 of 99 stages done", "59 min 59 s", "2,048 MiB"];
+        let text = row(&cells.map(str::to_owned));
+        assert!(console::measure_text_width(&text) <= 80, "{text}");
+    }
+
+    #[test]
+    fn bars_are_never_too_long() {
+        assert_eq!(bar(-1.0, 4), "[----]");
+        assert_eq!(bar(0.5, 4), "[##--]");
+        assert_eq!(bar(f64::INFINITY, 4), "[####]");
+    }
+}

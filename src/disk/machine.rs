@@ -1,0 +1,219 @@
+//! What the machine and a place in its file systems offer, for people who ask why a run is slow or refused.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::clock::kibibytes;
+use crate::error::{DiskError, Operation};
+use crate::staged::temporary_of;
+use crate::{Disk, Io, RealDisk, direct};
+
+/// Bytes of one request of a stream.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// How often a small write is synced, to tell how long that takes.
+const SYNCS: u32 = 16;
+
+/// The machine, as far as it can be told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// The processor's own name.
+    pub processor: Option<String>,
+    /// Bytes of memory in all.
+    pub memory_bytes: Option<u64>,
+    /// Bytes of swap in all.
+    pub swap_bytes: Option<u64>,
+    /// Files that a process may have open.
+    pub open_files_max: Option<u64>,
+    /// Bytes that a process may lock in memory, which old kernels count buffers of rings as; none is no limit.
+    pub locked_bytes_max: Option<u64>,
+    /// Whether the kernel gives large pages: `always`, `madvise`, `never`.
+    pub large_pages: Option<String>,
+    /// Why `io_uring` cannot be used, if it cannot.
+    pub ring_refused: Option<String>,
+}
+
+impl Machine {
+    /// This one.
+    pub fn look() -> Machine {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let processors = text("/proc/cpuinfo");
+        let memory = text("/proc/meminfo");
+        let processor = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        let pages = text("/sys/kernel/mm/transparent_hugepage/enabled");
+        let chosen = pages.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+        Machine {
+            processor: processor.map(|(_, name)| name.trim().to_owned()),
+            memory_bytes: kibibytes(&memory, "MemTotal:"),
+            swap_bytes: kibibytes(&memory, "SwapTotal:"),
+            open_files_max: getrlimit(Resource::Nofile).current,
+            locked_bytes_max: getrlimit(Resource::Memlock).current,
+            large_pages: chosen.map(|(word, _)| word.to_owned()),
+            ring_refused: RealDisk::new(Io::Uring).err().map(|error| error.to_string()),
+        }
+    }
+}
+
+/// A place for files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// The kind of file system: a name where it is known, else its number.
+    pub file_system: String,
+    /// Whether other machines may write there as well.
+    pub is_shared: bool,
+    /// Whether what is written there is memory.
+    pub is_memory: bool,
+    /// Bytes that may still be written.
+    pub free_bytes: u64,
+    /// Files that may still be made, where there is a limit.
+    pub free_files: Option<u64>,
+    /// Whether files can be read and written off the page cache.
+    pub direct: bool,
+}
+
+/// Kinds of file systems by the number that `statfs` gives, and whether machines share them.
+const FILE_SYSTEMS: [(u64, &str, bool); 14] = [
+    (0xEF53, "ext4", false),
+    (0x5846_5342, "xfs", false),
+    (0x9123_683E, "btrfs", false),
+    (0x2FC1_2FC1, "zfs", false),
+    (0x0102_1994, "tmpfs", false),
+    (0x794C_7630, "overlay", false),
+    (0x6969, "nfs", true),
+    (0xFF53_4D42, "cifs", true),
+    (0xFE53_4D42, "smb2", true),
+    (0x6573_5546, "fuse", true),
+    (0x0BD0_0BD0, "lustre", true),
+    (0x4750_4653, "gpfs", true),
+    (0x00C3_6400, "ceph", true),
+    (0xF2F5_2010, "f2fs", false),
+];
+
+/// What `statfs` calls a file system in memory.
+pub(crate) const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+impl Place {
+    /// What a directory, which exists, offers.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn look(directory: &Path) -> Result<Place, DiskError> {
+        let failed = |source: std::io::Error| DiskError::from_io(Operation::FreeSpace, directory, source);
+        let kind = file_system(directory).map_err(failed)?;
+        let room = rustix::fs::statvfs(directory).map_err(|errno| failed(errno.into()))?;
+        let known = FILE_SYSTEMS.iter().find(|(number, ..)| *number == kind);
+        let path = temporary_of(&directory.join("probe"))?;
+        let file = fs::File::create(&path).map_err(|source| DiskError::from_io(Operation::Create, &path, source))?;
+        let direct = direct::turn_on(&file).is_some();
+        fs::remove_file(&path).map_err(|source| DiskError::from_io(Operation::Remove, &path, source))?;
+        Ok(Place {
+            file_system: known.map_or_else(|| format!("{kind:#x}"), |(_, name, _)| (*name).to_owned()),
+            is_shared: known.is_some_and(|(.., is_shared)| *is_shared),
+            is_memory: kind == TMPFS_MAGIC,
+            free_bytes: room.f_bavail.saturating_mul(room.f_frsize),
+            free_files: (room.f_files > 0).then_some(room.f_favail),
+            direct,
+        })
+    }
+}
+
+/// The number of the file system that holds a directory.
+pub(crate) fn file_system(directory: &Path) -> std::io::Result<u64> {
+    // The type of the number differs between architectures; no kind needs more than 32 bits.
+    Ok(rustix::fs::statfs(directory)?.f_type as u32 as u64)
+}
+
+/// How fast a disk is, as the streams of a run use it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Bytes a second written, the sync at the end included.
+    pub write: f64,
+    /// Bytes a second read.
+    pub read: f64,
+    /// Seconds that a small record takes to be durable.
+    pub sync_seconds: f64,
+}
+
+impl Speed {
+    /// Writes and reads a file of `bytes` in a directory, and removes it.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn measure(disk: &RealDisk, directory: &Path, bytes: u64) -> Result<Speed, DiskError> {
+        let path = temporary_of(&directory.join("speed"))?;
+        let measured = measure(disk, &path, bytes.max(PIECE_BYTES as u64));
+        disk.remove(&path)?;
+        measured
+    }
+}
+
+fn measure(disk: &RealDisk, path: &Path, bytes: u64) -> Result<Speed, DiskError> {
+    // Not all alike, so that no drive that compresses looks faster than it is.
+    let mut piece = vec![0u8; PIECE_BYTES];
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    for word in piece.chunks_exact_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_le_bytes());
+    }
+    let pieces = bytes.div_ceil(PIECE_BYTES as u64);
+    let rate = |since: Instant| pieces as f64 * PIECE_BYTES as f64 / since.elapsed().as_secs_f64().max(1e-9);
+
+    let begun = Instant::now();
+    let mut output = disk.create(path)?;
+    for _ in 0..pieces {
+        output.write(&piece)?;
+    }
+    output.sync()?;
+    let write = rate(begun);
+    drop(output);
+
+    // Four pieces at once, as a stage reads.
+    let file = disk.open(path)?;
+    let mut buffer = vec![0u8; 4 * PIECE_BYTES];
+    let begun = Instant::now();
+    let mut offset = 0;
+    while offset < file.bytes() {
+        let length = (buffer.len() as u64).min(file.bytes() - offset) as usize;
+        file.read_at(offset, &mut buffer[..length])?;
+        offset += length as u64;
+    }
+    let read = rate(begun);
+    drop(file);
+
+    let mut output = disk.append(path)?;
+    let begun = Instant::now();
+    for _ in 0..SYNCS {
+        output.write(&piece[..512])?;
+        output.sync()?;
+    }
+    Ok(Speed { write, read, sync_seconds: begun.elapsed().as_secs_f64() / f64::from(SYNCS) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_can_be_looked_at() {
+        let machine = Machine::look();
+        assert!(machine.open_files_max.is_none_or(|files| files > 3));
+        assert!(machine.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
+    }
+
+    #[test]
+    fn a_place_is_left_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::look(directory.path()).unwrap();
+        assert!(place.free_bytes > 0 && !place.file_system.is_empty());
+        let disk = RealDisk::default();
+        let speed = Speed::measure(&disk, directory.path(), 3 << 20).unwrap();
+        assert!(speed.write > 0.0 && speed.read > 0.0 && speed.sync_seconds > 0.0);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(Place::look(&directory.path().join("absent")).is_err());
+    }
+}

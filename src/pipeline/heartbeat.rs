@@ -1,0 +1,268 @@
+//! The sign of life of a run: what it does just now, in a small file for whoever looks from outside.
+//!
+//! `heartbeat` in the run directory is one JSON object, replaced every second and removed when the run ends. It is never
+//! an input of anything, and worth nothing once the process is gone: whether one goes on, the lock tells.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use disk::{Disk, clock};
+use serde::{Deserialize, Serialize};
+
+use crate::directory::heartbeat_path;
+use crate::forecast::Forecast;
+use crate::observer::{Event, Observer};
+use crate::stage::StageName;
+
+/// How often it is given.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// After so long without a sign, a run is no longer taken to be at work.
+pub const SILENT_SECONDS_MAX: u64 = 30;
+
+/// After so long without progress, a stage is no longer taken to go on.
+pub const IDLE_SECONDS_MAX: u64 = 300;
+
+/// A longer file was not written by us.
+const BYTES_MAX: u64 = 4096;
+
+/// What a run does just now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// The run.
+    pub run: u64,
+    /// When this was written, in seconds since 1970.
+    pub at: u64,
+    /// The stage at hand.
+    pub stage: StageName,
+    /// Its number among the steps of this run, from 1.
+    pub number: usize,
+    /// The steps of this run, as now planned.
+    pub steps: usize,
+    /// Units of the stage that are done.
+    pub done: u64,
+    /// Units in all; 0 if not known.
+    pub total: u64,
+    /// What is counted.
+    pub unit: String,
+    /// Seconds since the stage began.
+    pub seconds: f64,
+    /// When `done` last changed, in seconds since 1970.
+    pub advanced_at: u64,
+    /// Seconds left for the stage, where that can be told.
+    pub stage_left_seconds: Option<f64>,
+    /// Seconds left for the whole run: what the plan predicts, corrected by how it went.
+    pub run_left_seconds: f64,
+    /// Bytes that the process has resident, where known.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Heartbeat {
+    /// The latest one of a run directory, if there is one that can be read.
+    pub fn read(disk: &dyn Disk, directory: &Path) -> Option<Heartbeat> {
+        serde_json::from_slice(&disk.read(&heartbeat_path(directory), BYTES_MAX).ok()?).ok()
+    }
+
+    /// The share of the stage that is done, where the total is known.
+    pub fn share(&self) -> Option<f64> {
+        (self.total > 0).then(|| (self.done as f64 / self.total as f64).min(1.0))
+    }
+
+    /// Units a second.
+    pub fn rate(&self) -> Option<f64> {
+        (self.done > 0 && self.seconds > 0.0).then(|| self.done as f64 / self.seconds)
+    }
+
+    /// What is wrong with it at a time in seconds since 1970, if anything.
+    pub fn stalled(&self, now: u64) -> Option<String> {
+        let silent = now.saturating_sub(self.at);
+        let idle = now.saturating_sub(self.advanced_at);
+        if silent > SILENT_SECONDS_MAX {
+            Some(format!("no sign of life for {silent} s; the process hangs or was suspended"))
+        } else if idle > IDLE_SECONDS_MAX {
+            Some(format!("no progress for {idle} s"))
+        } else {
+            None
+        }
+    }
+}
+
+/// An observer that gives signs of life, and passes all on to another.
+pub struct Beating<'a> {
+    disk: &'a dyn Disk,
+    path: PathBuf,
+    inner: &'a dyn Observer,
+    pulse: Mutex<Pulse>,
+}
+
+/// Where the run is.
+struct Pulse {
+    begun: Instant,
+    forecast: Forecast,
+    /// None before the first stage.
+    heartbeat: Option<Heartbeat>,
+    run: u64,
+    written: Option<Instant>,
+    /// When the other observer was last told of progress.
+    told: Instant,
+}
+
+impl<'a> Beating<'a> {
+    /// Gives signs of life in `directory`.
+    pub fn new(disk: &'a dyn Disk, directory: &Path, inner: &'a dyn Observer) -> Beating<'a> {
+        let now = Instant::now();
+        let pulse =
+            Pulse { begun: now, forecast: Forecast::default(), heartbeat: None, run: 0, written: None, told: now };
+        Beating { disk, path: heartbeat_path(directory), inner, pulse: Mutex::new(pulse) }
+    }
+
+    fn beat(&self, pulse: &mut Pulse) {
+        if pulse.written.is_some_and(|at| at.elapsed() < INTERVAL) {
+            return;
+        }
+        let Some(heartbeat) = &mut pulse.heartbeat else { return };
+        let share = heartbeat.share().unwrap_or(0.0);
+        heartbeat.at = clock::now_seconds();
+        heartbeat.stage_left_seconds = (share > 0.0).then(|| heartbeat.seconds * (1.0 - share) / share);
+        heartbeat.run_left_seconds = pulse.forecast.left(share, pulse.begun.elapsed().as_secs_f64());
+        heartbeat.memory_bytes = clock::resident_bytes();
+        // Whoever watches sees no more of it; the run itself has other ways to find a disk that fails.
+        if let Ok(text) = serde_json::to_vec(heartbeat) {
+            let _ = self.disk.post(&self.path, &text);
+        }
+        pulse.written = Some(Instant::now());
+    }
+}
+
+impl Observer for Beating<'_> {
+    fn notice(&self, event: &Event) {
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tell = true;
+        match event {
+            Event::RunStarted { run, seconds, .. } => {
+                pulse.run = *run;
+                (pulse.begun, pulse.forecast) = (Instant::now(), Forecast::new(*seconds));
+            }
+            Event::StageStarted { stage, number, steps, cost, .. } => {
+                pulse.forecast.begin(cost.seconds);
+                let now = clock::now_seconds();
+                pulse.heartbeat = Some(Heartbeat {
+                    run: pulse.run,
+                    at: now,
+                    stage: stage.clone(),
+                    number: *number,
+                    steps: *steps,
+                    done: 0,
+                    total: 0,
+                    unit: String::new(),
+                    seconds: 0.0,
+                    advanced_at: now,
+                    stage_left_seconds: None,
+                    run_left_seconds: 0.0,
+                    memory_bytes: None,
+                });
+                pulse.told = Instant::now();
+                self.beat(&mut pulse);
+            }
+            Event::Progress { done, total, unit, seconds, .. } => {
+                if let Some(heartbeat) = &mut pulse.heartbeat {
+                    if (heartbeat.done, heartbeat.total) != (*done, *total) {
+                        heartbeat.advanced_at = clock::now_seconds();
+                    }
+                    (heartbeat.done, heartbeat.total, heartbeat.seconds) = (*done, *total, *seconds);
+                    (*unit).clone_into(&mut heartbeat.unit);
+                }
+                self.beat(&mut pulse);
+                tell = pulse.told.elapsed() >= self.inner.interval();
+                if tell {
+                    pulse.told = Instant::now();
+                }
+            }
+            Event::StageDone { .. } => pulse.forecast.end(),
+            Event::RunEnded { .. } => {
+                let _ = self.disk.remove(&self.path);
+            }
+            _ => {}
+        }
+        drop(pulse);
+        if tell {
+            self.inner.notice(event);
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        self.inner.interval().min(INTERVAL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reason::Reason;
+    use crate::record::RunEnd;
+    use crate::stage::Cost;
+    use disk::MemoryDisk;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Observer for Count {
+        fn notice(&self, _: &Event) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn interval(&self) -> Duration {
+            Duration::from_secs(3600)
+        }
+    }
+
+    #[test]
+    fn a_run_can_be_watched_from_outside_until_it_ends() {
+        let disk = MemoryDisk::new();
+        let directory = Path::new("/run");
+        let inner = Count::default();
+        let beating = Beating::new(&disk, directory, &inner);
+        assert_eq!(Heartbeat::read(&disk, directory), None);
+        let stage: StageName = "sweep:9".parse().unwrap();
+        beating.notice(&Event::RunStarted { directory: directory.into(), run: 7, steps: 4, fresh: 0, seconds: 100.0 });
+        let cost = Cost { seconds: 40.0, ..Cost::default() };
+        let (number, steps) = (2, 4);
+        beating.notice(&Event::StageStarted { stage: stage.clone(), reason: Reason::Forced, number, steps, cost });
+        let seen = Heartbeat::read(&disk, directory).unwrap();
+        assert_eq!((seen.run, &seen.stage, seen.number, seen.done), (7, &stage, 2, 0));
+        assert_eq!(seen.run_left_seconds, 100.0);
+        beating.pulse.lock().unwrap().written = None;
+        beating.notice(&Event::Progress { stage, done: 30, total: 40, unit: "rows", seconds: 6.0 });
+        let seen = Heartbeat::read(&disk, directory).unwrap();
+        assert_eq!((seen.share(), seen.rate(), seen.stage_left_seconds), (Some(0.75), Some(5.0), Some(2.0)));
+        assert_eq!(seen.run_left_seconds, 70.0);
+        // The other observer wants progress once an hour.
+        assert_eq!(inner.0.load(Ordering::Relaxed), 2);
+        assert_eq!(beating.interval(), Duration::from_secs(1));
+        beating.notice(&Event::RunEnded { how: RunEnd::Done, seconds: 6.0 });
+        assert_eq!(Heartbeat::read(&disk, directory), None);
+    }
+
+    #[test]
+    fn silence_and_idleness_are_told() {
+        let text = r#"{"run":1,"at":1000,"stage":"sweep:9","number":1,"steps":2,"done":1,"total":2,"unit":"rows",
+            "seconds":1.0,"advanced_at":990,"stage_left_seconds":null,"run_left_seconds":3.0,"memory_bytes":null}"#;
+        let seen: Heartbeat = serde_json::from_str(text).unwrap();
+        assert_eq!(seen.stalled(1005), None);
+        assert!(seen.stalled(1031).unwrap().starts_with("no sign of life for 31 s"));
+        let seen = Heartbeat { advanced_at: 600, ..seen };
+        assert_eq!(seen.stalled(1000).unwrap(), "no progress for 400 s");
+    }
+
+    #[test]
+    fn strange_files_are_no_sign_of_life() {
+        let disk = MemoryDisk::new();
+        let directory = Path::new("/run");
+        for text in [&b""[..], b"{}", b"\xff", &[b' '; 5000]] {
+            disk.put(&heartbeat_path(directory), text);
+            assert_eq!(Heartbeat::read(&disk, directory), None);
+        }
+    }
+}
