@@ -15,128 +15,10 @@ use std::time::Duration;
 use store::Scores;
 use tests::Random;
 
-const AWARI: &str = env!("CARGO_BIN_EXE_awari");
+mod place;
+use place::{Place, ended_child, signal};
+
 const PUBLISHED: &str = include_str!("../src/check/published/lincke-2002.csv");
-
-/// A directory to work in, with a manifest `m.toml` that builds into `run`.
-struct Place(tempfile::TempDir);
-
-/// How a command ended.
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Place {
-    fn new(stones: u32) -> Place {
-        let place = Place(tempfile::tempdir().unwrap());
-        place.manifest(&format!(
-            "[build]\nstones = \"0..{stones}\"\nmemory = \"256 MiB\"\nthreads = 2\n\n\
-             [check]\nverify = \"full\"\n\n[run]\ndir = \"run\"\n"
-        ));
-        place
-    }
-
-    /// With the databases built.
-    fn built(stones: u32) -> Place {
-        let place = Place::new(stones);
-        place.awari(&["run", "m.toml"]).is(0);
-        place
-    }
-
-    fn manifest(&self, text: &str) {
-        fs::write(self.path("m.toml"), text).unwrap();
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(AWARI);
-        command.args(args).current_dir(self.0.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn awari(&self, args: &[&str]) -> Ended {
-        ended(self.command(args))
-    }
-
-    fn shell(&self, script: &str) -> Ended {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).env("AWARI", AWARI).current_dir(self.0.path());
-        ended(command)
-    }
-
-    /// A run under way, whose events can be read.
-    fn start(&self, args: &[&str]) -> (Child, impl Iterator<Item = Value> + use<>) {
-        let mut command = self.command(&["run", "m.toml", "--progress", "json"]);
-        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        (child, lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()))
-    }
-
-    /// All files below a directory with their bytes.
-    fn files(&self, directory: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-        fn walk(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
-            for entry in fs::read_dir(directory).unwrap() {
-                let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => walk(&path, files),
-                    false => {
-                        files.insert(path.clone(), fs::read(&path).unwrap());
-                    }
-                }
-            }
-        }
-        let mut files = BTreeMap::new();
-        walk(&self.path(directory), &mut files);
-        files
-    }
-
-    fn flip(&self, file: &str, byte: usize) {
-        let mut bytes = fs::read(self.path(file)).unwrap();
-        bytes[byte] ^= 1;
-        fs::write(self.path(file), bytes).unwrap();
-    }
-}
-
-fn ended(mut command: Command) -> Ended {
-    let output = command.output().unwrap();
-    Ended {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-impl Ended {
-    #[track_caller]
-    fn is(self, code: i32) -> Ended {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        self
-    }
-
-    /// What was told a person holds all of these.
-    #[track_caller]
-    fn says(self, parts: &[&str]) -> Ended {
-        for part in parts {
-            assert!(self.err.contains(part), "{part:?} is not in {}", self.err);
-        }
-        self
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap()
-    }
-}
-
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
-}
 
 #[test]
 fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
@@ -485,7 +367,7 @@ fn the_first_signal_stops_and_the_same_command_resumes() {
         signal(&child, name);
         let last = events.last().unwrap();
         assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
-        let ended = ended_child(child).is(75).says(&["stopping", "stopped after", "to go on:"]);
+        let ended = ended_child(child).is(75).says(&["stopped after", "to go on:"]);
         let resume = ended.err.lines().last().unwrap().trim();
         assert!(!resume.contains("--force"), "stats:1 is done: {resume}");
         assert!(place.awari(&["status", "--dir", "run"]).is(0).out.contains("stopped on request"));
@@ -506,11 +388,6 @@ fn the_second_signal_ends_at_once() {
     // A fast machine may have been done between the two.
     assert!(code == Some(130) || code == Some(75) || code == Some(0), "{code:?}");
     place.awari(&["run", "m.toml"]).is(0).says(&["stones 0..13: matches published counts"]);
-}
-
-fn ended_child(child: Child) -> Ended {
-    let output = child.wait_with_output().unwrap();
-    Ended { code: output.status.code(), out: String::new(), err: String::from_utf8(output.stderr).unwrap() }
 }
 
 /// A limit on the length of files stands for a disk that fills up: both fail a write half-way.

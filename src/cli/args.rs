@@ -47,6 +47,12 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Ask for the score and the moves of a position
     Probe(ProbeArgs),
+    /// Say field by field why a stage is or is not up to date
+    Explain(ExplainArgs),
+    /// Write a page with what the runs of a directory did and found
+    Report(ReportArgs),
+    /// Show what nothing needs any more, and remove it if told to
+    Gc(GcArgs),
     /// Show what the machine and a directory offer, and what stands in the way of a run
     Doctor(DoctorArgs),
     /// Print completions for a shell
@@ -296,6 +302,67 @@ pub(crate) struct ProbeArgs {
     #[arg(value_name = "PITS", required = true, num_args = 1..)]
     pub(crate) pits: Vec<String>,
     /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari explain manifests/small.toml sweep:14
+  awari explain manifests/small.toml verify:14 --set check.verify=full --json")]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) manifest: ManifestArgs,
+    /// The stage, as sweep:14; the manifest comes first
+    #[arg(value_name = "STAGE")]
+    pub(crate) stage: String,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  awari report --dir runs/small -o report.html
+
+One HTML file that needs nothing outside itself: every run and restart, the stages over time, their rates, memory and
+bytes moved, the scores. It may be written while a run goes on.")]
+pub(crate) struct ReportArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The file to write; - is stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari gc --dir runs/small
+  awari gc --dir runs/small --delete
+  awari gc --dir runs/small --unasked --delete     also what the manifest no longer asks for
+
+Without --delete nothing is removed. Files that neither the manifest nor the journal knows are never removed.")]
+pub(crate) struct GcArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Only show what could be removed, as without --delete
+    #[arg(long, conflicts_with = "delete")]
+    pub(crate) plan: bool,
+    /// Remove it
+    #[arg(long)]
+    pub(crate) delete: bool,
+    /// Also intermediates that the manifest asks to keep; the next run makes them again
+    #[arg(long)]
+    pub(crate) kept: bool,
+    /// Also what the manifest no longer asks for: databases of more stones, planes of another method
+    #[arg(long)]
+    pub(crate) unasked: bool,
+    /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

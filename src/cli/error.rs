@@ -42,7 +42,7 @@ pub(crate) enum CliError {
     #[error("{error}{}", lines(next))]
     Run {
         /// Why, and what it means for what was done.
-        error: PipelineError,
+        error: Box<PipelineError>,
         /// What to do next.
         next: Vec<String>,
     },
@@ -50,6 +50,13 @@ pub(crate) enum CliError {
     #[error("{} is no run directory: it has neither a journal nor databases; `awari run MANIFEST --dir {}` makes it one",
         .0.display(), .0.display())]
     NoRunDirectory(PathBuf),
+    /// Without a manifest nobody knows what is needed.
+    #[error(
+        "there is no manifest.toml in {}, so nobody knows what is needed there; nothing was removed \
+         (`awari run MANIFEST --dir {}` puts it there)",
+        .0.display(), .0.display()
+    )]
+    NoManifest(PathBuf),
     /// There are no databases to look at.
     #[error("there are no databases{} in {}; `awari run MANIFEST --dir {}` builds them",
         of_stones(stones), dir.join("databases").display(), dir.display())]
@@ -97,8 +104,11 @@ impl CliError {
         match self {
             CliError::Unreadable(_) | CliError::NotText { .. } | CliError::Manifest { .. } => Exit::ManifestInvalid,
             CliError::PathNotText(_) | CliError::Position(_) => Exit::Usage,
-            CliError::Pipeline(error) | CliError::Run { error, .. } => error.exit(),
-            CliError::NoRunDirectory(_) | CliError::Disk(_) | CliError::Threads(_) => Exit::PreflightFailed,
+            CliError::Pipeline(error) => error.exit(),
+            CliError::Run { error, .. } => error.exit(),
+            CliError::NoRunDirectory(_) | CliError::NoManifest(_) | CliError::Disk(_) | CliError::Threads(_) => {
+                Exit::PreflightFailed
+            }
             CliError::NoDatabases { .. } => Exit::NoAnswer,
             CliError::Damaged { .. } => Exit::Integrity,
             CliError::Oracle(error) if error.is_damage() => Exit::Integrity,

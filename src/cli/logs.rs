@@ -5,6 +5,7 @@
 //! written costs nothing but itself.
 
 use crate::output::say;
+use crate::quantity;
 use disk::{Disk, Output, RealDisk};
 use pipeline::{Budget, Event, Observer};
 use std::fmt::{self, Write as _};
@@ -91,13 +92,12 @@ impl Observer for Logged<'_> {
                 self.open(None);
                 tracing::warn!(shown = true, "{bytes} bytes cut off the journal, torn by a crash");
             }
-            Event::Adopted { artifacts } => tracing::info!("{} files taken over by their headers", artifacts.len()),
+            Event::Adopted { artifacts } => {
+                tracing::info!("{} taken over by header", quantity::plural(artifacts.len() as u64, "file"))
+            }
             Event::Removed { artifacts, bytes } => {
-                tracing::info!(
-                    "{} files removed that are not needed any more, {}",
-                    artifacts.len(),
-                    Budget::show(*bytes)
-                );
+                let files = quantity::plural(artifacts.len() as u64, "file");
+                tracing::info!("{files} removed that nothing needs any more, {}", Budget::show(*bytes));
             }
             Event::RunEnded { how, seconds } => {
                 tracing::info!("the run ends after {seconds:.1} s: {how:?}");

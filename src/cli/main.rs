@@ -13,6 +13,8 @@ mod databases;
 mod diagnostics;
 mod doctor;
 mod error;
+mod explain;
+mod gc;
 mod logs;
 mod output;
 mod plain;
@@ -20,6 +22,7 @@ mod plan;
 mod probe;
 mod progress;
 mod quantity;
+mod report;
 mod request;
 mod run;
 mod signals;
@@ -50,6 +53,9 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Gc(args) => gc::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args),
     };

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     drop(observer);
     let done = done.map_err(|error| {
         let next = Next { args, dir: &dir }.of(&error);
-        CliError::Run { error, next }
+        CliError::Run { error: Box::new(error), next }
     })?;
 
     let status = status(&disk, &dir, Some(request.work()))?;

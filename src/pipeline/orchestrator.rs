@@ -224,17 +224,22 @@ impl<'a> Orchestrator<'a> {
         Ok(Summary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
     }
 
-    fn plan_options(&self, force: BTreeSet<String>) -> PlanOptions {
+    pub(crate) fn plan_options(&self, force: BTreeSet<String>) -> PlanOptions {
         PlanOptions { until: self.options.until.clone(), force, frozen: self.options.frozen, keep: self.options.keep }
     }
 
-    fn remove_leftovers(&self) -> Result<(), DiskError> {
+    /// The directories that hold files of a run.
+    pub(crate) fn directories(&self) -> BTreeSet<PathBuf> {
         let mut directories = BTreeSet::from([self.directory.clone()]);
-        for artifact in self.work.graph().artifacts() {
+        for artifact in self.work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
             let path = artifact.name.below(&self.directory);
             directories.extend(path.parent().map(Path::to_path_buf));
         }
-        for directory in &directories {
+        directories
+    }
+
+    fn remove_leftovers(&self) -> Result<(), DiskError> {
+        for directory in &self.directories() {
             remove_leftovers(self.disk, directory)?;
         }
         Ok(())
@@ -371,6 +376,15 @@ impl Run<'_, '_, '_> {
             bytes += orchestrator.disk.bytes(&path)?.unwrap_or(0);
             orchestrator.disk.remove(&path)?;
             self.found.insert(name.clone(), Found::Absent);
+        }
+        // Not those at the top, which every run directory has.
+        let nested = names.iter().filter(|name| name.as_str().matches('/').count() > 1);
+        let emptied: BTreeSet<PathBuf> =
+            nested.filter_map(|name| name.below(&orchestrator.directory).parent().map(Path::to_path_buf)).collect();
+        for directory in emptied {
+            if orchestrator.disk.list(&directory)?.is_empty() {
+                orchestrator.disk.remove_dir_all(&directory)?;
+            }
         }
         let artifacts = names.to_vec();
         self.journal.append(Record::Removed { artifacts: artifacts.clone() })?;

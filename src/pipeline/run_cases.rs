@@ -11,6 +11,7 @@ use disk::{Disk, Fault, MemoryDisk, RealDisk};
 use crate::budget::Budget;
 use crate::directory::{Directory, journal_path};
 use crate::exit::Exit;
+use crate::garbage::Needless;
 use crate::observer::{Event, Observer};
 use crate::orchestrator::{Orchestrator, RunOptions};
 use crate::record::{Record, RunEnd};
@@ -551,6 +552,71 @@ impl Observer for Recorder {
     fn interval(&self) -> Duration {
         Duration::from_millis(1)
     }
+}
+
+#[test]
+fn garbage_is_told_of_and_goes_when_asked() {
+    let mut bench = Bench::default();
+    bench.options.keep = crate::Keep::All;
+    bench.run(&toy()).unwrap();
+    let put = |name: &str| bench.disk.put(&Path::new(DIRECTORY).join(name), b"12345");
+    put("databases/.3.tmp-77");
+    put("databases/mine");
+    put("snapshots/solve-2/scores");
+    let smaller = Design { last: 2, ..Design::default() }.toy();
+    let before = bench.disk.paths();
+    let garbage = bench.orchestrator(&smaller).garbage().unwrap();
+    assert_eq!(bench.disk.paths(), before);
+    let of = |why: Needless| -> Vec<String> {
+        let items = garbage.items.iter().filter(|item| item.why == why);
+        items.map(|item| item.path.strip_prefix(DIRECTORY).unwrap().display().to_string()).collect()
+    };
+    assert_eq!(of(Needless::Leftover), ["databases/.3.tmp-77"]);
+    assert_eq!(of(Needless::Snapshot), ["snapshots/solve-2"]);
+    assert_eq!(of(Needless::Kept), ["captures/0", "captures/1", "captures/2"]);
+    assert_eq!(of(Needless::Unasked), ["captures/3", "databases/3", "stats/3"]);
+    assert_eq!(of(Needless::Unread), Vec::<String>::new());
+    assert_eq!(garbage.strange, [Path::new(DIRECTORY).join("databases/mine")]);
+
+    let reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unasked]);
+    let removed = bench.orchestrator(&smaller).remove_garbage(&reasons).unwrap();
+    assert_eq!(removed.len(), 5);
+    let left = bench.orchestrator(&smaller).garbage().unwrap();
+    assert!(left.items.iter().all(|item| item.why == Needless::Kept) && left.items.len() == 3);
+    assert!(bench.disk.peek(&Path::new(DIRECTORY).join("databases/mine")).is_some());
+    // Nothing that is needed has gone.
+    assert!(bench.run(&smaller).unwrap().ran.is_empty());
+    let held = Directory::open(&bench.disk, Path::new(DIRECTORY), "somebody").unwrap();
+    let refused = bench.orchestrator(&smaller).remove_garbage(&reasons).unwrap_err();
+    assert_eq!(refused.exit(), Exit::Locked);
+    drop(held);
+}
+
+#[test]
+fn explanations_tell_which_field_differs() {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    let differing = |toy: &Toy, stage: &str| -> (bool, Vec<String>) {
+        let explained = bench.orchestrator(toy).explain(stage).unwrap();
+        let fields = explained.outputs.into_iter().flat_map(|output| output.fields);
+        (explained.runs, fields.filter(|field| !field.agrees).map(|field| field.field).collect())
+    };
+    for stage in ALL {
+        let is_capture = stage.starts_with("capture");
+        // Captures were removed, and are not needed.
+        let expected = if is_capture { vec!["file".to_owned()] } else { Vec::new() };
+        assert_eq!(differing(&toy(), stage), (false, expected), "{stage}");
+    }
+    let newer = Design { versions: BTreeMap::from([(1, 2)]), ..Design::default() }.toy();
+    assert_eq!(differing(&newer, "solve:1"), (true, vec!["version".to_owned()]));
+    let (runs, fields) = differing(&newer, "solve:2");
+    assert!(runs && fields == ["reads databases/1"], "{fields:?}");
+    let other = Design { rules: "others", ..Design::default() }.toy();
+    assert_eq!(differing(&other, "solve:0"), (true, vec!["rules".to_owned()]));
+    bench.edit("databases/2", |bytes| bytes.truncate(3));
+    let (runs, fields) = differing(&toy(), "solve:2");
+    assert!(runs && fields == ["file"], "{fields:?}");
+    assert!(bench.orchestrator(&toy()).explain("sovle:2").unwrap_err().to_string().contains("solve:2"));
 }
 
 #[test]

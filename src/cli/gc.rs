@@ -1,0 +1,89 @@
+//! `awari gc`: what in a run directory nothing needs any more.
+
+use crate::args::GcArgs;
+use crate::error::CliError;
+use crate::output::{print, print_json, say};
+use crate::quantity;
+use crate::request::Request;
+use disk::RealDisk;
+use pipeline::garbage::{Item, Needless};
+use pipeline::{Budget, Exit, Orchestrator};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// The most files of one reason that are listed.
+const LISTED_MAX: usize = 8;
+
+pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk::default();
+    let dir = &args.dir;
+    let request = Request::of_directory(&disk, dir)?.ok_or_else(|| CliError::NoManifest(dir.clone()))?;
+    let orchestrator = Orchestrator::new(&disk, dir, request.work(), request.options(None));
+    let mut reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unread]);
+    if args.kept {
+        reasons.insert(Needless::Kept);
+    }
+    if args.unasked {
+        reasons.insert(Needless::Unasked);
+    }
+    if args.delete {
+        let removed = orchestrator.remove_garbage(&reasons)?;
+        if args.json {
+            print_json(&removed)?;
+        }
+        let bytes = removed.iter().map(|item| item.bytes).sum();
+        let files = quantity::plural(removed.len() as u64, "file");
+        say(format_args!("{files} removed, {}", Budget::show(bytes)));
+        return Ok(Exit::Done);
+    }
+    let garbage = orchestrator.garbage()?;
+    if args.json {
+        print_json(&garbage)?;
+        return Ok(Exit::Done);
+    }
+    let mut text = String::new();
+    for (why, what) in REASONS {
+        let items: Vec<&Item> = garbage.items.iter().filter(|item| item.why == why).collect();
+        if items.is_empty() {
+            continue;
+        }
+        let bytes = items.iter().map(|item| item.bytes).sum();
+        let files = quantity::plural(items.len() as u64, "file");
+        let _ = writeln!(text, "{files}, {}: {what}", Budget::show(bytes));
+        for item in items.iter().take(LISTED_MAX) {
+            let _ = writeln!(text, "  {}  {}", item.path.display(), Budget::show(item.bytes));
+        }
+        if items.len() > LISTED_MAX {
+            let _ = writeln!(text, "  and {} more", items.len() - LISTED_MAX);
+        }
+    }
+    if !garbage.strange.is_empty() {
+        let files = quantity::plural(garbage.strange.len() as u64, "file");
+        let _ = writeln!(
+            text,
+            "{files} that neither the manifest nor the journal knows; remove by hand what is not yours:"
+        );
+        for path in garbage.strange.iter().take(LISTED_MAX) {
+            let _ = writeln!(text, "  {}", path.display());
+        }
+    }
+    if text.is_empty() {
+        text.push_str("there is nothing that is not needed\n");
+    } else {
+        text.push_str("nothing was removed\n");
+    }
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// The reasons, and what to do to be rid of such files.
+const REASONS: [(Needless, &str); 5] = [
+    (Needless::Leftover, "begun by a run that is dead; --delete removes them, as does the next run"),
+    (Needless::Snapshot, "saved work of stages that need not run; --delete removes it"),
+    (Needless::Unread, "intermediates that nothing will read; --delete removes them, as does the next run"),
+    (
+        Needless::Kept,
+        "intermediates kept as store.keep = \"all\" asks; --kept --delete removes them, the next run makes them again",
+    ),
+    (Needless::Unasked, "no longer asked for by the manifest; --unasked --delete removes them"),
+];

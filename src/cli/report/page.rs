@@ -1,0 +1,265 @@
+//! The page: tables and pictures, nothing from outside.
+
+use super::chart::{Series, Style, Unit, chart};
+use super::timeline::timeline;
+use crate::quantity;
+use crate::status::Seen;
+use crate::summary::Summary;
+use check::Statistics;
+use disk::clock;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use pipeline::Budget;
+use pipeline::history::{History, Outcome, RunSpan, StageSpan};
+use pipeline::journal::Contents;
+use pipeline::record::{Measured, RunEnd};
+use pipeline::status::RunState;
+
+const STYLE: &str = include_str!("page.css");
+
+/// Remarks that are shown, the latest.
+const REMARKS_MAX: usize = 50;
+
+/// Everything that is known of a run directory.
+pub(super) fn page(seen: &Seen, history: &History, journal: &Contents, statistics: &[Statistics]) -> Markup {
+    let dir = seen.status.directory.display().to_string();
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "awari: " (dir) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { "Endgame databases of awari" }
+                    p { code { (dir) } ", as of " (clock::utc(clock::now_seconds())) }
+                }
+                (figures(seen, history))
+                section {
+                    h2 { "Runs" }
+                    (runs(seen, history))
+                    (timeline(history))
+                }
+                section {
+                    h2 { "Databases" }
+                    (databases(seen))
+                }
+                (charts(history))
+                @if !statistics.is_empty() {
+                    section {
+                        h2 { "Scores" }
+                        figure.wide.paper { (PreEscaped(inline(&check::svg(statistics)))) }
+                        div.scroll { pre { (check::table(statistics)) } }
+                    }
+                }
+                (remarks(history, journal))
+            }
+        }
+    }
+}
+
+/// A picture as part of a page needs no name of its language.
+fn inline(svg: &str) -> String {
+    svg.replacen(r#" xmlns="http://www.w3.org/2000/svg""#, "", 1)
+}
+
+/// The few numbers that one looks for first.
+fn figures(seen: &Seen, history: &History) -> Markup {
+    let done: Vec<&Measured> = done(history).map(|(_, measured)| measured).collect();
+    let sum = |of: fn(&Measured) -> f64| done.iter().map(|measured| of(measured)).sum::<f64>();
+    let peak = done.iter().filter_map(|measured| measured.memory_peak_bytes).max();
+    let databases =
+        seen.status.artifacts.iter().filter(|artifact| artifact.artifact.as_str().starts_with("databases/"));
+    let (count, bytes) = databases.fold((0, 0), |(count, bytes), artifact| (count + 1, bytes + artifact.bytes));
+    let figures = [
+        ("databases", quantity::grouped(count)),
+        ("bytes of databases", Budget::show(bytes)),
+        ("time of stages", quantity::time(sum(|measured| measured.wall_seconds))),
+        ("processor time", quantity::time(sum(|measured| measured.cpu_seconds))),
+        ("peak memory", peak.map_or_else(|| "-".to_owned(), quantity::mebibytes)),
+        ("read", Budget::show(sum(|measured| measured.read_bytes.unwrap_or(0) as f64) as u64)),
+        ("written", Budget::show(sum(|measured| measured.written_bytes.unwrap_or(0) as f64) as u64)),
+    ];
+    html! {
+        dl.figures {
+            @for (name, value) in figures {
+                div { dt { (name) } dd { (value) } }
+            }
+        }
+    }
+}
+
+fn runs(seen: &Seen, history: &History) -> Markup {
+    let going_on = seen.status.run.as_ref().filter(|run| run.state == RunState::Running).map(|run| run.number);
+    if history.runs.is_empty() {
+        return html! { p { "The journal knows of no run." } };
+    }
+    let row = |run: &RunSpan| {
+        let done = run.stages.iter().filter(|stage| matches!(stage.outcome, Outcome::Done(_))).count();
+        let end = match &run.end {
+            Some(RunEnd::Done) => "done".to_owned(),
+            Some(RunEnd::Stopped) => "stopped on request".to_owned(),
+            Some(RunEnd::Failed(message)) => format!("failed: {message}"),
+            None if going_on == Some(run.number) => "going on".to_owned(),
+            None => "killed".to_owned(),
+        };
+        html! {
+            tr {
+                td.right { (run.number) }
+                td { (clock::utc(run.began_at)) }
+                td.right { (quantity::time(run.seconds())) }
+                td.right { (done) }
+                td { (end) }
+                td.right { (run.threads) }
+                td.right { (Budget::show(run.memory_bytes)) }
+                td { (run.host) }
+                td { code { (run.command) } }
+            }
+        }
+    };
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th.right { "run" } th { "began" } th.right { "took" } th.right { "stages" } th { "end" }
+                        th.right { "threads" } th.right { "memory" } th { "machine" } th { "command" }
+                    }
+                }
+                tbody { @for run in &history.runs { (row(run)) } }
+            }
+        }
+    }
+}
+
+fn databases(seen: &Seen) -> Markup {
+    let Some(request) = &seen.request else {
+        return html! { p { "There is no manifest.toml, so the databases are not known." } };
+    };
+    let summary = Summary::new(request.settings(), &seen.status);
+    if summary.is_empty() {
+        return html! { p { "There is none yet." } };
+    }
+    html! {
+        div.scroll { pre { (summary.table()) } }
+        p { (summary.published()) "." }
+    }
+}
+
+/// Every stage that was done, each time it was.
+fn done(history: &History) -> impl Iterator<Item = (&StageSpan, &Measured)> {
+    let stages = history.runs.iter().flat_map(|run| &run.stages);
+    stages.filter_map(|stage| match &stage.outcome {
+        Outcome::Done(measured) => Some((stage, &**measured)),
+        _ => None,
+    })
+}
+
+/// What a stage is part of.
+fn part(kind: &str) -> usize {
+    match kind {
+        "capture" => 0,
+        "verify" => 2,
+        "stats" => 3,
+        _ => 1,
+    }
+}
+
+const PARTS: [&str; 4] = ["captures", "solving", "verification", "statistics"];
+
+fn charts(history: &History) -> Markup {
+    let stones_of = |stage: &StageSpan| stage.stage.parameters().first().map(|&stones| stones as usize);
+    let count = done(history).filter_map(|(stage, _)| stones_of(stage)).max().map_or(0, |stones| stones + 1);
+    // Sums over the stages of a part; made twice, a database took as long as both together.
+    let sums = |part_of: usize, of: &dyn Fn(&Measured) -> f64| {
+        let mut sums = vec![None; count];
+        for (stage, measured) in done(history).filter(|(stage, _)| part(stage.stage.kind()) == part_of) {
+            if let Some(stones) = stones_of(stage) {
+                *sums[stones].get_or_insert(0.0) += of(measured);
+            }
+        }
+        sums
+    };
+    let series = |of: &dyn Fn(&Measured) -> f64| -> Vec<Series> {
+        (0..PARTS.len()).map(|part| Series { name: PARTS[part], values: sums(part, of) }).collect()
+    };
+    // A database solved bound after bound is worked through many times: its positions count once.
+    let rate = |part_of: usize| -> Vec<Option<f64>> {
+        let mut most = vec![0u64; count];
+        for (stage, measured) in done(history).filter(|(stage, _)| part(stage.stage.kind()) == part_of) {
+            if let Some(stones) = stones_of(stage) {
+                most[stones] = most[stones].max(measured.report.positions);
+            }
+        }
+        let seconds = sums(part_of, &|measured| measured.wall_seconds);
+        let rate = |(most, seconds): (u64, Option<f64>)| seconds.filter(|s| *s > 0.0).map(|s| most as f64 / s);
+        most.into_iter().zip(seconds).map(rate).collect()
+    };
+    let mut peaks = vec![None; count];
+    for (stage, measured) in done(history) {
+        if let (Some(stones), Some(peak)) = (stones_of(stage), measured.memory_peak_bytes) {
+            peaks[stones] = Some(f64::max(peaks[stones].unwrap_or(0.0), peak as f64));
+        }
+    }
+    let budget = history.runs.last().map(|run| run.memory_bytes as f64);
+    // A budget far above what is taken would press the bars to the ground.
+    let highest = peaks.iter().flatten().copied().fold(0.0, f64::max);
+    let budget = budget.filter(|budget| *budget <= 4.0 * highest);
+    let bytes = |value: f64| Budget::show(value as u64);
+    let rates: Vec<Series> = (0..3).map(|part| Series { name: PARTS[part], values: rate(part) }).collect();
+    let traffic = |name, of: fn(&Measured) -> Option<u64>| {
+        let mut values = vec![None; count];
+        for (stage, measured) in done(history) {
+            if let (Some(stones), Some(bytes)) = (stones_of(stage), of(measured)) {
+                *values[stones].get_or_insert(0.0) += bytes as f64;
+            }
+        }
+        Series { name, values }
+    };
+    let traffic = [traffic("read", |of| of.read_bytes), traffic("written", |of| of.written_bytes)];
+    html! {
+        section {
+            h2 { "Time, memory and disk" }
+            div.charts {
+                (chart("Seconds by the clock", &series(&|measured| measured.wall_seconds), Style::Stacks, Unit::Decimal, quantity::time, None))
+                (chart("Positions a second", &rates, Style::Lines, Unit::Decimal, quantity::rate, None))
+                (chart("Peak of memory", &[Series { name: "resident", values: peaks }], Style::Stacks, Unit::Bytes, bytes,
+                    budget.map(|budget| ("budget", budget))))
+                (chart("Bytes moved, mapped files left out", &traffic, Style::Stacks, Unit::Bytes, bytes, None))
+            }
+        }
+    }
+}
+
+fn remarks(history: &History, journal: &Contents) -> Markup {
+    let mut lines = Vec::new();
+    for (bytes, what) in [
+        (journal.torn_bytes, "at the end of the journal were torn by a crash; the next run cuts them off"),
+        (journal.damaged_bytes, "inside the journal are damaged and were passed over"),
+    ] {
+        if bytes > 0 {
+            lines.push(format!("{} bytes {what}", quantity::grouped(bytes)));
+        }
+    }
+    if journal.fenced > 0 {
+        lines.push(format!("{} records of a run that had lost the directory to another do not count", journal.fenced));
+    }
+    let skipped = history.remarks.len().saturating_sub(REMARKS_MAX);
+    html! {
+        section {
+            h2 { "What was noticed" }
+            @if lines.is_empty() && history.remarks.is_empty() {
+                p { "Nothing failed, and nothing was found damaged." }
+            }
+            ul {
+                @for line in &lines { li { (line) } }
+                @if skipped > 0 { li { (skipped) " earlier remarks are left out" } }
+                @for remark in &history.remarks[skipped..] {
+                    li.bad[remark.is_bad] { (clock::utc(remark.at)) " " (remark.what) }
+                }
+            }
+        }
+    }
+}

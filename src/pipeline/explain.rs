@@ -1,0 +1,161 @@
+//! Why a stage is or is not up to date, field by field: what was recorded, what is on disk, what is asked for.
+
+use serde::Serialize;
+
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::error::PipelineError;
+use crate::fingerprint::short;
+use crate::freshness::{Freshness, evaluate};
+use crate::journal::Contents;
+use crate::orchestrator::{Orchestrator, survey};
+use crate::plan::{find, plan};
+use crate::stage::StageName;
+use crate::state::State;
+
+/// Why a stage would run, or not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The stage.
+    pub stage: StageName,
+    /// Whether the next run runs it.
+    pub runs: bool,
+    /// Why it does or does not, in a sentence.
+    pub why: String,
+    /// What it makes, each compared.
+    pub outputs: Vec<Explained>,
+}
+
+/// An artifact, compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explained {
+    /// Which.
+    pub artifact: ArtifactName,
+    /// What it is for.
+    pub kind: ArtifactKind,
+    /// Why it is not what is asked for; `None` if it is.
+    pub stale: Option<String>,
+    /// The stage that made it, as recorded; `None` if nothing is, or if it was taken over by its header.
+    pub made_by: Option<StageName>,
+    /// When, in seconds since 1970.
+    pub made_at: Option<u64>,
+    /// What decides whether it is, one by one.
+    pub fields: Vec<Field>,
+}
+
+/// One thing that decides whether an artifact is up to date.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Field {
+    /// Its name; for something read, `reads NAME`.
+    pub field: String,
+    /// What the journal says.
+    pub recorded: Option<String>,
+    /// What the file says.
+    pub on_disk: Option<String>,
+    /// What is asked for.
+    pub asked: Option<String>,
+    /// Whether they agree, as far as they are known.
+    pub agrees: bool,
+}
+
+impl Orchestrator<'_> {
+    /// Explains one stage. Writes nothing and takes no lock.
+    ///
+    /// # Errors
+    /// As [`Orchestrator::plan`], or [`PipelineError::UnknownStage`].
+    pub fn explain(&self, name: &str) -> Result<Explanation, PipelineError> {
+        let graph = self.work.graph();
+        let at = find(graph, name)?;
+        let stage = &graph.stages()[at];
+        let journal = Contents::read(self.disk, &crate::directory::journal_path(&self.directory))?;
+        let state = State::replay(&journal.entries);
+        let found = survey(self.disk, &self.directory, self.work)?;
+        let plan = plan(graph, &state, &found, &self.plan_options(self.options.force.iter().cloned().collect()))?;
+        let freshness = evaluate(graph, &state, &found);
+        let step = plan.steps.iter().find(|step| step.stage == stage.name);
+        let settled = plan.fresh.iter().find(|settled| settled.stage == stage.name);
+        let why = match (step, settled) {
+            (Some(step), _) => step.reason.to_string(),
+            (None, Some(settled)) => settled.why.to_string(),
+            (None, None) => String::new(),
+        };
+        let outputs = graph.outputs(stage).map(|output| {
+            let sources: Vec<(&ArtifactName, &Freshness)> =
+                graph.sources(at).iter().map(|name| (name, &freshness[name])).collect();
+            explained(output, &state, found.get(&output.name), &freshness[&output.name], &sources)
+        });
+        Ok(Explanation { stage: stage.name.clone(), runs: step.is_some(), why, outputs: outputs.collect() })
+    }
+}
+
+fn explained(
+    spec: &ArtifactSpec,
+    state: &State,
+    found: Option<&Found>,
+    freshness: &Freshness,
+    sources: &[(&ArtifactName, &Freshness)],
+) -> Explained {
+    let built = state.built(&spec.name);
+    let recorded = built.map(|built| &built.artifact.fingerprint);
+    let (header, digest) = match found {
+        Some(Found::Header { digest, identity }) => (Some(identity), Some(short(digest))),
+        _ => (None, None),
+    };
+    let mut fields = Vec::new();
+    if spec.kind.is_file() {
+        let there = match found {
+            None | Some(Found::Absent) => "absent".to_owned(),
+            Some(Found::Header { .. }) => "there".to_owned(),
+            Some(Found::Unreadable(what) | Found::Damaged(what)) => what.clone(),
+        };
+        let agrees = matches!(found, Some(Found::Header { .. }));
+        fields.push(Field { field: "file".into(), recorded: None, on_disk: Some(there), asked: None, agrees });
+    }
+    let recorded_content = recorded.map(|of| of.content.clone());
+    fields.push(Field::new("content", recorded_content, None, Some(spec.content.clone())));
+    fields.push(Field::new("version", recorded.map(|of| of.version.to_string()), None, Some(spec.version.to_string())));
+    for (key, asked) in &spec.identity {
+        let was = recorded.and_then(|of| of.identity.get(key));
+        let is = header.and_then(|of| of.get(key));
+        let satisfied = |value: &String| spec.is_satisfied(key, value);
+        let agrees = was.is_none_or(satisfied) && is.is_none_or(satisfied);
+        fields.push(Field {
+            field: key.clone(),
+            recorded: was.cloned(),
+            on_disk: is.cloned(),
+            asked: Some(asked.clone()),
+            agrees,
+        });
+    }
+    for (name, source) in sources {
+        let was = recorded.and_then(|of| of.inputs.get(*name)).map(short);
+        let is = source.digest().as_ref().map(short);
+        let agrees = recorded.is_none() || is.is_some() && was == is;
+        let asked = is.or_else(|| Some("not known yet".to_owned()));
+        fields.push(Field { field: format!("reads {name}"), recorded: was, on_disk: None, asked, agrees });
+    }
+    let content_digest = built.map(|built| short(&built.artifact.digest));
+    if spec.kind.is_file() {
+        fields.push(Field::new("content digest", content_digest, digest, None));
+    }
+    if let Some(damage) = state.damage(&spec.name) {
+        let what = Some(damage.what.clone());
+        fields.push(Field { field: "damage".into(), recorded: what, on_disk: None, asked: None, agrees: false });
+    }
+    Explained {
+        artifact: spec.name.clone(),
+        kind: spec.kind,
+        stale: freshness.reason().map(ToString::to_string),
+        made_by: built.and_then(|built| built.stage.clone()),
+        made_at: built.map(|built| built.at),
+        fields,
+    }
+}
+
+impl Field {
+    /// A field whose known values must all be the same.
+    fn new(field: &str, recorded: Option<String>, on_disk: Option<String>, asked: Option<String>) -> Field {
+        let known: Vec<&String> = [&recorded, &on_disk, &asked].into_iter().flatten().collect();
+        let agrees = known.windows(2).all(|two| two[0] == two[1]);
+        Field { field: field.to_owned(), recorded, on_disk, asked, agrees }
+    }
+}

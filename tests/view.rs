@@ -1,0 +1,173 @@
+//! What people look at: status, reports, explanations, logs, the doctor, and what to throw away.
+
+#![allow(clippy::unwrap_used)]
+
+mod place;
+
+use place::{Place, ended_child, signal};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+/// A run and whoever watches it from its middle to its end: what both have printed.
+fn watched(place: &Place, args: &[&str]) -> String {
+    let (run, mut events) = place.start(&[]);
+    // Suspended, so that the watch cannot come too late.
+    events.find(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9").unwrap();
+    signal(&run, "STOP");
+    let mut watch = place.command(&[&["status", "--dir", "run", "--watch"], args].concat());
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(watch.stdout.take().unwrap());
+    let mut text = String::new();
+    out.read_line(&mut text).unwrap();
+    signal(&run, "CONT");
+    assert!(events.any(|event| event["event"] == "run-ended"));
+    ended_child(run).is(0);
+    out.read_to_string(&mut text).unwrap();
+    ended_child(watch).is(0);
+    text
+}
+
+#[test]
+fn a_watch_follows_a_run_to_its_end() {
+    let place = Place::new(10);
+    let text = watched(&place, &["--json"]);
+    let seen: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (first, last) = (&seen[0]["run"], &seen.last().unwrap()["run"]);
+    assert_eq!((&first["state"], &first["heartbeat"]["run"]), (&Value::from("running"), &Value::from(1)));
+    assert!(first["heartbeat"]["stage"].is_string() && first["heartbeat"]["steps"].as_u64().unwrap() > 20, "{first}");
+    assert_eq!((&last["state"], &last["heartbeat"]), (&Value::from("done"), &Value::Null));
+    assert!(!place.path("run/heartbeat").exists());
+}
+
+#[test]
+fn a_watch_shows_text_where_there_is_no_screen() {
+    let text = watched(&Place::new(10), &[]);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.starts_with("run  run 1, running for ") && text.contains(" %, stage "), "{text}");
+    let last = &text[text.rfind("run  run 1, done in ").unwrap()..];
+    assert!(last.lines().any(|line| line.contains("352,716  done")), "{text}");
+}
+
+#[test]
+fn an_explanation_shows_the_two_values_that_differ() {
+    let place = Place::built(5);
+    let same = place.awari(&["explain", "m.toml", "sweep:5"]).is(0).out;
+    assert!(same.starts_with("sweep:5 need not run: up to date\n") && !same.contains("differs"), "{same}");
+    let other = ["explain", "m.toml", "sweep:5", "--set", "game.positions=reachable"];
+    let text = place.awari(&other).is(0).out;
+    let line = text.lines().find(|line| line.starts_with(" positions")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words, ["positions", "all", "all", "reachable", "<-", "differs"]);
+    let json = place.awari(&[&other[..], &["--json"]].concat()).is(0).json();
+    assert_eq!((&json["stage"], &json["runs"]), (&Value::from("sweep:5"), &Value::from(true)));
+    place.awari(&["explain", "m.toml", "swep:5"]).is(2).says(&["sweep:5"]);
+}
+
+#[test]
+fn only_what_is_told_to_go_goes() {
+    let place = Place::new(6);
+    place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(0);
+    fs::write(place.path("run/databases/notes.txt"), "mine").unwrap();
+    fs::write(place.path("run/stats/.05.json.tmp-9"), "half").unwrap();
+    let before = place.files("run");
+    let plan = place.awari(&["gc", "--dir", "run", "--plan"]).is(0).out;
+    for part in [".05.json.tmp-9", "captures/06.cap", "notes.txt", "nothing was removed"] {
+        assert!(plan.contains(part), "{part} is not in {plan}");
+    }
+    assert!(place.files("run") == before);
+    place.awari(&["gc", "--dir", "run", "--plan", "--delete"]).is(2);
+    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["1 file removed"]);
+    assert!(!place.path("run/stats/.05.json.tmp-9").exists() && place.path("run/captures/06.cap").exists());
+    place.awari(&["gc", "--dir", "run", "--kept", "--delete"]).is(0).says(&["7 files removed"]);
+    assert!(place.path("run/databases/notes.txt").exists() && !place.path("run/captures/06.cap").exists());
+    place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);
+    // The manifest asks for less: what is beyond goes only by name.
+    place.manifest("[build]\nstones = \"0..4\"\n[run]\ndir = \"run\"\n");
+    place.awari(&["run", "m.toml"]).is(0);
+    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["0 files removed"]);
+    assert!(place.path("run/databases/06.awari").exists());
+    place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0).says(&["4 files removed"]);
+    assert!(!place.path("run/databases/06.awari").exists() && place.path("run/databases/04.awari").exists());
+    place.awari(&["gc", "--dir", "elsewhere"]).is(12).says(&["nobody knows what is needed"]);
+}
+
+#[test]
+fn a_report_is_one_page_of_every_run() {
+    let place = Place::new(9);
+    let (run, mut events) = place.start(&[]);
+    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:7"));
+    signal(&run, "KILL");
+    events.for_each(drop);
+    assert_eq!(ended_child(run).code, None);
+    place.awari(&["run", "m.toml", "--set", "build.snapshot=<b>"]).is(11);
+    place.awari(&["run", "m.toml"]).is(0);
+    place.awari(&["report", "--dir", "run", "-o", "report.html"]).is(0).says(&["report.html written"]);
+    let page = fs::read_to_string(place.path("report.html")).unwrap();
+    for part in
+        ["<!DOCTYPE html>", "run 1", "run 2", "<td>killed</td>", "<td>done</td>", "matches published counts", "</html>"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    // Nothing of it comes from elsewhere.
+    for outside in ["http", "src=", "href=", "url(", "@import", "<script", "<link"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let piped = place.awari(&["report", "--dir", "run", "-o", "-"]).is(0).out;
+    assert_eq!(piped.matches("<svg").count(), page.matches("<svg").count());
+    assert!(page.matches("<svg").count() >= 6);
+    place.awari(&["report", "--dir", "nowhere", "-o", "-"]).is(12).says(&["is no run directory"]);
+}
+
+#[test]
+fn every_stage_has_a_log_across_restarts() {
+    let place = Place::built(4);
+    place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "debug"]).is(0);
+    let log = fs::read_to_string(place.path("run/logs/sweep-4.log")).unwrap();
+    let begins: Vec<&str> = log.lines().filter(|line| line.contains("INFO begins, since ")).collect();
+    assert!(begins.len() == 2 && begins[0].contains("is absent") && begins[1].contains("forced"), "{log}");
+    assert!(log.contains("solved after") && log.contains("passes "), "{log}");
+    let whole = fs::read_to_string(place.path("run/logs/run.log")).unwrap();
+    assert!(whole.contains("run 2: 2 stages to run") && whole.contains("the run ends"), "{whole}");
+    place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "off"]).is(0);
+    assert_eq!(fs::read_to_string(place.path("run/logs/sweep-4.log")).unwrap(), log);
+}
+
+#[test]
+fn a_failure_names_the_log_and_the_next_command() {
+    let place = Place::new(4);
+    place.awari(&["run", "m.toml", "--set", "store.keep=all", "--until", "capture:4"]).is(0);
+    // The frame is sound, so that only the reader of the block finds it.
+    let capture = "run/captures/04.cap";
+    let middle = fs::metadata(place.path(capture)).unwrap().len() as usize / 2;
+    place.flip(capture, middle);
+    let ended = place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(16);
+    let ended =
+        ended.says(&["captures/04.cap", "the next run rebuilds it", "its log:", "run/logs/sweep-4.log", "go on:"]);
+    let next = ended.err.lines().find_map(|line| line.trim().strip_prefix("go on:")).unwrap().trim().to_owned();
+    let next = next.split_once(' ').unwrap().1.to_owned();
+    let log = fs::read_to_string(place.path("run/logs/sweep-4.log")).unwrap();
+    assert!(log.contains("ERROR failed: "), "{log}");
+    place.shell(&format!("$AWARI {next}")).is(0);
+}
+
+#[test]
+fn a_doctor_tells_what_there_is_and_leaves_no_trace() {
+    let place = Place::new(3);
+    let files = |place: &Place| place.files(".").into_keys().collect::<Vec<_>>();
+    let before = files(&place);
+    let text = place.awari(&["doctor", "--dir", "run", "--bytes", "4 MiB"]).is(0).out;
+    for part in ["cores", "kernels", "io_uring", "open files", "which is to be made in", "MB/s written"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert_eq!(files(&place), before);
+    let json = place.awari(&["doctor", "--json", "--bytes", "0"]).is(0).json();
+    assert!(json["cores"].as_u64().unwrap() >= 1 && json["free_bytes"].as_u64().unwrap() > 0);
+    assert_eq!(json["speeds"], Value::Array(Vec::new()));
+    place.awari(&["doctor", "--dir", "/proc/self", "--bytes", "0"]).is(12);
+    place.awari(&["run", "m.toml"]).is(0);
+    let before = files(&place);
+    place.awari(&["doctor", "--dir", "run", "--bytes", "1 MiB"]).is(0);
+    assert_eq!(files(&place), before);
+}
