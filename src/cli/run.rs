@@ -78,11 +78,9 @@ impl Next<'_> {
                 vec![format!("watch it: {}", command(&["awari", "status", "--dir", &dir, "--watch"]))]
             }
             PipelineError::Preflight(_) => vec![
+                "what was finished is kept".to_owned(),
                 format!("what the machine offers: {}", command(&["awari", "doctor", "--dir", &dir])),
-                format!(
-                    "what the run takes:      {}",
-                    command(&["awari", "plan", &self.args.manifest.manifest.display().to_string()])
-                ),
+                format!("what the run takes:      {}", planning(&again)),
             ],
             PipelineError::Journal(_) | PipelineError::Disk(_) => {
                 vec![format!("go on, once that is mended: {again}")]
@@ -94,6 +92,22 @@ impl Next<'_> {
             _ => Vec::new(),
         }
     }
+}
+
+/// The command that plans what another runs.
+fn planning(run: &str) -> String {
+    // How a run is shown, logged and reached does not matter to a plan, which knows no such options.
+    const OF_RUNS_ONLY: [&str; 3] = ["--progress", "--io", "--log"];
+    let mut words = Vec::new();
+    let mut rest = run.split(' ');
+    while let Some(word) = rest.next() {
+        if OF_RUNS_ONLY.contains(&word) {
+            rest.next();
+        } else if !OF_RUNS_ONLY.iter().any(|option| word.split('=').next() == Some(option)) {
+            words.push(if words.len() == 1 { "plan" } else { word });
+        }
+    }
+    words.join(" ")
 }
 
 /// Why there was nothing to do, and what has been looked at.
@@ -133,4 +147,15 @@ fn resuming(args: &RunArgs, ran: &BTreeSet<String>) -> String {
         }
     }
     command_line(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_takes_what_a_run_takes_but_for_its_looks() {
+        let run = "awari run 'a b.toml' --progress none --dir x --log=debug --memory 1GiB --io plain";
+        assert_eq!(planning(run), "awari plan 'a b.toml' --dir x --memory 1GiB");
+    }
 }
