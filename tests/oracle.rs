@@ -6,7 +6,7 @@
 use disk::{Disk, MemoryDisk};
 use game::reference::{self, Scores as Solved, boards};
 use game::{Board, Index, Pit, PositionSet, Rules, Score};
-use oracle::{Answer, Bounds, Held, Library, Oracle, OracleError, Source};
+use oracle::{Answer, Bounds, Held, Library, LineEnd, Oracle, OracleError, Source};
 use std::path::Path;
 use std::sync::LazyLock;
 use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
@@ -122,23 +122,100 @@ fn what_is_missing_is_named() {
     let disk = MemoryDisk::new();
     databases(&disk, 4, PositionSet::All, Codec::Packed);
     let oracle = oracle(&disk);
-    let error = oracle.answer(&Board([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0])).unwrap_err();
-    assert!(matches!(error, OracleError::Missing { stones: 5 }));
-    assert!(error.to_string().contains("--set build.stones=0..5"));
+    let error = oracle.answer(&Board::OPENING).unwrap_err();
+    assert!(matches!(error, OracleError::Missing { stones: 48 }));
+    assert!(error.to_string().contains("--set build.stones=0..48"));
     // Who cannot move needs no database.
     let lost = oracle.answer(&Board([0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4])).unwrap();
     assert_eq!((lost.score, lost.source), (Bounds::exact(-24), Source::Rules));
 }
 
+/// Beyond the databases, every bound holds the right score, and many are exact; also where one of them is missing in
+/// the middle.
 #[test]
-fn smaller_databases_are_needed_for_captures_only() {
+fn bounds_beyond_the_databases_hold() {
+    for missing in [None, Some(2), Some(6)] {
+        let disk = MemoryDisk::new();
+        databases(&disk, if missing == Some(6) { 7 } else { 5 }, PositionSet::All, Codec::Packed);
+        if let Some(missing) = missing {
+            disk.remove(Path::new(&format!("databases/{missing:02}.awari"))).unwrap();
+        }
+        let oracle = oracle(&disk);
+        let (mut exact, mut bounded, mut unknown) = (0, 0, 0);
+        for stones in 0..=7 {
+            for pits in boards(stones).into_iter().step_by(11) {
+                let right = SOLVED[usize::from(stones)][&pits];
+                let answer = match oracle.answer(&Board(pits)) {
+                    Ok(answer) => answer,
+                    Err(OracleError::Missing { .. }) => {
+                        unknown += 1;
+                        continue;
+                    }
+                    Err(error) => panic!("{error}"),
+                };
+                let holds = |bounds: Bounds, score: Score| bounds.low() <= score && score <= bounds.high();
+                assert!(holds(answer.score, right), "{pits:?}: {} is not {right}", answer.score);
+                for one in &answer.moves {
+                    let left = usize::from(stones) - usize::from(one.captured);
+                    let value = one.captured as i8 - SOLVED[left][&one.child.0];
+                    assert!(holds(one.value, value), "{pits:?} {one:?}");
+                    assert!(!one.is_best || value == right, "{pits:?} {one:?}");
+                }
+                match answer.score.score() {
+                    Some(_) => exact += 1,
+                    None => bounded += 1,
+                }
+            }
+        }
+        assert!(exact > 1000 && bounded > 100, "{missing:?}: {exact} {bounded} {unknown}");
+    }
+}
+
+/// Every principal line, replayed by the slow rules: only best moves, no position twice while anything is at stake, and
+/// what is captured on the way and left at the end is the score.
+#[test]
+fn principal_lines_come_to_what_the_score_says() {
     let disk = MemoryDisk::new();
-    databases(&disk, 4, PositionSet::All, Codec::Packed);
-    disk.remove(Path::new("databases/02.awari")).unwrap();
+    databases(&disk, 6, PositionSet::All, Codec::Packed);
     let oracle = oracle(&disk);
-    assert!(oracle.answer(&Board([1, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0])).is_ok());
-    let error = oracle.answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 2, 0, 0])).unwrap_err();
-    assert!(matches!(error, OracleError::Missing { stones: 2 }), "{error}");
+    let mut ends = [0; 2];
+    for stones in 1..=6 {
+        for pits in boards(stones).into_iter().step_by(5) {
+            let line = oracle.line(&Board(pits), 1000).unwrap();
+            let (mut at, mut sign, mut gained) = (pits, 1, 0);
+            let mut seen = vec![pits];
+            for one in &line.moves {
+                let moves = reference::moves(at);
+                let reference::Move::Legal { captured, child } = moves[one.pit.number()] else { panic!("{one:?}") };
+                assert_eq!((captured, Board(child)), (one.captured, one.child));
+                gained += sign * captured as i8;
+                (at, sign) = (child, -sign);
+                seen.push(at);
+            }
+            let repeated = seen.iter().enumerate().any(|(number, pits)| seen[..number].contains(pits));
+            let left: u8 = at.iter().sum();
+            match line.end {
+                LineEnd::Over => {
+                    assert!(
+                        !repeated
+                            && reference::moves(at).iter().all(|one| !matches!(one, reference::Move::Legal { .. }))
+                    );
+                    gained -= sign * left as i8;
+                    ends[0] += 1;
+                }
+                LineEnd::Repeats { from } => {
+                    assert_eq!(seen[from], at);
+                    assert_eq!(SOLVED[usize::from(left)][&at], 0);
+                    ends[1] += 1;
+                }
+                other => panic!("{pits:?}: {other:?}"),
+            }
+            assert_eq!(gained, SOLVED[usize::from(stones)][&pits], "{pits:?}: {line:?}");
+        }
+    }
+    assert!(ends.iter().all(|&count| count > 100), "{ends:?}");
+    let short = oracle.line(&Board([1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1]), 2).unwrap();
+    assert_eq!((short.moves.len(), short.end), (2, LineEnd::CutOff));
 }
 
 #[test]

@@ -89,6 +89,7 @@ impl Reply {
                 Source::Database => "database",
                 Source::Children => "children",
                 Source::Rules => "rules",
+                Source::Search => "search",
             },
             moves: moves.collect(),
             illegal: illegal.collect(),
@@ -102,6 +103,7 @@ fn text(position: &PositionText, answer: &Answer) -> String {
         Source::Database => "",
         Source::Children => ", from its children: the databases hold reachable positions only",
         Source::Rules => ", by the rules: the player to move cannot",
+        Source::Search => ", as far as a search finds out: there is no database of so many stones",
     };
     let stones = plural(u64::from(answer.board.stones()), "stone");
     let _ = writeln!(text, "\nscore {} of {stones}{origin}\n", answer.score);

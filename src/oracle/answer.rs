@@ -46,6 +46,8 @@ pub enum Source {
     Children,
     /// The rules: the mover cannot move.
     Rules,
+    /// A search, down to positions that databases know: there is none of so many stones.
+    Search,
 }
 
 /// A legal move.
@@ -57,7 +59,7 @@ pub struct Move {
     pub captured: u8,
     /// What it is worth to the mover: captured stones included.
     pub value: Bounds,
-    /// Whether no other move is worth more.
+    /// Whether no other move can be worth more.
     pub is_best: bool,
     /// The position it leads to, turned round.
     pub child: Board,
@@ -106,9 +108,12 @@ impl Oracle {
 
     /// What there is to say about a position.
     ///
+    /// Where there is no database of as many stones, the score and the moves are bounds, found by a short search.
+    ///
     /// # Errors
-    /// [`OracleError::Missing`] with the first database that is needed and not there; [`OracleError::Damaged`],
-    /// [`OracleError::Store`] or [`OracleError::Inconsistent`] if one that is needed cannot be trusted.
+    /// [`OracleError::Missing`] with the database that is needed and not there, if nothing is known at all;
+    /// [`OracleError::Damaged`], [`OracleError::Store`] or [`OracleError::Inconsistent`] if one that is needed cannot be
+    /// trusted.
     pub fn answer(&self, board: &Board) -> Result<Answer, OracleError> {
         let mut illegal = Vec::new();
         let mut moves = Vec::new();
@@ -118,12 +123,16 @@ impl Oracle {
                 Err(reason) => illegal.push(Refused { pit, reason }),
             }
         }
-        // First the database of the position itself: without it nothing is worth saying about captures.
-        let stored = if moves.is_empty() { None } else { self.stored(board)? };
+        let known = moves.is_empty() || self.databases.contains_key(&board.stones());
+        let stored = if known && !moves.is_empty() { self.stored(board)? } else { None };
         let mut moves = moves
             .into_iter()
             .map(|(pit, played)| {
-                let child = self.score(&played.child)?;
+                let child = match self.score(&played.child) {
+                    // Where one move leads, does not keep others from being known.
+                    Err(OracleError::Missing { .. }) => Bounds::anything(played.child.stones()),
+                    child => child?,
+                };
                 Ok(Move {
                     pit,
                     captured: played.captured,
@@ -134,13 +143,16 @@ impl Oracle {
             })
             .collect::<Result<Vec<Move>, OracleError>>()?;
         let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
-        for one in &mut moves {
-            one.is_best = best.is_some_and(|best| one.value == best);
+        for at in 0..moves.len() {
+            let others = moves.iter().enumerate().filter(|(other, _)| *other != at);
+            let rival = others.map(|(_, other)| other.value.high()).max();
+            moves[at].is_best = rival.is_none_or(|rival| moves[at].value.low() >= rival);
         }
         let (score, source) = match (best, stored) {
             (None, _) => (Bounds::exact(self.rules.terminal_score(board)), Source::Rules),
+            (Some(best), _) if !known => (self.searched(board)?.and(best), Source::Search),
             (Some(best), None) => (best, Source::Children),
-            (Some(best), Some(stored)) if best == stored => (stored, Source::Database),
+            (Some(best), Some(stored)) if best.and(stored) == stored => (stored, Source::Database),
             (Some(expected), Some(found)) => {
                 return Err(OracleError::Inconsistent { board: *board, expected, found });
             }
@@ -156,11 +168,19 @@ impl Oracle {
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules.terminal_score(board)));
         }
+        if !self.databases.contains_key(&board.stones()) {
+            return self.searched(board);
+        }
         match self.stored(board)? {
             Some(score) => Ok(score),
             // Every child is reachable, so this goes no deeper.
             None => Ok(self.answer(board)?.score),
         }
+    }
+
+    /// Whether there is a database of so many stones, sound or not.
+    pub(crate) fn has(&self, stones: u32) -> bool {
+        self.databases.contains_key(&stones)
     }
 
     /// What the database of as many stones says of a position; nothing where its position set does not have it.

@@ -25,6 +25,19 @@ impl Bounds {
         Bounds { low, high }
     }
 
+    /// What is known of any position with so many stones: that nobody wins more than there are.
+    pub fn anything(stones: u32) -> Bounds {
+        let most = Score::try_from(stones).unwrap_or(Score::MAX);
+        Bounds { low: -most, high: most }
+    }
+
+    /// What is known if both are. Of bounds that contradict each other, the first.
+    #[must_use]
+    pub fn and(self, other: Bounds) -> Bounds {
+        let (low, high) = (self.low.max(other.low), self.high.min(other.high));
+        if low <= high { Bounds { low, high } } else { self }
+    }
+
     /// The least that the score can be.
     pub fn low(self) -> Score {
         self.low
@@ -74,6 +87,9 @@ mod tests {
         assert_eq!(Bounds::exact(1).max(Bounds::new(-3, 2)), Bounds::new(1, 2));
         assert_eq!(Bounds::exact(4).score(), Some(4));
         assert_eq!(child.score(), None);
+        assert_eq!(Bounds::anything(5), Bounds::new(-5, 5));
+        assert_eq!(child.and(Bounds::new(0, 9)), Bounds::new(0, 5));
+        assert_eq!(child.and(Bounds::new(6, 9)), child);
     }
 
     #[test]

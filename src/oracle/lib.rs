@@ -19,8 +19,11 @@ mod answer;
 mod bounds;
 mod error;
 mod library;
+mod line;
+mod search;
 
 pub use answer::{Answer, Move, Oracle, Refused, Source};
 pub use bounds::Bounds;
 pub use error::OracleError;
 pub use library::{Held, Library};
+pub use line::{Line, LineEnd};
