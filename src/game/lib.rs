@@ -9,6 +9,7 @@ mod board;
 mod half;
 mod index;
 pub mod notation;
+pub mod play;
 pub mod reference;
 mod rules;
 pub mod sow;

@@ -1,0 +1,243 @@
+//! A game from its beginning to its end: who is to move, what each has captured, and whether a position came again.
+//!
+//! A position that comes again ends the game, and what remains is shared out; so does a player who cannot move, whose
+//! opponent takes what remains. (A capture can never be undone, so only positions since the last one can come again.)
+
+use crate::notation::{MoveText, PositionText, Seats, Side};
+use crate::{Board, Illegal, Pit, Played, Rules};
+
+/// A game as far as it has been played. Moves can be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Game {
+    rules: Rules,
+    start: Situation,
+    /// What was played, and what it led to.
+    turns: Vec<Turn>,
+}
+
+/// A position with all that stands around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Situation {
+    /// The board, the mover's pits first.
+    pub board: Board,
+    /// What both have captured, and who is to move.
+    pub seats: Seats,
+}
+
+/// A move that was played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Who moved.
+    pub side: Side,
+    /// From which pit.
+    pub pit: Pit,
+    /// Stones sown.
+    pub sown: u8,
+    /// Stones captured.
+    pub captured: u8,
+    /// What it led to.
+    pub after: Situation,
+}
+
+/// How a game ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// South's stones minus North's, when all is taken or shared out.
+    pub lead: i8,
+    /// Why it is over.
+    pub end: End,
+}
+
+/// Why a game is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Who is to move cannot, and loses what remains.
+    CannotMove(Side),
+    /// The position is the one before this move, counted from 0; what remains is shared out.
+    Repeats {
+        /// The move.
+        from: usize,
+    },
+}
+
+impl Side {
+    /// The other player.
+    #[must_use]
+    pub fn other(self) -> Side {
+        match self {
+            Side::South => Side::North,
+            Side::North => Side::South,
+        }
+    }
+}
+
+impl Game {
+    /// A game from the opening position.
+    pub fn new(rules: Rules) -> Game {
+        Game::from(rules, &PositionText::of_board(Board::OPENING))
+    }
+
+    /// A game from any position. Where the text says nothing else, South is to move and nothing is captured yet.
+    pub fn from(rules: Rules, position: &PositionText) -> Game {
+        let seats = position.seats().unwrap_or(Seats { south_store: 0, north_store: 0, side: Side::South });
+        Game { rules, start: Situation { board: position.board(), seats }, turns: Vec::new() }
+    }
+
+    /// The position now.
+    pub fn now(&self) -> Situation {
+        self.turns.last().map_or(self.start, |turn| turn.after)
+    }
+
+    /// The position at the beginning.
+    pub fn start(&self) -> Situation {
+        self.start
+    }
+
+    /// The moves so far.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The moves that may be played, A to F of who is to move; none once the game is over.
+    pub fn moves(&self) -> Vec<(Pit, Played)> {
+        if self.outcome().is_some() { Vec::new() } else { self.now().board.moves(&self.rules).collect() }
+    }
+
+    /// Plays a move of who is to move.
+    ///
+    /// # Errors
+    /// Why the rules forbid it. The game is then as before. Whether it is over already is for the caller to ask.
+    pub fn play(&mut self, pit: Pit) -> Result<Turn, Illegal> {
+        let Situation { board, seats } = self.now();
+        let Played { child, captured } = board.play(&self.rules, pit)?;
+        let mut after = Situation { board: child, seats: Seats { side: seats.side.other(), ..seats } };
+        match seats.side {
+            Side::South => after.seats.south_store = after.seats.south_store.saturating_add(captured),
+            Side::North => after.seats.north_store = after.seats.north_store.saturating_add(captured),
+        }
+        let turn = Turn { side: seats.side, pit, sown: board.0[pit.number()], captured, after };
+        self.turns.push(turn);
+        Ok(turn)
+    }
+
+    /// Takes the last move back.
+    pub fn take_back(&mut self) -> Option<Turn> {
+        self.turns.pop()
+    }
+
+    /// How the game ended, if it has.
+    pub fn outcome(&self) -> Option<Outcome> {
+        let now = self.now();
+        let lead = i16::from(now.seats.south_store) - i16::from(now.seats.north_store);
+        let outcome = |lead: i16, end| {
+            // No more stones are in the game than a score can say.
+            Some(Outcome { lead: lead.clamp(i8::MIN.into(), i8::MAX.into()) as i8, end })
+        };
+        if now.board.moves(&self.rules).next().is_none() {
+            let left = now.board.stones() as i16;
+            let side = now.seats.side;
+            return outcome(if side == Side::South { lead - left } else { lead + left }, End::CannotMove(side));
+        }
+        let from = self.repeated()?;
+        outcome(lead, End::Repeats { from })
+    }
+
+    /// The move before which the position was as it is now.
+    fn repeated(&self) -> Option<usize> {
+        let now = self.now();
+        let same = |then: &Situation| then.board == now.board && then.seats.side == now.seats.side;
+        for (number, turn) in self.turns.iter().enumerate().rev() {
+            if turn.captured > 0 {
+                return None;
+            }
+            let before = if number == 0 { &self.start } else { &self.turns[number - 1].after };
+            if same(before) {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+impl Situation {
+    /// The position in the long form.
+    pub fn text(&self) -> PositionText {
+        PositionText::of_game(self.board, self.seats)
+    }
+}
+
+impl Turn {
+    /// The name of the move: A to F for South, a to f for North.
+    pub fn text(&self) -> MoveText {
+        MoveText { pit: self.pit, side: self.side }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn game(position: &str) -> Game {
+        Game::from(Rules::AWARI, &position.parse().unwrap())
+    }
+
+    fn pit(name: char) -> Pit {
+        name.to_string().parse::<MoveText>().unwrap().pit
+    }
+
+    #[test]
+    fn captures_go_to_who_moves_and_come_back() {
+        let mut game = game("0-0-0-0-0-2-1-1-0-0-0-1-20-23-S");
+        let before = game.clone();
+        let turn = game.play(pit('F')).unwrap();
+        assert_eq!((turn.side, turn.sown, turn.captured), (Side::South, 2, 4));
+        let after = game.now().seats;
+        assert_eq!((after.south_store, after.north_store, after.side), (24, 23, Side::North));
+        assert_eq!(game.take_back(), Some(turn));
+        assert_eq!(game, before);
+        assert_eq!(game.take_back(), None);
+    }
+
+    #[test]
+    fn who_cannot_move_loses_what_remains() {
+        let game = game("0-0-0-0-0-0-1-1-0-0-0-1-20-25-S");
+        assert_eq!(game.outcome(), Some(Outcome { lead: -8, end: End::CannotMove(Side::South) }));
+        assert!(game.moves().is_empty());
+    }
+
+    #[test]
+    fn a_position_that_comes_again_ends_the_game() {
+        // Each has a stone that runs along the own side, and then over to the other.
+        let mut game = game("1-0-0-0-0-0-1-0-0-0-0-0-23-23-S");
+        let mut moves = 0;
+        while game.outcome().is_none() {
+            let (pit, _) = game.moves()[0];
+            game.play(pit).unwrap();
+            moves += 1;
+            assert!(moves < 100);
+        }
+        let outcome = game.outcome().unwrap();
+        let End::Repeats { from } = outcome.end else { panic!("{outcome:?}") };
+        let then = if from == 0 { game.start() } else { game.turns()[from - 1].after };
+        assert_eq!((then, outcome.lead), (game.now(), 0));
+        assert!(game.moves().is_empty());
+        game.take_back();
+        assert_eq!(game.outcome(), None);
+    }
+
+    #[test]
+    fn forbidden_moves_change_nothing() {
+        let mut game = Game::new(Rules::AWARI);
+        game.play(pit('C')).unwrap();
+        game.play(pit('a')).unwrap();
+        let before = game.clone();
+        assert!(matches!(game.play(pit('C')), Err(Illegal::Empty(_))));
+        assert_eq!(game, before);
+        assert_eq!(game.turns()[0].text().to_string() + &game.turns()[1].text().to_string(), "Ca");
+    }
+}
