@@ -2,6 +2,8 @@
 //!
 //! The tests themselves are the files beside this one, one target each.
 
+pub mod equations;
+
 use game::Board;
 use std::env;
 
