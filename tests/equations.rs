@@ -28,7 +28,7 @@ const NONE: Score = Score::MIN;
 #[derive(Debug)]
 pub struct Equations {
     stones: u32,
-    /// The best capture of each position; minus the stones where there is no move at all.
+    /// The best capture of each position; what it scores where there is no move at all.
     captures: Vec<Score>,
     /// Where the quiet moves of each position begin in `children`, and where the last one's end.
     starts: Vec<u32>,
@@ -51,12 +51,14 @@ impl Equations {
     /// When a smaller database is missing.
     pub fn new(set: PositionSet, stones: u32, smaller: &[Vec<Score>]) -> Equations {
         let moves = |board: &Board| board.moves(&Rules::AWARI).map(|(_, played)| played).collect();
-        Equations::of(&moves, set, stones, smaller)
+        Equations::of(&moves, -(stones as Score), set, stones, smaller)
     }
 
-    /// As [`new`](Equations::new), of another game: the moves of a position are as `moves` says.
+    /// As [`new`](Equations::new), of another game: the moves of a position are as `moves` says, and who has none scores
+    /// `stuck`.
     pub fn of(
         moves: &dyn Fn(&Board) -> Vec<Played>,
+        stuck: Score,
         set: PositionSet,
         stones: u32,
         smaller: &[Vec<Score>],
@@ -79,7 +81,7 @@ impl Equations {
                 let child = smaller[left][rank(&indices[left], &played.child) as usize];
                 capture = capture.max(played.captured as Score - child);
             }
-            equations.captures.push(if moves.is_empty() { -(stones as Score) } else { capture });
+            equations.captures.push(if moves.is_empty() { stuck } else { capture });
             equations.starts.push(equations.children.len() as u32);
         }
         equations
