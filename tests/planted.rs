@@ -198,7 +198,7 @@ fn singles(ground: &Ground, table: &mut Table) {
         });
         table.add("one wrong score, 1 to 4 stones, every position", verdicts.collect());
     }
-    for (stones, count) in [(8, 40), (9, 20), (10, 12)] {
+    for (stones, count) in [(8, 24), (9, 8), (10, 4)] {
         let verdicts = (0..count).into_par_iter().map(|number| {
             let mut random = ground.random(stones, number);
             ground.judge_one(stones, plants::single(&ground.right[stones as usize], stones, &mut random), number)
@@ -209,7 +209,7 @@ fn singles(ground: &Ground, table: &mut Table) {
 
 /// A wrong score, and others that follow from it.
 fn consequences(ground: &Ground, table: &mut Table) {
-    for (stones, count) in [(4, 60), (6, 40), (8, 12)].into_iter().filter(|&(stones, _)| stones >= ground.stones_min) {
+    for (stones, count) in [(4, 60), (6, 30), (8, 6)].into_iter().filter(|&(stones, _)| stones >= ground.stones_min) {
         let equations = ground.equations(stones);
         let right = &ground.right[stones as usize];
         let verdicts = (0..count).into_par_iter().map(|number| {
@@ -441,7 +441,7 @@ fn samples_find_as_often_as_they_say() {
         // The run of positions of which the sample has one.
         let run = |at: u64| (0..count).find(|run| at < (run + 1) * positions / count).unwrap();
         let size = |run: u64| ((run + 1) * positions / count - run * positions / count) as f64;
-        let plants: Vec<u64> = (0..600).collect();
+        let plants: Vec<u64> = (0..3000).collect();
         let looked: Vec<(bool, f64)> = plants
             .into_par_iter()
             .map(|number| {
@@ -468,7 +468,7 @@ fn samples_find_as_often_as_they_say() {
         let found = looked.iter().filter(|(found, _)| *found).count() as f64;
         let expected: f64 = looked.iter().map(|(_, chance)| chance).sum();
         let variance: f64 = looked.iter().map(|(_, chance)| chance * (1.0 - chance)).sum();
-        println!("one in {one_in}: found {found} of 600, expected {expected:.1} +- {:.1}", variance.sqrt());
+        println!("one in {one_in}: found {found} of 3000, expected {expected:.1} +- {:.1}", variance.sqrt());
         assert!((found - expected).abs() < 4.0 * variance.sqrt(), "{found} found, {expected} expected");
     }
 }
