@@ -115,6 +115,22 @@ mod tests {
     }
 
     #[test]
+    fn every_position_is_as_likely_as_its_run_is_short() {
+        const SEEDS: u64 = 4_000;
+        let (positions, count) = (12_376, 62);
+        let mut looked = vec![0u64; positions as usize];
+        for seed in 0..SEEDS {
+            let sample = Sample { seed, ..Sample::default() };
+            (0..count).for_each(|at| looked[sample.position(at, count, positions) as usize] += 1);
+        }
+        let expected = SEEDS as f64 * count as f64 / positions as f64;
+        let squares: f64 = looked.iter().map(|&times| (times as f64 - expected).powi(2) / expected).sum();
+        // A chi-squared of so many degrees of freedom: mean as many, standard deviation the root of twice as many.
+        let (mean, deviation) = ((positions - count) as f64, (2.0 * positions as f64).sqrt());
+        assert!((squares - mean).abs() < 5.0 * deviation, "{squares}, expected {mean} +- {deviation}");
+    }
+
+    #[test]
     fn positions_ascend_and_cover() {
         let positions = 700_001;
         for seed in 0..3 {
