@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use store::Scores;
-use tests::Random;
+use tests::claims::{Claims, Outcome};
 use tests::equations::Equations;
 
 const AWARI: &str = env!("CARGO_BIN_EXE_awari");
@@ -195,9 +195,8 @@ fn consistent_but_wrong_databases_are_refused() {
         let equations = Equations::new(PositionSet::Reachable, stones, &right);
         let least = &right[stones as usize];
         let extremes = equations.extremes();
-        let mut random = Random::new(3);
-        let seeds = 0..equations.positions() as u32;
-        let wrong = seeds.filter_map(|seed| equations.claim(&extremes, least, seed, 2, &mut random)).next().unwrap();
+        let mut claims = Claims::new(&equations, &extremes, least, 2);
+        let Outcome::Found(wrong) = claims.search(claims.seeds()[0], 100) else { panic!("there are others") };
         place.plant(stones, &wrong);
         place.verify(&[]).is(0).prints(&every(stones, "verified"));
         let proofs: [&[&str]; 2] = [&["--certify"], &["--against", "counting"]];

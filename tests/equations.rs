@@ -13,13 +13,11 @@
 //! ```
 //!
 //! Every solution lies between the two (induction over rounds), so where they agree everywhere there is only one.
-//! Where they do not, [`Equations::claim`] looks for another.
+//! Where they do not, [`Claims`](crate::claims::Claims) look for another.
 //!
 //! Written from the plain rules, for databases in memory of up to a dozen stones.
 
-use crate::Random;
 use game::{Board, Index, Orientation, Played, PositionSet, Rules, Score};
-use std::collections::HashMap;
 
 /// No capture.
 const NONE: Score = Score::MIN;
@@ -97,6 +95,11 @@ impl Equations {
         &self.children[self.starts[position] as usize..self.starts[position + 1] as usize]
     }
 
+    /// The best capture of a position, far below any score if there is none; what it scores if there is no move at all.
+    pub fn capture(&self, position: usize) -> Score {
+        self.captures[position]
+    }
+
     /// What a position scores by its children.
     pub fn best(&self, position: usize, scores: &[Score]) -> Score {
         let quiet = self.children(position).iter().map(|&child| -scores[child as usize]);
@@ -139,70 +142,8 @@ impl Equations {
         }
     }
 
-    /// A solution in which a position scores `-bound` though nobody can force that, if a search for claims that rest on
-    /// each other finds one.
-    ///
-    /// A claimed loss needs all its quiet children claimed as wins (and no capture that saves), a claimed win one child
-    /// claimed as a loss; which one is tried at random, without going back. Claims that support each other are where
-    /// applying the equations only moves scores further from 0, up to a solution.
-    pub fn claim(
-        &self,
-        extremes: &Extremes,
-        least: &[Score],
-        seed: u32,
-        bound: Score,
-        random: &mut Random,
-    ) -> Option<Vec<Score>> {
-        let may_lose = |at: u32| extremes.low[at as usize] <= -bound && least[at as usize] <= 0;
-        let may_win = |at: u32| extremes.high[at as usize] >= bound && least[at as usize] >= 0;
-        let mut claims: HashMap<u32, bool> = HashMap::from([(seed, false)]);
-        let mut waiting = vec![seed];
-        while let Some(at) = waiting.pop() {
-            let score = least[at as usize];
-            let children = self.children(at as usize);
-            let mut more = Vec::new();
-            if !claims[&at] {
-                if !may_lose(at) || self.captures[at as usize] > -bound {
-                    return None;
-                }
-                more.extend(children.iter().map(|&child| (child, true)));
-            } else if !may_win(at) {
-                return None;
-            } else if score < bound && self.captures[at as usize] < bound {
-                let lost = |child: u32| claims.get(&child) == Some(&false) || least[child as usize] <= -bound;
-                if !children.iter().any(|&child| lost(child)) {
-                    let free: Vec<u32> = children
-                        .iter()
-                        .copied()
-                        .filter(|&child| !claims.contains_key(&child) && may_lose(child))
-                        .collect();
-                    let chosen = free.get(random.below(free.len().max(1) as u64) as usize)?;
-                    more.push((*chosen, false));
-                }
-            }
-            for (child, is_win) in more {
-                let there = least[child as usize];
-                if (is_win && there >= bound) || (!is_win && there <= -bound) {
-                    continue;
-                }
-                match claims.insert(child, is_win) {
-                    None => waiting.push(child),
-                    Some(before) if before != is_win => return None,
-                    Some(_) => {}
-                }
-            }
-        }
-        let mut scores = least.to_vec();
-        for (&at, &is_win) in &claims {
-            let score = &mut scores[at as usize];
-            *score = if is_win { bound.max(*score) } else { (-bound).min(*score) };
-        }
-        self.settle(&mut scores);
-        (scores != least).then_some(scores)
-    }
-
     /// Applies the equations until they hold.
-    fn settle(&self, scores: &mut [Score]) {
+    pub fn settle(&self, scores: &mut [Score]) {
         while self.pass(scores, None) > 0 {}
     }
 

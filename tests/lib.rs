@@ -2,6 +2,7 @@
 //!
 //! The tests themselves are the files beside this one, one target each.
 
+pub mod claims;
 pub mod equations;
 pub mod plants;
 
