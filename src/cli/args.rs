@@ -214,7 +214,8 @@ on each other. --certify proves them, in databases from 0 stones up without a ga
 counts, for all positions of up to 16 stones. --against trusts nothing in the directory: it rebuilds
 from 0 stones on, in a new directory inside the run directory (or inside --scratch), and compares
 content digests; where they differ, positions are named with the rebuilt score as the expected one.
-The new directory is removed at the end, and on Ctrl-C; kill -9 leaves it, as against-PID-TIME.
+The new directory is removed at the end, and on Ctrl-C; a second one at once and kill -9 leave it,
+as against-PID-TIME, which may be removed.
 Options add up: whatever is asked for must pass.
 
 A line of stdout for each database, `stones,status`; of what was shown the strongest:

@@ -61,15 +61,16 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
         _ => None,
     };
     let verifier = Verifier { shelf, args, rebuild, stop: Arc::clone(&stop) };
-    let exit = match verifier.verify_all(&disk, chosen) {
+    let exit = verifier.verify_all(&disk, chosen);
+    // Removes what was rebuilt.
+    drop(verifier);
+    match exit {
         Err(CliError::Check(CheckError::Stopped)) => {
             say("stopped: the rebuild is removed; the same command starts again");
             Ok(Exit::Stopped)
         }
         exit => exit,
-    };
-    drop(verifier);
-    exit
+    }
 }
 
 /// What became of one database. Printed on stdout, so the words never change.
