@@ -1,6 +1,10 @@
-//! What the tests that cross crates share: seeded random boards.
+//! What the tests that cross crates share: seeded random boards, the equations of scores, faults to plant.
 //!
 //! The tests themselves are the files beside this one, one target each.
+
+pub mod claims;
+pub mod equations;
+pub mod plants;
 
 use game::Board;
 use std::env;
@@ -20,6 +24,13 @@ impl Random {
         let seed = env::var(SEED_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(seed);
         println!("random boards of seed {seed}; rerun with {SEED_VARIABLE}={seed}");
         Random { state: seed }
+    }
+
+    /// A generator of its own for each number, and for each seed of this one. Prints nothing.
+    pub fn branch(&self, number: u64) -> Random {
+        let mut branch = Random { state: self.state ^ number.wrapping_mul(0xd134_2543_de82_ef95) };
+        branch.bits();
+        branch
     }
 
     /// The next 64 random bits.

@@ -3,6 +3,12 @@
 //! A sample is stratified: the positions are cut into as many equal runs as there are samples, and each run gives one,
 //! chosen by a hash of seed and run. So it is the same on every machine and for any number of threads, and no region is
 //! left out.
+//!
+//! A sample that looks at a share s of the positions misses k that do not follow from their children with a chance of
+//! at most (1 - s)^k, wherever they lie: of a run of r positions, j of them bad, it misses them with 1 - j/r, which
+//! Bernoulli's inequality says is not more than (1 - 1/r)^j. It is a chance over seeds, or over mistakes that know
+//! nothing of the seed: the same seed looks at the same positions again. A wrong score is seldom alone in this: parents
+//! that rest on it do not follow any more either.
 
 /// Everything, or a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +53,25 @@ impl Sample {
         positions.div_ceil(self.one_in.max(1)).max(self.at_least).min(positions)
     }
 
+    /// The least chance of meeting one of `bad` positions among `positions`, 0 to 1.
+    pub fn chance(&self, positions: u64, bad: u64) -> f64 {
+        1.0 - self.missed_share(positions).powf(bad as f64)
+    }
+
+    /// So many bad positions among `positions` are met with this chance (above 0, below 1) at least; more than there
+    /// are positions, where not even that would do.
+    pub fn noticed(&self, positions: u64, chance: f64) -> u64 {
+        match self.missed_share(positions) {
+            0.0 => 1,
+            missed => ((1.0 - chance).ln() / missed.ln()).ceil() as u64,
+        }
+    }
+
+    /// The share of positions that it does not look at.
+    fn missed_share(&self, positions: u64) -> f64 {
+        1.0 - self.count(positions) as f64 / positions as f64
+    }
+
     /// The sample's position number `at` of `count`, out of `positions`. Ascends with `at`.
     pub(crate) fn position(&self, at: u64, count: u64, positions: u64) -> u64 {
         let start = |at: u64| (u128::from(at) * u128::from(positions) / u128::from(count)) as u64;
@@ -74,6 +99,35 @@ mod tests {
         assert_eq!(sample.count(1_000_000), 100_000);
         assert_eq!(sample.count(1_000_000_000), 1_000_000);
         assert_eq!(Extent::Full.count(1_000_000_000), 1_000_000_000);
+    }
+
+    #[test]
+    fn chances() {
+        let sample = Sample::default();
+        assert_eq!((sample.chance(1_000, 1), sample.noticed(1_000, 0.95)), (1.0, 1));
+        let positions = 1_000_000_000;
+        assert!((sample.chance(positions, 1) - 0.001).abs() < 1e-9);
+        assert_eq!((sample.noticed(positions, 0.5), sample.noticed(positions, 0.95)), (693, 2_995));
+        for chance in [0.1, 0.5, 0.99] {
+            let bad = sample.noticed(positions, chance);
+            assert!(sample.chance(positions, bad) >= chance && sample.chance(positions, bad - 1) < chance);
+        }
+    }
+
+    #[test]
+    fn every_position_is_as_likely_as_its_run_is_short() {
+        const SEEDS: u64 = 4_000;
+        let (positions, count) = (12_376, 62);
+        let mut looked = vec![0u64; positions as usize];
+        for seed in 0..SEEDS {
+            let sample = Sample { seed, ..Sample::default() };
+            (0..count).for_each(|at| looked[sample.position(at, count, positions) as usize] += 1);
+        }
+        let expected = SEEDS as f64 * count as f64 / positions as f64;
+        let squares: f64 = looked.iter().map(|&times| (times as f64 - expected).powi(2) / expected).sum();
+        // A chi-squared of so many degrees of freedom: mean as many, standard deviation the root of twice as many.
+        let (mean, deviation) = ((positions - count) as f64, (2.0 * positions as f64).sqrt());
+        assert!((squares - mean).abs() < 5.0 * deviation, "{squares}, expected {mean} +- {deviation}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod certify;
 mod chart;
 mod derive;
+mod difference;
 mod error;
 mod extent;
 mod histogram;
@@ -21,8 +22,9 @@ mod statistics;
 mod verify;
 mod walk;
 
-pub use certify::{Certified, certify};
+pub use certify::{Certified, certify, certify_watched};
 pub use chart::svg;
+pub use difference::{Differences, differences};
 pub use error::CheckError;
 pub use extent::{Extent, Sample};
 pub use histogram::{Histogram, Shares};

@@ -5,7 +5,9 @@
 //! moves, or minus its stones where it has none, by the database's own scores where nothing is captured.
 //!
 //! So it proves consistency, no more, and only together with verified smaller databases: these equations have other
-//! solutions than the right one. [`crate::certify`] closes that gap, and the published counts make it narrow.
+//! solutions than the right one. [`crate::certify`] closes that gap. So do published counts, where there are some: in
+//! the order in which 0 is least and magnitudes grow outward the right solution is the least of all, so the magnitudes
+//! of any other add up to more, and it cannot have the same counts.
 
 use crate::look::{Databases, Look};
 use crate::walk::{Seen, Tally, walk};
@@ -16,7 +18,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 /// The most wrong positions that an error names.
-const MISTAKES_NAMED_MAX: usize = 8;
+pub(crate) const MISTAKES_NAMED_MAX: usize = 8;
 
 /// A database whose scores follow from those of their children. Only [`verify`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]

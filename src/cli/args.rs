@@ -1,8 +1,10 @@
 //! The command line: stable, so nothing here changes its meaning.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use disk::Io;
 use pipeline::Budget;
+use stages::Method;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tracing_subscriber::filter::LevelFilter;
@@ -244,19 +246,51 @@ Examples:
   awari verify --dir runs/small
   awari verify --dir runs/small --stones 15..18 --sample 1000
   awari verify --dir runs/quickstart --certify
+  awari verify --dir runs/small --stones 0..14 --against counting
 
-Needs nothing but the databases. Damage is recorded in the journal, so that the next `awari run` rebuilds it.
-A line of stdout for each database, `stones,status`: verified, sampled, certified, damaged, wrong, or unchecked
-where smaller databases are missing or damaged.")]
+Needs nothing but the databases. Damage is recorded in the journal, so that the next `awari run`
+rebuilds it.
+
+Always compared are every checksum, every score (or a sample) with those of its children, and the
+published counts, where there are some. That alone proves no score: positions can rest their claims
+on each other. --certify proves them, in databases from 0 stones up without a gap; so do published
+counts, for all positions of up to 16 stones. --against trusts nothing in the directory: it rebuilds
+from 0 stones on, in a new directory inside the run directory (or inside --scratch), and compares
+content digests; where they differ, positions are named with the rebuilt score as the expected one.
+The new directory is removed at the end, and on Ctrl-C; a second one at once and kill -9 leave it,
+as against-PID-TIME, which may be removed.
+Options add up: whatever is asked for must pass.
+
+A line of stdout for each database, `stones,status`; of what was shown the strongest:
+  certified   proved: consistent, and every win and loss derived, as in all that captures lead to
+  rebuilt     another method makes the same scores
+  verified    every score follows from those of the children
+  sampled     the scores of a sample do
+  unchecked   smaller databases are missing, damaged or wrong
+  missing     there is no such database
+  damaged     the file is not what was written
+  wrong       it is, but scores are wrong; exit code 16, as for damaged")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) databases: DatabasesArgs,
     /// Derive the score of one position in N only, of at least 100,000 a database
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) sample: Option<u64>,
+    /// Choose other positions for the sample; those of 0 are what runs sample too
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
+    pub(crate) seed: u64,
     /// Prove the scores besides: derive every win and loss that the databases claim from nothing
     #[arg(long)]
     pub(crate) certify: bool,
+    /// Rebuild the databases by this method, from nothing, and compare
+    #[arg(long, value_name = "METHOD", value_parser = methods())]
+    pub(crate) against: Option<Method>,
+    /// Where to rebuild: in a new directory inside this one, removed afterwards [default: the run directory]
+    #[arg(long, value_name = "DIR", requires = "against")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// The most memory to rebuild with [default: 2 GiB]
+    #[arg(long, value_name = "SIZE", requires = "against")]
+    pub(crate) memory: Option<Budget>,
 }
 
 #[derive(Debug, Args)]
@@ -394,6 +428,10 @@ pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
+}
+
+fn methods() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(Method::ALL.map(Method::word)).try_map(|word| word.parse::<Method>())
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -1,7 +1,10 @@
 //! `awari verify`: whether databases are what they should be, told from the databases alone.
 //!
 //! Each in turn, smaller ones first: every checksum and the digest, scores by the plain rules, counts by the published
-//! tables, and on request the certificate. What is wrong is put into the journal, so that the next run rebuilds it.
+//! tables, and on request the certificate and a rebuild by another method. What is wrong is put into the journal, so
+//! that the next run rebuilds it.
+
+mod rebuild;
 
 use crate::args::VerifyArgs;
 use crate::databases::{Shelf, artifact, chosen, library, threads};
@@ -9,54 +12,65 @@ use crate::error::CliError;
 use crate::output::{print, say};
 use crate::quantity;
 use crate::request::command_line;
-use check::{CheckError, Extent, Published, Sample};
+use crate::signals;
+use check::{CheckError, Extent, Mistake, Published, Sample};
 use disk::{Disk, RealDisk};
 use pipeline::directory::{journal_path, manifest_path};
 use pipeline::record::Record;
 use pipeline::{Directory, Exit, PipelineError};
+use rebuild::{Comparison, Order, Rebuild, built_alike};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use store::StoreError;
 
 /// Databases that take longer are announced before they are checked.
 const ANNOUNCED_POSITIONS_MIN: u64 = 10_000_000;
 
+/// The chance that a sample is said to have of meeting what is wrong.
+const CHANCE: f64 = 0.95;
+
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let dir = &args.databases.dir;
     let library = library(&disk, dir)?;
     let chosen = chosen(&library, &args.databases)?;
+    let (rules, set) = (library.rules(), library.set());
     let shelf = Shelf::new(library)?;
-    let mut journal = JournalOf { disk: &disk, dir, exists: disk.bytes(&journal_path(dir))?.is_some() };
-    let verifier = Verifier { shelf, args };
-    let mut outcomes = BTreeMap::new();
-    print("stones,status\n")?;
-    threads(args.databases.threads)?.install(|| -> Result<(), CliError> {
-        for stones in chosen {
-            let outcome = verifier.verify(stones, &outcomes)?;
-            print(&format!("{stones},{}\n", outcome.status))?;
-            for line in &outcome.lines {
-                say(format_args!("{stones:>3}  {line}"));
+    // Whoever only reads may be ended by a signal at any time; a rebuild has a directory to remove first.
+    let stop = match args.against {
+        Some(_) => signals::stop_flag()?,
+        None => Arc::default(),
+    };
+    let there = chosen.iter().copied().filter(|stones| shelf.sound.get(*stones).is_ok());
+    let rebuild = match (args.against, there.max()) {
+        (Some(method), Some(stones_max)) => {
+            let alike = built_alike(&disk, dir, method, &chosen);
+            if !alike.is_empty() {
+                say(format_args!(
+                    "databases {} were built by {method} or its like: another method would be an independent check",
+                    quantity::ranges(&alike, |stones| stones + 1)
+                ));
             }
-            journal.note(&verifier, stones, &outcome);
-            outcomes.insert(stones, outcome.status);
+            Some(Rebuild::new(&disk, Order { rules, set, stones_max, method }, args, &stop)?)
         }
-        Ok(())
-    })?;
-    let is_bad = |status: &Status| matches!(status, Status::Damaged | Status::Wrong);
-    let bad: Vec<u32> = outcomes.iter().filter(|(_, status)| is_bad(status)).map(|(stones, _)| *stones).collect();
-    if !bad.is_empty() {
-        let bad = quantity::ranges(&bad, |stones| stones + 1);
-        say(format_args!("stones {bad}: damaged or wrong; to rebuild them:\n  {}", rebuilding(&disk, dir)));
-        return Ok(Exit::Integrity);
+        _ => None,
+    };
+    let verifier = Verifier { shelf, args, rebuild, stop: Arc::clone(&stop) };
+    let exit = verifier.verify_all(&disk, chosen);
+    // Removes what was rebuilt.
+    drop(verifier);
+    match exit {
+        Err(CliError::Check(CheckError::Stopped)) => {
+            say("stopped: the rebuild is removed; the same command starts again");
+            Ok(Exit::Stopped)
+        }
+        exit => exit,
     }
-    if outcomes.values().any(|status| matches!(status, Status::Unchecked | Status::Missing)) {
-        return Ok(Exit::NoAnswer);
-    }
-    say("nothing is wrong");
-    Ok(Exit::Done)
 }
 
 /// What became of one database. Printed on stdout, so the words never change.
@@ -66,8 +80,10 @@ enum Status {
     Verified,
     /// Those of a sample do.
     Sampled,
-    /// Every score is proved.
+    /// Every score is proved, here and in all smaller databases.
     Certified,
+    /// Another method makes the same scores.
+    Rebuilt,
     /// The file is not what was written.
     Damaged,
     /// The file is what was written, but that is wrong.
@@ -84,6 +100,7 @@ impl fmt::Display for Status {
             Status::Verified => "verified",
             Status::Sampled => "sampled",
             Status::Certified => "certified",
+            Status::Rebuilt => "rebuilt",
             Status::Damaged => "damaged",
             Status::Wrong => "wrong",
             Status::Unchecked => "unchecked",
@@ -101,9 +118,44 @@ struct Outcome {
 struct Verifier<'a> {
     shelf: Shelf,
     args: &'a VerifyArgs,
+    rebuild: Option<Rebuild<'a>>,
+    /// Raised by a signal.
+    stop: Arc<AtomicBool>,
 }
 
 impl Verifier<'_> {
+    fn verify_all(&self, disk: &dyn Disk, chosen: Vec<u32>) -> Result<Exit, CliError> {
+        let dir = &self.args.databases.dir;
+        let mut journal = JournalOf { disk, dir, exists: disk.bytes(&journal_path(dir))?.is_some() };
+        let mut outcomes = BTreeMap::new();
+        let threads = threads(self.args.databases.threads)?;
+        print("stones,status\n")?;
+        for stones in chosen {
+            if let (Some(rebuild), Ok(_)) = (&self.rebuild, self.shelf.sound.get(stones)) {
+                rebuild.up_to(stones)?;
+            }
+            let outcome = threads.install(|| self.verify(stones, &outcomes))?;
+            print(&format!("{stones},{}\n", outcome.status))?;
+            for line in &outcome.lines {
+                say(format_args!("{stones:>3}  {line}"));
+            }
+            journal.note(self, stones, &outcome);
+            outcomes.insert(stones, outcome.status);
+        }
+        let is_bad = |status: &Status| matches!(status, Status::Damaged | Status::Wrong);
+        let bad: Vec<u32> = outcomes.iter().filter(|(_, status)| is_bad(status)).map(|(stones, _)| *stones).collect();
+        if !bad.is_empty() {
+            let bad = quantity::ranges(&bad, |stones| stones + 1);
+            say(format_args!("stones {bad}: damaged or wrong; to rebuild them:\n  {}", rebuilding(disk, dir)));
+            return Ok(Exit::Integrity);
+        }
+        if outcomes.values().any(|status| matches!(status, Status::Unchecked | Status::Missing)) {
+            return Ok(Exit::NoAnswer);
+        }
+        say("nothing is wrong");
+        Ok(Exit::Done)
+    }
+
     /// Verifies a database, given what became of smaller ones.
     fn verify(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Outcome, CliError> {
         let begun = Instant::now();
@@ -122,57 +174,99 @@ impl Verifier<'_> {
         if let Err(error) = check::check_integrity(scores) {
             return Ok(Outcome { status: Status::Damaged, lines: damage(error)? });
         }
-        if let Some(why) = self.unusable(stones, smaller) {
-            let blocks = quantity::plural(scores.block_count() as u64, "block");
-            return outcome(Status::Unchecked, format!("{blocks} sound, but scores cannot be checked: {why}"));
-        }
-        let verified = match check::verify(&self.shelf.sound, stones, self.extent()) {
-            Ok(verified) => verified,
-            Err(error) => return self.wrong(error),
+        let blocks = quantity::plural(scores.block_count() as u64, "block") + " sound";
+        let by_rules = match self.unusable(stones, smaller) {
+            Some(why) => Findings::unchecked(why),
+            None => self.by_rules(stones, smaller)?,
         };
-        let mut parts = vec![match verified.is_full() {
-            true => "every score follows from the rules".to_owned(),
-            false => {
-                format!("{} scores follow from the rules", quantity::grouped(verified.checked()))
+        let Findings { mut status, mut parts, mut wrong } = by_rules;
+        if let Some(rebuild) = &self.rebuild {
+            match rebuild.compare(database)? {
+                Comparison::Same(digest) => {
+                    parts.push(format!("{} makes the same scores, digest {}", rebuild.method(), short(digest)));
+                    if !matches!(status, Status::Certified | Status::Wrong) {
+                        status = Status::Rebuilt;
+                    }
+                }
+                Comparison::Differs(differences) => {
+                    status = Status::Wrong;
+                    wrong.push(differing(rebuild, &differences.first, differences.positions));
+                }
             }
+        }
+        if status == Status::Wrong {
+            return Ok(Outcome { status, lines: wrong });
+        }
+        parts.push(blocks);
+        parts.push(quantity::time(begun.elapsed().as_secs_f64()));
+        outcome(status, format!("{}: {}", quantity::plural(positions, "position"), parts.join(", ")))
+    }
+
+    /// What the rules, the published counts and the certificate say of a database whose file is sound.
+    fn by_rules(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Findings, CliError> {
+        let databases = &self.shelf.sound;
+        let watch = || match self.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let extent = self.extent();
+        let verified = match check::verify_watched(databases, stones, extent, &|_| watch()) {
+            Ok(verified) => verified,
+            Err(error) => return failed(error),
+        };
+        let mut parts = vec![match extent {
+            Extent::Sample(sample) if !verified.is_full() => format!(
+                "{} scores follow from the rules (if {} did not, one would have been met with {:.0} %)",
+                quantity::grouped(verified.checked()),
+                quantity::grouped(sample.noticed(verified.histogram().total(), CHANCE)),
+                CHANCE * 100.0
+            ),
+            _ => "every score follows from the rules".to_owned(),
         }];
-        match Published::compare(stones, self.shelf.sound.set(), verified.histogram()) {
+        match Published::compare(stones, databases.set(), verified.histogram()) {
             Published::Matches => parts.push("matches published counts".to_owned()),
             Published::Absent => {}
             Published::Differs { score, expected, found } => {
-                let counts = format!("{found} positions score {score}, published are {expected}");
-                return outcome(Status::Wrong, counts);
+                return Ok(Findings::wrong(format!("{found} positions score {score}, published are {expected}")));
             }
         }
         let mut status = if verified.is_full() { Status::Verified } else { Status::Sampled };
         if self.args.certify {
-            match check::certify(&self.shelf.sound, stones) {
-                Ok(certified) => {
-                    parts.push(format!("{} wins and losses derived", quantity::grouped(certified.claims())));
-                    // Derived claims are a proof only together with the consistency of all scores.
-                    if verified.is_full() {
-                        status = Status::Certified;
-                    }
-                }
-                Err(error) => return self.wrong(error),
+            let certified = match check::certify_watched(databases, stones, &watch) {
+                Ok(certified) => certified,
+                Err(error) => return failed(error),
+            };
+            parts.push(format!("{} wins and losses derived", quantity::grouped(certified.claims())));
+            // Derived claims are a proof only together with the consistency of all scores, and on right databases.
+            let unproved: Vec<u32> =
+                self.smaller(stones).filter(|needed| !matches!(smaller.get(needed), Some(Status::Certified))).collect();
+            if !verified.is_full() {
+                parts.push("no proof without all scores".to_owned());
+            } else if unproved.is_empty() {
+                status = Status::Certified;
+            } else {
+                let unproved = quantity::ranges(&unproved, |stones| stones + 1);
+                parts.push(format!("a proof if databases {unproved} are right, which are not certified here"));
             }
         }
-        parts.push(quantity::plural(scores.block_count() as u64, "block") + " sound");
-        parts.push(quantity::time(begun.elapsed().as_secs_f64()));
-        outcome(status, format!("{}: {}", quantity::plural(positions, "position"), parts.join(", ")))
+        Ok(Findings { status, parts, wrong: Vec::new() })
     }
 
     fn extent(&self) -> Extent {
         match self.args.sample {
             None => Extent::Full,
-            Some(one_in) => Extent::Sample(Sample { one_in, ..Sample::default() }),
+            Some(one_in) => Extent::Sample(Sample { one_in, seed: self.args.seed, ..Sample::default() }),
         }
+    }
+
+    /// The databases that captures lead to.
+    fn smaller(&self, stones: u32) -> std::ops::Range<u32> {
+        0..(stones + 1).saturating_sub(u32::from(self.shelf.sound.rules().capture_low))
     }
 
     /// Why scores cannot be compared with those of the databases that captures lead to, if they cannot.
     fn unusable(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Option<String> {
-        let capture_low = u32::from(self.shelf.sound.rules().capture_low);
-        (0..(stones + 1).saturating_sub(capture_low)).find_map(|needed| match smaller.get(&needed) {
+        self.smaller(stones).find_map(|needed| match smaller.get(&needed) {
             Some(Status::Damaged) => Some(format!("{} is damaged", artifact(needed))),
             Some(Status::Wrong) => Some(format!("{} is wrong", artifact(needed))),
             _ if self.shelf.damaged.contains_key(&needed) => Some(format!("{} is damaged", artifact(needed))),
@@ -180,19 +274,54 @@ impl Verifier<'_> {
             _ => None,
         })
     }
+}
 
-    /// Scores that do not follow from the rules, or an error about another database.
-    fn wrong(&self, error: CheckError) -> Result<Outcome, CliError> {
-        match error {
-            CheckError::Store(error) => match &*error {
-                StoreError::Disk(_) => Err(CheckError::Store(error).into()),
-                // Not of the database at hand: its blocks have just been found sound.
-                _ => {
-                    Ok(Outcome { status: Status::Unchecked, lines: vec![format!("scores cannot be checked: {error}")] })
-                }
-            },
-            wrong => Ok(Outcome { status: Status::Wrong, lines: vec![wrong.to_string()] }),
-        }
+/// What was found of the scores of a database.
+struct Findings {
+    status: Status,
+    /// What was shown.
+    parts: Vec<String>,
+    /// What is wrong.
+    wrong: Vec<String>,
+}
+
+impl Findings {
+    fn wrong(what: String) -> Findings {
+        Findings { status: Status::Wrong, parts: Vec::new(), wrong: vec![what] }
+    }
+
+    fn unchecked(why: String) -> Findings {
+        let part = format!("scores cannot be checked by the rules: {why}");
+        Findings { status: Status::Unchecked, parts: vec![part], wrong: Vec::new() }
+    }
+}
+
+/// Scores that do not follow from the rules, or an error about another database.
+fn failed(error: CheckError) -> Result<Findings, CliError> {
+    match error {
+        CheckError::Stopped => Err(CheckError::Stopped.into()),
+        CheckError::Store(error) => match &*error {
+            StoreError::Disk(_) => Err(CheckError::Store(error).into()),
+            // Not of the database at hand: its blocks have just been found sound.
+            _ => Ok(Findings::unchecked(error.to_string())),
+        },
+        wrong => Ok(Findings::wrong(wrong.to_string())),
+    }
+}
+
+/// The first characters of a digest, enough for a person to compare.
+fn short(digest: disk::Digest) -> String {
+    digest.to_string().chars().take(12).collect()
+}
+
+/// What differs from the rebuilt database.
+fn differing(rebuild: &Rebuild<'_>, first: &[Mistake], positions: u64) -> String {
+    let first: Vec<String> = first.iter().map(ToString::to_string).collect();
+    let count = quantity::plural(positions, "position");
+    match positions {
+        // Only a digest that was not of these scores, and it has just been compared.
+        0 => format!("{} makes the same scores, but another digest of them", rebuild.method()),
+        _ => format!("{} scores {count} otherwise: {}", rebuild.method(), first.join("; ")),
     }
 }
 
@@ -236,14 +365,19 @@ impl JournalOf<'_> {
                 }
                 return;
             }
-            Status::Verified => ("scores by the plain rules", false),
-            Status::Sampled => ("a sample of scores by the plain rules", true),
-            Status::Certified => ("scores by the plain rules, and a certificate", false),
+            Status::Verified => ("scores by the plain rules".to_owned(), false),
+            Status::Sampled => ("a sample of scores by the plain rules".to_owned(), true),
+            Status::Certified => ("scores by the plain rules, and a certificate".to_owned(), false),
+            Status::Rebuilt => ("its content digest".to_owned(), false),
             Status::Unchecked | Status::Missing => return,
+        };
+        let how = match &verifier.rebuild {
+            Some(rebuild) => format!("{how}, rebuilt by {}", rebuild.method()),
+            None => how,
         };
         let digest = verifier.shelf.sound.get(stones).map(|database| database.scores().scores().digest());
         if let (true, Ok(digest)) = (self.exists, digest) {
-            let record = Record::Verified { artifact: artifact(stones), digest, how: how.to_owned(), sampled };
+            let record = Record::Verified { artifact: artifact(stones), digest, how, sampled };
             // A directory that cannot be written, or is in use, loses nothing by it.
             let _ = self.append(record);
         }

@@ -1,0 +1,187 @@
+//! Databases once more, by another method and from nothing, to compare with those under test.
+//!
+//! They are built in a new directory, which goes with its owner, by the stages that `awari run` has. Nothing of the
+//! directory under test is read for that but rules and position set.
+
+use crate::args::{ProgressMode, VerifyArgs};
+use crate::databases::artifact;
+use crate::error::CliError;
+use crate::output::say;
+use crate::progress::observer;
+use crate::quantity;
+use crate::request::command_line;
+use check::{CheckError, Database, Databases, Differences};
+use disk::{Digest, Disk, clock};
+use game::{PositionSet, Rules};
+use pipeline::journal::Contents;
+use pipeline::state::State;
+use pipeline::{Budget, Keep, Manifest, Orchestrator, RunOptions};
+use stages::{Awari, Method, Settings, schema};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{CachedScores, Scores};
+
+/// Decoded blocks kept of a rebuilt database: it is read once, from its first position to its last.
+const CACHE_BYTES_MAX: u64 = 1 << 20;
+
+/// What a rebuild is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    /// The rules of the databases under test.
+    pub(crate) rules: Rules,
+    /// Their position set.
+    pub(crate) set: PositionSet,
+    /// The most stones of them.
+    pub(crate) stones_max: u32,
+    /// The method.
+    pub(crate) method: Method,
+}
+
+/// Databases that are built as they are asked for, smaller ones first.
+pub(crate) struct Rebuild<'a> {
+    disk: &'a dyn Disk,
+    order: Order,
+    work: Awari,
+    options: RunOptions,
+    directory: Temporary<'a>,
+    stop: &'a AtomicBool,
+}
+
+/// How a database compares with the rebuilt one.
+#[derive(Debug)]
+pub(crate) enum Comparison {
+    /// The content digests are the same.
+    Same(Digest),
+    /// They are not; this is where scores differ.
+    Differs(Differences),
+}
+
+/// A directory that goes with its owner.
+struct Temporary<'a> {
+    disk: &'a dyn Disk,
+    path: PathBuf,
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.disk.remove_dir_all(&self.path) {
+            say(format_args!("{} was not removed: {error}", self.path.display()));
+        }
+    }
+}
+
+impl<'a> Rebuild<'a> {
+    /// Prepares a rebuild, and makes sure that there is room for all of it.
+    ///
+    /// # Errors
+    /// [`CliError::Disk`] if the place cannot be used; [`pipeline::PipelineError::Preflight`] with what is short; [`CliError::Manifest`] if there is no building so many
+    /// stones.
+    pub(crate) fn new(
+        disk: &'a dyn Disk,
+        order: Order,
+        args: &VerifyArgs,
+        stop: &'a AtomicBool,
+    ) -> Result<Rebuild<'a>, CliError> {
+        let manifest = manifest(order, args)?;
+        let work = Awari::new(Settings::new(&manifest));
+        let settings = work.settings();
+        let options = RunOptions {
+            keep: Keep::Targets,
+            threads: settings.threads,
+            memory: Budget::new(settings.memory_bytes),
+            snapshot_interval: settings.snapshot,
+            command: command_line(std::env::args()),
+            program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..RunOptions::default()
+        };
+        // The process number alone comes again in containers.
+        let name = format!("against-{}-{}", std::process::id(), clock::now_seconds());
+        let path = args.scratch.as_ref().unwrap_or(&args.databases.dir).join(name);
+        // Made first: a place that cannot be used is better known before hours are predicted for it.
+        disk.create_dir_all(&path)?;
+        let directory = Temporary { disk, path: path.clone() };
+        let orchestrator = Orchestrator::new(disk, &path, &work, options.clone());
+        let plan = orchestrator.plan()?;
+        orchestrator.preflight(&plan)?;
+        let range = quantity::ranges(&(0..=order.stones_max).collect::<Vec<_>>(), |stones| stones + 1);
+        say(format_args!(
+            "rebuilding {range} by {} in {}: about {}, {} of disk space, {} of memory",
+            order.method,
+            path.display(),
+            quantity::about(plan.prediction.seconds),
+            Budget::show(plan.prediction.disk_bytes),
+            Budget::show(plan.prediction.memory_bytes),
+        ));
+        Ok(Rebuild { disk, order, work, options, directory, stop })
+    }
+
+    /// The method.
+    pub(crate) fn method(&self) -> Method {
+        self.order.method
+    }
+
+    /// Rebuilds the database of `stones` stones, and first the smaller ones that are not there yet.
+    ///
+    /// # Errors
+    /// [`CheckError::Stopped`], or whatever ended the rebuild.
+    pub(crate) fn up_to(&self, stones: u32) -> Result<(), CliError> {
+        let options = RunOptions { until: Some(format!("stats:{stones}")), ..self.options.clone() };
+        let watching = observer(ProgressMode::Auto);
+        let orchestrator = Orchestrator::new(self.disk, &self.directory.path, &self.work, options);
+        let done = orchestrator.observer(&*watching).stop(self.stop).run();
+        // Takes the bar away before anything is said.
+        drop(watching);
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(CheckError::Stopped.into());
+        }
+        done.inspect_err(|_| say("the rebuild has ended early; what it made is removed"))?;
+        Ok(())
+    }
+
+    /// Compares a database with the one that was rebuilt.
+    pub(crate) fn compare(&self, found: &Database<CachedScores>) -> Result<Comparison, CliError> {
+        let stones = found.index().stones();
+        let path = artifact(stones).below(&self.directory.path);
+        let rebuilt = Scores::open(self.disk, &path).map_err(CheckError::from)?;
+        let scores = found.scores().scores();
+        let rebuilt = rebuilt.expect(scores.identity(), scores.shape()).map_err(CheckError::from)?;
+        if rebuilt.digest() == scores.digest() {
+            return Ok(Comparison::Same(rebuilt.digest()));
+        }
+        let mut expected = Databases::new(self.order.rules, self.order.set);
+        expected.insert(stones, CachedScores::new(rebuilt, CACHE_BYTES_MAX))?;
+        Ok(Comparison::Differs(check::differences(found, expected.get(stones)?)?))
+    }
+}
+
+/// The manifest of a rebuild: the method for every database, and no more checks than the comparison.
+fn manifest(order: Order, args: &VerifyArgs) -> Result<Manifest, CliError> {
+    let mut text = format!(
+        "[game]\nrules = \"{}\"\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = {}\n",
+        order.rules.name, order.set, order.stones_max, order.method, args.databases.threads
+    );
+    if let Some(memory) = args.memory {
+        text.push_str(&format!("memory = \"{memory}\"\n"));
+    }
+    text.push_str("[check]\nverify = \"none\"\npublished = false\n");
+    Manifest::parse(&text, "--against", &schema(), &[]).map_err(|diagnostics| CliError::Manifest {
+        name: "the command line".to_owned(),
+        text,
+        diagnostics,
+    })
+}
+
+/// The databases of a directory that its journal says were built in the same way. Methods that solve bound after bound
+/// share most of their code, so they count as one.
+pub(crate) fn built_alike(disk: &dyn Disk, dir: &Path, method: Method, stones: &[u32]) -> Vec<u32> {
+    let Ok(journal) = Contents::read(disk, &pipeline::directory::journal_path(dir)) else {
+        return Vec::new();
+    };
+    let state = State::replay(&journal.entries);
+    let last_stage = if method.has_bounds() { "merge" } else { method.word() };
+    let is_same = |stones: &&u32| {
+        let maker = state.built(&artifact(**stones)).and_then(|built| built.stage.as_ref());
+        maker.is_some_and(|stage| stage.kind() == last_stage)
+    };
+    stones.iter().filter(is_same).copied().collect()
+}

@@ -1,0 +1,279 @@
+//! `awari verify` as its users meet it: rebuilding by another method, and what is a proof.
+
+#![allow(clippy::unwrap_used)]
+
+use disk::RealDisk;
+use game::notation::PositionText;
+use game::{Index, Orientation, PositionSet, Score};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use store::Scores;
+use tests::claims::{Claims, Outcome};
+use tests::equations::Equations;
+
+const AWARI: &str = env!("CARGO_BIN_EXE_awari");
+
+const METHODS: [&str; 5] = ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"];
+
+/// A directory to work in, with databases in `run`.
+struct Place(tempfile::TempDir);
+
+/// How a command ended.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Place {
+    fn built(stones: u32, set: PositionSet) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        let manifest = format!(
+            "[game]\npositions = \"{set}\"\n[build]\nstones = \"0..{stones}\"\nmemory = \"256 MiB\"\nthreads = 2\n\
+             [run]\ndir = \"run\"\n"
+        );
+        fs::write(place.path("m.toml"), manifest).unwrap();
+        place.awari(&["run", "m.toml"]).is(0);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(AWARI);
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn awari(&self, args: &[&str]) -> Ended {
+        let output = self.command(args).output().unwrap();
+        Ended {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn verify(&self, more: &[&str]) -> Ended {
+        self.awari(&[&["verify", "--dir", "run"], more].concat())
+    }
+
+    fn names(&self, directory: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(directory)).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn scores(&self, stones: u32) -> Vec<Score> {
+        let (_, scores) = self.read(stones);
+        scores
+    }
+
+    fn read(&self, stones: u32) -> (Scores, Vec<Score>) {
+        let file = Scores::open(&RealDisk::default(), &self.database(stones)).unwrap();
+        let (identity, shape) = (file.identity().clone(), file.shape().clone());
+        let file = file.expect(&identity, &shape).unwrap();
+        let mut scores = vec![0; shape.positions() as usize];
+        file.read_into(&mut scores).unwrap();
+        (file, scores)
+    }
+
+    /// Puts a sound file with other scores in place of a database.
+    fn plant(&self, stones: u32, scores: &[Score]) {
+        let (file, _) = self.read(stones);
+        let (identity, shape) = (file.identity().clone(), file.shape().clone());
+        let (range, codec) = (file.range(), file.codec());
+        store::write(&RealDisk::default(), &self.database(stones), &identity, &shape, range, codec, scores).unwrap();
+    }
+
+    fn database(&self, stones: u32) -> PathBuf {
+        self.path(&format!("run/databases/{stones:02}.awari"))
+    }
+
+    /// Databases 0 to `stones`.
+    fn all_scores(&self, stones: u32) -> Vec<Vec<Score>> {
+        (0..=stones).map(|stones| self.scores(stones)).collect()
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    fn is(self, code: i32) -> Ended {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    /// What was told a person holds all of these.
+    #[track_caller]
+    fn says(self, parts: &[&str]) -> Ended {
+        for part in parts {
+            assert!(self.err.contains(part), "{part:?} is not in {}", self.err);
+        }
+        self
+    }
+
+    #[track_caller]
+    fn prints(self, statuses: &[(u32, &str)]) -> Ended {
+        let lines: Vec<String> = statuses.iter().map(|(stones, status)| format!("{stones},{status}\n")).collect();
+        assert_eq!(self.out, format!("stones,status\n{}", lines.concat()), "{}", self.err);
+        self
+    }
+}
+
+fn every(stones: u32, status: &str) -> Vec<(u32, &str)> {
+    (0..=stones).map(|stones| (stones, status)).collect()
+}
+
+#[test]
+fn every_method_rebuilds_the_same() {
+    for set in [PositionSet::All, PositionSet::Reachable] {
+        let place = Place::built(6, set);
+        let names = place.names("run");
+        for method in METHODS {
+            let verified = place.verify(&["--against", method]).is(0).prints(&every(6, "rebuilt"));
+            let again = verified.says(&[&format!("{method} makes the same scores, digest "), "nothing is wrong"]);
+            let alike = again.err.contains("databases 0..6 were built by sweep or its like");
+            assert_eq!(alike, method == "sweep", "{}", again.err);
+            assert_eq!(place.names("run"), names, "the rebuilt databases are removed");
+        }
+        let journal = String::from_utf8_lossy(&fs::read(place.path("run/journal")).unwrap()).into_owned();
+        assert!(journal.contains("its content digest, rebuilt by one-bit-dual"), "{journal}");
+        place.awari(&["plan", "m.toml", "--check"]).is(0);
+    }
+}
+
+#[test]
+fn checks_add_up() {
+    let place = Place::built(5, PositionSet::All);
+    let both = place.verify(&["--against", "counting", "--certify"]).is(0).prints(&every(5, "certified"));
+    both.says(&["wins and losses derived", "counting makes the same scores"]);
+    let sampled = place.verify(&["--against", "counting", "--sample", "1000", "--stones", "4..5"]).is(0);
+    sampled.prints(&[(4, "rebuilt"), (5, "rebuilt")]);
+    // A certificate is a proof on top of proved databases only.
+    let gap = place.verify(&["--certify", "--stones", "4..5"]).is(0).prints(&[(4, "verified"), (5, "verified")]);
+    gap.says(&["a proof if databases 0..2 are right, which are not certified here"]);
+    place.verify(&["--against", "counted"]).is(2).says(&["counting"]);
+    place.verify(&["--scratch", "elsewhere"]).is(2).says(&["--against"]);
+    place.verify(&["--seed", "3"]).is(2).says(&["--sample"]);
+}
+
+#[test]
+fn wrong_scores_are_named_recorded_and_repaired() {
+    let place = Place::built(7, PositionSet::All);
+    let right = place.scores(6);
+    let index = Index::new(6, PositionSet::All);
+    let position = right.iter().rposition(|&score| score == 4).unwrap();
+    let mut wrong = right.clone();
+    wrong[position] = -2;
+    place.plant(6, &wrong);
+    let text = PositionText::of_board(index.unrank(position as u64, Orientation::OpponentMajor));
+    let found = place.verify(&["--against", "two-bit", "--stones", "5..7"]).is(16);
+    let found = found.prints(&[(5, "rebuilt"), (6, "wrong"), (7, "rebuilt")]);
+    found.says(&[
+        &format!("two-bit scores 1 position otherwise: position {text}: expected 4, found -2"),
+        "recorded in the journal: the next run rebuilds it",
+        "stones 6: damaged or wrong",
+    ]);
+    place.awari(&["plan", "m.toml", "--check"]).is(10);
+    place.awari(&["run", "m.toml"]).is(0);
+    assert!(place.scores(6) == right);
+    place.verify(&["--against", "two-bit"]).is(0);
+}
+
+/// Reachable databases have no published counts, so nothing but a certificate or a rebuild finds these.
+#[test]
+fn consistent_but_wrong_databases_are_refused() {
+    for stones in [2, 3, 4] {
+        let place = Place::built(stones, PositionSet::Reachable);
+        let right = place.all_scores(stones);
+        let equations = Equations::new(PositionSet::Reachable, stones, &right);
+        let least = &right[stones as usize];
+        let extremes = equations.extremes();
+        let mut claims = Claims::new(&equations, &extremes, least, 2);
+        let Outcome::Found(wrong) = claims.search(claims.seeds()[0], 100) else { panic!("there are others") };
+        place.plant(stones, &wrong);
+        place.verify(&[]).is(0).prints(&every(stones, "verified"));
+        let proofs: [&[&str]; 2] = [&["--certify"], &["--against", "counting"]];
+        for (proof, passed) in proofs.into_iter().zip(["certified", "rebuilt"]) {
+            let refused = place.verify(proof).is(16);
+            let mut statuses = every(stones - 1, passed);
+            statuses.push((stones, "wrong"));
+            refused.prints(&statuses);
+        }
+    }
+}
+
+#[test]
+fn databases_alone_are_enough() {
+    let place = Place::built(7, PositionSet::Reachable);
+    fs::create_dir(place.path("copy")).unwrap();
+    fs::rename(place.path("run/databases"), place.path("copy/databases")).unwrap();
+    let verify = |more: &[&str]| place.awari(&[&["verify", "--dir", "copy", "--against", "one-bit"], more].concat());
+    verify(&[]).is(0).prints(&every(7, "rebuilt"));
+    verify(&["--stones", "3", "--threads", "1"]).is(0).prints(&[(3, "rebuilt")]);
+    assert_eq!(place.names("copy"), ["databases"]);
+    // Nothing that is rebuilt comes from the directory, so neither need the smaller ones be there.
+    for stones in 0..7 {
+        fs::remove_file(place.path(&format!("copy/databases/{stones:02}.awari"))).unwrap();
+    }
+    let alone = verify(&["--stones", "6..7"]).is(3).prints(&[(6, "missing"), (7, "rebuilt")]);
+    alone.says(&["databases/00.awari is missing", "one-bit makes the same scores"]);
+    verify(&[]).is(0).prints(&[(7, "rebuilt")]);
+    // A damaged one is not compared, nor is anything rebuilt for it.
+    let path = place.path("copy/databases/07.awari");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[10] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let damaged = verify(&[]).is(16).prints(&[(7, "damaged")]);
+    assert!(!damaged.err.contains("rebuilding 0..7"), "{}", damaged.err);
+}
+
+#[test]
+fn scratch_may_be_elsewhere() {
+    let place = Place::built(4, PositionSet::All);
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    let rebuilt = place.verify(&["--against", "counting", "--scratch", "elsewhere"]).is(0);
+    rebuilt.prints(&every(4, "rebuilt")).says(&["rebuilding 0..4 by counting in elsewhere/against-"]);
+    assert!(place.names("elsewhere").is_empty());
+    place.verify(&["--against", "counting", "--scratch", "m.toml"]).is(12).says(&["m.toml"]);
+}
+
+#[test]
+fn room_is_looked_for_first() {
+    let place = Place::built(4, PositionSet::All);
+    let names = place.names("run");
+    let short = ["--against", "counting", "--threads", "16", "--memory", "48 MiB"];
+    let refused = place.verify(&short).is(12).says(&["of memory, the budget is 48 MiB"]);
+    assert_eq!(refused.out, "", "nothing was verified");
+    assert_eq!(place.names("run"), names);
+    place.verify(&["--against", "counting", "--memory", "1 MiB"]).is(11).says(&["must be at least 48 MiB"]);
+}
+
+#[test]
+fn a_signal_leaves_nothing_behind() {
+    let place = Place::built(11, PositionSet::All);
+    let names = place.names("run");
+    let mut command = place.command(&["verify", "--dir", "run", "--against", "counting", "--threads", "1"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("capture:9: done in") {
+        line.clear();
+        assert!(err.read_line(&mut line).unwrap() > 0, "it ended before");
+    }
+    let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    let (mut told, mut out) = (String::new(), String::new());
+    err.read_to_string(&mut told).unwrap();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(75), "{told}");
+    assert!(told.contains("stopped: the rebuild is removed; the same command starts again"), "{told}");
+    assert!(out.ends_with("8,rebuilt\n"), "{out}");
+    assert_eq!(place.names("run"), names);
+}
