@@ -18,6 +18,7 @@
 mod answer;
 mod bounds;
 mod error;
+mod level;
 mod library;
 mod line;
 mod search;
@@ -25,5 +26,6 @@ mod search;
 pub use answer::{Answer, Move, Oracle, Refused, Source};
 pub use bounds::Bounds;
 pub use error::OracleError;
+pub use level::{Level, LevelError};
 pub use library::{Held, Library};
 pub use line::{Line, LineEnd};

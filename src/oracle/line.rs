@@ -9,6 +9,7 @@ use crate::answer::{Answer, Move};
 use crate::{Oracle, OracleError};
 use game::Board;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Positions that the search for the next capture may look at.
 const POSITIONS_MAX: usize = 20_000;
@@ -95,8 +96,8 @@ impl Oracle {
                 return Ok(WayOut::TooFar);
             }
             for one in best().copied().collect::<Vec<Move>>() {
-                if !seen.contains_key(&one.child) {
-                    seen.insert(one.child, Some((next, one)));
+                if let Entry::Vacant(place) = seen.entry(one.child) {
+                    place.insert(Some((next, one)));
                     queue.push(self.answer(&one.child)?);
                 }
             }

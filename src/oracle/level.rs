@@ -1,0 +1,107 @@
+//! Levels of play: the same knowledge, used with more or less care.
+//!
+//! A move that loses stones against the best one is played with a weight that halves with every so many stones lost; the
+//! lower the level, the slower it falls. Perfect play never loses any. Among equally good moves all levels choose at
+//! random, but perfect play follows the principal line, since best moves alone may go round for ever.
+
+use crate::answer::Answer;
+use crate::{Oracle, OracleError};
+use game::Pit;
+use std::fmt;
+use std::str::FromStr;
+
+/// How well to play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Halves the weight of a move every 6 stones that it loses.
+    Fair,
+    /// Every 3 stones.
+    Good,
+    /// Every stone and a half.
+    Strong,
+    /// Every half a stone.
+    Expert,
+    /// Plays best moves only, and makes for a capture or the end.
+    Perfect,
+}
+
+/// A word that names no level.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no level \"{found}\"; expected fair, good, strong, expert or perfect")]
+pub struct LevelError {
+    /// The word.
+    pub found: String,
+}
+
+impl Level {
+    /// All of them, the weakest first.
+    pub const ALL: [Level; 5] = [Level::Fair, Level::Good, Level::Strong, Level::Expert, Level::Perfect];
+
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Fair => "fair",
+            Level::Good => "good",
+            Level::Strong => "strong",
+            Level::Expert => "expert",
+            Level::Perfect => "perfect",
+        }
+    }
+
+    /// Stones lost that halve the weight of a move; `None` where none may be lost.
+    fn stones_halving(self) -> Option<f64> {
+        match self {
+            Level::Fair => Some(6.0),
+            Level::Good => Some(3.0),
+            Level::Strong => Some(1.5),
+            Level::Expert => Some(0.5),
+            Level::Perfect => None,
+        }
+    }
+}
+
+impl Oracle {
+    /// The move that a player of this level makes; none if there is none. `random` is anything between 0 and 1.
+    ///
+    /// # Errors
+    /// As [`Oracle::answer`].
+    pub fn choose(&self, answer: &Answer, level: Level, random: f64) -> Result<Option<Pit>, OracleError> {
+        let Some(stones_halving) = level.stones_halving() else {
+            // A search that gives up leaves the first of the best moves.
+            let line = if answer.score.score().is_some() { self.line(&answer.board, 1)?.moves } else { Vec::new() };
+            let best = answer.moves.iter().max_by(|a, b| worth(a.value).total_cmp(&worth(b.value)));
+            return Ok(line.first().or(best).map(|one| one.pit));
+        };
+        let best = answer.moves.iter().map(|one| worth(one.value)).fold(f64::NEG_INFINITY, f64::max);
+        let weight = |value| ((worth(value) - best) / stones_halving).exp2();
+        let total: f64 = answer.moves.iter().map(|one| weight(one.value)).sum();
+        let mut left = random.clamp(0.0, 1.0) * total;
+        for one in &answer.moves {
+            left -= weight(one.value);
+            if left <= 0.0 {
+                return Ok(Some(one.pit));
+            }
+        }
+        Ok(answer.moves.last().map(|one| one.pit))
+    }
+}
+
+/// What a move is worth, in the middle of what is known of it.
+fn worth(value: crate::Bounds) -> f64 {
+    (f64::from(value.low()) + f64::from(value.high())) / 2.0
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl FromStr for Level {
+    type Err = LevelError;
+
+    fn from_str(text: &str) -> Result<Level, LevelError> {
+        let found = text.trim().to_lowercase();
+        Level::ALL.into_iter().find(|level| level.word() == found).ok_or(LevelError { found })
+    }
+}
