@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use disk::{Disk, Fault, MemoryDisk};
+use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
 use pipeline::manifest::Manifest;
 use pipeline::{Orchestrator, PipelineError, RunOptions, Summary};
 use stages::{Awari, Settings, schema};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = "run";
@@ -168,6 +168,54 @@ fn a_snapshot_is_gone_on_from() {
             assert!(artifacts(&disk) == expected, "{method}");
         }
         assert!(resumed > 0, "{method}");
+    }
+}
+
+/// A snapshot may be days of work: where it cannot be read for once, the run ends, and the next goes on from it.
+#[test]
+fn a_snapshot_that_cannot_be_read_is_not_passed_over() {
+    for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
+        let build =
+            [("build.stones", "0..4"), ("build.snapshot", "0 s"), ("build.threads", "1"), ("build.method", method)];
+        let killed = |operation| {
+            let disk = MemoryDisk::new();
+            disk.die_at(operation);
+            let _ = Build::new(&build).run(&disk);
+            disk.kill();
+            disk
+        };
+        let (_, operations) = undisturbed(&Build::new(&build));
+        let resumes = |disk: &MemoryDisk| {
+            let summary = Build::new(&build).run(disk).unwrap();
+            summary.ran[0].measured.report.counters.get("resumed").is_some_and(|resumed| resumed.as_f64() == 1.0)
+        };
+        let at = (operations / 2..operations).step_by(7).find(|&at| resumes(&killed(at))).unwrap();
+        let snapshots: BTreeSet<_> = killed(at)
+            .paths()
+            .into_iter()
+            .filter(|path| path.starts_with(Path::new(DIRECTORY).join("snapshots")))
+            .collect();
+        let mut failures = 0;
+        for first in 0.. {
+            let disk = killed(at);
+            disk.fail(PlannedFault {
+                among: Among::Below(Operation::Read, "snapshots"),
+                first,
+                count: 1,
+                fault: Fault::Io,
+            });
+            let run = Build::new(&build).run(&disk);
+            // Until it is done with them: later stages look for theirs in vain.
+            if disk.strikes().iter().all(|strike| !snapshots.contains(&strike.path)) {
+                break;
+            }
+            let error = run.unwrap_err();
+            assert_eq!(error.exit(), pipeline::Exit::StageFailed, "{error}");
+            assert!(error.to_string().contains("run/snapshots/"), "{error}");
+            assert!(resumes(&disk), "{method}, read {first}");
+            failures += 1;
+        }
+        assert!(failures >= 3, "{method}: the mark and a file at least are read, in pieces");
     }
 }
 

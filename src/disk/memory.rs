@@ -96,13 +96,18 @@ impl MemoryDisk {
         state.filled = None;
     }
 
+    /// Whether there is such a limit now.
+    pub fn is_limited(&self) -> bool {
+        self.state().bytes_max.is_some()
+    }
+
     /// How many operations have been asked for so far, failed ones included. It is the number that
     /// the next operation has.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// How many of them are among some.
+    /// How many of them are among some; of [`Among::Below`] nobody keeps count, and it is 0.
     pub fn operations_among(&self, among: Among) -> u64 {
         self.state().faults.count(among)
     }

@@ -41,6 +41,8 @@ pub enum Among {
     Kind(Operation),
     /// Those of one kind on scratch files.
     Scratch(Operation),
+    /// Those of one kind on files somewhere below a folder of this name.
+    Below(Operation, &'static str),
     /// All that change the disk: what a disk that is full or read-only refuses.
     Changes,
     /// All that take room: creating, reserving, writing.
@@ -48,12 +50,17 @@ pub enum Among {
 }
 
 impl Among {
-    fn holds(self, operation: Operation, is_scratch: bool) -> bool {
+    fn holds(self, operation: Operation, path: &Path, is_scratch: bool) -> bool {
         use Operation::{Create, MakeDirectory, Remove, Rename, Reserve, Sync, Truncate, Write};
         match self {
             Among::All => true,
             Among::Kind(kind) => operation == kind && !is_scratch,
             Among::Scratch(kind) => operation == kind && is_scratch,
+            Among::Below(kind, folder) => {
+                operation == kind
+                    && !is_scratch
+                    && path.parent().is_some_and(|path| path.iter().any(|name| name == folder))
+            }
             Among::Changes => {
                 matches!(operation, Create | MakeDirectory | Remove | Rename | Reserve | Sync | Truncate | Write)
             }
@@ -141,7 +148,7 @@ impl Faults {
         }
         let mut met = None;
         for (plan, seen) in &mut self.planned {
-            if !plan.among.holds(operation, is_scratch) {
+            if !plan.among.holds(operation, path, is_scratch) {
                 continue;
             }
             if *seen >= plan.first && *seen - plan.first < plan.count {
@@ -154,9 +161,11 @@ impl Faults {
         Fate::Fails(DiskError::from_io(operation, path, fault.source()))
     }
 
-    /// How many operations there were so far.
+    /// How many operations there were so far; of files below a folder nobody keeps count.
     pub(super) fn count(&self, among: Among) -> u64 {
-        let held = self.counts.iter().filter(|(operation, is_scratch, _)| among.holds(*operation, *is_scratch));
+        let nowhere = Path::new("");
+        let held =
+            self.counts.iter().filter(|(operation, is_scratch, _)| among.holds(*operation, nowhere, *is_scratch));
         held.map(|(_, _, count)| count).sum()
     }
 }
