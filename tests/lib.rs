@@ -1,6 +1,8 @@
-//! What the tests that cross crates share: seeded random boards.
+//! What the tests that cross crates share: seeded random boards, and builds that are disturbed.
 //!
 //! The tests themselves are the files beside this one, one target each.
+
+pub mod torture;
 
 use game::Board;
 use std::env;
@@ -20,6 +22,24 @@ impl Random {
         let seed = env::var(SEED_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(seed);
         println!("random boards of seed {seed}; rerun with {SEED_VARIABLE}={seed}");
         Random { state: seed }
+    }
+
+    /// The generator of a part of something seeded, whatever the variable says.
+    pub fn of(parts: &[u64]) -> Random {
+        let mut random = Random { state: 0 };
+        for part in parts {
+            random.state ^= part;
+            random.state = random.bits();
+        }
+        random
+    }
+
+    /// One of some.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
     }
 
     /// The next 64 random bits.
