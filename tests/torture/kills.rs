@@ -70,12 +70,11 @@ impl Kills {
     /// # Errors
     /// If an undisturbed build fails, or the operating system does.
     pub fn run(&self) -> io::Result<KillReport> {
-        let mut undisturbed = Vec::new();
-        for &method in &self.methods {
-            for keep in ["all", "databases"] {
-                undisturbed.push(self.undisturbed(method, keep)?);
-            }
-        }
+        let all = self.methods.iter().map(|&method| self.undisturbed(method, "all", None));
+        let all = all.collect::<io::Result<Vec<_>>>()?;
+        let kept = all.iter().map(|all| self.undisturbed(all.method, "databases", Some(&all.made)));
+        let kept = kept.collect::<io::Result<Vec<_>>>()?;
+        let undisturbed: Vec<Undisturbed> = all.into_iter().chain(kept).collect();
         let report = Mutex::new(KillReport::default());
         let rounds = self.kills.div_ceil(KILLS_A_BUILD);
         let numbers: Vec<u64> = self.only.map_or_else(|| (0..rounds).collect(), |only| vec![only]);
@@ -105,24 +104,20 @@ impl Kills {
         Ok(report)
     }
 
-    fn undisturbed(&self, method: Method, keep: &str) -> io::Result<Undisturbed> {
+    /// Builds without kills. `made` is there at some time, if not all is kept.
+    fn undisturbed(&self, method: Method, keep: &str, made: Option<&Files>) -> io::Result<Undisturbed> {
         let stones = (self.stones)(method);
-        let manifest = |keep: &str| {
-            format!(
-                "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\nthreads = 2\n\
-                 [store]\ncodec = \"zstd\"\nkeep = \"{keep}\"\n[check]\nverify = \"full\"\n"
-            )
-        };
-        let built = |keep: &str| -> io::Result<(Files, Duration)> {
-            let place = Place::new(&self.awari, &manifest(keep))?;
-            let start = Instant::now();
-            place.finish().map_err(io::Error::other)?;
-            let time = start.elapsed();
-            Ok((place.files()?, time))
-        };
-        let (made, _) = built("all")?;
-        let (kept, time) = built(keep)?;
-        Ok(Undisturbed { method, manifest: manifest(keep), made, kept, time })
+        let manifest = format!(
+            "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\nthreads = 2\n\
+             [store]\ncodec = \"zstd\"\nkeep = \"{keep}\"\n[check]\nverify = \"full\"\n"
+        );
+        let place = Place::new(&self.awari, &manifest)?;
+        let start = Instant::now();
+        place.finish().map_err(io::Error::other)?;
+        let time = start.elapsed();
+        let kept = place.files()?;
+        let made = made.cloned().unwrap_or_else(|| kept.clone());
+        Ok(Undisturbed { method, manifest, made, kept, time })
     }
 
     /// Kills a build so often, then lets it finish. Tells how much each kill lost.
