@@ -13,7 +13,8 @@ use tests::torture::{Class, Faults, KillReport, Kills, Report};
 #[derive(Parser)]
 #[command(name = "torture")]
 struct Args {
-    /// Cases of injected faults, spread over classes and methods.
+    /// Cases of injected faults, spread over classes and methods; from 10,000 on, builds by sweep are struck at every
+    /// single operation.
     #[arg(long, default_value_t = 10_000)]
     faults: u64,
     /// Kills of the program.

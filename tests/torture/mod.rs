@@ -24,12 +24,16 @@ use stages::Method;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// From so many cases on, builds by the method sweep are struck at every single operation by every class.
+pub const EVERY_FROM: u64 = 10_000;
+
 /// Which faults to inject, and how many.
 #[derive(Clone, Debug)]
 pub struct Faults {
     /// What all chance comes from.
     pub seed: u64,
-    /// Cases in all, spread over classes and methods. One case has one fault or a few.
+    /// Cases in all, spread over classes and methods; some more where every operation is struck, see [`EVERY_FROM`]. One
+    /// case has one fault or a few.
     pub cases: u64,
     /// Threads to run them on.
     pub threads: usize,
@@ -60,7 +64,7 @@ impl Faults {
             .flat_map(|&(class, subjects)| {
                 let numbers = match self.only {
                     Some(number) => vec![number],
-                    None => numbers(subjects[0].method(), class.extent(&subjects[0]), share),
+                    None => numbers(subjects[0].method(), class.extent(&subjects[0]), share, self.cases >= EVERY_FROM),
                 };
                 numbers.into_iter().map(move |number| Case::new(self.seed, class, subjects, number))
             })
@@ -76,9 +80,9 @@ impl Faults {
 
 /// The numbers of the cases of a class and method. Those below `extent` stand for the operations of one build, one by
 /// one; with the method sweep each has its turn, or as many as there is time for, spread evenly. Others are random.
-fn numbers(method: Method, extent: u64, share: u64) -> Vec<u64> {
+fn numbers(method: Method, extent: u64, share: u64, is_every: bool) -> Vec<u64> {
     match method {
-        Method::Sweep if share >= extent => (0..share).collect(),
+        Method::Sweep if is_every || share >= extent => (0..share.max(extent)).collect(),
         Method::Sweep => (0..share).map(|at| at * extent / share).collect(),
         _ => (extent..extent + share).collect(),
     }
