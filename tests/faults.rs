@@ -108,6 +108,40 @@ fn a_snapshot_that_cannot_be_read_is_not_passed_over() {
     }
 }
 
+/// Bits that leave the cache while a snapshot is written, and do not arrive, are bits lost: no reason to go without a
+/// snapshot, but to end the stage.
+#[test]
+fn bits_lost_while_a_snapshot_is_written_end_the_stage() {
+    let build = [
+        ("build.stones", "0..7"),
+        ("build.method", "sweep"),
+        ("build.methods.\"7..7\"", "one-bit-dual"),
+        ("build.snapshot", "0 s"),
+        ("build.threads", "1"),
+        ("check.verify", "none"),
+        ("dual.cache", "4 KiB"),
+        ("dual.block", "4 KiB"),
+    ];
+    for operation in [Operation::Write, Operation::Read] {
+        let among = Among::Scratch(operation);
+        let disk = MemoryDisk::new();
+        Build::new(&build).run(&disk).unwrap();
+        let (expected, operations) = (artifacts(&disk), disk.operations_among(among));
+        assert!(operations > 1000, "{operations} {operation}s: the bits fit the cache");
+        for number in 0..40 {
+            let first = (2 * number + 1) * operations / 80;
+            let disk = MemoryDisk::new();
+            disk.fail(PlannedFault { among, first, count: 1, fault: Fault::Io });
+            match Build::new(&build).run(&disk) {
+                Err(error) => assert_eq!(error.exit(), pipeline::Exit::StageFailed, "{error}"),
+                Ok(_) => assert!(artifacts(&disk) == expected, "{operation} {first} of {operations}: other bytes"),
+            }
+            Build::new(&build).run(&disk).unwrap();
+            assert!(artifacts(&disk) == expected, "{operation} {first} of {operations}");
+        }
+    }
+}
+
 /// By whichever method, with whatever cache, on however many threads: the same bytes.
 #[test]
 fn methods_make_the_same_files() {

@@ -50,7 +50,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
             }
             last = Instant::now();
         }
-        Ok(())
+        // But bits that were lost on their way to or from the disk meanwhile are.
+        state.solver.check()
     });
     let report = match solved {
         Ok(report) => report,
