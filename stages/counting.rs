@@ -68,19 +68,19 @@ struct Snapshot<'a> {
 const SNAPSHOT: &str = "counts";
 
 impl Snapshot<'_> {
-    /// The array to start from, and whether it comes from a snapshot. One that cannot be read costs time only.
+    /// The array to start from, and whether it comes from a snapshot.
     fn read(&self) -> Result<(Bytes, bool), StageError> {
         let mut values = Bytes::zeroed(self.index.positions() as usize).map_err(StageError::failed)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
-        let read = self.read_into(&saved.join(SNAPSHOT), &mut values).is_ok();
-        if !read {
-            values.fill(0);
-        }
-        Ok((values, read))
+        let Err(error) = self.read_into(&saved.join(SNAPSHOT), &mut values) else { return Ok((values, true)) };
+        files::begin_anew(saved, error)?;
+        values.fill(0);
+        Ok((values, false))
     }
 
     fn read_into(&self, path: &Path, values: &mut [i8]) -> Result<(), StoreError> {
-        let file = Scores::open(self.context.disk(), path)?;
+        // Not through a map: where the disk fails, a map ends the process.
+        let file = Scores::open_windowed(self.context.disk(), path)?;
         let (expected, found) = (self.range(), file.range());
         if found != expected {
             return Err(StoreError::Mismatch {

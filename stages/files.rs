@@ -149,3 +149,19 @@ pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageErr
         error => StageError::Damaged { artifact: artifact.clone(), what: error.to_string() },
     }
 }
+
+/// What to do where the snapshot in `directory` could not be read. One that is damaged or of something else costs time
+/// only: the stage begins anew. Where the disk failed it may be whole, and hours of work, and a stage that began anew
+/// would soon replace it: that is for the user to say.
+///
+/// # Errors
+/// The failure of the disk, with the remedy.
+pub(crate) fn begin_anew(directory: &Path, error: StoreError) -> Result<(), StageError> {
+    match error {
+        StoreError::Disk(error) if !error.is_not_found() => Err(StageError::failed(format!(
+            "its snapshot cannot be read: {error}; should it stay so, remove {} and the stage begins anew",
+            directory.display()
+        ))),
+        _ => Ok(()),
+    }
+}

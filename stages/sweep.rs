@@ -73,7 +73,7 @@ struct Snapshot<'a> {
 const SNAPSHOT: &str = "scores";
 
 impl Snapshot<'_> {
-    /// The scores to start from, and whether they come from a snapshot. One that cannot be read costs time only.
+    /// The scores to start from, and whether they come from a snapshot.
     fn read(&self) -> Result<(Bytes, bool), StageError> {
         let positions = self.index.positions() as usize;
         let mut values = Bytes::zeroed(positions).map_err(StageError::failed)?;
@@ -81,10 +81,10 @@ impl Snapshot<'_> {
         let path = saved.join(SNAPSHOT);
         let read = files::open_windowed(self.context.disk(), &path, self.settings, Kind::Snapshot, self.index)
             .and_then(|file| file.read_into(&mut values));
-        if read.is_err() {
-            values.fill(0);
-        }
-        Ok((values, read.is_ok()))
+        let Err(error) = read else { return Ok((values, true)) };
+        files::begin_anew(saved, error)?;
+        values.fill(0);
+        Ok((values, false))
     }
 
     fn write(&self, values: &[i8]) -> Result<(), StageError> {

@@ -1,14 +1,14 @@
-//! Runs killed with SIGKILL, resumed, and compared byte for byte with one that nobody interrupted.
+//! Runs killed with SIGKILL or stopped by signals, resumed, and compared byte for byte with one that nobody interrupted.
 
 #![allow(clippy::unwrap_used)]
 
+use stages::Method;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-use tests::Random;
+use tests::torture::Kills;
 
 const AWARI: &str = env!("CARGO_BIN_EXE_awari");
 
@@ -39,17 +39,15 @@ impl Build {
         self.directory.path().join("run")
     }
 
+    fn command(&self, threads: usize) -> Command {
+        let mut command = Command::new(AWARI);
+        command.arg("run").arg(self.directory.path().join("manifest")).arg("--dir").arg(self.run());
+        command.args(["--threads", &threads.to_string(), "--progress", "json"]).stdout(Stdio::piped());
+        command
+    }
+
     fn start(&self, threads: usize) -> Child {
-        Command::new(AWARI)
-            .arg("run")
-            .arg(self.directory.path().join("manifest"))
-            .arg("--dir")
-            .arg(self.run())
-            .args(["--threads", &threads.to_string(), "--progress", "json"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
+        self.command(threads).stderr(Stdio::null()).spawn().unwrap()
     }
 
     fn finish(&self, threads: usize) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -121,25 +119,72 @@ fn killed_at_boundaries(method: &'static str) -> u32 {
     kills
 }
 
+/// A part of what `torture` does by the hundred.
 #[test]
 fn killed_at_random_moments() {
-    for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
-        let stones = if method == "sweep" { 9 } else { 7 };
-        killed(method, stones);
+    let kills = Kills {
+        awari: AWARI.into(),
+        seed: 1,
+        kills: 50,
+        builds: 2,
+        methods: Method::ALL.to_vec(),
+        stones: |method| if method.has_bounds() { 4 } else { 7 },
+        only: None,
+    };
+    let report = kills.run().unwrap();
+    assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
+    assert_eq!((report.total(), report.kills.len()), (50, Method::ALL.len()), "{:?}", report.kills);
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// Starts a build, lets it come to a stage, and does something to it there. Tells how it ended and what it said.
+fn stopped(build: &Build, stage: &str, then: impl Fn(&Child)) -> (Option<i32>, String) {
+    let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let started = format!("\"event\":\"stage-started\",\"stage\":\"{stage}\"");
+    let mut lines = lines.map_while(Result::ok);
+    assert!(lines.any(|line| line.contains(&started)), "{stage} never began");
+    then(&child);
+    // So that it does not wait for us to read.
+    lines.for_each(drop);
+    let ended = child.wait_with_output().unwrap();
+    (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+}
+
+/// In the middle of a stage, by any method: the line that a stopped run leaves ends in the very same bytes.
+#[test]
+fn stopped_in_the_middle_of_a_stage() {
+    let stages = [("sweep", 9, "sweep:9"), ("counting", 8, "counting:8"), ("one-bit-dual", 5, "process:5:3")];
+    for ((method, stones, stage), name) in stages.into_iter().zip(["TERM", "USR1", "INT"]) {
+        let undisturbed = Build::by(method, stones).finish(2);
+        let build = Build::by(method, stones);
+        let (code, told) = stopped(&build, stage, |child| signal(child, name));
+        assert_eq!(code, Some(75), "{method}, SIG{name}: {told}");
+        let line = told.lines().last().unwrap().trim();
+        assert!(told.contains("to go on:") && line.contains(" run "), "{told}");
+        let resumed = Command::new("sh").args(["-c", line]).output().unwrap();
+        assert!(resumed.status.success(), "{line}: {resumed:?}");
+        assert!(build.finish(2) == undisturbed, "{method}, SIG{name}");
     }
 }
 
-fn killed(method: &'static str, stones: u32) {
-    let undisturbed = Build::by(method, stones).finish(2);
-    let mut random = Random::new(2);
-    for _ in 0..2 {
+/// The second signal may come while the first is still being heeded, and in the middle of anything.
+#[test]
+fn the_second_signal_loses_no_more_than_a_kill() {
+    for (method, stones, stage) in [("sweep", 9, "sweep:6"), ("two-bit", 5, "process:4:2")] {
+        let undisturbed = Build::by(method, stones).finish(2);
         let build = Build::by(method, stones);
-        for _ in 0..12 {
-            let mut child = build.start(2);
-            std::thread::sleep(Duration::from_millis(random.below(120)));
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+        let (code, told) = stopped(&build, stage, |child| {
+            // Held still, it meets both at once, whatever the speed of the machine.
+            for name in ["STOP", "INT", "TERM", "CONT"] {
+                signal(child, name);
+            }
+        });
+        assert_eq!(code, Some(130), "{method}: {told}");
         assert!(build.finish(2) == undisturbed, "{method}");
     }
 }

@@ -3,119 +3,35 @@
 
 #![allow(clippy::unwrap_used)]
 
-use disk::{Disk, Fault, MemoryDisk};
-use pipeline::manifest::Manifest;
-use pipeline::{Orchestrator, PipelineError, RunOptions, Summary};
-use stages::{Awari, Settings, schema};
-use std::collections::BTreeMap;
+use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use tests::torture::{Build, Class, Faults, artifacts};
 
 const DIRECTORY: &str = "run";
 
-struct Build {
-    awari: Awari,
-    options: RunOptions,
-}
+/// Cases of injected faults, within a minute on two cores.
+const CASES: u64 = 1000;
 
-impl Build {
-    fn new(overrides: &[(&str, &str)]) -> Build {
-        let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        let manifest = Manifest::parse("", "test", &schema(), &overrides).unwrap();
-        let settings = Settings::new(&manifest);
-        let options = RunOptions {
-            keep: settings.keep,
-            snapshot_interval: settings.snapshot,
-            threads: settings.threads,
-            manifest: manifest.to_toml(),
-            ..RunOptions::default()
-        };
-        Build { awari: Awari::new(settings), options }
+/// A part of what `torture` does by the ten thousand: every class of faults, every method.
+#[test]
+fn faults_cost_no_more_than_work_since_a_snapshot() {
+    let report = Faults::new(1, CASES).run();
+    println!("{}", report.table());
+    assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
+    assert_eq!(report.classes.len(), Class::ALL.len());
+    for (class, tally) in &report.classes {
+        assert!(tally.faults * 10 >= tally.cases * 9 && tally.resumed > 0, "{}: {tally:?}", class.word());
     }
-
-    fn run(&self, disk: &dyn Disk) -> Result<Summary, PipelineError> {
-        Orchestrator::new(disk, Path::new(DIRECTORY), &self.awari, self.options.clone()).run()
+    for (method, tally) in &report.methods {
+        assert!(tally.from_snapshots > 0, "{method}: {tally:?}");
     }
-}
-
-/// Databases, captures and statistics.
-fn artifacts(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
-    let folders = ["databases", "captures", "planes", "stats"].map(|folder| Path::new(DIRECTORY).join(folder));
-    let temporary = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    let inside = |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder)) && !temporary(path);
-    disk.paths().into_iter().filter(inside).map(|path| (path.clone(), disk.peek(&path).unwrap())).collect()
 }
 
 fn undisturbed(build: &Build) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
     let disk = MemoryDisk::new();
     build.run(&disk).unwrap();
     (artifacts(&disk), disk.operations())
-}
-
-/// At every k-th operation of a build.
-fn disturbed(overrides: &[(&str, &str)], disturb: impl Fn(&MemoryDisk, u64), then: impl Fn(&MemoryDisk)) {
-    disturbed_every(1, overrides, disturb, then);
-}
-
-fn disturbed_every(
-    step: usize,
-    overrides: &[(&str, &str)],
-    disturb: impl Fn(&MemoryDisk, u64),
-    then: impl Fn(&MemoryDisk),
-) {
-    let build = Build::new(overrides);
-    let (expected, operations) = undisturbed(&build);
-    for operation in (1..=operations).step_by(step) {
-        let disk = MemoryDisk::new();
-        disturb(&disk, operation);
-        // Each run is a process of its own: what the other had in memory is gone.
-        let _ = Build::new(overrides).run(&disk);
-        disk.fail_never();
-        then(&disk);
-        // Whatever has a final name is complete. (Captures that will not be kept may still be there.)
-        for (path, bytes) in artifacts(&disk) {
-            assert!(
-                expected.get(&path).is_none_or(|expected| *expected == bytes),
-                "{} after operation {operation}",
-                path.display()
-            );
-        }
-        let again = Build::new(overrides).run(&disk);
-        again.unwrap_or_else(|error| panic!("after operation {operation}: {error}"));
-        assert!(artifacts(&disk) == expected, "after operation {operation}");
-        let snapshots = Path::new(DIRECTORY).join("snapshots");
-        assert!(!disk.paths().iter().any(|path| path.starts_with(&snapshots)), "after operation {operation}");
-    }
-}
-
-const SMALL: [(&str, &str); 3] = [("build.stones", "0..3"), ("store.keep", "all"), ("build.threads", "1")];
-
-#[test]
-fn power_lost_at_every_operation() {
-    disturbed(&SMALL, |disk, operation| disk.fail_from(operation, Fault::Io), MemoryDisk::crash);
-}
-
-#[test]
-fn killed_at_every_operation() {
-    disturbed(&SMALL, |disk, operation| disk.fail_from(operation, Fault::Io), |_| {});
-}
-
-#[test]
-fn one_failure_at_every_operation() {
-    disturbed(&SMALL, |disk, operation| disk.fail_at(operation, Fault::Io), |_| {});
-}
-
-/// With a snapshot after every pass, most runs go on from one.
-#[test]
-fn killed_at_every_operation_among_snapshots() {
-    let snapshots = [SMALL[0], SMALL[1], SMALL[2], ("build.snapshot", "0 s")];
-    disturbed(&snapshots, |disk, operation| disk.fail_from(operation, Fault::Io), |_| {});
-}
-
-/// A snapshot that cannot be written costs nothing but itself; another failure, and the run after it goes on.
-#[test]
-fn one_failure_among_snapshots() {
-    let snapshots = [SMALL[0], SMALL[1], SMALL[2], ("build.snapshot", "0 s")];
-    disturbed(&snapshots, |disk, operation| disk.fail_at(operation, Fault::NoSpace), |_| {});
 }
 
 /// A capture database that is sound as a file and wrong as to its content makes a wrong database. The verification
@@ -144,30 +60,85 @@ fn a_wrong_capture_is_made_anew() {
     assert!(artifacts(&disk) == expected);
 }
 
-/// A run that goes on from a snapshot says so, and comes to the same scores.
+/// A snapshot may be days of work: where it cannot be read for once, the run ends, and the next goes on from it.
 #[test]
-fn a_snapshot_is_gone_on_from() {
+fn a_snapshot_that_cannot_be_read_is_not_passed_over() {
     for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
-        let build = [
-            ("build.stones", "0..6"),
-            ("build.snapshot", "0 s"),
-            ("build.threads", "1"),
-            ("store.keep", "all"),
-            ("build.method", method),
-        ];
-        let (expected, operations) = undisturbed(&Build::new(&build));
-        let mut resumed = 0;
-        for operation in (operations / 2..operations).step_by(41) {
+        let build =
+            [("build.stones", "0..4"), ("build.snapshot", "0 s"), ("build.threads", "1"), ("build.method", method)];
+        let killed = |operation| {
             let disk = MemoryDisk::new();
-            disk.fail_from(operation, Fault::Io);
+            disk.die_at(operation);
             let _ = Build::new(&build).run(&disk);
-            disk.fail_never();
-            let summary = Build::new(&build).run(&disk).unwrap();
-            let counts = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
-            resumed += counts.map(|count| count.as_f64() as u32).sum::<u32>();
-            assert!(artifacts(&disk) == expected, "{method}");
+            disk.kill();
+            disk
+        };
+        let (_, operations) = undisturbed(&Build::new(&build));
+        let resumes = |disk: &MemoryDisk| {
+            let summary = Build::new(&build).run(disk).unwrap();
+            summary.ran[0].measured.report.counters.get("resumed").is_some_and(|resumed| resumed.as_f64() == 1.0)
+        };
+        let at = (operations / 2..operations).step_by(7).find(|&at| resumes(&killed(at))).unwrap();
+        let snapshots: BTreeSet<_> = killed(at)
+            .paths()
+            .into_iter()
+            .filter(|path| path.starts_with(Path::new(DIRECTORY).join("snapshots")))
+            .collect();
+        let mut failures = 0;
+        for first in 0.. {
+            let disk = killed(at);
+            disk.fail(PlannedFault {
+                among: Among::Below(Operation::Read, "snapshots"),
+                first,
+                count: 1,
+                fault: Fault::Io,
+            });
+            let run = Build::new(&build).run(&disk);
+            // Until it is done with them: later stages look for theirs in vain.
+            if disk.strikes().iter().all(|strike| !snapshots.contains(&strike.path)) {
+                break;
+            }
+            let error = run.unwrap_err();
+            assert_eq!(error.exit(), pipeline::Exit::StageFailed, "{error}");
+            assert!(error.to_string().contains("run/snapshots/"), "{error}");
+            assert!(resumes(&disk), "{method}, read {first}");
+            failures += 1;
         }
-        assert!(resumed > 0, "{method}");
+        assert!(failures >= 3, "{method}: the mark and a file at least are read, in pieces");
+    }
+}
+
+/// Bits that leave the cache while a snapshot is written, and do not arrive, are bits lost: no reason to go without a
+/// snapshot, but to end the stage.
+#[test]
+fn bits_lost_while_a_snapshot_is_written_end_the_stage() {
+    let build = [
+        ("build.stones", "0..7"),
+        ("build.method", "sweep"),
+        ("build.methods.\"7..7\"", "one-bit-dual"),
+        ("build.snapshot", "0 s"),
+        ("build.threads", "1"),
+        ("check.verify", "none"),
+        ("dual.cache", "4 KiB"),
+        ("dual.block", "4 KiB"),
+    ];
+    for operation in [Operation::Write, Operation::Read] {
+        let among = Among::Scratch(operation);
+        let disk = MemoryDisk::new();
+        Build::new(&build).run(&disk).unwrap();
+        let (expected, operations) = (artifacts(&disk), disk.operations_among(among));
+        assert!(operations > 1000, "{operations} {operation}s: the bits fit the cache");
+        for number in 0..40 {
+            let first = (2 * number + 1) * operations / 80;
+            let disk = MemoryDisk::new();
+            disk.fail(PlannedFault { among, first, count: 1, fault: Fault::Io });
+            match Build::new(&build).run(&disk) {
+                Err(error) => assert_eq!(error.exit(), pipeline::Exit::StageFailed, "{error}"),
+                Ok(_) => assert!(artifacts(&disk) == expected, "{operation} {first} of {operations}: other bytes"),
+            }
+            Build::new(&build).run(&disk).unwrap();
+            assert!(artifacts(&disk) == expected, "{operation} {first} of {operations}");
+        }
     }
 }
 
@@ -205,22 +176,6 @@ fn methods_make_the_same_files() {
             assert!(files == sweep, "{more:?}, {set}");
         }
     }
-}
-
-/// Operations of planes and of state on disk, too. With strides, since there are thousands.
-#[test]
-fn killed_among_the_bounds() {
-    for method in ["two-bit", "one-bit-dual"] {
-        let build = [SMALL[0], SMALL[1], SMALL[2], ("build.snapshot", "0 s"), ("build.method", method)];
-        disturbed_every(7, &build, |disk, operation| disk.fail_from(operation, Fault::Io), |_| {});
-        disturbed_every(11, &build, |disk, operation| disk.fail_at(operation, Fault::NoSpace), MemoryDisk::crash);
-    }
-}
-
-#[test]
-fn disk_full_from_every_operation() {
-    let small = [SMALL[0], ("store.codec", "zstd"), ("store.keep", "databases"), SMALL[2]];
-    disturbed(&small, |disk, operation| disk.fail_from(operation, Fault::NoSpace), |_| {});
 }
 
 #[test]

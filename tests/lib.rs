@@ -1,10 +1,12 @@
-//! What the tests that cross crates share: seeded random boards, the equations of scores, faults to plant.
+//! What the tests that cross crates share: seeded random boards, the equations of scores, faults to plant, and builds
+//! that are disturbed.
 //!
 //! The tests themselves are the files beside this one, one target each.
 
 pub mod claims;
 pub mod equations;
 pub mod plants;
+pub mod torture;
 
 use game::Board;
 use std::env;
@@ -31,6 +33,24 @@ impl Random {
         let mut branch = Random { state: self.state ^ number.wrapping_mul(0xd134_2543_de82_ef95) };
         branch.bits();
         branch
+    }
+
+    /// The generator of a part of something seeded, whatever the variable says.
+    pub fn of(parts: &[u64]) -> Random {
+        let mut random = Random { state: 0 };
+        for part in parts {
+            random.state ^= part;
+            random.state = random.bits();
+        }
+        random
+    }
+
+    /// One of some.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
     }
 
     /// The next 64 random bits.

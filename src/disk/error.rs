@@ -168,6 +168,37 @@ impl DiskError {
         self
     }
 
+    /// The same error, for whoever asks again.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let same = |source: &io::Error| match source.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(source.kind(), source.to_string()),
+        };
+        match self {
+            DiskError::NoSpace { operation, path, needed, free } => {
+                DiskError::NoSpace { operation: *operation, path: path.clone(), needed: *needed, free: *free }
+            }
+            DiskError::ReadOnly { operation, path } => {
+                DiskError::ReadOnly { operation: *operation, path: path.clone() }
+            }
+            DiskError::PermissionDenied { operation, path } => {
+                DiskError::PermissionDenied { operation: *operation, path: path.clone() }
+            }
+            DiskError::NotFound { operation, path } => {
+                DiskError::NotFound { operation: *operation, path: path.clone() }
+            }
+            DiskError::TooLarge { path, bytes, bytes_max } => {
+                DiskError::TooLarge { path: path.clone(), bytes: *bytes, bytes_max: *bytes_max }
+            }
+            DiskError::Locked { path, holder } => DiskError::Locked { path: path.clone(), holder: holder.clone() },
+            DiskError::RingRefused { source } => DiskError::RingRefused { source: same(source) },
+            DiskError::Io { operation, path, source } => {
+                DiskError::Io { operation: *operation, path: path.clone(), source: same(source) }
+            }
+        }
+    }
+
     /// Whether the disk is full (`ENOSPC`, `EDQUOT`).
     pub fn is_no_space(&self) -> bool {
         matches!(self, DiskError::NoSpace { .. })
@@ -229,6 +260,24 @@ mod tests {
         check(io::ErrorKind::PermissionDenied, "cannot write /d/x: permission denied; check who owns the directory");
         check(io::ErrorKind::NotFound, "cannot write /d/x: no such file or directory");
         check(io::ErrorKind::TimedOut, "cannot write /d/x: timed out");
+    }
+
+    #[test]
+    fn errors_are_told_again_in_the_same_words() {
+        use io::ErrorKind::{NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull};
+        let path = Path::new("/d/x");
+        let of = |source: io::Error| DiskError::from_io(Operation::Write, path, source).with_shortage(10, Some(3));
+        let kinds = [NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull].map(io::Error::from);
+        let more = [io::Error::from_raw_os_error(libc::EIO), io::Error::other("words of our own")];
+        let mut errors: Vec<DiskError> = kinds.into_iter().chain(more).map(of).collect();
+        errors.push(DiskError::RingRefused { source: PermissionDenied.into() });
+        errors.push(DiskError::TooLarge { path: path.into(), bytes: 2, bytes_max: 1 });
+        errors.push(DiskError::Locked { path: path.into(), holder: "us".into() });
+        for error in errors {
+            let again = error.again();
+            assert_eq!(again.to_string(), error.to_string());
+            assert_eq!(std::mem::discriminant(&again), std::mem::discriminant(&error));
+        }
     }
 
     #[test]

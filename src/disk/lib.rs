@@ -43,7 +43,7 @@ pub use error::{DiskError, Operation};
 pub use io::{Io, IoError};
 pub use lock::Lock;
 pub use map::{Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_words_mut};
-pub use memory::{Fault, MemoryDisk};
+pub use memory::{Among, Fault, MemoryDisk, PlannedFault, Strike};
 pub use pool::POOL_BYTES_MAX;
 pub use real::RealDisk;
 pub use staged::{Staged, is_leftover, remove_leftovers};

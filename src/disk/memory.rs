@@ -2,14 +2,28 @@
 //!
 //! It keeps apart what a process sees and what is durable. A file's bytes become durable when it is
 //! synced, a name when its directory is synced; [`MemoryDisk::crash`] goes back to what is durable,
-//! as a loss of power may. (A real disk may have kept more than it promised:
-//! [`MemoryDisk::crash_torn`].)
+//! as a loss of power may. (A real disk may have kept more than it promised, and in any order:
+//! [`MemoryDisk::crash_torn`], [`MemoryDisk::crash_anyhow`].)
 //!
-//! Operations are counted, and any one of them can be made to fail. One call may be several
+//! Operations are counted, and any of them can be made to fail. One call may be several
 //! operations: a rename is the rename and the sync of each directory concerned. A write that fails
-//! leaves half of its bytes behind. Directories exist by the files in them.
+//! leaves half of its bytes behind, or with a seed any part ([`MemoryDisk::seed`]); with a seed, too, a sync that fails
+//! gives up some of what it should have written for good, and a read that fails scribbles into the reader's memory.
+//! Directories exist by the files in them.
+//!
+//! What it does not do: a disk that says synced and lies (a drive with a volatile cache that ignores flushes) breaks
+//! every promise there is; what it left is found by checksums, as any damage is, and not by this twin.
 
-use std::collections::BTreeMap;
+mod faults;
+mod file;
+mod open;
+
+#[cfg(test)]
+mod cases;
+
+pub use faults::{Among, Fault, PlannedFault, Strike};
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,24 +32,14 @@ use crate::error::{DiskError, Operation};
 use crate::real::{parent, too_short};
 use crate::staged::probe;
 use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
+use faults::{Dice, Fate, Faults};
+use file::File;
+use open::{MemoryFile, MemoryOutput};
 
 /// A file system in memory. Clones are handles on the same one.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
-}
-
-/// How an operation is made to fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The disk is full.
-    NoSpace,
-    /// The file system is read-only.
-    ReadOnly,
-    /// The permissions forbid it.
-    PermissionDenied,
-    /// The device fails.
-    Io,
 }
 
 #[derive(Debug, Default)]
@@ -49,17 +53,13 @@ struct State {
     locks_taken: u64,
     operations: u64,
     traffic: Traffic,
-    fault: Option<PlannedFault>,
+    faults: Faults,
+    dice: Option<Dice>,
     bytes_max: Option<u64>,
-    /// Outputs opened before the last crash belong to a dead process.
+    /// From which operation on only so many bytes more can be written.
+    filled: Option<(u64, u64)>,
+    /// Files opened before the last crash belong to a dead process.
     crashes: u64,
-}
-
-#[derive(Debug, Default)]
-struct File {
-    bytes: Vec<u8>,
-    durable: Vec<u8>,
-    bytes_reserved: u64,
 }
 
 #[derive(Debug)]
@@ -68,22 +68,38 @@ struct Holder {
     note: String,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct PlannedFault {
-    first: u64,
-    last: u64,
-    fault: Fault,
-}
-
 impl MemoryDisk {
     /// An empty disk without a limit on its size.
     pub fn new() -> Self {
         MemoryDisk::default()
     }
 
-    /// Limits the bytes of all files together, reserved space included.
+    /// Lets chance decide what a failure leaves behind: the same seed, the same chances.
+    pub fn seed(&self, seed: u64) {
+        self.state().dice = Some(Dice::new(seed));
+    }
+
+    /// Limits the bytes of all files together, reserved space included; a limit below what there is leaves no room.
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.state().bytes_max = Some(bytes_max);
+    }
+
+    /// Lets somebody else fill the disk when operation number `operation` (counted from 0) is asked for, all but
+    /// `free_bytes`. It stays full, over crashes too, until [`make_room`](Self::make_room).
+    pub fn fill_at(&self, operation: u64, free_bytes: u64) {
+        self.state().filled = Some((operation, free_bytes));
+    }
+
+    /// Takes every limit on the size away.
+    pub fn make_room(&self) {
+        let mut state = self.state();
+        state.bytes_max = None;
+        state.filled = None;
+    }
+
+    /// Whether there is such a limit now.
+    pub fn is_limited(&self) -> bool {
+        self.state().bytes_max.is_some()
     }
 
     /// How many operations have been asked for so far, failed ones included. It is the number that
@@ -92,30 +108,65 @@ impl MemoryDisk {
         self.state().operations
     }
 
+    /// How many of them are among some; of [`Among::Below`] nobody keeps count, and it is 0.
+    pub fn operations_among(&self, among: Among) -> u64 {
+        self.state().faults.count(among)
+    }
+
+    /// The operations that were made to fail so far, but for those of a dead process.
+    pub fn strikes(&self) -> Vec<Strike> {
+        self.state().faults.strikes.clone()
+    }
+
     /// Makes operation number `operation` (counted from 0) fail, once. Replaces an earlier plan.
     pub fn fail_at(&self, operation: u64, fault: Fault) {
-        self.state().fault = Some(PlannedFault { first: operation, last: operation, fault });
+        self.fail_range(operation, 1, fault);
     }
 
     /// Makes operation number `operation` and all after it fail, until a crash. Replaces an
     /// earlier plan.
     pub fn fail_from(&self, operation: u64, fault: Fault) {
-        self.state().fault = Some(PlannedFault { first: operation, last: u64::MAX, fault });
+        self.fail_range(operation, u64::MAX, fault);
     }
 
-    /// Cancels the failure planned.
+    fn fail_range(&self, operation: u64, count: u64, fault: Fault) {
+        let mut state = self.state();
+        state.faults.clear();
+        let passed = state.operations.saturating_sub(operation);
+        let (first, count) = (operation.saturating_sub(state.operations), count.saturating_sub(passed));
+        state.faults.plan(PlannedFault { among: Among::All, first, count, fault });
+    }
+
+    /// Plans a fault besides those planned before.
+    pub fn fail(&self, fault: PlannedFault) {
+        self.state().faults.plan(fault);
+    }
+
+    /// Lets the process die in operation number `operation` (counted from 0): some of it may be done, and nothing after
+    /// it. Follow with [`kill`](Self::kill) or a crash.
+    pub fn die_at(&self, operation: u64) {
+        let mut state = self.state();
+        let left = (operation + 1).saturating_sub(state.operations);
+        state.faults.die_after(left);
+    }
+
+    /// Cancels the failures planned.
     pub fn fail_never(&self) {
-        self.state().fault = None;
+        self.state().faults.clear();
+    }
+
+    /// Ends the process: releases its locks, cancels the failures planned. What it wrote is there, synced or not.
+    /// Files still open fail from now on.
+    pub fn kill(&self) {
+        self.state().restart();
     }
 
     /// Loses power: forgets every byte and every name that was not synced, releases the locks,
-    /// cancels the failure planned. Outputs still open fail from now on.
+    /// cancels the failures planned. Files still open fail from now on.
     pub fn crash(&self) {
         let mut state = self.state();
         state.names = state.durable_names.clone();
-        for file in &mut state.files {
-            file.bytes = file.durable.clone();
-        }
+        state.files.iter_mut().for_each(File::crash);
         state.restart();
     }
 
@@ -124,20 +175,35 @@ impl MemoryDisk {
     pub fn crash_torn(&self, bytes_max: usize) {
         let mut state = self.state();
         state.durable_names = state.names.clone();
-        for file in &mut state.files {
-            if file.bytes.starts_with(&file.durable) {
-                let kept = file.bytes.len().min(file.durable.len() + bytes_max);
-                file.bytes.truncate(kept);
+        state.files.iter_mut().for_each(|file| file.crash_torn(bytes_max));
+        state.restart();
+    }
+
+    /// Loses power where the disk had kept, of all that was not synced, whatever chance says: each new, changed or removed
+    /// name or not, whichever were made first; the first bytes of each file, or any of its sectors of 512 bytes or pages
+    /// of 4 KiB, the others as they were or zeros. What was synced is there.
+    pub fn crash_anyhow(&self, seed: u64) {
+        let mut dice = Dice::new(seed);
+        let mut state = self.state();
+        let paths: BTreeSet<PathBuf> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
+        for path in paths {
+            let now = state.names.get(&path).copied();
+            if now != state.durable_names.get(&path).copied() && dice.coin() {
+                match now {
+                    Some(file) => state.durable_names.insert(path, file),
+                    None => state.durable_names.remove(&path),
+                };
             }
-            file.durable = file.bytes.clone();
         }
+        state.names = state.durable_names.clone();
+        state.files.iter_mut().for_each(|file| file.crash_anyhow(&mut dice));
         state.restart();
     }
 
     /// Puts a durable file there, whatever it was before. Not an operation.
     pub fn put(&self, path: &Path, bytes: &[u8]) {
         let mut state = self.state();
-        state.files.push(File { bytes: bytes.to_vec(), durable: bytes.to_vec(), bytes_reserved: 0 });
+        state.files.push(File::durable(bytes));
         let file = state.files.len() - 1;
         state.names.insert(path.to_path_buf(), file);
         state.durable_names.insert(path.to_path_buf(), file);
@@ -171,7 +237,7 @@ impl MemoryDisk {
         }
         let file = state.names[path];
         if empty {
-            state.files[file].bytes.clear();
+            state.files[file].empty();
         }
         Ok(Box::new(MemoryOutput {
             disk: self.clone(),
@@ -186,32 +252,37 @@ impl MemoryDisk {
 impl State {
     /// Counts an operation and fails it if that is planned.
     fn begin(&mut self, operation: Operation, path: &Path) -> Result<(), DiskError> {
-        let number = self.operations;
-        self.operations += 1;
-        match self.fault {
-            Some(plan) if (plan.first..=plan.last).contains(&number) => {
-                let kind = match plan.fault {
-                    Fault::NoSpace => io::ErrorKind::StorageFull,
-                    Fault::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
-                    Fault::PermissionDenied => io::ErrorKind::PermissionDenied,
-                    Fault::Io => io::ErrorKind::Other,
-                };
-                Err(DiskError::from_io(operation, path, kind.into()))
-            }
-            _ => Ok(()),
+        self.begin_on(operation, path, false)
+    }
+
+    fn begin_on(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> Result<(), DiskError> {
+        match self.meet(operation, path, is_scratch) {
+            Fate::Fine => Ok(()),
+            Fate::Fails(error) | Fate::Dies(error) | Fate::Dead(error) => Err(error),
         }
+    }
+
+    fn meet(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> Fate {
+        if let Some((_, free)) = self.filled.take_if(|(at, _)| *at <= self.operations) {
+            self.bytes_max = Some(self.used_bytes().saturating_add(free));
+        }
+        self.operations += 1;
+        self.faults.meet(operation, path, is_scratch)
     }
 
     fn find(&self, operation: Operation, path: &Path) -> Result<usize, DiskError> {
         self.names.get(path).copied().ok_or_else(|| DiskError::from_io(operation, path, io::ErrorKind::NotFound.into()))
     }
 
-    fn free_bytes(&self) -> u64 {
-        let used = self.names.values().fold(0u64, |used, &file| {
+    fn used_bytes(&self) -> u64 {
+        self.names.values().fold(0u64, |used, &file| {
             let file = &self.files[file];
             used.saturating_add(file.bytes_reserved.max(file.bytes.len() as u64))
-        });
-        self.bytes_max.unwrap_or(u64::MAX).saturating_sub(used)
+        })
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.bytes_max.unwrap_or(u64::MAX).saturating_sub(self.used_bytes())
     }
 
     /// Refuses `bytes` more in a file if they exceed what is free or reserved for it.
@@ -239,7 +310,7 @@ impl State {
 
     fn restart(&mut self) {
         self.locks.clear();
-        self.fault = None;
+        self.faults.clear();
         self.crashes += 1;
         for file in &mut self.files {
             file.bytes_reserved = 0;
@@ -279,8 +350,7 @@ impl Disk for MemoryDisk {
             let source = too_short(found, bytes);
             return Err(DiskError::from_io(Operation::Truncate, path, source));
         }
-        file.bytes.truncate(bytes as usize);
-        file.durable = file.bytes.clone();
+        file.cut(bytes as usize);
         Ok(())
     }
 
@@ -289,16 +359,30 @@ impl Disk for MemoryDisk {
         state.begin(Operation::Read, path)?;
         let file = state.find(Operation::Read, path)?;
         let bytes = state.files[file].bytes.len() as u64;
-        Ok(Box::new(MemoryFile { disk: self.clone(), path: path.to_path_buf(), file, bytes, crashes: state.crashes }))
+        Ok(Box::new(MemoryFile {
+            disk: self.clone(),
+            path: path.to_path_buf(),
+            file,
+            bytes,
+            crashes: state.crashes,
+            is_scratch: false,
+        }))
     }
 
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
         let mut state = self.state();
-        state.begin(Operation::Create, path)?;
+        state.begin_on(Operation::Create, path, true)?;
         // Without a name, and not durable: a crash empties it.
-        state.files.push(File { bytes: vec![0; bytes as usize], ..File::default() });
+        state.files.push(File::scratch(bytes));
         let file = state.files.len() - 1;
-        Ok(Box::new(MemoryFile { disk: self.clone(), path: path.to_path_buf(), file, bytes, crashes: state.crashes }))
+        Ok(Box::new(MemoryFile {
+            disk: self.clone(),
+            path: path.to_path_buf(),
+            file,
+            bytes,
+            crashes: state.crashes,
+            is_scratch: true,
+        }))
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
@@ -366,7 +450,9 @@ impl Disk for MemoryDisk {
     fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         let mut state = self.state();
         state.begin(Operation::Write, path)?;
-        state.files.push(File { bytes: bytes.to_vec(), ..File::default() });
+        let mut posted = File::default();
+        posted.append(bytes);
+        state.files.push(posted);
         let file = state.files.len() - 1;
         state.names.insert(path.to_path_buf(), file);
         Ok(())
@@ -409,283 +495,5 @@ impl Drop for Release {
         if ours {
             state.locks.remove(&self.path);
         }
-    }
-}
-
-struct MemoryOutput {
-    disk: MemoryDisk,
-    path: PathBuf,
-    file: usize,
-    name_is_new: bool,
-    crashes: u64,
-}
-
-impl MemoryOutput {
-    fn begin(&self, operation: Operation) -> Result<MutexGuard<'_, State>, DiskError> {
-        let mut state = self.disk.state();
-        if state.crashes != self.crashes {
-            let source = io::Error::other("opened before the crash");
-            return Err(DiskError::from_io(operation, &self.path, source));
-        }
-        state.begin(operation, &self.path)?;
-        Ok(state)
-    }
-}
-
-impl Output for MemoryOutput {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
-        let (mut state, written) = match self.begin(Operation::Write) {
-            Ok(state) => {
-                let claimed = state.claim(Operation::Write, &self.path, self.file, bytes.len() as u64);
-                (state, claimed)
-            }
-            Err(error) => {
-                let state = self.disk.state();
-                if state.crashes != self.crashes {
-                    return Err(error);
-                }
-                (state, Err(error))
-            }
-        };
-        let kept = match written {
-            Ok(()) => bytes,
-            Err(_) => &bytes[..bytes.len() / 2],
-        };
-        state.traffic.written_bytes += kept.len() as u64;
-        state.files[self.file].bytes.extend_from_slice(kept);
-        written
-    }
-
-    fn reserve(&mut self, bytes: u64) -> Result<(), DiskError> {
-        let mut state = self.begin(Operation::Reserve)?;
-        state.claim(Operation::Reserve, &self.path, self.file, bytes)?;
-        let file = &mut state.files[self.file];
-        let end = (file.bytes.len() as u64).saturating_add(bytes);
-        file.bytes_reserved = file.bytes_reserved.max(end);
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<(), DiskError> {
-        let mut state = self.begin(Operation::Sync)?;
-        let file = &mut state.files[self.file];
-        file.bytes_reserved = 0;
-        file.durable = file.bytes.clone();
-        if self.name_is_new {
-            state.sync_directory(parent(&self.path))?;
-            drop(state);
-            self.name_is_new = false;
-        }
-        Ok(())
-    }
-}
-
-/// A file open for reads, or reads and writes, at any place.
-struct MemoryFile {
-    disk: MemoryDisk,
-    path: PathBuf,
-    file: usize,
-    bytes: u64,
-    crashes: u64,
-}
-
-impl MemoryFile {
-    /// The bytes at a place, once the operation was counted.
-    fn at<T>(
-        &self,
-        operation: Operation,
-        offset: u64,
-        len: usize,
-        then: impl FnOnce(&mut [u8]) -> T,
-    ) -> Result<T, DiskError> {
-        let mut state = self.disk.state();
-        state.begin(operation, &self.path)?;
-        let failed = |source| DiskError::from_io(operation, &self.path, source);
-        if state.crashes != self.crashes {
-            return Err(failed(io::Error::other("the process that opened it has crashed")));
-        }
-        let bytes = &mut state.files[self.file].bytes;
-        let end = offset.checked_add(len as u64).filter(|&end| end <= bytes.len() as u64);
-        let end = end.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
-        let done = then(&mut bytes[offset as usize..end as usize]);
-        match operation {
-            Operation::Write => state.traffic.written_bytes += len as u64,
-            _ => state.traffic.read_bytes += len as u64,
-        }
-        Ok(done)
-    }
-}
-
-impl Input for MemoryFile {
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
-        self.at(Operation::Read, offset, into.len(), |bytes| into.copy_from_slice(bytes))
-    }
-}
-
-impl Scratch for MemoryFile {
-    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DiskError> {
-        assert!(offset + from.len() as u64 <= self.bytes, "a scratch file does not grow");
-        self.at(Operation::Write, offset, from.len(), |bytes| bytes.copy_from_slice(from))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Staged, is_leftover, remove_leftovers};
-
-    const OLD: &[u8] = b"the old file";
-    const NEW: &[u8] = b"the new file, which is longer";
-
-    fn publish(disk: &MemoryDisk) -> Result<(), DiskError> {
-        let mut staged = Staged::create(disk, Path::new("d/x"), NEW.len() as u64)?;
-        let (first, second) = NEW.split_at(7);
-        staged.write(first)?;
-        staged.write(second)?;
-        staged.publish()?;
-        Ok(())
-    }
-
-    /// Publishes with operation `k` failing for every `k`, and hands each result to `check`.
-    fn each_failure(old: bool, once: bool, check: impl Fn(&MemoryDisk, bool)) {
-        for k in 0.. {
-            let disk = MemoryDisk::new();
-            if old {
-                disk.put(Path::new("d/x"), OLD);
-            }
-            if once {
-                disk.fail_at(k, Fault::NoSpace);
-            } else {
-                disk.fail_from(k, Fault::Io);
-            }
-            let published = publish(&disk).is_ok();
-            assert_eq!(published, disk.operations() <= k, "operation {k}");
-            check(&disk, published);
-            if published {
-                assert!(k >= 6, "create, reserve, write, write, sync, rename, sync");
-                return;
-            }
-        }
-    }
-
-    #[test]
-    fn failures_leave_the_old_file_or_the_new() {
-        for old in [false, true] {
-            each_failure(old, true, |disk, published| {
-                let found = disk.peek(Path::new("d/x"));
-                let before = old.then(|| OLD.to_vec());
-                assert!(found.as_deref() == Some(NEW) || (!published && found == before));
-                assert!(!disk.paths().iter().any(|path| is_leftover(path)));
-            });
-        }
-    }
-
-    #[test]
-    fn crashes_leave_the_old_file_or_the_new() {
-        for old in [false, true] {
-            for torn in [None, Some(0), Some(5), Some(100)] {
-                each_failure(old, false, |disk, published| {
-                    match torn {
-                        None => disk.crash(),
-                        Some(bytes) => disk.crash_torn(bytes),
-                    }
-                    let found = disk.peek(Path::new("d/x"));
-                    let before = old.then(|| OLD.to_vec());
-                    assert!(found.as_deref() == Some(NEW) || (!published && found == before));
-                    remove_leftovers(disk, Path::new("d")).unwrap();
-                    assert!(!disk.paths().iter().any(|path| is_leftover(path)));
-                });
-            }
-        }
-    }
-
-    #[test]
-    fn appended_records_survive_once_synced() {
-        let disk = MemoryDisk::new();
-        let path = Path::new("journal");
-        let mut journal = disk.append(path).unwrap();
-        journal.write(b"one").unwrap();
-        journal.sync().unwrap();
-        journal.write(b"two").unwrap();
-        disk.crash();
-        assert_eq!(disk.peek(path).unwrap(), b"one");
-        assert!(journal.write(b"three").is_err(), "its process is dead");
-        let mut journal = disk.append(path).unwrap();
-        journal.write(b"two").unwrap();
-        disk.crash_torn(2);
-        assert_eq!(disk.peek(path).unwrap(), b"onetw");
-        disk.truncate(path, 3).unwrap();
-        disk.crash();
-        assert_eq!(disk.peek(path).unwrap(), b"one");
-        assert!(disk.truncate(path, 4).is_err());
-    }
-
-    #[test]
-    fn a_name_needs_its_directory_synced() {
-        let disk = MemoryDisk::new();
-        disk.create(Path::new("a")).unwrap().write(b"x").unwrap();
-        disk.crash();
-        assert!(disk.paths().is_empty());
-        // A rename of unsynced bytes keeps the name and loses the bytes, as real disks do.
-        disk.create(Path::new("a")).unwrap().write(b"x").unwrap();
-        disk.rename(Path::new("a"), Path::new("b")).unwrap();
-        disk.crash();
-        assert_eq!(disk.peek(Path::new("b")).unwrap(), b"");
-        // A removal that nothing synced comes back.
-        disk.remove(Path::new("b")).unwrap();
-        disk.crash();
-        assert!(disk.peek(Path::new("b")).is_some());
-    }
-
-    #[test]
-    fn space_is_limited() {
-        let disk = MemoryDisk::new();
-        disk.set_bytes_max(20);
-        disk.put(Path::new("d/old"), &[0; 10]);
-        let mut staged = Staged::create(&disk, Path::new("d/x"), 8).unwrap();
-        assert_eq!(disk.free_bytes(Path::new("d")).unwrap(), 2);
-        staged.write(&[1; 10]).unwrap();
-        let error = staged.write(&[1; 4]).unwrap_err();
-        assert_eq!(
-            error.to_string().split(';').next().unwrap(),
-            format!("no space left to write d/.x.tmp-{}: 4 bytes needed, 0 free", std::process::id())
-        );
-        drop(staged);
-        let Err(error) = Staged::create(&disk, Path::new("d/x"), 11) else {
-            panic!("11 of 10 bytes were reserved");
-        };
-        assert!(error.is_no_space());
-        assert_eq!(disk.paths(), [Path::new("d/old")]);
-    }
-
-    #[test]
-    fn locks_go_with_drop_and_crash() {
-        let disk = MemoryDisk::new();
-        let path = Path::new("d/lock");
-        let lock = disk.lock(path, "first").unwrap();
-        let error = disk.lock(path, "second").unwrap_err().to_string();
-        assert!(error.contains("first"), "{error}");
-        drop(lock);
-        let dead = disk.lock(path, "second").unwrap();
-        disk.crash();
-        let _alive = disk.lock(path, "third").unwrap();
-        drop(dead);
-        assert!(disk.lock(path, "fourth").unwrap_err().is_locked());
-    }
-
-    #[test]
-    fn leftovers_are_told_from_artifacts() {
-        let check = |name: &str, expect| assert_eq!(is_leftover(Path::new(name)), expect, "{name}");
-        check("d/.03.awari.tmp-12", true);
-        check("d/03.awari", false);
-        check("d/.03.awari", false);
-        check("d/03.awari.tmp-12", false);
-        check("d/.03.awari.tmp-", false);
-        check("d/.03.awari.tmp-x", false);
-        check(".tmp-12", true);
-        check("/", false);
     }
 }

@@ -432,7 +432,11 @@ impl Run<'_, '_, '_> {
             snapshots_path(directory).join(name.file_name()),
             fingerprints.digest(),
             orchestrator.options.snapshot_interval,
-        )?;
+        );
+        let snapshots = match snapshots {
+            Ok(snapshots) => snapshots,
+            Err(error) => return Err(self.fail(name, error.into())),
+        };
         let progress = Progress::new();
         let context = StageContext {
             disk,

@@ -21,7 +21,8 @@ pub struct Snapshots<'a> {
 const MARKER: &str = "fingerprint";
 
 impl<'a> Snapshots<'a> {
-    /// Looks for snapshots that serve this result, and removes others.
+    /// Looks for snapshots that serve this result, and removes others. Where the disk fails they may be just the ones,
+    /// and hours of work: then they stay, and the error is the caller's.
     pub(crate) fn open(
         disk: &'a dyn Disk,
         directory: PathBuf,
@@ -38,10 +39,11 @@ impl<'a> Snapshots<'a> {
                 same
             }
             // Without a fingerprint nobody knows what they are of: their removal may have been cut short.
-            Err(_) => {
+            Err(error) if error.is_not_found() || matches!(error, DiskError::TooLarge { .. }) => {
                 disk.remove_dir_all(&directory)?;
                 false
             }
+            Err(error) => return Err(error),
         };
         Ok(Snapshots { disk, directory, fingerprint, interval, exists })
     }

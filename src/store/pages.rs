@@ -96,12 +96,13 @@ impl PageCache {
         self.lock().state.capacity
     }
 
-    /// The first failure since the last call. What was read since then may be zeros, what was set may be lost.
+    /// The first failure there was. What was read since may be zeros, what was set before or since may be lost, so every
+    /// later call tells of it again: there is nothing left to go on with.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// What the operating system said.
     pub fn check(&self) -> Result<(), DiskError> {
-        self.lock().state.failure.take().map_or(Ok(()), Err)
+        self.lock().state.failure.as_ref().map_or(Ok(()), |failure| Err(failure.again()))
     }
 }
 
@@ -279,6 +280,8 @@ mod tests {
         cache.check().unwrap();
         cache.lock().set(100, 1);
         assert!(cache.check().unwrap_err().is_no_space());
-        cache.check().unwrap();
+        // Who asked first may have gone on without saying so.
+        cache.lock().set(0, 1);
+        assert!(cache.check().unwrap_err().is_no_space());
     }
 }

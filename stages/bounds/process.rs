@@ -52,7 +52,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
             }
             last = Instant::now();
         }
-        Ok(())
+        // But bits that were lost on their way to or from the disk meanwhile are.
+        state.solver.check()
     });
     let report = match solved {
         Ok(report) => report,
@@ -120,20 +121,24 @@ const WINS: (&str, Plane) = ("wins", Plane::Won(0));
 const CANDIDATES: (&str, Plane) = ("candidates", Plane::Lost(0));
 
 impl Snapshot<'_> {
-    /// Adds a saved state to one in which the bound begins. One that cannot be read costs time only.
+    /// Adds a saved state to one in which the bound begins, and tells whether there was one.
     fn read(&self, state: &State) -> Result<bool, StageError> {
         let Some(saved) = self.context.snapshots().saved() else { return Ok(false) };
         let settings = self.shared.settings();
         let open = |(name, plane): (&str, Plane)| {
             PlaneReader::open(self.context.disk(), &saved.join(name), settings, self.index, plane)
         };
-        let (Ok(mut wins), Ok(mut candidates)) = (open(WINS), open(CANDIDATES)) else { return Ok(false) };
+        // The wins so far are wins all the same.
+        let anew = |error| files::begin_anew(saved, error).map(|()| false);
+        let (mut wins, mut candidates) = match (open(WINS), open(CANDIDATES)) {
+            (Ok(wins), Ok(candidates)) => (wins, candidates),
+            (Err(error), _) | (_, Err(error)) => return anew(error),
+        };
         let mut words = Vec::new();
         for unit in state.solver.wins_units() {
             words.resize(unit.words.len(), 0);
-            if wins.read(unit.words.clone(), &mut words).is_err() {
-                // The wins so far are wins all the same.
-                return Ok(false);
+            if let Err(error) = wins.read(unit.words.clone(), &mut words) {
+                return anew(error);
             }
             state.solver.add_wins(unit, &words);
         }
@@ -141,8 +146,8 @@ impl Snapshot<'_> {
         state.solver.unsettle();
         for (number, unit) in state.solver.units().iter().enumerate() {
             words.resize(unit.words.len(), 0);
-            if candidates.read(unit.words.clone(), &mut words).is_err() {
-                return Ok(false);
+            if let Err(error) = candidates.read(unit.words.clone(), &mut words) {
+                return anew(error);
             }
             state.solver.remove_candidates(number, &words)?;
         }

@@ -1,0 +1,200 @@
+//! Faults to come: which operation fails, and how.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{DiskError, Operation};
+
+/// How an operation is made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The disk is full (`ENOSPC`).
+    NoSpace,
+    /// The user's quota is used up (`EDQUOT`).
+    Quota,
+    /// The file system is read-only (`EROFS`).
+    ReadOnly,
+    /// The permissions forbid it (`EACCES`).
+    PermissionDenied,
+    /// The device fails (`EIO`).
+    Io,
+}
+
+impl Fault {
+    fn source(self) -> io::Error {
+        match self {
+            Fault::NoSpace => io::ErrorKind::StorageFull.into(),
+            Fault::Quota => io::ErrorKind::QuotaExceeded.into(),
+            Fault::ReadOnly => io::ErrorKind::ReadOnlyFilesystem.into(),
+            Fault::PermissionDenied => io::ErrorKind::PermissionDenied.into(),
+            Fault::Io => io::Error::other("the device fails"),
+        }
+    }
+}
+
+/// Among which operations a fault counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// All.
+    All,
+    /// Those of one kind on files with a name, and on directories.
+    Kind(Operation),
+    /// Those of one kind on scratch files.
+    Scratch(Operation),
+    /// Those of one kind on files somewhere below a folder of this name.
+    Below(Operation, &'static str),
+    /// All that change the disk: what a disk that is full or read-only refuses.
+    Changes,
+    /// All that take room: creating, reserving, writing.
+    Room,
+}
+
+impl Among {
+    fn holds(self, operation: Operation, path: &Path, is_scratch: bool) -> bool {
+        use Operation::{Create, MakeDirectory, Remove, Rename, Reserve, Sync, Truncate, Write};
+        match self {
+            Among::All => true,
+            Among::Kind(kind) => operation == kind && !is_scratch,
+            Among::Scratch(kind) => operation == kind && is_scratch,
+            Among::Below(kind, folder) => {
+                operation == kind
+                    && !is_scratch
+                    && path.parent().is_some_and(|path| path.iter().any(|name| name == folder))
+            }
+            Among::Changes => {
+                matches!(operation, Create | MakeDirectory | Remove | Rename | Reserve | Sync | Truncate | Write)
+            }
+            Among::Room => matches!(operation, Create | Reserve | Write),
+        }
+    }
+}
+
+/// A fault to come. Ordinals count from 0, from the moment when it is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedFault {
+    /// Among which operations it counts.
+    pub among: Among,
+    /// The ordinal of the first that fails.
+    pub first: u64,
+    /// How many fail from there on.
+    pub count: u64,
+    /// How.
+    pub fault: Fault,
+}
+
+/// An operation that was made to fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strike {
+    /// What was being done.
+    pub operation: Operation,
+    /// To which file.
+    pub path: PathBuf,
+    /// How it failed.
+    pub fault: Fault,
+}
+
+/// What an operation meets.
+pub(super) enum Fate {
+    /// Nothing unusual.
+    Fine,
+    /// It fails, and some of it may have been done.
+    Fails(DiskError),
+    /// The process dies in it: some of it may have been done.
+    Dies(DiskError),
+    /// The process is dead: nothing of it is done.
+    Dead(DiskError),
+}
+
+/// All faults to come, and those that came.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    planned: Vec<(PlannedFault, u64)>,
+    /// Operations until the process dies.
+    left_to_live: Option<u64>,
+    pub(super) strikes: Vec<Strike>,
+    counts: Vec<(Operation, bool, u64)>,
+}
+
+impl Faults {
+    pub(super) fn plan(&mut self, fault: PlannedFault) {
+        self.planned.push((fault, 0));
+    }
+
+    pub(super) fn die_after(&mut self, operations: u64) {
+        self.left_to_live = Some(operations);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.planned.clear();
+        self.left_to_live = None;
+    }
+
+    /// Counts an operation and says what it meets.
+    pub(super) fn meet(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> Fate {
+        let same = |(kind, scratch, _): &&mut (Operation, bool, u64)| *kind == operation && *scratch == is_scratch;
+        match self.counts.iter_mut().find(same) {
+            Some((_, _, count)) => *count += 1,
+            None => self.counts.push((operation, is_scratch, 1)),
+        }
+        if let Some(left) = &mut self.left_to_live {
+            let dead = || DiskError::from_io(operation, path, io::Error::other("the process is dead"));
+            if *left == 0 {
+                return Fate::Dead(dead());
+            }
+            *left -= 1;
+            if *left == 0 {
+                return Fate::Dies(dead());
+            }
+        }
+        let mut met = None;
+        for (plan, seen) in &mut self.planned {
+            if !plan.among.holds(operation, path, is_scratch) {
+                continue;
+            }
+            if *seen >= plan.first && *seen - plan.first < plan.count {
+                met = met.or(Some(plan.fault));
+            }
+            *seen += 1;
+        }
+        let Some(fault) = met else { return Fate::Fine };
+        self.strikes.push(Strike { operation, path: path.to_path_buf(), fault });
+        Fate::Fails(DiskError::from_io(operation, path, fault.source()))
+    }
+
+    /// How many operations there were so far; of files below a folder nobody keeps count.
+    pub(super) fn count(&self, among: Among) -> u64 {
+        let nowhere = Path::new("");
+        let held =
+            self.counts.iter().filter(|(operation, is_scratch, _)| among.holds(*operation, nowhere, *is_scratch));
+        held.map(|(_, _, count)| count).sum()
+    }
+}
+
+/// A small seeded generator (SplitMix64, Steele, Lea & Flood 2014).
+#[derive(Debug)]
+pub(super) struct Dice {
+    state: u64,
+}
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Dice {
+        Dice { state: seed }
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 to `most`.
+    pub(super) fn up_to(&mut self, most: usize) -> usize {
+        (self.bits() % (most as u64 + 1)) as usize
+    }
+
+    pub(super) fn coin(&mut self) -> bool {
+        self.bits() & 1 == 1
+    }
+}

@@ -1,0 +1,137 @@
+//! A file in memory: what a process sees, what is durable, and what a loss of power makes of the difference.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::faults::Dice;
+
+/// What a disk writes whole or not at all.
+const SECTOR_BYTES: usize = 512;
+/// What an operating system writes at once, as a rule.
+const PAGE_BYTES: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) bytes: Vec<u8>,
+    durable: Vec<u8>,
+    pub(super) bytes_reserved: u64,
+    /// Sectors that a failed sync gave up: a later one believes them written.
+    given_up: BTreeSet<usize>,
+}
+
+impl File {
+    pub(super) fn durable(bytes: &[u8]) -> File {
+        File { bytes: bytes.to_vec(), durable: bytes.to_vec(), ..File::default() }
+    }
+
+    pub(super) fn scratch(bytes: u64) -> File {
+        File { bytes: vec![0; bytes as usize], ..File::default() }
+    }
+
+    pub(super) fn empty(&mut self) {
+        self.bytes.clear();
+        self.given_up.clear();
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        // A sector written again is one to be synced again.
+        self.given_up.remove(&(self.bytes.len() / SECTOR_BYTES));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(super) fn cut(&mut self, bytes: usize) {
+        self.bytes.truncate(bytes);
+        self.given_up.retain(|&sector| sector < bytes / SECTOR_BYTES);
+        self.sync();
+    }
+
+    pub(super) fn sync(&mut self) {
+        let mut synced = self.bytes.clone();
+        for &sector in &self.given_up {
+            let place = sector_of(&synced, sector);
+            copy_or_zero(&mut synced, place, &self.durable);
+        }
+        self.durable = synced;
+    }
+
+    /// A sync that fails: of what was to be written some is, and the rest is given up. The operating system forgets that
+    /// it was to be written, and may or may not go on showing it to processes (LWN 752063, "PostgreSQL's fsync() surprise").
+    pub(super) fn fail_to_sync(&mut self, dice: &mut Dice) {
+        let forgets = dice.coin();
+        for sector in 0..self.bytes.len().div_ceil(SECTOR_BYTES) {
+            let place = sector_of(&self.bytes, sector);
+            if self.durable.get(place.clone()) != Some(&self.bytes[place.clone()]) && dice.coin() {
+                self.given_up.insert(sector);
+            }
+        }
+        self.sync();
+        if forgets {
+            self.bytes = self.durable.clone();
+            self.given_up.clear();
+        }
+    }
+
+    /// Loses power on a disk that kept no more than it promised.
+    pub(super) fn crash(&mut self) {
+        self.bytes = self.durable.clone();
+        self.given_up.clear();
+        self.bytes_reserved = 0;
+    }
+
+    /// Loses power on a disk that kept the first `bytes_max` of the bytes appended and not synced.
+    pub(super) fn crash_torn(&mut self, bytes_max: usize) {
+        if self.bytes.starts_with(&self.durable) {
+            let kept = self.bytes.len().min(self.durable.len() + bytes_max);
+            self.bytes.truncate(kept);
+        }
+        self.durable = self.bytes.clone();
+        self.crash();
+    }
+
+    /// Loses power on a disk that kept any part of what was not synced.
+    pub(super) fn crash_anyhow(&mut self, dice: &mut Dice) {
+        if self.bytes != self.durable {
+            let (old, new) = (self.durable.len(), self.bytes.len());
+            match dice.up_to(4) {
+                0 => {}
+                1 => self.durable = self.bytes.clone(),
+                // The length and the first of the new bytes.
+                2 => {
+                    let kept = old.min(new) + dice.up_to(new.abs_diff(old));
+                    self.keep(kept, 1, &mut |_| true);
+                }
+                // Sectors or pages in any order, whatever the length became.
+                way => {
+                    let unit = if way == 3 { SECTOR_BYTES } else { PAGE_BYTES };
+                    let length = old.min(new) + dice.up_to(new.abs_diff(old));
+                    self.keep(length, unit, &mut |_| dice.coin());
+                }
+            }
+        }
+        self.crash();
+    }
+
+    /// Makes the file `length` bytes long, of which the units for which `is_kept` says so are the new ones.
+    fn keep(&mut self, length: usize, unit: usize, is_kept: &mut dyn FnMut(usize) -> bool) {
+        let mut bytes = vec![0; length];
+        for start in (0..length).step_by(unit) {
+            let place = start..length.min(start + unit);
+            let from = if is_kept(start) { &self.bytes } else { &self.durable };
+            copy_or_zero(&mut bytes, place, from);
+        }
+        self.durable = bytes;
+    }
+}
+
+fn sector_of(bytes: &[u8], sector: usize) -> Range<usize> {
+    sector * SECTOR_BYTES..bytes.len().min((sector + 1) * SECTOR_BYTES)
+}
+
+/// Copies a place from another version of the file; beyond its end there are zeros.
+fn copy_or_zero(into: &mut [u8], place: Range<usize>, from: &[u8]) {
+    let end = place.end.min(from.len()).max(place.start);
+    let known = from.get(place.start..end).unwrap_or(&[]);
+    let (copied, zeros) = into[place].split_at_mut(known.len());
+    copied.copy_from_slice(known);
+    zeros.fill(0);
+}

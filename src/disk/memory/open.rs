@@ -1,0 +1,159 @@
+//! Files in memory while they are open.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::MutexGuard;
+
+use super::faults::{Dice, Fate};
+use super::{MemoryDisk, State};
+use crate::error::{DiskError, Operation};
+use crate::real::parent;
+use crate::{Input, Output, Scratch};
+
+/// A file open for writing at its end.
+pub(super) struct MemoryOutput {
+    pub(super) disk: MemoryDisk,
+    pub(super) path: PathBuf,
+    pub(super) file: usize,
+    pub(super) name_is_new: bool,
+    pub(super) crashes: u64,
+}
+
+impl MemoryOutput {
+    fn state(&self, operation: Operation) -> Result<MutexGuard<'_, State>, DiskError> {
+        let state = self.disk.state();
+        if state.crashes != self.crashes {
+            let source = io::Error::other("opened before the crash");
+            return Err(DiskError::from_io(operation, &self.path, source));
+        }
+        Ok(state)
+    }
+}
+
+impl Output for MemoryOutput {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        let mut state = self.state(Operation::Write)?;
+        let written = match state.meet(Operation::Write, &self.path, false) {
+            Fate::Fine => state.claim(Operation::Write, &self.path, self.file, bytes.len() as u64),
+            Fate::Fails(error) | Fate::Dies(error) => Err(error),
+            Fate::Dead(error) => return Err(error),
+        };
+        let kept = match (&written, &mut state.dice) {
+            (Ok(()), _) => bytes,
+            (Err(_), None) => &bytes[..bytes.len() / 2],
+            (Err(_), Some(dice)) => &bytes[..dice.up_to(bytes.len())],
+        };
+        state.traffic.written_bytes += kept.len() as u64;
+        state.files[self.file].append(kept);
+        written
+    }
+
+    fn reserve(&mut self, bytes: u64) -> Result<(), DiskError> {
+        let mut state = self.state(Operation::Reserve)?;
+        state.begin(Operation::Reserve, &self.path)?;
+        state.claim(Operation::Reserve, &self.path, self.file, bytes)?;
+        let file = &mut state.files[self.file];
+        let end = (file.bytes.len() as u64).saturating_add(bytes);
+        file.bytes_reserved = file.bytes_reserved.max(end);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), DiskError> {
+        let mut guard = self.state(Operation::Sync)?;
+        let state = &mut *guard;
+        let fate = state.meet(Operation::Sync, &self.path, false);
+        let file = &mut state.files[self.file];
+        match fate {
+            Fate::Fine => {}
+            Fate::Fails(error) => {
+                if let Some(dice) = &mut state.dice {
+                    file.fail_to_sync(dice);
+                }
+                return Err(error);
+            }
+            Fate::Dies(error) | Fate::Dead(error) => return Err(error),
+        }
+        file.bytes_reserved = 0;
+        file.sync();
+        if self.name_is_new {
+            state.sync_directory(parent(&self.path))?;
+            drop(guard);
+            self.name_is_new = false;
+        }
+        Ok(())
+    }
+}
+
+/// A file open for reads, or reads and writes, at any place.
+pub(super) struct MemoryFile {
+    pub(super) disk: MemoryDisk,
+    pub(super) path: PathBuf,
+    pub(super) file: usize,
+    pub(super) bytes: u64,
+    pub(super) crashes: u64,
+    pub(super) is_scratch: bool,
+}
+
+impl MemoryFile {
+    /// Does something with the bytes at a place, once the operation was counted: whole, or if it fails as chance has it.
+    fn at(
+        &self,
+        operation: Operation,
+        offset: u64,
+        len: usize,
+        then: impl FnOnce(&mut [u8], Option<&mut Dice>),
+    ) -> Result<(), DiskError> {
+        let mut guard = self.disk.state();
+        let state = &mut *guard;
+        let failed = |source| DiskError::from_io(operation, &self.path, source);
+        let fate = state.meet(operation, &self.path, self.is_scratch);
+        if state.crashes != self.crashes {
+            return Err(failed(io::Error::other("the process that opened it has crashed")));
+        }
+        let bytes = &mut state.files[self.file].bytes;
+        let end = offset.checked_add(len as u64).filter(|&end| end <= bytes.len() as u64);
+        let end = end.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()));
+        match fate {
+            Fate::Fine => then(&mut bytes[offset as usize..end? as usize], None),
+            Fate::Fails(error) => {
+                if let (Ok(end), Some(dice)) = (end, &mut state.dice) {
+                    then(&mut bytes[offset as usize..end as usize], Some(dice));
+                }
+                return Err(error);
+            }
+            Fate::Dies(error) | Fate::Dead(error) => return Err(error),
+        }
+        match operation {
+            Operation::Write => state.traffic.written_bytes += len as u64,
+            _ => state.traffic.read_bytes += len as u64,
+        }
+        Ok(())
+    }
+}
+
+impl Input for MemoryFile {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
+        self.at(Operation::Read, offset, into.len(), |bytes, failing| match failing {
+            None => into.copy_from_slice(bytes),
+            // Nobody may look at what a failed read left.
+            Some(dice) => {
+                let read = dice.up_to(into.len());
+                into[..read].iter_mut().zip(bytes).for_each(|(into, byte)| *into = !*byte);
+            }
+        })
+    }
+}
+
+impl Scratch for MemoryFile {
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DiskError> {
+        assert!(offset + from.len() as u64 <= self.bytes, "a scratch file does not grow");
+        self.at(Operation::Write, offset, from.len(), |bytes, failing| {
+            let written = failing.map_or(from.len(), |dice| dice.up_to(from.len()));
+            bytes[..written].copy_from_slice(&from[..written]);
+        })
+    }
+}

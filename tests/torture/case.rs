@@ -1,0 +1,274 @@
+//! One case: a build, disturbed for a few runs, then finished.
+
+use super::build::{DIRECTORY, Ended, artifacts};
+use super::class::{Class, Injection, Round};
+use super::subject::Subject;
+use disk::{MemoryDisk, Operation, is_leftover};
+use pipeline::{Exit, PipelineError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A case to run.
+pub(crate) struct Case<'a> {
+    pub(crate) seed: u64,
+    pub(crate) class: Class,
+    pub(crate) number: u64,
+    subject: &'a Subject,
+    rounds: Vec<Round>,
+    /// What chance decides of failures.
+    chance: u64,
+}
+
+/// How a case ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    /// Faults that struck.
+    pub(crate) struck: u64,
+    /// Runs that they ended.
+    pub(crate) ended: u64,
+    /// Stages that began, and did not get done in that run.
+    pub(crate) begun_in_vain: u64,
+    /// Stages that went on from a snapshot.
+    pub(crate) from_snapshots: u64,
+    /// What was wrong, if something was.
+    pub(crate) wrong: Option<String>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(seed: u64, class: Class, subjects: &'a [Subject], number: u64) -> Case<'a> {
+        let first = &subjects[0];
+        let mut random = class.random(seed, first, number);
+        let is_first = number < class.extent(first);
+        let subject = if is_first { first } else { random.pick(subjects) };
+        let at = if is_first { number } else { random.below(class.extent(subject)) };
+        let rounds = class.rounds(subject, at, is_first, &mut random);
+        Case { seed, class, number, subject, rounds, chance: random.bits() }
+    }
+
+    pub(crate) fn method(&self) -> stages::Method {
+        self.subject.method()
+    }
+
+    /// The command that runs just this one.
+    pub(crate) fn again(&self) -> String {
+        format!(
+            "torture --kills 0 --seed {} --class {} --method {} --case {}",
+            self.seed,
+            self.class.word(),
+            self.method(),
+            self.number
+        )
+    }
+
+    pub(crate) fn run(&self) -> Outcome {
+        let mut trial = Trial {
+            subject: self.subject,
+            disk: MemoryDisk::new(),
+            done: BTreeSet::new(),
+            done_once: BTreeSet::new(),
+            has_failed_syncs: false,
+            has_unsynced_names: false,
+            outcome: Outcome::default(),
+        };
+        trial.disk.seed(self.chance);
+        if let Err(wrong) = trial.run(&self.rounds) {
+            trial.outcome.wrong = Some(format!("{wrong}\n  in {:?}", self.rounds));
+        }
+        trial.outcome
+    }
+}
+
+/// A case under way.
+struct Trial<'a> {
+    subject: &'a Subject,
+    disk: MemoryDisk,
+    /// Stages that the journal must know to be done.
+    done: BTreeSet<String>,
+    /// Stages that were done at some time.
+    done_once: BTreeSet<String>,
+    /// A sync that failed may have lost what a later one promised: then a loss of power may take records along.
+    has_failed_syncs: bool,
+    /// A run may have ended between a rename and the sync that makes the name durable.
+    has_unsynced_names: bool,
+    outcome: Outcome,
+}
+
+impl Trial<'_> {
+    fn run(&mut self, rounds: &[Round]) -> Result<(), String> {
+        for (number, round) in rounds.iter().enumerate() {
+            self.round(round).map_err(|wrong| format!("run {}: {wrong}", number + 1))?;
+        }
+        self.disk.make_room();
+        let (ended, _) = self.watched().map_err(|wrong| format!("the last run: {wrong}"))?;
+        match &ended.result {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(format!("the last run, without faults, failed: {error}")),
+            Err(panic) => return Err(format!("the last run panicked: {panic}")),
+        }
+        self.check_artifacts()?;
+        if artifacts(&self.disk) != self.subject.kept {
+            return Err("in the end there are other files than after an undisturbed build".to_owned());
+        }
+        let snapshots = Path::new(DIRECTORY).join("snapshots");
+        let left: Vec<PathBuf> =
+            self.disk.paths().into_iter().filter(|path| path.starts_with(&snapshots) || is_leftover(path)).collect();
+        if !left.is_empty() {
+            return Err(format!("in the end there are {left:?}"));
+        }
+        match self.subject.build().run(&self.disk) {
+            Ok(summary) if summary.ran.is_empty() => Ok(()),
+            Ok(summary) => {
+                Err(format!("after the end {} was run again: {}", summary.ran[0].stage, summary.ran[0].reason))
+            }
+            Err(error) => Err(format!("a run with nothing to do failed: {error}")),
+        }
+    }
+
+    fn round(&mut self, round: &Round) -> Result<(), String> {
+        let struck_before = self.disk.strikes().len();
+        let first_operation = self.disk.operations();
+        for injection in &round.injections {
+            injection.plan(&self.disk);
+        }
+        let (ended, snapshots) = self.watched()?;
+        let strikes = self.disk.strikes().split_off(struck_before);
+        self.has_failed_syncs |= strikes.iter().any(|strike| strike.operation == Operation::Sync);
+        let died = round.injections.iter().any(|injection| match injection {
+            Injection::Die(at) => self.disk.operations() > first_operation + at,
+            _ => false,
+        });
+        let planned = round.injections.iter().filter(|injection| !injection.is_death()).count();
+        let mut struck = strikes.len().min(planned) + usize::from(died);
+        match &ended.result {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) if died => drop(error.to_string()),
+            Ok(Err(error)) => {
+                let mut paths: BTreeSet<PathBuf> = strikes.iter().map(|strike| strike.path.clone()).collect();
+                if round.injections.iter().any(|injection| injection.takes_room()) || self.disk.is_limited() {
+                    struck = struck.max(1);
+                    paths.insert(PathBuf::from(DIRECTORY));
+                }
+                check_error(error, &paths)?;
+            }
+            Err(panic) => return Err(format!("panicked: {panic}")),
+        }
+        self.outcome.struck += struck as u64;
+        self.outcome.ended += u64::from(!matches!(ended.result, Ok(Ok(_))));
+        round.end.apply(&self.disk);
+        if round.end.loses_power() && self.has_failed_syncs {
+            self.done.clear();
+        }
+        self.check_artifacts()?;
+        // A snapshot is there until its stage is done. (One whose name was never synced may go.)
+        let now = self.snapshots();
+        let may_go = round.end.loses_power() && self.has_unsynced_names;
+        self.has_unsynced_names |= died || self.has_failed_syncs;
+        let is_over = |stage: &String| now.contains(stage) || self.is_over(stage);
+        match snapshots.iter().find(|stage| !may_go && !is_over(stage)) {
+            Some(stage) => Err(format!("the snapshot of {stage} is gone, and {stage} is not done")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a stage was done at some time, or its outputs are there.
+    fn is_over(&self, stage: &str) -> bool {
+        self.done_once.contains(stage) || self.subject.build().is_made(stage, &self.disk)
+    }
+
+    /// Runs the build, and checks that nothing done is done again. Tells besides which unfinished stages had snapshots.
+    fn watched(&mut self) -> Result<(Ended, Vec<String>), String> {
+        let mut snapshots = self.snapshots();
+        snapshots.retain(|stage| !self.is_over(stage));
+        let ended = self.subject.build().run_watched(&self.disk);
+        if let Some(again) = ended.started.iter().find(|stage| self.done.contains(&stage.to_string())) {
+            return Err(format!("{again} was done, and began again"));
+        }
+        for (stage, resumed) in &ended.done {
+            let stage = stage.to_string();
+            if !resumed && snapshots.contains(&stage) {
+                return Err(format!("{stage} had a snapshot, and began from nothing"));
+            }
+            self.outcome.from_snapshots += u64::from(*resumed);
+            self.done_once.insert(stage.clone());
+            self.done.insert(stage);
+        }
+        self.outcome.begun_in_vain += (ended.started.len() - ended.done.len()) as u64;
+        Ok((ended, snapshots))
+    }
+
+    /// Whatever has a final name is complete.
+    fn check_artifacts(&self) -> Result<(), String> {
+        for (path, bytes) in artifacts(&self.disk) {
+            match self.subject.made.get(&path) {
+                Some(expected) if *expected == bytes => {}
+                Some(expected) => {
+                    return Err(format!(
+                        "{} has {} bytes, not the {} it should",
+                        path.display(),
+                        bytes.len(),
+                        expected.len()
+                    ));
+                }
+                None => return Err(format!("{} is no file of this build", path.display())),
+            }
+        }
+        Ok(())
+    }
+
+    /// The stages with a whole snapshot that says what it is of.
+    fn snapshots(&self) -> Vec<String> {
+        let folder = Path::new(DIRECTORY).join("snapshots");
+        let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for path in self.disk.paths() {
+            let inside = path.strip_prefix(&folder).ok().and_then(|path| path.to_str()?.split_once('/'));
+            if let Some((stage, file)) = inside {
+                files.entry(stage.replace('-', ":")).or_default().insert(file.to_owned());
+            }
+        }
+        let is_whole = |files: &BTreeSet<String>| {
+            let has = |name: &str| files.contains(name);
+            has("fingerprint") && (has("scores") || has("counts") || (has("wins") && has("candidates")))
+        };
+        files.into_iter().filter(|(_, files)| is_whole(files)).map(|(stage, _)| stage).collect()
+    }
+}
+
+/// Whether an error is of the right class and names what was struck.
+fn check_error(error: &PipelineError, struck: &BTreeSet<PathBuf>) -> Result<(), String> {
+    let text = error.to_string();
+    let exit = error.exit();
+    let is_right = match error {
+        PipelineError::Preflight(_) => exit == Exit::PreflightFailed,
+        PipelineError::StageFailed { .. } | PipelineError::Journal(_) | PipelineError::Disk(_) => {
+            exit == Exit::StageFailed
+        }
+        _ => false,
+    };
+    if !is_right {
+        return Err(format!("ended with exit code {}: {text}", exit.code()));
+    }
+    if !struck.iter().any(|path| text.contains(&path.display().to_string())) {
+        return Err(format!("the error names none of {struck:?}: {text}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use disk::DiskError;
+    use std::io;
+
+    #[test]
+    fn errors_must_name_what_was_struck() {
+        let error = |path: &str| {
+            let source = io::ErrorKind::StorageFull.into();
+            PipelineError::Disk(DiskError::from_io(Operation::Write, Path::new(path), source))
+        };
+        let struck = BTreeSet::from([PathBuf::from("run/databases/03.awari")]);
+        assert!(check_error(&error("run/databases/03.awari"), &struck).is_ok());
+        assert!(check_error(&error("run/journal"), &struck).is_err());
+        let other = PipelineError::Locked { directory: "run/databases/03.awari".into(), holder: String::new() };
+        assert!(check_error(&other, &struck).is_err());
+    }
+}

@@ -1,0 +1,258 @@
+//! The program itself, killed with SIGKILL.
+
+use super::build::FOLDERS;
+use super::each;
+use crate::Random;
+use stages::Method;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Kills to carry out.
+#[derive(Clone, Debug)]
+pub struct Kills {
+    /// The program.
+    pub awari: PathBuf,
+    /// What all chance comes from.
+    pub seed: u64,
+    /// Kills of a running process, in all.
+    pub kills: u64,
+    /// How many builds go on at once.
+    pub builds: usize,
+    /// Only these methods.
+    pub methods: Vec<Method>,
+    /// Databases to build by a method.
+    pub stones: fn(Method) -> u32,
+    /// Only the build of this number.
+    pub only: Option<u64>,
+}
+
+/// How they ended.
+#[derive(Clone, Debug, Default)]
+pub struct KillReport {
+    /// Processes killed, by method.
+    pub kills: BTreeMap<String, u64>,
+    /// Builds that they were part of.
+    pub builds: u64,
+    /// At each kill, how long ago a file of the run had last changed: what is done since is lost.
+    pub lost: Vec<Duration>,
+    /// What was wrong, each with the command that shows it again.
+    pub wrong: Vec<String>,
+}
+
+/// A build is killed so often at most before it is let finish.
+const KILLS_A_BUILD: u64 = 5;
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// A manifest, what an undisturbed build of it makes, and how long that takes.
+struct Undisturbed {
+    method: Method,
+    manifest: String,
+    made: Files,
+    kept: Files,
+    time: Duration,
+}
+
+/// A place for one build.
+struct Place<'a> {
+    awari: &'a Path,
+    directory: tempfile::TempDir,
+}
+
+impl Kills {
+    /// Carries them out.
+    ///
+    /// # Errors
+    /// If an undisturbed build fails, or the operating system does.
+    pub fn run(&self) -> io::Result<KillReport> {
+        let all = self.methods.iter().map(|&method| self.undisturbed(method, "all", None));
+        let all = all.collect::<io::Result<Vec<_>>>()?;
+        let kept = all.iter().map(|all| self.undisturbed(all.method, "databases", Some(&all.made)));
+        let kept = kept.collect::<io::Result<Vec<_>>>()?;
+        let undisturbed: Vec<Undisturbed> = all.into_iter().chain(kept).collect();
+        let report = Mutex::new(KillReport::default());
+        let rounds = self.kills.div_ceil(KILLS_A_BUILD);
+        let numbers: Vec<u64> = self.only.map_or_else(|| (0..rounds).collect(), |only| vec![only]);
+        each(&numbers, self.builds, |&number| {
+            let mut random = Random::of(&[self.seed, number]);
+            let of = &undisturbed[number as usize % undisturbed.len()];
+            let wanted = match self.only {
+                None => KILLS_A_BUILD.min(self.kills - number * KILLS_A_BUILD),
+                Some(_) => KILLS_A_BUILD,
+            };
+            let outcome = self.one(of, wanted, &mut random);
+            let mut report = report.lock().expect("a panic while counting ends the harness");
+            report.builds += 1;
+            match outcome {
+                Ok(lost) => {
+                    *report.kills.entry(of.method.to_string()).or_default() += lost.len() as u64;
+                    report.lost.extend(lost);
+                }
+                Err(wrong) => {
+                    let again = format!("torture --faults 0 --seed {} --kill {number}", self.seed);
+                    report.wrong.push(format!("{again}: {}, {wrong}", of.method));
+                }
+            }
+        });
+        let mut report = report.into_inner().expect("all threads have ended");
+        report.lost.sort();
+        Ok(report)
+    }
+
+    /// Builds without kills. `made` is there at some time, if not all is kept.
+    fn undisturbed(&self, method: Method, keep: &str, made: Option<&Files>) -> io::Result<Undisturbed> {
+        let stones = (self.stones)(method);
+        let manifest = format!(
+            "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\nthreads = 2\n\
+             [store]\ncodec = \"zstd\"\nkeep = \"{keep}\"\n[check]\nverify = \"full\"\n"
+        );
+        let place = Place::new(&self.awari, &manifest)?;
+        let start = Instant::now();
+        place.finish().map_err(io::Error::other)?;
+        let time = start.elapsed();
+        let kept = place.files()?;
+        let made = made.cloned().unwrap_or_else(|| kept.clone());
+        Ok(Undisturbed { method, manifest, made, kept, time })
+    }
+
+    /// Kills a build so often, then lets it finish. Tells how much each kill lost.
+    fn one(&self, of: &Undisturbed, kills: u64, random: &mut Random) -> Result<Vec<Duration>, String> {
+        let failed = |error: io::Error| error.to_string();
+        let mut place = Place::new(&self.awari, &of.manifest).map_err(failed)?;
+        let mut lost = Vec::new();
+        while (lost.len() as u64) < kills {
+            let mut child = place.start().map_err(failed)?;
+            // Spread over the time of a build; a resumed one has less to do and is over sooner.
+            let most = of.time.as_micros() as u64 / (lost.len() as u64 + 1);
+            std::thread::sleep(Duration::from_micros(random.below(most.max(1))));
+            child.kill().map_err(failed)?;
+            let killed = SystemTime::now();
+            if child.wait().map_err(failed)?.success() {
+                // It was over already: once more from the start.
+                place.check(&of.kept)?;
+                place = Place::new(&self.awari, &of.manifest).map_err(failed)?;
+                continue;
+            }
+            lost.push(place.last_change().and_then(|at| killed.duration_since(at).ok()).unwrap_or_default());
+            for (path, bytes) in place.files().map_err(failed)? {
+                if of.made.get(&path) != Some(&bytes) {
+                    return Err(format!("after kill {}, {} is not what it should be", lost.len(), path.display()));
+                }
+            }
+        }
+        place.finish()?;
+        place.check(&of.kept)?;
+        Ok(lost)
+    }
+}
+
+impl<'a> Place<'a> {
+    fn new(awari: &'a Path, manifest: &str) -> io::Result<Place<'a>> {
+        let directory = tempfile::tempdir()?;
+        fs::write(directory.path().join("manifest.toml"), manifest)?;
+        Ok(Place { awari, directory })
+    }
+
+    fn run(&self) -> PathBuf {
+        self.directory.path().join("run")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.awari);
+        command.arg("run").arg(self.directory.path().join("manifest.toml")).arg("--dir").arg(self.run());
+        command.args(["--progress", "none"]).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        self.command().stderr(Stdio::null()).spawn()
+    }
+
+    fn finish(&self) -> Result<(), String> {
+        let output = self.command().output().map_err(|error| format!("{}: {error}", self.awari.display()))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))),
+        }
+    }
+
+    /// Compares what is there in the end.
+    fn check(&self, kept: &Files) -> Result<(), String> {
+        let found = self.files().map_err(|error| error.to_string())?;
+        if let Some(path) = found.keys().chain(kept.keys()).find(|path| found.get(*path) != kept.get(*path)) {
+            return Err(format!("in the end {} is not as after an undisturbed build", path.display()));
+        }
+        let mut left = Vec::new();
+        walk(&self.run().join("snapshots"), &mut |path| left.push(path.to_path_buf()))
+            .map_err(|error| error.to_string())?;
+        if left.is_empty() { Ok(()) } else { Err(format!("in the end there are {left:?}")) }
+    }
+
+    /// The files whose bytes depend on the manifest alone, with their final names.
+    fn files(&self) -> io::Result<Files> {
+        let mut files = Files::new();
+        let run = self.run();
+        let mut failed = Ok(());
+        for folder in FOLDERS {
+            walk(&run.join(folder), &mut |path| {
+                if disk::is_leftover(path) {
+                    return;
+                }
+                match (path.strip_prefix(&run), fs::read(path)) {
+                    (Ok(name), Ok(bytes)) => {
+                        files.insert(name.to_path_buf(), bytes);
+                    }
+                    (_, Err(error)) => failed = Err(error),
+                    (Err(_), _) => {}
+                }
+            })?;
+        }
+        failed.map(|()| files)
+    }
+
+    /// When a file of the run last got the name it has, or the journal its last record.
+    fn last_change(&self) -> Option<SystemTime> {
+        let mut last = None;
+        walk(&self.run(), &mut |path| {
+            if !disk::is_leftover(path) && !path.ends_with("lock") {
+                let changed = fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+                last = last.max(changed);
+            }
+        })
+        .ok()?;
+        last
+    }
+}
+
+/// Visits all files below a directory; an absent one has none.
+fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => walk(&entry.path(), visit)?,
+            false => visit(&entry.path()),
+        }
+    }
+    Ok(())
+}
+
+impl KillReport {
+    /// All kills.
+    pub fn total(&self) -> u64 {
+        self.kills.values().sum()
+    }
+
+    /// The work lost at the median kill and at the worst.
+    pub fn lost(&self) -> Option<(Duration, Duration)> {
+        Some((*self.lost.get(self.lost.len() / 2)?, *self.lost.last()?))
+    }
+}

@@ -1,0 +1,130 @@
+//! Injects faults into builds by the thousand and kills the program by the hundred, and counts what comes of it.
+//!
+//! `cargo build --release && cargo run --release -p tests --bin torture -- --faults 10000 --kills 200`
+
+use clap::Parser;
+use stages::Method;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+use tests::torture::{Class, Faults, KillReport, Kills, Report};
+
+/// Disturbs builds, resumes them, and compares them byte for byte with undisturbed ones.
+#[derive(Parser)]
+#[command(name = "torture")]
+struct Args {
+    /// Cases of injected faults, spread over classes and methods; from 10,000 on, builds by sweep are struck at every
+    /// single operation.
+    #[arg(long, default_value_t = 10_000)]
+    faults: u64,
+    /// Kills of the program.
+    #[arg(long, default_value_t = 200)]
+    kills: u64,
+    /// What all chance comes from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Cases or builds at once; 0 is one a core.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Only faults of this class.
+    #[arg(long, value_parser = class)]
+    class: Option<Class>,
+    /// Only builds by this method.
+    #[arg(long)]
+    method: Option<Method>,
+    /// Only the case of this number.
+    #[arg(long)]
+    case: Option<u64>,
+    /// Only the killed build of this number.
+    #[arg(long)]
+    kill: Option<u64>,
+    /// The program to kill; otherwise the one beside this one.
+    #[arg(long)]
+    awari: Option<PathBuf>,
+    /// Prints the table as Markdown.
+    #[arg(long)]
+    markdown: bool,
+}
+
+fn class(word: &str) -> Result<Class, String> {
+    let words = Class::ALL.map(Class::word).join(", ");
+    let found = Class::ALL.into_iter().find(|class| class.word() == word);
+    found.ok_or_else(|| format!("expected one of {words}"))
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let mut wrong = Vec::new();
+    if args.faults > 0 && args.kill.is_none() {
+        let start = Instant::now();
+        let report = faults(&args);
+        println!("{}", if args.markdown { report.markdown() } else { report.table() });
+        println!("seed {}, {} cases in {:.0} s\n", args.seed, report.total().cases, start.elapsed().as_secs_f64());
+        wrong.extend(report.wrong);
+    }
+    if (args.kills > 0 && args.case.is_none()) || args.kill.is_some() {
+        let start = Instant::now();
+        match kills(&args) {
+            Ok(report) => {
+                println!("{}; {:.0} s", told(&report), start.elapsed().as_secs_f64());
+                wrong.extend(report.wrong);
+            }
+            Err(error) => wrong.push(error),
+        }
+    }
+    for wrong in &wrong {
+        eprintln!("WRONG: {wrong}");
+    }
+    if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn threads(args: &Args) -> usize {
+    if args.threads == 0 { disk::clock::cores() } else { args.threads }
+}
+
+fn faults(args: &Args) -> Report {
+    let mut faults = Faults::new(args.seed, args.faults);
+    faults.threads = threads(args);
+    faults.only = args.case;
+    faults.classes = args.class.map_or(faults.classes, |class| vec![class]);
+    faults.methods = args.method.map_or(faults.methods, |method| vec![method]);
+    faults.run()
+}
+
+fn kills(args: &Args) -> Result<KillReport, String> {
+    let awari = match &args.awari {
+        Some(path) => path.clone(),
+        None => {
+            let here = std::env::current_exe().map_err(|error| error.to_string())?;
+            here.with_file_name("awari")
+        }
+    };
+    if !awari.is_file() {
+        return Err(format!("there is no {}; cargo build --release makes it, or say --awari PATH", awari.display()));
+    }
+    let kills = Kills {
+        awari,
+        seed: args.seed,
+        kills: args.kills.max(1),
+        builds: threads(args),
+        methods: args.method.map_or(Method::ALL.to_vec(), |method| vec![method]),
+        stones: |method| if method.has_bounds() { 5 } else { 8 },
+        only: args.kill,
+    };
+    kills.run().map_err(|error| error.to_string())
+}
+
+fn told(report: &KillReport) -> String {
+    let by: Vec<String> = report.kills.iter().map(|(method, kills)| format!("{method} {kills}")).collect();
+    let lost = report.lost().map_or(String::new(), |(median, worst)| {
+        let milliseconds = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
+        format!("; last file before a kill {:.1} ms, at worst {:.1} ms", milliseconds(median), milliseconds(worst))
+    });
+    format!(
+        "{} kills of {} builds ({}): {} wrong{lost}",
+        report.total(),
+        report.builds,
+        by.join(", "),
+        report.wrong.len()
+    )
+}

@@ -1,0 +1,104 @@
+//! Builds that are disturbed, resumed, and compared byte for byte with one that nobody disturbed.
+//!
+//! A *case* is a small build on a disk in memory and a few runs of it, each with faults of its own; a last run without
+//! faults must end with the very bytes of an undisturbed build. After every run, what has a final name is complete; no
+//! stage that the journal knows to be done is done again; no snapshot is passed over or thrown away before its stage is
+//! done; an error has the right exit code and names a file that was struck. A *kill* is the program itself, killed with
+//! SIGKILL at some moment and resumed. All of it comes from a seed, and a case that fails says how to rerun just it.
+
+mod build;
+mod case;
+mod class;
+mod kills;
+mod report;
+mod subject;
+
+pub use build::{Build, Ended, artifacts};
+pub use class::Class;
+pub use kills::{KillReport, Kills};
+pub use report::{Report, Tally};
+pub use subject::Subject;
+
+use case::Case;
+use stages::Method;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// From so many cases on, builds by the method sweep are struck at every single operation by every class.
+pub const EVERY_FROM: u64 = 10_000;
+
+/// Which faults to inject, and how many.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    /// What all chance comes from.
+    pub seed: u64,
+    /// Cases in all, spread over classes and methods; some more where every operation is struck, see [`EVERY_FROM`]. One
+    /// case has one fault or a few.
+    pub cases: u64,
+    /// Threads to run them on.
+    pub threads: usize,
+    /// Only these classes.
+    pub classes: Vec<Class>,
+    /// Only these methods.
+    pub methods: Vec<Method>,
+    /// Only the case of this number, of each class and method.
+    pub only: Option<u64>,
+}
+
+impl Faults {
+    /// All classes and methods.
+    pub fn new(seed: u64, cases: u64) -> Faults {
+        let (classes, methods) = (Class::ALL.to_vec(), Method::ALL.to_vec());
+        Faults { seed, cases, threads: disk::clock::cores(), classes, methods, only: None }
+    }
+
+    /// Runs the cases and counts how they ended.
+    pub fn run(&self) -> Report {
+        let subjects: Vec<Vec<Subject>> = self.methods.iter().map(|&method| Subject::all(method)).collect();
+        let cells: Vec<(Class, &[Subject])> = (self.classes.iter())
+            .flat_map(|&class| subjects.iter().map(move |subjects| (class, &subjects[..])))
+            .filter(|(class, subjects)| class.extent(&subjects[0]) > 0)
+            .collect();
+        let share = self.cases.div_ceil(cells.len().max(1) as u64);
+        let cases: Vec<Case> = (cells.iter())
+            .flat_map(|&(class, subjects)| {
+                let numbers = match self.only {
+                    Some(number) => vec![number],
+                    None => numbers(subjects[0].method(), class.extent(&subjects[0]), share, self.cases >= EVERY_FROM),
+                };
+                numbers.into_iter().map(move |number| Case::new(self.seed, class, subjects, number))
+            })
+            .collect();
+        let report = Mutex::new(Report::default());
+        each(&cases, self.threads, |case| {
+            let outcome = case.run();
+            report.lock().expect("a panic while counting ends the harness").add(case, outcome);
+        });
+        report.into_inner().expect("all threads have ended")
+    }
+}
+
+/// The numbers of the cases of a class and method. Those below `extent` stand for the operations of one build, one by
+/// one; with the method sweep each has its turn, or as many as there is time for, spread evenly. Others are random.
+fn numbers(method: Method, extent: u64, share: u64, is_every: bool) -> Vec<u64> {
+    match method {
+        Method::Sweep if is_every || share >= extent => (0..share.max(extent)).collect(),
+        Method::Sweep => (0..share).map(|at| at * extent / share).collect(),
+        _ => (extent..extent + share).collect(),
+    }
+}
+
+/// Does something with each item, on so many threads. (Builds make thread pools of their own, and to wait for one
+/// inside another is to pile them up.)
+fn each<T: Sync>(items: &[T], threads: usize, run: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run(item);
+                }
+            });
+        }
+    });
+}

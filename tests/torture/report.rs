@@ -1,0 +1,119 @@
+//! How the cases ended, counted by class.
+
+use super::case::{Case, Outcome};
+use super::class::Class;
+use comfy_table::{CellAlignment, Table, presets};
+use std::collections::BTreeMap;
+
+/// What was counted of a class, or of a method.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Cases run.
+    pub cases: u64,
+    /// Faults that struck: a case may have several, or none if its run had less to do than foreseen.
+    pub faults: u64,
+    /// Cases in which faults struck and every run went on to its end all the same.
+    pub unnoticed: u64,
+    /// Cases in which a run ended early, and a later one went on.
+    pub resumed: u64,
+    /// Cases in which something was wrong.
+    pub wrong: u64,
+    /// Stages that began and had to begin again, one a run at most.
+    pub begun_again: u64,
+    /// Stages that went on from a snapshot.
+    pub from_snapshots: u64,
+}
+
+/// All that was counted.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// By class.
+    pub classes: BTreeMap<Class, Tally>,
+    /// By method.
+    pub methods: BTreeMap<String, Tally>,
+    /// What was wrong, each with the command that shows it again.
+    pub wrong: Vec<String>,
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome) {
+        self.cases += 1;
+        self.faults += outcome.struck;
+        self.begun_again += outcome.begun_in_vain;
+        self.from_snapshots += outcome.from_snapshots;
+        match outcome {
+            Outcome { wrong: Some(_), .. } => self.wrong += 1,
+            Outcome { ended: 0, struck: 0, .. } => {}
+            Outcome { ended: 0, .. } => self.unnoticed += 1,
+            _ => self.resumed += 1,
+        }
+    }
+
+    fn cells(&self) -> [String; 7] {
+        [self.cases, self.faults, self.unnoticed, self.resumed, self.begun_again, self.from_snapshots, self.wrong]
+            .map(|count| count.to_string())
+    }
+}
+
+const HEADER: [&str; 8] =
+    ["fault", "cases", "faults", "unnoticed", "resumed", "stages begun again", "gone on from a snapshot", "wrong"];
+
+impl Report {
+    pub(crate) fn add(&mut self, case: &Case, outcome: Outcome) {
+        self.classes.entry(case.class).or_default().add(&outcome);
+        self.methods.entry(case.method().to_string()).or_default().add(&outcome);
+        if let Some(wrong) = outcome.wrong {
+            self.wrong.push(format!("{}: {wrong}", case.again()));
+        }
+    }
+
+    /// The sum over all classes.
+    pub fn total(&self) -> Tally {
+        self.classes.values().fold(Tally::default(), |sum, tally| Tally {
+            cases: sum.cases + tally.cases,
+            faults: sum.faults + tally.faults,
+            unnoticed: sum.unnoticed + tally.unnoticed,
+            resumed: sum.resumed + tally.resumed,
+            wrong: sum.wrong + tally.wrong,
+            begun_again: sum.begun_again + tally.begun_again,
+            from_snapshots: sum.from_snapshots + tally.from_snapshots,
+        })
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let row = |name: &str, tally: &Tally| {
+            let mut row = vec![name.to_owned()];
+            row.extend(tally.cells());
+            row
+        };
+        let classes = self.classes.iter().map(|(class, tally)| row(class.title(), tally));
+        let methods = self.methods.iter().map(|(method, tally)| row(&format!("by {method}"), tally));
+        classes.chain(methods).chain([row("all", &self.total())]).collect()
+    }
+
+    /// For a terminal.
+    pub fn table(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(HEADER);
+        for row in self.rows() {
+            table.add_row(row);
+        }
+        for at in 1..HEADER.len() {
+            if let Some(column) = table.column_mut(at) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.to_string()
+    }
+
+    /// For a README.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let mut text = line(&HEADER.map(str::to_owned));
+        text.push_str(&format!("|---|{}\n", "---:|".repeat(HEADER.len() - 1)));
+        for row in self.rows() {
+            text.push_str(&line(&row));
+        }
+        text
+    }
+}

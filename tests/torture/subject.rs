@@ -1,0 +1,88 @@
+//! The small builds that are disturbed, and what an undisturbed one of each makes.
+
+use super::build::{Build, artifacts};
+use disk::{Among, MemoryDisk};
+use stages::Method;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A manifest, and an undisturbed build of it.
+pub struct Subject {
+    method: Method,
+    overrides: Vec<(&'static str, &'static str)>,
+    /// The disk after an undisturbed build, for the numbers of its operations.
+    disk: MemoryDisk,
+    /// What is there in the end.
+    pub(crate) kept: BTreeMap<PathBuf, Vec<u8>>,
+    /// What is there at some time.
+    pub(crate) made: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// Snapshots after each pass, where there are some, so that most runs go on from one.
+const MANIFESTS: [&[(&str, &str)]; 4] = [
+    &[("build.stones", "0..3"), ("build.snapshot", "0 s"), ("store.keep", "all"), ("check.verify", "full")],
+    &[("build.stones", "0..4"), ("build.snapshot", "0 s"), ("store.codec", "zstd"), ("check.verify", "full")],
+    &[("build.stones", "0..3"), ("store.codec", "raw"), ("check.verify", "none")],
+    &[("build.stones", "0..4"), ("build.snapshot", "0 s"), ("store.keep", "all"), ("game.positions", "reachable")],
+];
+
+/// A database whose bits do not fit the cache: pages come and go, of passes and of snapshots.
+const PAGES: &[(&str, &str)] = &[
+    ("build.stones", "0..7"),
+    ("build.method", "sweep"),
+    ("build.methods.\"7..7\"", "one-bit-dual"),
+    ("build.snapshot", "0 s"),
+    ("check.verify", "none"),
+    ("dual.cache", "4 KiB"),
+];
+
+/// Operations in the same order each time.
+const ALWAYS: [(&str, &str); 2] = [("build.threads", "1"), ("dual.block", "4 KiB")];
+
+impl Subject {
+    /// All builds by a method. The first is the one whose operations are counted through.
+    pub fn all(method: Method) -> Vec<Subject> {
+        let pages = (method == Method::OneBitDual).then_some(PAGES);
+        MANIFESTS.into_iter().chain(pages).map(|manifest| Subject::new(method, manifest)).collect()
+    }
+
+    fn new(method: Method, manifest: &[(&'static str, &'static str)]) -> Subject {
+        let mut overrides = vec![("build.method", method.word())];
+        overrides.extend(ALWAYS);
+        overrides.retain(|(key, _)| manifest.iter().all(|(other, _)| other != key));
+        overrides.extend(manifest);
+        let built = |more: &[(&str, &str)]| {
+            let mut words = overrides.clone();
+            words.retain(|(key, _)| more.iter().all(|(other, _)| other != key));
+            let disk = MemoryDisk::new();
+            let run = Build::new(&[&words[..], more].concat()).run(&disk);
+            run.unwrap_or_else(|error| panic!("an undisturbed build by {method} failed: {error}"));
+            disk
+        };
+        let disk = built(&[]);
+        let kept = artifacts(&disk);
+        let made = artifacts(&built(&[("store.keep", "all")]));
+        assert!(kept.iter().all(|(path, bytes)| made.get(path) == Some(bytes)), "keeping changes bytes");
+        Subject { method, overrides, disk, kept, made }
+    }
+
+    /// How it is built.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// A new process for it.
+    pub fn build(&self) -> Build {
+        Build::new(&self.overrides)
+    }
+
+    /// How many operations an undisturbed build has.
+    pub(crate) fn operations(&self, among: Among) -> u64 {
+        self.disk.operations_among(among)
+    }
+
+    /// The bytes on the disk in the end.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.disk.paths().iter().filter_map(|path| self.disk.peek(path)).map(|bytes| bytes.len() as u64).sum()
+    }
+}
