@@ -4,6 +4,8 @@
 //! files nor methods of solving. The fast tables (`sow`) and the plain rules (`board`) are tested against each other
 //! and against [`mod@reference`], a slow twin written from the rule text.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod binomial;
 mod board;
 mod half;
