@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use disk::Io;
+use oracle::Level;
 use pipeline::Budget;
 use stages::Method;
 use std::ops::RangeInclusive;
@@ -57,6 +58,12 @@ pub(crate) enum Command {
     Gc(GcArgs),
     /// Show what the machine and a directory offer, and what stands in the way of a run
     Doctor(DoctorArgs),
+    /// Judge every move of a game, once the databases know
+    Analyze(AnalyzeArgs),
+    /// Play against the databases in the terminal
+    Play(PlayArgs),
+    /// Speak the protocol of oware programs on stdin and stdout
+    Engine(EngineArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
 }
@@ -418,6 +425,79 @@ pub(crate) struct DoctorArgs {
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari analyze --dir runs/small game.ogn
+  awari analyze --dir runs/small 'F4 f4 B5 d5 E6'
+  awari analyze --dir runs/small --json - < game.ogn
+
+A game is moves by their pits, A to F for South and a to f for North, with or without move numbers, stones sown (B5) and
+captures (B5x2), or a file in the Oware Game Notation. Positions with more stones than the databases have are judged as
+far as a search finds out.")]
+pub(crate) struct AnalyzeArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// A file, the moves themselves, or - for stdin
+    #[arg(value_name = "GAME", required = true, num_args = 1..)]
+    pub(crate) game: Vec<String>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari play --dir runs/small --position '0 1 0 2 0 1  1 0 2 0 1 0'
+  awari play --dir runs/small --level strong --side north --position random:12
+
+Moves are pits: A to F for South, a to f for North. Other words: values, best, line, undo, board, save FILE, quit.")]
+pub(crate) struct PlayArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// How well the program plays: fair, good, strong, expert or perfect
+    #[arg(long, value_name = "LEVEL", default_value_t = Level::Perfect)]
+    pub(crate) level: Level,
+    /// Which side you play; none is the program against itself
+    #[arg(long, value_name = "SIDE", default_value = "south")]
+    pub(crate) side: PlaySide,
+    /// Where to begin: twelve numbers, the long form, or random:STONES [default: the opening]
+    #[arg(long, value_name = "POSITION")]
+    pub(crate) position: Option<String>,
+    /// The seed of chance [default: the time]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// The side that a person plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlaySide {
+    /// A to F, who begins
+    South,
+    /// a to f
+    North,
+    /// Both
+    Both,
+    /// None
+    None,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  printf 'uci\\nposition fen 0-0-0-0-0-2-1-1-0-0-0-1-20-23-S\\ngo\\nquit\\n' | awari engine --dir runs/small
+
+Commands: uci, ugi, isready, ucinewgame, uginewgame, setoption name Level value LEVEL, position startpos|fen POS
+[moves FfBd], go, stop, quit. Scores are stones for who is to move, in hundredths (cp).")]
+pub(crate) struct EngineArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use crate::output::say;
 use check::CheckError;
 use disk::DiskError;
 use game::notation::NotationError;
+use game::transcript::TranscriptError;
 use oracle::OracleError;
 use pipeline::manifest::Diagnostic;
 use pipeline::{Exit, PipelineError};
@@ -78,6 +79,12 @@ pub(crate) enum CliError {
     /// The position makes no sense.
     #[error("the position cannot be read: {0}")]
     Position(#[from] NotationError),
+    /// The game makes no sense.
+    #[error("the game cannot be read: {0}")]
+    Game(#[from] TranscriptError),
+    /// What a person or a program was to say could not be read.
+    #[error("stdin cannot be read: {0}")]
+    Stdin(std::io::Error),
     /// The oracle.
     #[error(transparent)]
     Oracle(#[from] OracleError),
@@ -103,7 +110,7 @@ impl CliError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             CliError::Unreadable(_) | CliError::NotText { .. } | CliError::Manifest { .. } => Exit::ManifestInvalid,
-            CliError::PathNotText(_) | CliError::Position(_) => Exit::Usage,
+            CliError::PathNotText(_) | CliError::Position(_) | CliError::Game(_) => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
             CliError::Run { error, .. } => error.exit(),
             CliError::NoRunDirectory(_) | CliError::NoManifest(_) | CliError::Disk(_) | CliError::Threads(_) => {
@@ -119,7 +126,7 @@ impl CliError {
                 Exit::PreflightFailed
             }
             CliError::Check(_) => Exit::Integrity,
-            CliError::Signals(_) | CliError::Stdout(_) | CliError::Json(_) => Exit::Internal,
+            CliError::Signals(_) | CliError::Stdin(_) | CliError::Stdout(_) | CliError::Json(_) => Exit::Internal,
         }
     }
 

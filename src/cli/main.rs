@@ -6,12 +6,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod analyze;
 mod args;
 mod bar;
 mod completions;
 mod databases;
 mod diagnostics;
 mod doctor;
+mod engine;
 mod error;
 mod explain;
 mod gc;
@@ -19,6 +21,7 @@ mod logs;
 mod output;
 mod plain;
 mod plan;
+mod play;
 mod probe;
 mod progress;
 mod quantity;
@@ -57,6 +60,9 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(args),
         Command::Gc(args) => gc::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Analyze(args) => analyze::run(args),
+        Command::Play(args) => play::run(args),
+        Command::Engine(args) => engine::run(args),
         Command::Completions(args) => completions::run(args),
     };
     match done {

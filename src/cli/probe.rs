@@ -8,8 +8,9 @@ use crate::quantity::plural;
 use crate::summary::{align, columns};
 use disk::RealDisk;
 use game::notation::{MoveText, PositionText, Side};
+use game::transcript::side_name;
 use game::{Illegal, Pit};
-use oracle::{Answer, Bounds, Oracle, Source};
+use oracle::{Answer, Bounds, Line, LineEnd, Oracle, Source};
 use pipeline::Exit;
 use serde::Serialize;
 use std::fmt::Write;
@@ -17,14 +18,19 @@ use std::fmt::Write;
 /// A question touches a dozen blocks at most.
 const CACHE_BYTES_MAX: u64 = 1 << 20;
 
+/// Moves of the line that is shown.
+const LINE_MOVES_MAX: usize = 40;
+
 pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
     let position: PositionText = args.pits.join(" ").parse()?;
     let library = library(&RealDisk::default(), &args.dir)?;
-    let answer = Oracle::new(library, CACHE_BYTES_MAX).answer(&position.board())?;
+    let oracle = Oracle::new(library, CACHE_BYTES_MAX);
+    let answer = oracle.answer(&position.board())?;
+    let line = line(&oracle, &position)?;
     if args.json {
-        print_json(&Reply::new(&position, &answer))?;
+        print_json(&Reply::new(&position, &answer, line))?;
     } else {
-        print(&text(&position, &answer))?;
+        print(&(text(&position, &answer) + &format!("\nline   {line}\n")))?;
     }
     Ok(Exit::Done)
 }
@@ -38,6 +44,7 @@ struct Reply {
     source: &'static str,
     moves: Vec<Legal>,
     illegal: Vec<Forbidden>,
+    line: String,
 }
 
 #[derive(Serialize)]
@@ -72,7 +79,7 @@ impl From<Bounds> for Value {
 }
 
 impl Reply {
-    fn new(position: &PositionText, answer: &Answer) -> Reply {
+    fn new(position: &PositionText, answer: &Answer, line: String) -> Reply {
         let name = |pit| pit_name(pit, position.side());
         let moves = answer.moves.iter().map(|one| Legal {
             pit: name(one.pit),
@@ -93,11 +100,12 @@ impl Reply {
             },
             moves: moves.collect(),
             illegal: illegal.collect(),
+            line,
         }
     }
 }
 
-fn text(position: &PositionText, answer: &Answer) -> String {
+pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
     let mut text = board(position);
     let origin = match answer.source {
         Source::Database => "",
@@ -127,9 +135,9 @@ fn text(position: &PositionText, answer: &Answer) -> String {
 }
 
 /// The board as the player to move sees it.
-fn board(position: &PositionText) -> String {
+pub(crate) fn board(position: &PositionText) -> String {
     let board = position.board();
-    let (mover, opponent) = (position.side(), other(position.side()));
+    let (mover, opponent) = (position.side(), position.side().other());
     let row = |cells: Vec<String>| {
         let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>3}")).collect();
         format!("{}\n", cells.concat())
@@ -144,15 +152,27 @@ fn board(position: &PositionText) -> String {
         .concat()
 }
 
-fn other(side: Side) -> Side {
-    match side {
-        Side::South => Side::North,
-        Side::North => Side::South,
+/// The principal line: `F4 a1 E5x2 ...`, and how it ends.
+pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String, CliError> {
+    let Line { moves, end } = oracle.line(&position.board(), LINE_MOVES_MAX)?;
+    let (mut side, mut board) = (position.side(), position.board());
+    let mut words = Vec::new();
+    for one in &moves {
+        let captured = if one.captured > 0 { format!("x{}", one.captured) } else { String::new() };
+        words.push(format!("{}{}{captured}", pit_name(one.pit, side), board.0[one.pit.number()]));
+        (side, board) = (side.other(), one.child);
     }
+    words.push(match end {
+        LineEnd::Over => format!("; {} cannot move, the opponent takes {}", side_name(side), board.stones()),
+        LineEnd::Repeats { from } => format!("; again as before move {}: what remains is shared out", from + 1),
+        LineEnd::CutOff => "...".to_owned(),
+        LineEnd::Unknown => "; beyond that the databases do not know".to_owned(),
+    });
+    Ok(words.join(" ").replace(" ;", ";").trim_start_matches("; ").to_owned())
 }
 
 /// A pit by its name at the board: A to F are South's, a to f North's.
-fn pit_name(pit: Pit, side: Side) -> String {
+pub(crate) fn pit_name(pit: Pit, side: Side) -> String {
     MoveText { pit, side }.to_string()
 }
 

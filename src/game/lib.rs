@@ -15,6 +15,7 @@ pub mod play;
 pub mod reference;
 mod rules;
 pub mod sow;
+pub mod transcript;
 
 pub use binomial::binomial;
 pub use board::{Board, Illegal, Pit, Played};

@@ -21,6 +21,7 @@ mod error;
 mod level;
 mod library;
 mod line;
+mod review;
 mod search;
 
 pub use answer::{Answer, Move, Oracle, Refused, Source};
@@ -29,3 +30,4 @@ pub use error::OracleError;
 pub use level::{Level, LevelError};
 pub use library::{Held, Library};
 pub use line::{Line, LineEnd};
+pub use review::{Judged, Player, Review};

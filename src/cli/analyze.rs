@@ -1,0 +1,142 @@
+//! `awari analyze`: a game, move by move.
+
+use crate::args::AnalyzeArgs;
+use crate::databases::library;
+use crate::error::CliError;
+use crate::output::{print, print_json};
+use crate::probe::pit_name;
+use crate::summary::{align, columns};
+use disk::{Disk, RealDisk};
+use game::notation::Side;
+use game::transcript::{Transcript, side_name};
+use oracle::{Bounds, Judged, Oracle, Player, Review};
+use pipeline::Exit;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::io::Read;
+use std::path::Path;
+
+/// A longer text is no game.
+const GAME_BYTES_MAX: u64 = 1 << 20;
+
+/// A game touches some hundred blocks.
+const CACHE_BYTES_MAX: u64 = 64 << 20;
+
+pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk::default();
+    let oracle = Oracle::new(library(&disk, &args.dir)?, CACHE_BYTES_MAX);
+    let transcript = Transcript::parse(*oracle.rules(), &read(&disk, &args.game)?)?;
+    let review = oracle.review(&transcript.game)?;
+    if args.json {
+        print_json(&json(&transcript, &review))?;
+    } else {
+        print(&text(&transcript, &review))?;
+    }
+    Ok(if review.turns.iter().any(|one| one.best.is_some()) { Exit::Done } else { Exit::NoAnswer })
+}
+
+/// A game from a file, from stdin, or as it stands on the command line.
+fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
+    let text = match words {
+        [dash] if dash == "-" => {
+            let mut text = Vec::new();
+            std::io::stdin().take(GAME_BYTES_MAX).read_to_end(&mut text).map_err(CliError::Stdin)?;
+            text
+        }
+        [path] if disk.bytes(Path::new(path)).is_ok_and(|bytes| bytes.is_some()) => {
+            disk.read(Path::new(path), GAME_BYTES_MAX)?
+        }
+        words => words.join(" ").into_bytes(),
+    };
+    // Names of players may be written in any way; moves are plain letters.
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn text(transcript: &Transcript, review: &Review) -> String {
+    let mut text = String::new();
+    for (name, value) in &transcript.tags {
+        let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    let known = review.turns.iter().filter(|one| one.best.is_some()).count();
+    let unknown = review.turns.len() - known;
+    if unknown > 0 {
+        let _ = writeln!(
+            text,
+            "of {unknown} of {} moves nothing is known: too many stones are on the board",
+            review.turns.len()
+        );
+    }
+    if known > 0 {
+        let mut table = columns(&["", "move", "stones", "value", "best", "loss", "better"]);
+        for (number, one) in review.turns.iter().enumerate().filter(|(_, one)| one.best.is_some()) {
+            let Judged { turn, before, value, best, loss, better } = one;
+            let captured = if turn.captured > 0 { format!("x{}", turn.captured) } else { String::new() };
+            let better: Vec<String> = better.iter().map(|pit| pit_name(*pit, turn.side)).collect();
+            let cell = |value: &Option<Bounds>| value.map_or_else(String::new, |value| value.to_string());
+            table.add_row([
+                format!("{}.", number + 1),
+                format!("{}{}{captured}", turn.text(), turn.sown),
+                before.board.stones().to_string(),
+                cell(value),
+                cell(best),
+                loss.filter(|&loss| loss > 0).map_or_else(String::new, |loss| format!("-{loss}")),
+                better.join(" "),
+            ]);
+        }
+        align(&mut table, [0, 2, 3, 4, 5]);
+        let _ = writeln!(text, "{}", table.trim_fmt());
+    }
+    for (side, player) in [Side::South, Side::North].into_iter().zip(&review.players) {
+        let Player { moves, judged, errors, lost } = *player;
+        let average = player.average_loss().map_or_else(String::new, |loss| format!(", {loss:.2} a move"));
+        let _ = writeln!(
+            text,
+            "{}: {moves} moves, {judged} judged, {errors} wrong, {lost} stones lost{average}",
+            side_name(side)
+        );
+    }
+    if let Some(outcome) = transcript.game.outcome() {
+        let _ = writeln!(text, "{}", crate::play::outcome(&outcome));
+    }
+    text
+}
+
+fn json(transcript: &Transcript, review: &Review) -> Value {
+    let value = |bounds: Option<Bounds>| match bounds {
+        None => Value::Null,
+        Some(bounds) => match bounds.score() {
+            Some(score) => json!(score),
+            None => json!({ "lo": bounds.low(), "hi": bounds.high() }),
+        },
+    };
+    let turns = review.turns.iter().map(|one| {
+        let better: Vec<String> = one.better.iter().map(|pit| pit_name(*pit, one.turn.side)).collect();
+        json!({
+            "move": one.turn.text().to_string(),
+            "sown": one.turn.sown,
+            "captured": one.turn.captured,
+            "before": one.before.text().to_string(),
+            "value": value(one.value),
+            "best": value(one.best),
+            "loss": one.loss,
+            "better": better,
+        })
+    });
+    let players = review.players.iter().map(|player| {
+        json!({
+            "moves": player.moves,
+            "judged": player.judged,
+            "errors": player.errors,
+            "lost": player.lost,
+            "average_loss": player.average_loss(),
+        })
+    });
+    let players: Vec<Value> = players.collect();
+    json!({
+        "tags": transcript.tags.iter().cloned().collect::<std::collections::BTreeMap<String, String>>(),
+        "moves": turns.collect::<Vec<Value>>(),
+        "south": players[0],
+        "north": players[1],
+    })
+}

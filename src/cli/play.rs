@@ -1,0 +1,194 @@
+//! `awari play`: a game in the terminal.
+
+use crate::args::{PlayArgs, PlaySide};
+use crate::databases::library;
+use crate::error::CliError;
+use crate::output::print;
+use crate::probe::{board, line, text};
+use disk::{RealDisk, Staged, clock};
+use game::notation::{MoveText, PositionText, Side};
+use game::play::{End, Game, Outcome};
+use game::transcript::{Transcript, side_name};
+use game::{Index, Orientation, PositionSet};
+use oracle::{Oracle, OracleError};
+use pipeline::Exit;
+use std::io::BufRead;
+use std::path::Path;
+
+/// Decoded blocks of compressed databases.
+const CACHE_BYTES_MAX: u64 = 64 << 20;
+
+/// What to say to words that are none.
+const HELP: &str =
+    "a move (A to F for South, a to f for North), or: values, best, line, undo, board, save FILE, quit\n";
+
+pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
+    let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
+    let mut chance = Chance(args.seed.unwrap_or_else(clock::now_seconds));
+    let start = match &args.position {
+        None => Game::new(*oracle.rules()).start().text(),
+        Some(text) => position(text, &mut chance)?,
+    };
+    let mut table = Table { game: Game::from(*oracle.rules(), &start), oracle, args, chance };
+    table.show()?;
+    let mut lines = std::io::stdin().lock().lines();
+    loop {
+        if let Some(outcome) = table.game.outcome() {
+            print(&format!("{}\n", self::outcome(&outcome)))?;
+            return Ok(Exit::Done);
+        }
+        if !table.is_persons_turn() {
+            table.reply()?;
+            continue;
+        }
+        print(&format!("{}> ", side_name(table.game.now().seats.side)))?;
+        let Some(said) = lines.next() else {
+            print("\n")?;
+            return Ok(Exit::Done);
+        };
+        if !table.obey(said.map_err(CliError::Stdin)?.trim())? {
+            return Ok(Exit::Done);
+        }
+    }
+}
+
+/// A game, and who plays it.
+struct Table<'a> {
+    game: Game,
+    oracle: Oracle,
+    args: &'a PlayArgs,
+    chance: Chance,
+}
+
+impl Table<'_> {
+    fn is_persons_turn(&self) -> bool {
+        match (self.args.side, self.game.now().seats.side) {
+            (PlaySide::Both, _) | (PlaySide::South, Side::South) | (PlaySide::North, Side::North) => true,
+            (PlaySide::None | PlaySide::South | PlaySide::North, _) => false,
+        }
+    }
+
+    fn show(&self) -> Result<(), CliError> {
+        let now = self.game.now();
+        let seats = now.seats;
+        // Always from South's seat, who sits below.
+        let seen = if seats.side == Side::South { now.board } else { now.board.turned() };
+        let stores = format!("\n     North {:>2}   South {:>2}\n", seats.north_store, seats.south_store);
+        print(&format!("\n{}{stores}\n", board(&PositionText::of_board(seen))))
+    }
+
+    /// The program's move.
+    fn reply(&mut self) -> Result<(), CliError> {
+        let now = self.game.now().board;
+        let pit = match self.oracle.answer(&now) {
+            Ok(answer) => self.oracle.choose(&answer, self.args.level, self.chance.next())?,
+            // Where nothing is known, any move is as good as another.
+            Err(OracleError::Missing { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let moves = self.game.moves();
+        let any = moves.get((self.chance.next() * moves.len() as f64) as usize).or(moves.first());
+        if let Some(pit) = pit.or(any.map(|(pit, _)| *pit)) {
+            self.play(MoveText { pit, side: self.game.now().seats.side })?;
+        }
+        Ok(())
+    }
+
+    fn play(&mut self, named: MoveText) -> Result<(), CliError> {
+        match self.game.play(named.pit) {
+            Err(reason) => print(&format!("{reason}\n")),
+            Ok(turn) => {
+                let captured = if turn.captured > 0 { format!(", {} captured", turn.captured) } else { String::new() };
+                print(&format!("{} plays {}{}{captured}\n", side_name(turn.side), turn.text(), turn.sown))?;
+                self.show()
+            }
+        }
+    }
+
+    /// Does what a person says. Returns whether the game goes on.
+    fn obey(&mut self, said: &str) -> Result<bool, CliError> {
+        let now = self.game.now();
+        let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
+        match word {
+            "" => {}
+            "quit" | "exit" | "q" => return Ok(false),
+            "board" => self.show()?,
+            "values" | "best" | "line" => match self.oracle.answer(&now.board) {
+                Err(error) => print(&format!("{error}\n"))?,
+                Ok(_) if word == "line" => print(&format!("{}\n", line(&self.oracle, &now.text())?))?,
+                Ok(answer) if word == "values" => print(&text(&now.text(), &answer))?,
+                Ok(answer) => {
+                    let best = answer.moves.iter().filter(|one| one.is_best);
+                    let names: Vec<String> =
+                        best.map(|one| MoveText { pit: one.pit, side: now.seats.side }.to_string()).collect();
+                    print(&format!("{}\n", if names.is_empty() { "not known".to_owned() } else { names.join(" ") }))?;
+                }
+            },
+            "undo" => {
+                // Back to where this person was to move.
+                while self.game.take_back().is_some() && !self.is_persons_turn() {}
+                self.show()?;
+            }
+            "save" if !rest.is_empty() => self.save(Path::new(rest.trim()))?,
+            _ => match said.parse::<MoveText>() {
+                Ok(named) if named.side == now.seats.side => self.play(named)?,
+                Ok(_) => print(&format!("{} is to move\n", side_name(now.seats.side)))?,
+                Err(_) => print(HELP)?,
+            },
+        }
+        Ok(true)
+    }
+
+    fn save(&self, path: &Path) -> Result<(), CliError> {
+        let text = Transcript { tags: Vec::new(), game: self.game.clone() }.text();
+        let disk = RealDisk::default();
+        let saved = Staged::create(&disk, path, text.len() as u64).and_then(|mut staged| {
+            staged.write(text.as_bytes())?;
+            staged.publish()
+        });
+        match saved {
+            Ok(_) => print(&format!("saved in {}\n", path.display())),
+            Err(error) => print(&format!("{error}\n")),
+        }
+    }
+}
+
+/// How a game ended, in a sentence.
+pub(crate) fn outcome(outcome: &Outcome) -> String {
+    let how = match outcome.end {
+        End::CannotMove(side) => format!("{} cannot move", side_name(side)),
+        End::Repeats { from } => format!("the position is again as before move {}", from + 1),
+    };
+    match outcome.lead {
+        0 => format!("{how}: the game is drawn"),
+        lead if lead > 0 => format!("{how}: South wins by {lead}"),
+        lead => format!("{how}: North wins by {}", -i16::from(lead)),
+    }
+}
+
+/// A position as it stands, or any with so many stones.
+fn position(text: &str, chance: &mut Chance) -> Result<PositionText, CliError> {
+    let Some(stones) = text.strip_prefix("random:") else { return Ok(text.parse()?) };
+    // More stones than an index can have are no number of stones: the position says what was expected.
+    let Some(stones) = stones.trim().parse().ok().filter(|&stones: &u32| stones <= game::STONES_MAX) else {
+        return Ok(text.parse()?);
+    };
+    let set = PositionSet::Reachable;
+    let index = Index::new(stones, set);
+    let positions = set.positions(stones).max(1);
+    let number = ((chance.next() * positions as f64) as u64).min(positions - 1);
+    Ok(PositionText::of_board(index.unrank(number, Orientation::OpponentMajor)))
+}
+
+/// Numbers by chance (xorshift): good enough for a game.
+pub(crate) struct Chance(pub(crate) u64);
+
+impl Chance {
+    /// The next one, from 0 up to 1.
+    pub(crate) fn next(&mut self) -> f64 {
+        // Zero would stay zero.
+        self.0 = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((mixed ^ (mixed >> 32)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

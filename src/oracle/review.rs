@@ -1,0 +1,97 @@
+//! Reviews of games: what every move was worth, and what it lost, once the databases know.
+//!
+//! As Romein & Bal (2002, section 6) did with the games of the Computer Olympiad of 2000.
+
+use crate::{Bounds, Oracle, OracleError};
+use game::Pit;
+use game::notation::Side;
+use game::play::{Game, Situation, Turn};
+
+/// A game, move by move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Review {
+    /// The moves.
+    pub turns: Vec<Judged>,
+    /// South's moves together, then North's.
+    pub players: [Player; 2],
+}
+
+/// A move that was played, judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// The move.
+    pub turn: Turn,
+    /// The position before it.
+    pub before: Situation,
+    /// What it was worth to who played it, where anything is known.
+    pub value: Option<Bounds>,
+    /// What the best move was worth.
+    pub best: Option<Bounds>,
+    /// Stones that it lost against the best move, where both are known exactly.
+    pub loss: Option<u8>,
+    /// The best moves, if it was none of them.
+    pub better: Vec<Pit>,
+}
+
+/// How a player played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Player {
+    /// Moves.
+    pub moves: u32,
+    /// Moves of which it is known what they lost.
+    pub judged: u32,
+    /// Those that lost something.
+    pub errors: u32,
+    /// Stones lost by them.
+    pub lost: u32,
+}
+
+impl Player {
+    /// Stones lost in a judged move.
+    pub fn average_loss(&self) -> Option<f64> {
+        (self.judged > 0).then(|| f64::from(self.lost) / f64::from(self.judged))
+    }
+}
+
+impl Oracle {
+    /// Judges every move of a game. Where nothing is known of a position, its move stays unjudged.
+    ///
+    /// # Errors
+    /// If a database that is there cannot be trusted.
+    pub fn review(&self, game: &Game) -> Result<Review, OracleError> {
+        let mut review = Review { turns: Vec::new(), players: [Player::default(); 2] };
+        let mut before = game.start();
+        for turn in game.turns() {
+            let judged = self.judge(before, *turn)?;
+            let player = &mut review.players[if turn.side == Side::South { 0 } else { 1 }];
+            player.moves += 1;
+            if let Some(loss) = judged.loss {
+                player.judged += 1;
+                player.errors += u32::from(loss > 0);
+                player.lost += u32::from(loss);
+            }
+            review.turns.push(judged);
+            before = turn.after;
+        }
+        Ok(review)
+    }
+
+    fn judge(&self, before: Situation, turn: Turn) -> Result<Judged, OracleError> {
+        let mut judged = Judged { turn, before, value: None, best: None, loss: None, better: Vec::new() };
+        let answer = match self.answer(&before.board) {
+            Err(OracleError::Missing { .. }) => return Ok(judged),
+            answer => answer?,
+        };
+        judged.best = Some(answer.score);
+        judged.value = answer.moves.iter().find(|one| one.pit == turn.pit).map(|one| one.value);
+        if let (Some(best), Some(value)) = (answer.score.score(), judged.value.and_then(Bounds::score)) {
+            judged.loss = Some(best.saturating_sub(value).unsigned_abs());
+        }
+        // A move may be known to be bad though it is not known how bad.
+        let is_best = judged.value.is_some_and(|value| value.high() >= answer.score.high());
+        if !is_best {
+            judged.better = answer.moves.iter().filter(|one| one.is_best).map(|one| one.pit).collect();
+        }
+        Ok(judged)
+    }
+}
