@@ -110,8 +110,7 @@ fn oware_programs_are_answered() {
     assert!(said.contains(&format!(" score cp {score} pv ")), "{said}");
     assert_eq!(lines.iter().filter(|line| line.starts_with("bestmove ")).count(), 2, "{said}");
     assert_eq!(lines.iter().filter(|line| **line == "uciok").count(), 1, "nothing is answered after quit");
-    for part in ["there is no level", "expected startpos or fen", "unknown command what", " lowerbound"]
-    {
+    for part in ["there is no level", "expected startpos or fen", "unknown command what", " lowerbound"] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
 }

@@ -1,0 +1,165 @@
+//! The oracle: random probes a second by codec, and stones lost by level in games against itself.
+//!
+//! Databases are built first, as a run does. Probes are of positions chosen evenly from all databases, so nearly all from
+//! the largest, on one thread. *Cold* is with a cache of one block, so that nearly every probe decodes one; *warm* after
+//! every block was touched. Games start anywhere in the largest database, South against North at the same level; what a
+//! move loses is told by the databases.
+
+use clap::Parser;
+use comfy_table::{Table, presets::NOTHING};
+use disk::{Disk, RealDisk};
+use game::play::Game;
+use game::{Board, Index, Orientation, PositionSet, Rules};
+use oracle::{Level, Library, Oracle};
+use pipeline::{Manifest, Orchestrator, RunOptions};
+use stages::{Awari, Settings, schema};
+use std::path::Path;
+use std::time::Instant;
+use store::Scores;
+
+/// Asks and plays.
+#[derive(Parser)]
+struct Arguments {
+    /// The stones of the largest database.
+    #[arg(long, default_value_t = 16)]
+    stones: u32,
+    /// Probes for each figure.
+    #[arg(long, default_value_t = 2_000_000)]
+    probes: usize,
+    /// Games for each level.
+    #[arg(long, default_value_t = 10_000)]
+    games: u64,
+    /// Stones of the positions that games start from.
+    #[arg(long, default_value_t = 10)]
+    game_stones: u32,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// A game of more moves would be one that perfect play does not bring to its end.
+const GAME_MOVES_MAX: usize = 2_000;
+
+fn main() {
+    let mut arguments = Arguments::parse();
+    if !arguments.bench {
+        (arguments.stones, arguments.probes, arguments.games, arguments.game_stones) = (6, 1000, 20, 6);
+    }
+    let temporary = tempfile::tempdir().expect("there is a temporary directory");
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["codec", "cache", "probes", "a second"]);
+    for codec in ["raw", "packed", "zstd"] {
+        let directory = temporary.path().join(codec);
+        build(&arguments, codec, &directory);
+        let boards = boards(&arguments);
+        for (cache, bytes_max, turns) in [("one block", 0, 1), ("warm", 1 << 30, 2)] {
+            if codec != "zstd" && cache == "one block" {
+                continue;
+            }
+            let oracle = library(&directory, bytes_max);
+            // A cold probe decodes a block of 64 Ki positions: fewer of them tell as much.
+            let boards = if cache == "one block" { &boards[..boards.len() / 20] } else { &boards[..] };
+            let (mut seconds, mut sum) = (0.0, 0);
+            for _ in 0..turns {
+                let begun = Instant::now();
+                sum = boards.iter().map(|board| probe(&oracle, board)).sum();
+                seconds = begun.elapsed().as_secs_f64();
+            }
+            assert_ne!(sum, i64::MIN);
+            let rate = boards.len() as f64 / seconds;
+            table.add_row([codec, cache, &boards.len().to_string(), &format!("{rate:.0}")]);
+        }
+    }
+    println!("databases 0..{}, one thread\n{}", arguments.stones, table.trim_fmt());
+    levels(&arguments, &library(&temporary.path().join("packed"), 1 << 28));
+}
+
+fn build(arguments: &Arguments, codec: &str, directory: &Path) {
+    let text = format!(
+        "[build]\nstones = \"0..{}\"\n[store]\ncodec = \"{codec}\"\n[check]\nverify = \"none\"\n",
+        arguments.stones
+    );
+    let manifest = Manifest::parse(&text, "bench", &schema(), &[]).expect("the manifest is part of the bench");
+    let work = Awari::new(Settings::new(&manifest));
+    let options = RunOptions { threads: disk::clock::cores(), ..RunOptions::default() };
+    Orchestrator::new(&RealDisk::default(), directory, &work, options).run().expect("the build succeeds");
+}
+
+fn library(directory: &Path, cache_bytes: u64) -> Oracle {
+    let disk = RealDisk::default();
+    let paths = disk.list(&directory.join("databases")).expect("the databases are there");
+    let library = Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(&disk, &path))));
+    Oracle::new(library.expect("all are of one kind"), cache_bytes)
+}
+
+/// Positions by chance, evenly from all databases.
+fn boards(arguments: &Arguments) -> Vec<Board> {
+    let mut random = Random(3);
+    let set = PositionSet::All;
+    let indices: Vec<Index> = (0..=arguments.stones).map(|stones| Index::new(stones, set)).collect();
+    let all: u64 = indices.iter().map(Index::positions).sum();
+    let board = |_| {
+        let mut number = random.below(all);
+        for index in &indices {
+            if number < index.positions() {
+                return index.unrank(number, Orientation::OpponentMajor);
+            }
+            number -= index.positions();
+        }
+        unreachable!("the number is below the sum")
+    };
+    (0..arguments.probes).map(board).collect()
+}
+
+fn probe(oracle: &Oracle, board: &Board) -> i64 {
+    i64::from(oracle.score(board).expect("the databases are there").low())
+}
+
+/// Plays games at every level and tells what they lost.
+fn levels(arguments: &Arguments, oracle: &Oracle) {
+    let index = Index::new(arguments.game_stones, PositionSet::All);
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["level", "games", "moves", "wrong", "lost a move", "longest"]);
+    let mut before = f64::INFINITY;
+    for level in Level::ALL {
+        let mut random = Random(7);
+        let (mut moves, mut wrong, mut lost, mut longest) = (0u64, 0u64, 0u64, 0);
+        for _ in 0..arguments.games {
+            let board = index.unrank(random.below(index.positions()), Orientation::OpponentMajor);
+            let mut game = Game::from(Rules::AWARI, &game::notation::PositionText::of_board(board));
+            while game.outcome().is_none() {
+                assert!(game.turns().len() < GAME_MOVES_MAX, "{level}: a game that does not end from {board:?}");
+                let answer = oracle.answer(&game.now().board).expect("the databases are there");
+                let chance = random.below(1 << 32) as f64 / (1u64 << 32) as f64;
+                let pit = oracle.choose(&answer, level, chance).expect("the databases are sound");
+                let pit = pit.expect("who has no move has lost");
+                let value = answer.moves.iter().find(|one| one.pit == pit).expect("the move is legal").value;
+                let loss = u64::from(answer.score.low().abs_diff(value.low()));
+                (moves, wrong, lost) = (moves + 1, wrong + u64::from(loss > 0), lost + loss);
+                game.play(pit).expect("the move is legal");
+            }
+            longest = longest.max(game.turns().len());
+        }
+        let average = lost as f64 / moves.max(1) as f64;
+        assert!(level != Level::Perfect || lost == 0, "perfect play lost {lost} stones");
+        assert!(average <= before, "{level} lost more than the level below it");
+        before = average;
+        let cells = [arguments.games, moves, wrong].map(|number| number.to_string());
+        let [games, moves, wrong] = cells;
+        table.add_row([level.to_string(), games, moves, wrong, format!("{average:.4}"), longest.to_string()]);
+    }
+    println!("games from positions of {} stones\n{}", arguments.game_stones, table.trim_fmt());
+}
+
+/// Numbers by chance, the same ones each time (splitmix64).
+struct Random(u64);
+
+impl Random {
+    /// A number below `bound`.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
