@@ -1,6 +1,8 @@
-//! What the tests that cross crates share: seeded random boards.
+//! What the tests that cross crates share: seeded random boards, and what must hold of hostile bytes.
 //!
 //! The tests themselves are the files beside this one, one target each.
+
+pub mod hostile;
 
 use game::Board;
 use std::env;
