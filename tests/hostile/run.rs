@@ -56,7 +56,8 @@ impl Build {
 
     /// A build by this method that was killed when it had written a snapshot.
     pub fn interrupted(method: &str) -> Build {
-        let mut build = Build::new(method, &[("build.method", method), ("build.snapshot", "0 s")]);
+        let mut build =
+            Build::new(method, &[("build.method", method), ("build.snapshot", "0 s"), ("build.stones", "0..2")]);
         let disk = MemoryDisk::new();
         build.run(&disk).expect("an undisturbed build is done");
         let snapshots = Build::path("snapshots");
@@ -86,7 +87,9 @@ impl Build {
     /// By the method two-bit, compressed, all files kept.
     pub fn two_bit() -> &'static Build {
         static BUILD: OnceLock<Build> = OnceLock::new();
-        BUILD.get_or_init(|| Build::new("two-bit", &[("build.method", "two-bit"), ("store.codec", "zstd")]))
+        BUILD.get_or_init(|| {
+            Build::new("two-bit", &[("build.method", "two-bit"), ("store.codec", "zstd"), ("build.stones", "0..2")])
+        })
     }
 
     /// All that hostile files are put into.
