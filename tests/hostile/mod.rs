@@ -19,7 +19,7 @@ pub use journal::journal;
 pub use mutant::mutant;
 pub use oracle::oracle;
 pub use pages::pages;
-pub use run::{Build, run};
+pub use run::{Build, damage, run};
 pub use scores::scores;
 pub use seal::{seal_journal, seal_scores};
 pub use text::{manifest, notation, statistics};

@@ -6,7 +6,7 @@ use pipeline::journal::Journal;
 use pipeline::manifest::Manifest;
 use pipeline::record::Record;
 use pipeline::status::{Status, status};
-use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, Summary};
+use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, StageSpec, Summary, Work};
 use stages::{Awari, Settings, schema};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,7 @@ impl Build {
             // The fingerprint and what is saved.
             if files.keys().filter(|path| path.starts_with(&snapshots) && !is_temporary(path)).count() >= 2 {
                 build.files = files;
+                build.name = format!("{method} killed");
                 return build;
             }
         }
@@ -136,8 +137,22 @@ impl Build {
 
     /// Runs it, as a process of its own.
     pub fn run(&self, disk: &dyn Disk) -> Result<Summary, PipelineError> {
+        self.run_forced(disk, &[])
+    }
+
+    /// Runs it and these stages again.
+    pub fn run_forced(&self, disk: &dyn Disk, stages: &[String]) -> Result<Summary, PipelineError> {
         let awari = Awari::new(self.settings.clone());
-        Orchestrator::new(disk, Path::new(DIRECTORY), &awari, self.options.clone()).run()
+        let options = RunOptions { force: stages.to_vec(), ..self.options.clone() };
+        Orchestrator::new(disk, Path::new(DIRECTORY), &awari, options).run()
+    }
+
+    /// The stages that read an artifact.
+    pub fn readers(&self, path: &Path) -> Vec<String> {
+        let awari = Awari::new(self.settings.clone());
+        let stages = awari.graph().stages().iter();
+        let reads = |stage: &&StageSpec| stage.inputs.iter().any(|input| input.below(Path::new(DIRECTORY)) == *path);
+        stages.filter(reads).map(|stage| stage.name.to_string()).collect()
     }
 
     /// What a run would do.
@@ -200,7 +215,7 @@ impl Build {
 }
 
 /// What the blocks of a file of scores tell.
-fn damage(disk: &MemoryDisk, path: &Path) -> Option<String> {
+pub fn damage(disk: &MemoryDisk, path: &Path) -> Option<String> {
     let file = match Scores::open(disk, path) {
         Ok(file) => file,
         Err(error) => return Some(error.to_string()),
@@ -265,11 +280,11 @@ pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             if is_told("journal") || is_told("lock") || bytes.len() > 2000 {
                 continue;
             }
-            let name = path.to_string_lossy().replace(['/', '.'], "-");
+            let name = format!("{} {}", build.name, path.display()).replace(['/', '.', ' '], "-");
             let choice = choice as u8 | if number % 2 == 0 { SEAL } else { 0 };
             let kept = !is_told("manifest.toml");
             let content = if kept { &bytes[..] } else { b"[game]\n" };
-            seeds.push(("run", format!("{}-{name}", build.name), [&[choice, number as u8], content].concat()));
+            seeds.push(("run", name, [&[choice, number as u8], content].concat()));
         }
     }
     seeds
