@@ -9,6 +9,7 @@ use disk::{Disk, MemoryDisk};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{Codec, Identity, Kind, Orientation, Role, Scores, Shape, SlabShape, ValueRange};
+use tests::Random;
 use tests::hostile::{self, Build, damage};
 
 /// Cases and what became of them.
@@ -260,6 +261,37 @@ fn of_another_codec() {
         let summary = build.run(&disk).expect("nothing is damaged");
         assert!(summary.ran.is_empty(), "{}: {:?}", path.display(), summary.ran[0].stage);
     }
+}
+
+/// Snapshots that are sound as files and hold anything at all: a sweep from some would go on for ever, and counts from
+/// some fall below the children that there are.
+#[test]
+fn snapshots_of_nothing() {
+    let mut random = Random::new(7);
+    let mut cases = 0;
+    for (method, stones, count) in [("sweep", "0..6", 30), ("counting", "0..6", 30), ("two-bit", "0..4", 10)] {
+        let build = Build::interrupted(method, stones);
+        let is_saved = |path: &&PathBuf| path.extension().is_none() && path.starts_with(Build::path("snapshots"));
+        for path in build.files().keys().filter(is_saved) {
+            let disk = build.disk();
+            let Ok(file) = Scores::open(&disk, path) else { continue };
+            let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
+            drop(file);
+            let values = u64::from(range.high().wrapping_sub(range.low()) as u8) + 1;
+            for case in 0..count {
+                let mut value = || (i64::from(range.low()) + random.below(values) as i64) as i8;
+                let scores: Vec<i8> = (0..shape.positions()).map(|_| value()).collect();
+                let disk = build.disk();
+                store::write(&disk, path, &identity, &shape, range, Codec::Packed, &scores)
+                    .expect("the values are in the range");
+                build.run_until_done(&disk);
+                assert!(build.differences(&disk).is_empty(), "{}: {}, case {case}", build.name(), path.display());
+                cases += 1;
+            }
+        }
+    }
+    println!("snapshots: {cases} cases");
+    assert!(cases >= 80);
 }
 
 /// Every byte flipped, every truncation, and files of the other position set, asked for all positions.

@@ -8,7 +8,7 @@ use tests::Random;
 use tests::hostile::{PROPERTIES, Property, mutant, seeds};
 
 /// Mutants of each property, so that all take some seconds.
-const MUTANTS: [(&str, usize); 9] = [
+const MUTANTS: [(&str, usize); 10] = [
     ("manifest", 4000),
     ("notation", 20_000),
     ("statistics", 10_000),
@@ -18,6 +18,7 @@ const MUTANTS: [(&str, usize); 9] = [
     ("pages", 5000),
     ("oracle", 1000),
     ("run", 400),
+    ("snapshot", 400),
 ];
 
 /// Says on a panic what it was about.
@@ -86,6 +87,11 @@ fn files_of_scores() {
 #[test]
 fn run_directories() {
     hold("run");
+}
+
+#[test]
+fn snapshots() {
+    hold("snapshot");
 }
 
 /// So that no target is without a test, nor a test without a target.

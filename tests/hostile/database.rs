@@ -136,7 +136,7 @@ fn ends(scores: &Scores) {
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = scores::files();
     for (build, name) in [(run::Build::sweep(), "sweep"), (run::Build::two_bit(), "two-bit")] {
-        let kept = |path: &Path| !path.extension().is_some_and(|extension| extension == "json");
+        let kept = |path: &Path| path.extension().is_none_or(|extension| extension != "json");
         for (path, bytes) in build.artifacts().into_iter().filter(|(path, _)| kept(path)) {
             let file = path.file_name().map_or_else(String::new, |file| file.to_string_lossy().into_owned());
             files.push((format!("{name}-{file}"), bytes));

@@ -12,6 +12,7 @@ mod pages;
 mod run;
 mod scores;
 mod seal;
+mod snapshot;
 mod text;
 
 pub use database::database;
@@ -22,13 +23,14 @@ pub use pages::pages;
 pub use run::{Build, damage, run};
 pub use scores::scores;
 pub use seal::{seal_journal, seal_scores};
+pub use snapshot::snapshot;
 pub use text::{manifest, notation, statistics};
 
 /// Something that must hold of any bytes.
 pub type Property = fn(&[u8]);
 
 /// All properties, by the names of their fuzz targets.
-pub const PROPERTIES: [(&str, Property); 9] = [
+pub const PROPERTIES: [(&str, Property); 10] = [
     ("manifest", manifest),
     ("notation", notation),
     ("statistics", statistics),
@@ -38,12 +40,22 @@ pub const PROPERTIES: [(&str, Property); 9] = [
     ("pages", pages),
     ("oracle", oracle),
     ("run", run),
+    ("snapshot", snapshot),
 ];
 
 /// Inputs to begin with: by property, a name and its bytes. What `tests/fuzz/corpus` is made from.
 pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
-    [text::seeds(), journal::seeds(), database::seeds(), scores::seeds(), pages::seeds(), oracle::seeds(), run::seeds()]
-        .concat()
+    [
+        text::seeds(),
+        journal::seeds(),
+        database::seeds(),
+        scores::seeds(),
+        pages::seeds(),
+        oracle::seeds(),
+        run::seeds(),
+        snapshot::seeds(),
+    ]
+    .concat()
 }
 
 /// The first byte, which chooses among cases, and the rest.

@@ -54,10 +54,10 @@ impl Build {
         build
     }
 
-    /// A build by this method that was killed when it had written a snapshot.
-    pub fn interrupted(method: &str) -> Build {
+    /// A build of these stones by this method that was killed when it had written a snapshot.
+    pub fn interrupted(method: &str, stones: &str) -> Build {
         let mut build =
-            Build::new(method, &[("build.method", method), ("build.snapshot", "0 s"), ("build.stones", "0..2")]);
+            Build::new(method, &[("build.method", method), ("build.snapshot", "0 s"), ("build.stones", stones)]);
         let disk = MemoryDisk::new();
         build.run(&disk).expect("an undisturbed build is done");
         let snapshots = Build::path("snapshots");
@@ -68,15 +68,24 @@ impl Build {
             let disk = MemoryDisk::new();
             disk.fail_from(operation, Fault::Io);
             let _ = build.run(&disk);
+            disk.fail_never();
             let files = all_files(&disk);
+            let saved = files.keys().filter(|path| path.starts_with(&snapshots) && !is_temporary(path));
             // The fingerprint and what is saved.
-            if files.keys().filter(|path| path.starts_with(&snapshots) && !is_temporary(path)).count() >= 2 {
+            if saved.count() >= 2 && build.resumes(&disk) {
                 build.files = files;
                 build.name = format!("{method} killed");
                 return build;
             }
         }
         panic!("no snapshot of {method} at any operation");
+    }
+
+    /// Whether a run goes on from a snapshot, and not only past it.
+    fn resumes(&self, disk: &dyn Disk) -> bool {
+        let summary = self.run(disk).expect("what was killed can go on");
+        let counts = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
+        counts.map(|count| count.as_f64()).sum::<f64>() > 0.0
     }
 
     /// By the method sweep, packed, all files kept.
@@ -99,7 +108,7 @@ impl Build {
         let more = MORE.get_or_init(|| {
             let raw = Build::new("raw", &[("store.codec", "raw"), ("store.keep", "databases")]);
             let methods = ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"];
-            [raw].into_iter().chain(methods.map(Build::interrupted)).collect()
+            [raw].into_iter().chain(methods.map(|method| Build::interrupted(method, "0..2"))).collect()
         });
         [Build::sweep(), Build::two_bit()].into_iter().chain(more).collect()
     }
@@ -230,7 +239,7 @@ fn all_files(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
     disk.paths().into_iter().filter_map(file).collect()
 }
 
-fn is_temporary(path: &Path) -> bool {
+pub(super) fn is_temporary(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 

@@ -85,7 +85,8 @@ pub fn statistics(bytes: &[u8]) {
     let shares = read.shares();
     assert!([shares.won, shares.drawn, shares.lost].iter().all(|share| (0.0..=1.0).contains(share)), "{printed}");
     assert!(read.mean().abs() <= f64::from(read.stones()), "{printed}");
-    let _ = (check::csv(&[read.clone()]), check::table(&[read.clone()]), check::svg(&[read]));
+    let shown = std::slice::from_ref(&read);
+    let _ = (check::csv(shown), check::table(shown), check::svg(shown));
 }
 
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
