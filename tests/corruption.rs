@@ -111,7 +111,7 @@ fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u
                 let disk = build.disk();
                 disk.put(path, &changed);
                 // Every other time whoever reads the file runs again.
-                let forced = if number / step % 2 == 0 { &readers[..] } else { &[] };
+                let forced = if (number / step).is_multiple_of(2) { &readers[..] } else { &[] };
                 settle(build, &disk, forced, counts.of(build, path), &what);
             }
         }
