@@ -122,7 +122,7 @@ fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u
 
 #[test]
 fn flipped_bytes() {
-    each("flip", 101, |bytes| {
+    each("flip", 211, |bytes| {
         let masks = |at: usize| [1u8 << (at % 8), 0xFF].map(|mask| (at, mask));
         let flipped = (0..bytes.len()).flat_map(masks).map(|(at, mask)| {
             let mut changed = bytes.to_vec();
@@ -135,7 +135,7 @@ fn flipped_bytes() {
 
 #[test]
 fn truncated() {
-    each("truncate", 71, |bytes| {
+    each("truncate", 149, |bytes| {
         (0..bytes.len()).map(|length| (format!("to {length} bytes"), bytes[..length].to_vec())).collect()
     });
 }

@@ -1,6 +1,6 @@
 //! What must hold of any bytes, over the fuzzer's corpus, its seeds, and seeded mutants of both.
 //!
-//! `cargo test -p tests --test mutants -- --ignored` writes the seeds where the fuzzer finds them.
+//! `cargo test -p tests --test mutants -- --ignored` writes the seeds to `tests/fuzz/seeds`, for the fuzzer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,13 +35,13 @@ impl Drop for Case<'_> {
     }
 }
 
-fn corpus(property: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(property)
+fn folder(folder: &str, property: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz").join(folder).join(property)
 }
 
 /// The corpus as it is checked in, and the seeds.
 fn inputs(property: &str) -> Vec<Vec<u8>> {
-    let listed = fs::read_dir(corpus(property)).expect("there is a corpus for each property");
+    let listed = fs::read_dir(folder("corpus", property)).expect("there is a corpus for each property");
     let mut paths: Vec<PathBuf> = listed.map(|entry| entry.expect("the corpus can be listed").path()).collect();
     paths.sort();
     let files = paths.iter().map(|path| fs::read(path).expect("the corpus can be read"));
@@ -97,19 +97,20 @@ fn snapshots() {
 /// So that no target is without a test, nor a test without a target.
 #[test]
 fn properties_are_fuzz_targets() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/targets");
+    let targets = folder("targets", "");
     for (name, _) in PROPERTIES {
-        let text = fs::read_to_string(folder.join(format!("{name}.rs"))).expect("a target for each property");
+        let text = fs::read_to_string(targets.join(format!("{name}.rs"))).expect("a target for each property");
         assert!(text.contains(&format!("tests::hostile::{name}(bytes)")), "{text}");
     }
-    assert_eq!(fs::read_dir(folder).expect("the targets can be listed").count(), PROPERTIES.len());
+    assert_eq!(fs::read_dir(targets).expect("the targets can be listed").count(), PROPERTIES.len());
 }
 
 #[test]
-#[ignore = "writes into the corpus"]
+#[ignore = "writes files"]
 fn write_seeds() {
     for (property, name, bytes) in seeds() {
-        fs::create_dir_all(corpus(property)).expect("the corpus can be written");
-        fs::write(corpus(property).join(name), bytes).expect("the corpus can be written");
+        let folder = folder("seeds", property);
+        fs::create_dir_all(&folder).expect("the folder can be written");
+        fs::write(folder.join(name), bytes).expect("the folder can be written");
     }
 }
