@@ -106,8 +106,8 @@ fn manifests() {
 fn texts() {
     bounded(
         "statistics",
-        40,
-        8 << 10,
+        4,
+        2 << 10,
         |_| {},
         |bytes| {
             let _ = black_box(Statistics::of_json(&String::from_utf8_lossy(bytes)));
