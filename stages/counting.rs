@@ -5,7 +5,7 @@
 
 use crate::{Settings, Shared, files, sweep, watch::Watch};
 use engines::Bytes;
-use engines::counting::{Distribution, checkpoint_range, counting};
+use engines::counting::{Distribution, Unsolved, checkpoint_range, counting};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::path::Path;
@@ -21,27 +21,40 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let index = Index::new(stones, settings.set);
     let captures = sweep::read_captures(settings, &index, context)?;
     let snapshot = Snapshot { settings, index: &index, context };
-    let (mut values, resumed) = snapshot.read()?;
+    let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
     let started = Instant::now();
     let mut last = started;
     let watch = Watch::new(context, index.positions());
     let distribution = Distribution::new(context.threads());
-    let report = counting(&shared.tables(), &index, &captures, &mut values, distribution, &watch, &mut |values| {
-        if last.elapsed() >= context.snapshots().interval() {
-            // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
-            match snapshot.write(values) {
-                Ok(()) => tracing::info!("snapshot after {:.1} s", started.elapsed().as_secs_f64()),
-                Err(error) => tracing::warn!("no snapshot of counting:{stones}: {error}"),
+    let mut solve = |values: &mut Bytes| {
+        counting(&shared.tables(), &index, &captures, values, distribution, &watch, &mut |values| {
+            if last.elapsed() >= context.snapshots().interval() {
+                // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
+                match snapshot.write(values) {
+                    Ok(()) => tracing::info!("snapshot after {:.1} s", started.elapsed().as_secs_f64()),
+                    Err(error) => tracing::warn!("no snapshot of counting:{stones}: {error}"),
+                }
+                last = Instant::now();
             }
-            last = Instant::now();
+        })
+    };
+    let mut report = solve(&mut values);
+    if resumed && report == Err(Unsolved::Inconsistent) {
+        tracing::warn!("the snapshot of counting:{stones} is none of its counts, and is not used");
+        values.fill(0);
+        resumed = false;
+        report = solve(&mut values);
+    }
+    let report = match report {
+        Ok(report) => report,
+        Err(Unsolved::Stopped(_)) => {
+            if started.elapsed() >= WORTH_A_SNAPSHOT {
+                snapshot.write(&values)?;
+            }
+            return Err(StageError::Stopped);
         }
-    });
-    let Ok(report) = report else {
-        if started.elapsed() >= WORTH_A_SNAPSHOT {
-            snapshot.write(&values)?;
-        }
-        return Err(StageError::Stopped);
+        Err(error @ Unsolved::Inconsistent) => return Err(StageError::failed(error)),
     };
     drop(captures);
     tracing::info!(supersteps = report.supersteps, "solved after {:.3} s", started.elapsed().as_secs_f64());

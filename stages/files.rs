@@ -2,7 +2,7 @@
 
 use crate::Settings;
 use disk::Disk;
-use game::{Index, PositionSet};
+use game::{Index, PositionSet, Slab};
 use pipeline::{ArtifactName, StageError};
 use std::path::Path;
 use store::{
@@ -49,11 +49,16 @@ pub fn identity(rules: &str, set: PositionSet, kind: Kind, stones: u32) -> Ident
 
 /// The shape of a file over an index.
 pub fn shape(index: &Index, orientation: Orientation) -> Shape {
+    shape_of(index.slabs(), orientation)
+}
+
+/// As [`shape`], without the tables of an index.
+pub(crate) fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
     let orientation = match orientation {
         Orientation::MoverMajor => game::Orientation::MoverMajor,
         Orientation::OpponentMajor => game::Orientation::OpponentMajor,
     };
-    let slabs = index.slabs().iter().map(|slab| {
+    let slabs = slabs.iter().map(|slab| {
         let (rows, columns) = slab.rows_columns(orientation);
         SlabShape { rows, columns }
     });

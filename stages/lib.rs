@@ -26,7 +26,7 @@ use pipeline::{ArtifactKind, ArtifactSpec, Found, Graph, StageContext, StageErro
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{Kind, Scores, StoreError};
+use store::{Identity, Kind, Scores, Shape, StoreError};
 
 /// More than any statistics take.
 const STATS_BYTES_MAX: u64 = 1 << 20;
@@ -78,6 +78,17 @@ impl Awari {
         }
     }
 
+    /// Whether a file of these stones has the orientation and the shape that it must have. Other positions, and other
+    /// rules, have other shapes, and are told apart by their names.
+    fn is_laid_out(&self, found: &Identity, shape: &Shape) -> bool {
+        let Settings { rules, set, .. } = self.shared.settings();
+        let expected = files::identity(rules.name, *set, found.kind, found.stones.into());
+        let has_shape = || *shape == files::shape_of(&set.slabs(found.stones.into()), expected.orientation);
+        // A plane has as many columns as its rows have bytes, which its reader compares.
+        let is_plane = matches!(found.kind, Kind::Plane { .. });
+        found.orientation == expected.orientation && (is_plane || found.positions != expected.positions || has_shape())
+    }
+
     /// What the manifest asks for.
     pub fn settings(&self) -> &Settings {
         self.shared.settings()
@@ -114,6 +125,9 @@ impl Work for Awari {
             }
             Ok(file) if file.range() != files::range(kind, u32::from(file.identity().stones)) => {
                 Found::Unreadable(format!("it announces values in {}, which it cannot have", file.range()))
+            }
+            Ok(file) if !self.is_laid_out(file.identity(), file.shape()) => {
+                Found::Unreadable(format!("it is {} with {}, which is no such file", file.identity(), file.shape()))
             }
             Ok(file) => {
                 let of = file.identity();

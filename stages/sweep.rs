@@ -4,14 +4,20 @@
 //! passes a snapshot holds, sweeping it on ends in the same scores.
 
 use crate::{Settings, Shared, files, watch::Watch};
-use engines::{Bytes, Kernel, sweep};
+use engines::{Bytes, Kernel, Progress, sweep};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::{Codec, Kind};
 
 /// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
 const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
+
+/// Passes from a snapshot. What was swept before takes no more of them than zeros do, which is 50 at 20 stones; what
+/// was not may go on for ever.
+const PASSES_MAX: u64 = 1000;
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
@@ -19,13 +25,14 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let index = Index::new(stones, settings.set);
     let captures = read_captures(settings, &index, context)?;
     let snapshot = Snapshot { settings, index: &index, context };
-    let (mut values, resumed) = snapshot.read()?;
+    let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
     let started = Instant::now();
     let mut last = started;
     let watch = Watch::new(context, index.positions());
-    let report =
-        sweep::sweep(&shared.tables(), &index, &captures, &mut values, Kernel::detect(), &watch, &mut |values| {
+    let mut solve = |values: &mut Bytes, limited: &Limited| {
+        sweep::sweep(&shared.tables(), &index, &captures, values, Kernel::detect(), limited, &mut |values| {
+            limited.passes.fetch_sub(1, Ordering::Relaxed);
             if last.elapsed() >= context.snapshots().interval() {
                 // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
                 match snapshot.write(values) {
@@ -34,7 +41,17 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
                 }
                 last = Instant::now();
             }
-        });
+        })
+    };
+    let passes = if resumed { PASSES_MAX } else { u64::MAX };
+    let limited = Limited { watch: &watch, passes: AtomicU64::new(passes) };
+    let mut report = solve(&mut values, &limited);
+    if report.is_err() && limited.is_over() {
+        tracing::warn!("the snapshot of sweep:{stones} comes to no end, so it is none of a sweep, and is not used");
+        values.fill(0);
+        resumed = false;
+        report = solve(&mut values, &Limited { watch: &watch, passes: AtomicU64::new(u64::MAX) });
+    }
     let Ok(report) = report else {
         if started.elapsed() >= WORTH_A_SNAPSHOT {
             snapshot.write(&values)?;
@@ -61,6 +78,24 @@ pub(crate) fn read_captures(settings: &Settings, index: &Index, context: &StageC
     let mut captures = Bytes::zeroed(index.positions() as usize).map_err(StageError::failed)?;
     file.read_into(&mut captures).map_err(damaged)?;
     Ok(captures)
+}
+
+/// Stops after so many passes, too.
+struct Limited<'a> {
+    watch: &'a Watch<'a>,
+    passes: AtomicU64,
+}
+
+impl Limited<'_> {
+    fn is_over(&self) -> bool {
+        self.passes.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Progress for Limited<'_> {
+    fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
+        if self.is_over() { ControlFlow::Break(()) } else { self.watch.advance(done, total) }
+    }
 }
 
 /// The snapshot of a stage that is under way.

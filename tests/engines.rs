@@ -4,7 +4,7 @@
 
 use check::{Databases, Histogram, Published};
 use engines::capture::{CaptureError, ChildRow, InMemory, Smaller};
-use engines::counting::{Distribution, Report, checkpoint_range, counting};
+use engines::counting::{Distribution, Report, Unsolved, checkpoint_range, counting};
 use engines::{Bytes, Kernel, Progress, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, reference};
 use std::ops::ControlFlow;
@@ -245,7 +245,7 @@ impl Counted {
         values: &mut Bytes,
         progress: &dyn Progress,
         checkpoint: &mut dyn FnMut(&Bytes),
-    ) -> Result<Report, Stopped> {
+    ) -> Result<Report, Unsolved> {
         counting(&self.tables, &self.index, &self.best, values, distribution, progress, checkpoint)
     }
 }
@@ -347,4 +347,23 @@ fn counting_with_full_queues() {
     let (little, much) = (count(0), count(1 << 18));
     assert!(little.supersteps > 10 * much.supersteps, "{} and {}", little.supersteps, much.supersteps);
     assert_eq!(little.total().updates(), much.total().updates());
+}
+
+/// An array that no call has left: positions have fewer children than they will hear of. It is told, and nothing panics.
+#[test]
+fn counting_on_from_what_is_no_checkpoint() {
+    let counted = Counted::up_to(PositionSet::All, 7).pop().unwrap();
+    let stones = counted.index.stones() as i8;
+    let mut values = counted.zeros();
+    // Undecided, without a child that is.
+    values.fill(-(stones + 1));
+    let counted_on = counted.count(Distribution::new(2), &mut values, &(), &mut |_| {});
+    assert_eq!(counted_on, Err(Unsolved::Inconsistent));
+    let (low, high) = checkpoint_range(counted.index.stones());
+    let (mut random, mut told) = (Random::new(3), 0);
+    for _ in 0..50 {
+        values.iter_mut().for_each(|value| *value = low + random.below((high - low + 1) as u64) as i8);
+        told += u32::from(counted.count(Distribution::new(2), &mut values, &(), &mut |_| {}).is_err());
+    }
+    assert!(told > 0);
 }

@@ -1,10 +1,11 @@
-//! What the tests that cross crates share: seeded random boards, the equations of scores, faults to plant, and builds
-//! that are disturbed.
+//! What the tests that cross crates share: seeded random boards, the equations of scores, faults to plant, builds that are
+//! disturbed, and what must hold of hostile bytes.
 //!
 //! The tests themselves are the files beside this one, one target each.
 
 pub mod claims;
 pub mod equations;
+pub mod hostile;
 pub mod plants;
 pub mod torture;
 

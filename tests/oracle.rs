@@ -276,3 +276,19 @@ fn damage_is_kept_for_those_who_ask() {
     assert!(matches!(library.held()[&1], Held::Damaged { .. }));
     assert!(matches!(library.held()[&2], Held::Sound(_)));
 }
+
+/// Scores that no position of so many stones has would not fit what is computed from them.
+#[test]
+fn a_file_of_other_scores_is_damaged() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    let path = Path::new("databases/02.awari");
+    let file = Scores::open(&disk, path).unwrap();
+    let (identity, shape) = (file.identity().clone(), file.shape().clone());
+    let scores = vec![i8::MIN; shape.positions() as usize];
+    store::write(&disk, path, &identity, &shape, ValueRange::new(-128, 127), Codec::Raw, &scores).unwrap();
+    let Held::Damaged { what, .. } = &library(&disk).unwrap().into_held()[&2] else { panic!("it is damaged") };
+    assert!(what.contains("expected values in -2..=2, found values in -128..=127"), "{what}");
+    let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0])).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+}

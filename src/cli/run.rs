@@ -51,7 +51,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
         return Ok(done.exit());
     }
     if done.ran.is_empty() {
-        let bytes = status.artifacts.iter().map(|artifact| artifact.bytes).sum();
+        let bytes = status.artifacts.iter().map(|artifact| artifact.bytes).fold(0, u64::saturating_add);
         say(idle(&dir, &done.plan, bytes));
     }
     say(summary.published());

@@ -139,13 +139,16 @@ fn traffic(stages: &[StageStatus]) -> String {
             continue;
         };
         match kinds.iter_mut().find(|(kind, ..)| *kind == stage.stage.kind()) {
-            Some((_, reads, writes)) => (*reads, *writes) = (*reads + read, *writes + written),
+            Some((_, reads, writes)) => {
+                (*reads, *writes) = (reads.saturating_add(*read), writes.saturating_add(*written));
+            }
             None => kinds.push((stage.stage.kind(), *read, *written)),
         }
     }
-    let lines = kinds.into_iter().filter(|(_, read, written)| read + written > 0).map(|(kind, read, written)| {
-        format!("  {kind:<12} {} read, {} written\n", Budget::show(read), Budget::show(written))
-    });
+    let lines =
+        kinds.into_iter().filter(|(_, read, written)| *read > 0 || *written > 0).map(|(kind, read, written)| {
+            format!("  {kind:<12} {} read, {} written\n", Budget::show(read), Budget::show(written))
+        });
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { format!("bytes moved, mapped files not counted:\n{lines}") }
 }

@@ -99,8 +99,8 @@ impl<'a> Summary<'a> {
         let all_known = self.rows.iter().all(|row| row.made.is_some());
         Row {
             stones: 0,
-            positions: self.rows.iter().map(|row| row.positions).sum(),
-            bytes: self.rows.iter().map(|row| row.bytes).sum(),
+            positions: self.rows.iter().map(|row| row.positions).fold(0, u64::saturating_add),
+            bytes: self.rows.iter().map(|row| row.bytes).fold(0, u64::saturating_add),
             made: all_known.then_some(Made { seconds, ..Made::default() }),
             checked: Checked { positions: 0, matches: false },
         }

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use crate::clock;
 use crate::error::{DiskError, Operation};
+use crate::real::open_file;
 
 /// A lock held. Dropping it releases it.
 pub struct Lock {
@@ -51,8 +52,8 @@ impl Lock {
     fn try_take(path: &Path, note: &str) -> Result<File, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Lock, path, source);
         // Not truncated here: until we hold the lock, the note in it is another's.
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        let mut how = OpenOptions::new();
+        let mut file = open_file(path, how.read(true).write(true).create(true).truncate(false)).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

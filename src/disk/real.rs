@@ -3,9 +3,11 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::error::{DiskError, Operation};
@@ -49,7 +51,9 @@ impl fmt::Debug for RealDisk {
 impl Disk for RealDisk {
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        let file = File::open(path).map_err(failed)?;
+        // A manifest may come through a pipe. What nobody writes into is at its end then, and not waited for.
+        let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path).map_err(failed)?;
+        rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(|errno| failed(errno.into()))?;
         let expected = file.metadata().map_err(failed)?.len();
         let mut bytes = Vec::with_capacity(expected.min(bytes_max) as usize);
         // One byte more than allowed tells "too large" also for a file that grows meanwhile.
@@ -76,7 +80,7 @@ impl Disk for RealDisk {
 
     fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
         let failed = |source| DiskError::from_io(Operation::Truncate, path, source);
-        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        let file = open_file(path, OpenOptions::new().write(true)).map_err(failed)?;
         let found = file.metadata().map_err(failed)?.len();
         if found < bytes {
             return Err(failed(too_short(found, bytes)));
@@ -87,7 +91,7 @@ impl Disk for RealDisk {
 
     fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        let file = File::open(path).map_err(failed)?;
+        let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(RealFile::input(file, path, bytes, self.pool.clone())))
     }
@@ -95,7 +99,8 @@ impl Disk for RealDisk {
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         self.create_dir_all(parent(path))?;
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).map_err(failed)?;
+        let mut how = OpenOptions::new();
+        let file = open_file(path, how.read(true).write(true).create(true).truncate(true)).map_err(failed)?;
         // Without a name it cannot outlive the process.
         fs::remove_file(path).map_err(failed)?;
         let file = RealFile::scratch(file, path, bytes, self.pool.clone());
@@ -104,7 +109,7 @@ impl Disk for RealDisk {
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
-        File::open(path)
+        open_file(path, OpenOptions::new().read(true))
             .and_then(|file| Mapping::of_file(&file))
             .map_err(|source| DiskError::from_io(Operation::Map, path, source))
     }
@@ -221,7 +226,7 @@ impl RealDisk {
     fn open_for_writing(&self, path: &Path, how: &mut OpenOptions) -> Result<(File, bool), DiskError> {
         self.create_dir_all(parent(path))?;
         let name_is_new = !path.exists();
-        let file = how.create(true).open(path);
+        let file = how.create(true).custom_flags(NONBLOCK).open(path);
         Ok((file.map_err(|source| DiskError::from_io(Operation::Create, path, source))?, name_is_new))
     }
 }
@@ -240,6 +245,15 @@ pub(crate) fn free_bytes(directory: &Path) -> Result<u64, DiskError> {
             }
         }
     }
+}
+
+/// Keeps who opens a pipe from waiting for the other end. For files it means nothing.
+const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
+
+/// Opens a file and nothing else that may have its name. To open a pipe would wait for whoever writes into it.
+pub(crate) fn open_file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
+    let file = how.custom_flags(NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
 }
 
 /// The directory that holds a path; `.` for a bare name.

@@ -378,3 +378,45 @@ fn kernel_traffic() -> Traffic {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap();
     Traffic { read_bytes: field("read_bytes:"), written_bytes: field("write_bytes:") }
 }
+
+/// What is no file has a name in a directory, too. To open a pipe would wait for ever for its other end.
+#[test]
+fn what_is_no_file_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let folder = directory.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let disk = RealDisk::default();
+    for path in [&pipe, &folder, Path::new("/dev/zero")] {
+        assert!(disk.open(path).is_err() && disk.map(path).is_err() && disk.bytes(path).is_err(), "{path:?}");
+        assert!(disk.truncate(path, 0).is_err() && disk.lock(path, "").is_err(), "{path:?}");
+    }
+    let error = disk.open(&pipe).err().unwrap().to_string();
+    assert!(error.ends_with("pipe: it is not a file"), "{error}");
+    assert!(disk.append(&pipe).is_err() && disk.create(&folder).is_err());
+    // Whole, or not at all.
+    assert_eq!(disk.read(&pipe, 100).unwrap(), b"");
+    assert!(disk.read(&folder, 100).is_err());
+    assert!(matches!(disk.read(Path::new("/dev/zero"), 100), Err(DiskError::TooLarge { .. })));
+}
+
+/// As the manifest of `awari run <(...)` is.
+#[test]
+fn a_pipe_that_is_written_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    // Open at both ends, so that neither waits for the other.
+    let writer = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let text = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || RealDisk::default().read(&pipe, 100).map_err(|error| error.to_string())
+    });
+    std::io::Write::write_all(&mut &writer, b"[build]").unwrap();
+    while !text.is_finished() && rustix::io::ioctl_fionread(&writer).unwrap() > 0 {
+        std::thread::yield_now();
+    }
+    drop(writer);
+    assert_eq!(text.join().unwrap().unwrap(), b"[build]");
+}

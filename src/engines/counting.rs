@@ -43,6 +43,17 @@ pub const QUEUED: usize = 1 << 18;
 /// `OpponentMajor` rows written by one thread at a time, in the end.
 const TRANSPOSE_ROWS: usize = 64;
 
+/// Why a call did not solve the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsolved {
+    /// It was asked to stop.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The array that it was to go on from counts fewer children than there are: it is none that a call left.
+    #[error("a position heard of more children than it has")]
+    Inconsistent,
+}
+
 /// How a database is dealt to logical processors, and how they talk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distribution {
@@ -143,9 +154,12 @@ pub fn memory_bytes(index_stones: u32, set: game::PositionSet, processors: usize
 /// `checkpoint` sees it between bounds, when no update is in flight. A call that is stopped leaves in it all that was
 /// decided. Any distribution goes on from what another left.
 ///
+/// # Errors
+/// [`Unsolved::Inconsistent`] if `values` is something else and that shows; it may also end in wrong scores.
+///
 /// # Panics
 /// When the arrays do not have the size of the index, the tables serve fewer stones or another position set, there is
-/// no processor, messages hold nothing, or `values` is not from the same database.
+/// no processor, messages hold nothing, or `values` holds more than [`checkpoint_range`] allows.
 pub fn counting(
     tables: &Tables,
     index: &Index,
@@ -154,7 +168,7 @@ pub fn counting(
     distribution: Distribution,
     progress: &dyn Progress,
     checkpoint: &mut dyn FnMut(&Bytes),
-) -> Result<Report, Stopped> {
+) -> Result<Report, Unsolved> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(captures.len() as u64 == index.positions() && values.len() as u64 == index.positions());
     assert!(distribution.processors > 0 && distribution.batch > 0, "{distribution:?}");
@@ -191,7 +205,7 @@ impl Counting<'_> {
     }
 
     /// All supersteps of a bound.
-    fn bound(&mut self, bound: i8, values: &mut Bytes, progress: &dyn Progress) -> Result<(), Stopped> {
+    fn bound(&mut self, bound: i8, values: &mut Bytes, progress: &dyn Progress) -> Result<(), Unsolved> {
         let positions = self.index.positions();
         let mut supersteps = 0;
         let (work, mut parts) = self.parts(bound, values);
@@ -206,13 +220,16 @@ impl Counting<'_> {
                     part.receive(&work);
                     part.save(&work);
                 });
-                return Err(Stopped);
+                return Err(Stopped.into());
             }
             parts.par_iter_mut().for_each(|part| {
                 part.receive(&work);
                 part.tell(&work);
             });
             supersteps += 1;
+            if parts.iter().any(Part::is_inconsistent) {
+                return Err(Unsolved::Inconsistent);
+            }
             let sent = exchange(&mut parts, Flush::Idle);
             if sent == 0 && parts.iter().all(Part::is_idle) {
                 break;

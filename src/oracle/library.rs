@@ -4,7 +4,7 @@ use crate::error::{Mixed, OracleError};
 use game::{Halves, PositionSet, Rules, STONES_MAX};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use store::{Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified};
+use store::{Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange};
 
 /// Databases of one rule set and one position set, at most one a number of stones.
 #[derive(Debug)]
@@ -74,6 +74,13 @@ impl Library {
             if found != expected {
                 let (expected, found) = (expected.to_string(), found.to_string());
                 return Err(OracleError::Misplaced { path, expected, found });
+            }
+            let range = ValueRange::new(-(stones as i8), stones as i8);
+            if file.range() != range {
+                let (expected, found) = (format!("values in {range}"), format!("values in {}", file.range()));
+                let what = StoreError::Mismatch { path: path.clone(), expected, found }.to_string();
+                library.held.insert(stones, Held::Damaged { path, what });
+                continue;
             }
             let scores = file.expect(&expected, &library.shape(stones)?)?;
             library.held.insert(stones, Held::Sound(Box::new(scores)));

@@ -179,6 +179,35 @@ fn what_a_displaced_holder_wrote_does_not_count() {
     assert_eq!(Journal::open(&disk, Path::new(PATH)).unwrap().run(), 4);
 }
 
+/// A record with the greatest number would fence off all who come later: their numbers would begin again at 0.
+#[test]
+fn numbers_leave_room_for_the_next() {
+    for run in [u64::MAX, u64::MAX - 1, 1 << 33] {
+        let (_, mut bytes) = written();
+        bytes.extend(framed(format!(r#"{{"run":{run},"at":5,"kind":"run-ended","how":"done"}}"#).as_bytes()));
+        let disk = MemoryDisk::new();
+        disk.put(Path::new(PATH), &bytes);
+        let mut journal = Journal::open(&disk, Path::new(PATH)).unwrap();
+        assert_eq!(journal.run(), 2);
+        journal.append(Record::RunEnded { how: RunEnd::Done }).unwrap();
+        let contents = Contents::read(&disk, Path::new(PATH)).unwrap();
+        assert_eq!((contents.entries.len(), contents.unknown, contents.fenced), (records().len() + 1, 1, 0));
+    }
+}
+
+/// Bytes that begin a record every sixteen bytes, each as long as may be: to digest all of them took 40 s for these four
+/// mebibytes, and would take an hour for the longest journal.
+#[test]
+fn records_within_records_are_none() {
+    let inner = framed(br#"{"run":1,"at":5,"kind":"run-ended","how":"done"}"#);
+    let contents = Contents::decode(&framed(&inner));
+    assert_eq!((contents.entries.len(), contents.unknown), (1, 0), "only the inner one is text");
+    let length = (PAYLOAD_BYTES_MAX as u32).to_le_bytes();
+    let begun = [&[0xFF, b'J', b'R', 1][..], &length, &[0; 8]].concat();
+    let contents = Contents::decode(&begun.repeat(4 << 16));
+    assert_eq!((contents.entries.len(), contents.valid_bytes), (0, 0));
+}
+
 #[test]
 fn a_failed_write_leaves_no_trace_for_the_next() {
     for k in 0..40 {

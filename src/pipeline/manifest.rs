@@ -387,7 +387,7 @@ impl Reader<'_> {
             }),
             [_, _, range] => {
                 let range = Spanned::new(0..key.len(), range.get_ref().clone());
-                let entry = Value::of_entry_argument(&spec.r#type, &range, value);
+                let entry = Value::of_entry_argument(&spec.r#type, &range, value, value_start);
                 entry.map(|(range, word)| {
                     let mut by_range = match &self.values[at] {
                         Some((Value::ByRange(by_range), _)) => by_range.clone(),

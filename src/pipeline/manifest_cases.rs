@@ -117,6 +117,24 @@ fn every_mistake_at_once_with_its_place() {
     );
 }
 
+/// Of an argument, too: mistakes in the value stand behind the key, in whole characters.
+#[test]
+fn mistakes_in_arguments_have_their_place() {
+    let check = |argument: &str, expect: &str| {
+        let mistakes = parse("[build]\nstones = 1\n", &[argument]).unwrap_err();
+        let places: Vec<&str> = mistakes.iter().map(|mistake| &argument[mistake.span.clone()]).collect();
+        assert_eq!(places, [expect], "{argument}");
+    };
+    check("build.threads=-1", "-1");
+    check("build.methods.\"1..2\"=swep", "swep");
+    check(
+        "build.methods.\"1..2\"= [\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}",
+        " [\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}",
+    );
+    check("build.methods.\"1..2\"=3", "3");
+    check("build.methods.\"2..1\"=sweep", "build.methods.\"2..1\"");
+}
+
 #[test]
 fn unknown_names() {
     let base = |more: &str| format!("[build]\nstones = 1\n{more}");

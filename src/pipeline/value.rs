@@ -123,18 +123,21 @@ impl Value {
         }
     }
 
-    /// One entry of a [`Type::ByRange`], from its key and an argument.
+    /// One entry of a [`Type::ByRange`], from its key and an argument, which begins at `start` of the text that mistakes
+    /// are placed in.
     pub(crate) fn of_entry_argument(
         r#type: &Type,
         key: &Spanned<std::borrow::Cow<'_, str>>,
         text: &str,
+        start: usize,
     ) -> Result<(RangeInclusive<u32>, String), Vec<Mistake>> {
         let Type::ByRange(first, last, words) = r#type else {
             return Err(vec![Mistake { span: key.span(), message: "is not a table".to_owned(), help: None }]);
         };
         let plain = Spanned::new(0..text.len(), DeValue::String(text.into()));
         let value = DeValue::parse(text).unwrap_or(plain);
-        entry(*first..=*last, words, key, &value)
+        let span = start + value.span().start..start + value.span().end;
+        entry(*first..=*last, words, key, &Spanned::new(span, value.into_inner()))
     }
 
     /// The value as TOML.

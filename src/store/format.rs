@@ -11,7 +11,7 @@
 //! | 12 | 4 | `header_bytes` |
 //! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
-//! | 18 | 1 | stones |
+//! | 18 | 1 | stones, at most 48 |
 //! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd |
 //! | 20 | 1 | least value, signed |
 //! | 21 | 1 | greatest value, signed |
@@ -214,6 +214,10 @@ impl Header {
         })?;
         let orientation = Orientation::of_tag(body[17]).ok_or(Malformed::new("orientation 1 or 2", body[17]))?;
         let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1, 2 or 3", body[19]))?;
+        let stones = body[18];
+        if usize::from(stones) >= SLABS_MAX {
+            return Err(Malformed::new(format!("at most {} stones", SLABS_MAX - 1), stones));
+        }
         let (low, high) = (body[20] as i8, body[21] as i8);
         if low > high {
             return Err(Malformed::new("a range", format!("{low}..={high}")));
@@ -241,7 +245,7 @@ impl Header {
         })?;
         check("positions", shape.positions(), u64_at(body, 88))?;
         Ok(Header {
-            identity: Identity { kind, rules, positions, stones: body[18], orientation },
+            identity: Identity { kind, rules, positions, stones, orientation },
             shape,
             range: ValueRange::new(low, high),
             codec,

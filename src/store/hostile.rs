@@ -240,6 +240,22 @@ fn an_index_that_lies_is_refused() {
     check(Codec::Zstd, &|parts| parts.index[0].codec = Codec::Packed);
 }
 
+/// More stones than any game has: half of what is done with them would not fit a signed byte.
+#[test]
+fn more_stones_than_there_are_are_refused() {
+    let example = Example::small();
+    for (stones, is_refused) in [(48, false), (49, true), (128, true), (255, true)] {
+        let mut parts = Parts::of(&example, Codec::Packed);
+        parts.header[18] = stones;
+        crate::format::seal_header(&mut parts.header);
+        let disk = MemoryDisk::new();
+        disk.put(&Example::path(), &parts.assemble());
+        for way in Way::ALL {
+            assert_eq!(way.open(&disk, &Example::path()).is_err(), is_refused, "{stones}");
+        }
+    }
+}
+
 /// Bytes that decode to something else, under checksums that are right.
 #[test]
 fn blocks_that_lie_are_refused_or_differ_in_digest() {

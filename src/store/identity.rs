@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::StoreError;
+use crate::shape::SLABS_MAX;
 
 /// What the values of a file mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,8 +70,12 @@ pub(crate) const RULES_BYTES: usize = 32;
 pub(crate) const POSITIONS_BYTES: usize = 16;
 
 impl Identity {
-    /// Checks that the names fit the fields of a file.
+    /// Checks that the stones are those of a game and the names fit the fields of a file.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if usize::from(self.stones) >= SLABS_MAX {
+            let expected = format!("at most {} stones", SLABS_MAX - 1);
+            return Err(StoreError::Unsupported { expected, found: self.stones.to_string() });
+        }
         check_name("rules", &self.rules, RULES_BYTES)?;
         check_name("positions", &self.positions, POSITIONS_BYTES)
     }
@@ -202,5 +207,8 @@ mod tests {
         assert!(identity("", "all").check().is_err());
         assert!(identity("awári", "all").check().is_err());
         assert!(identity("a\0", "all").check().is_err());
+        for (stones, fit) in [(48, true), (49, false), (u8::MAX, false)] {
+            assert_eq!(Identity { stones, ..identity("awari", "all") }.check().is_ok(), fit);
+        }
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Processor {
     touched: Vec<Update>,
     /// Decided positions, by whichever call.
     decided: u64,
+    /// Whether a position heard of more children than it has.
+    inconsistent: bool,
     traffic: Traffic,
 }
 
@@ -73,6 +75,7 @@ impl Processor {
             received: (0..many).map(|_| Vec::new()).collect(),
             touched: Vec::new(),
             decided: 0,
+            inconsistent: false,
             traffic: Traffic { positions: deal.positions(me), ..Traffic::default() },
         }
     }
@@ -101,6 +104,11 @@ impl<'v> Part<'v> {
 
     pub(crate) fn decided(&self) -> u64 {
         self.processor.decided
+    }
+
+    /// Whether a position heard of more children than it has.
+    pub(crate) fn is_inconsistent(&self) -> bool {
+        self.processor.inconsistent
     }
 
     /// Whether nothing is left to tell.
@@ -242,7 +250,7 @@ impl<'v> Part<'v> {
 
     /// Updates positions. Without branches on what they hold: a mispredicted one would wait for memory each time.
     fn update(&mut self, work: &Work, updates: &[Update]) {
-        let Processor { me, pending, touched, decided, traffic, .. } = &mut *self.processor;
+        let Processor { me, pending, touched, decided, inconsistent, traffic, .. } = &mut *self.processor;
         let (bits, bound, none) = (work.deal.bits(), work.bound, work.no_children());
         touched.resize(updates.len(), Update(0));
         let mut count = 0;
@@ -251,13 +259,17 @@ impl<'v> Part<'v> {
             let (place, lost) = ((update.0 >> 1) as usize, update.0 & 1 == 1);
             let value = &mut self.units[place >> bits][place & ((1 << bits) - 1)];
             let undecided = *value <= none;
-            wrong |= (*value == none) & !lost;
+            wrong |= *value == none;
             let told = if lost { bound } else { *value + 1 };
             *value = if undecided { told } else { *value };
             touched[count] = update;
             count += usize::from(undecided & (lost | (told == none)));
         }
-        assert!(!wrong, "a position heard of more children than it has, at bound {bound}");
+        if wrong {
+            // What was touched may be there twice.
+            *inconsistent = true;
+            return;
+        }
         for &Update(update) in &touched[..count] {
             let (place, lost) = (update >> 1, update & 1 == 1);
             if !lost {

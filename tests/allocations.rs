@@ -1,0 +1,142 @@
+//! What readers of hostile bytes allocate: no more than a constant, and some times the length of what they are given,
+//! whatever lengths and counts the bytes announce.
+
+use check::Statistics;
+use disk::MemoryDisk;
+use game::notation::PositionText;
+use pipeline::journal::Contents;
+use pipeline::manifest::Manifest;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::hint::black_box;
+use std::path::Path;
+use store::{CachedScores, Scores};
+use tests::Random;
+use tests::hostile::{mutant, seal_journal, seal_scores, seeds};
+
+/// The system's allocator, which counts the bytes that each thread holds, and the most since it was asked.
+struct Counting;
+
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    // No destructors, so that this serves to the very end of a thread.
+    let held = HELD.get() + bytes;
+    HELD.set(held);
+    MOST.set(MOST.get().max(held));
+}
+
+// SAFETY: hands everything on to the system's allocator as it came. Counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's word.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's word; what was allocated here was allocated by the system's allocator.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes held at any time of a call, in addition to those held before.
+fn most_during(call: impl FnOnce()) -> usize {
+    let before = HELD.get();
+    MOST.set(before);
+    call();
+    usize::try_from(MOST.get() - before).unwrap_or(0)
+}
+
+/// Inputs of a property and mutants of them, sealed or not; each is read in at most `times` its bytes and a constant.
+fn bounded(property: &str, times: usize, constant: usize, seal: fn(&mut [u8]), read: impl Fn(&[u8])) {
+    let inputs: Vec<Vec<u8>> =
+        seeds().into_iter().filter(|(of, ..)| *of == property).map(|(.., bytes)| bytes).collect();
+    let mut random = Random::new(11);
+    let (mut greatest, mut cases) = (0.0f64, 0);
+    for case in 0..3000 {
+        let any = |random: &mut Random| &inputs[random.below(inputs.len() as u64) as usize];
+        let (one, other) = (any(&mut random), any(&mut random));
+        let mut bytes = if case < inputs.len() { inputs[case].clone() } else { mutant(one, other, &mut random) };
+        if case % 2 == 0 {
+            seal(&mut bytes);
+        }
+        read(&bytes);
+        let most = most_during(|| read(&bytes));
+        let bound = times * bytes.len() + constant;
+        assert!(most <= bound, "{property}: {most} bytes for {}: \"{}\"", bytes.len(), bytes.escape_ascii());
+        greatest = greatest.max(most as f64 / bound as f64);
+        cases += 1;
+    }
+    println!("{property}: {cases} cases, at most {:.0} % of the bound", 100.0 * greatest);
+    // A bound that nothing comes near says little.
+    assert!(greatest > 0.02, "{property}: {greatest}");
+}
+
+#[test]
+fn journals() {
+    // A short record is a larger value.
+    bounded("journal", 8, 4 << 10, seal_journal, |bytes| {
+        black_box(Contents::decode(bytes));
+    });
+}
+
+#[test]
+fn manifests() {
+    let schema = stages::schema();
+    bounded(
+        "manifest",
+        100,
+        64 << 10,
+        |_| {},
+        |bytes| {
+            let _ = black_box(Manifest::parse(&String::from_utf8_lossy(bytes), "x", &schema, &[]));
+        },
+    );
+}
+
+#[test]
+fn texts() {
+    bounded(
+        "statistics",
+        4,
+        2 << 10,
+        |_| {},
+        |bytes| {
+            let _ = black_box(Statistics::of_json(&String::from_utf8_lossy(bytes)));
+        },
+    );
+    bounded(
+        "notation",
+        60,
+        2 << 10,
+        |_| {},
+        |bytes| {
+            let _ = black_box(String::from_utf8_lossy(bytes).parse::<PositionText>());
+        },
+    );
+}
+
+/// A file as it lies on a disk: opened, its index read, one score looked up. Whoever reads more brings the place for it.
+#[test]
+fn files_of_scores() {
+    let seal = |bytes: &mut [u8]| seal_scores(bytes.get_mut(1..).unwrap_or(&mut []));
+    // The disk in memory holds a file twice, and copies it to map it. One decoded block; names and messages of errors.
+    bounded("database", 5, (64 << 10) + (16 << 10), seal, |bytes| {
+        let (disk, path) = (MemoryDisk::new(), Path::new("x"));
+        disk.put(path, bytes.get(1..).unwrap_or(&[]));
+        for open in [Scores::open, Scores::open_windowed] {
+            let Ok(file) = open(&disk, path) else { continue };
+            let (identity, shape) = (file.identity().clone(), file.shape().clone());
+            let scores = CachedScores::new(file.expect(&identity, &shape).expect("it is what it says"), 0);
+            let _ = black_box(scores.get(shape.positions() - 1));
+        }
+    });
+}

@@ -1,0 +1,319 @@
+//! Small run directories of which one file or two were changed: a run makes them as they were, or names the damage and
+//! the next one does; the oracle and the verifier never take them for what they were.
+//!
+//! Each kind of change is made in every place where a look at the file tells, and in some for whole runs, which take
+//! milliseconds. `--nocapture` shows how many.
+
+use check::check_integrity;
+use disk::{Disk, MemoryDisk};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use store::{Codec, Identity, Kind, Orientation, Role, Scores, Shape, SlabShape, ValueRange};
+use tests::Random;
+use tests::hostile::{self, Build, damage};
+
+/// Cases and what became of them.
+#[derive(Default)]
+struct Counts {
+    /// By build and folder.
+    cases: BTreeMap<(String, String), Outcomes>,
+}
+
+#[derive(Default)]
+struct Outcomes {
+    cases: usize,
+    /// A run that stopped and named the damage.
+    refused: usize,
+    /// Damage that only a look at all blocks shows, as `awari verify` takes it.
+    verified: usize,
+    /// Intermediates that nothing reads any more, damaged as they are.
+    unread: usize,
+}
+
+impl Counts {
+    fn of(&mut self, build: &Build, path: &Path) -> &mut Outcomes {
+        let folder = path.iter().nth(1).map_or_else(String::new, |part| part.to_string_lossy().into_owned());
+        let outcomes = self.cases.entry((build.name().to_owned(), folder)).or_default();
+        outcomes.cases += 1;
+        outcomes
+    }
+
+    fn show(&self, change: &str) {
+        println!("{change:<28} {:<19} {:<14} cases  refused  verify  unread", "build", "files");
+        for ((build, folder), Outcomes { cases, refused, verified, unread }) in &self.cases {
+            println!("{:<28} {build:<19} {folder:<14} {cases:>5} {refused:>8} {verified:>7} {unread:>7}", "");
+        }
+        let sum = |of: fn(&Outcomes) -> usize| self.cases.values().map(of).sum::<usize>();
+        let (cases, refused) = (sum(|of| of.cases), sum(|of| of.refused));
+        println!("{change:<28} {:<19} {:<14} {cases:>5} {refused:>8}", "all", "");
+        assert!(cases > 0);
+    }
+}
+
+/// Runs until all is as it was. `forced` are run again in any case.
+fn settle(build: &Build, disk: &MemoryDisk, forced: &[String], outcomes: &mut Outcomes, what: &str) {
+    if !forced.is_empty()
+        && let Err(error) = build.run_forced(disk, forced)
+    {
+        assert_eq!(error.exit(), pipeline::Exit::Integrity, "{what}: {error}");
+        outcomes.refused += 1;
+    }
+    outcomes.refused += build.run_until_done(disk);
+    let found = build.verify(disk);
+    if found > 0 {
+        outcomes.verified += 1;
+        outcomes.refused += build.run_until_done(disk);
+    }
+    let differences = build.differences(disk);
+    outcomes.unread += usize::from(!differences.is_empty());
+    for (path, is_damaged) in differences {
+        let is_database = path.starts_with(Build::path("databases"));
+        assert!(is_damaged && !is_database && forced.is_empty(), "{}: {what}: {}", build.name(), path.display());
+    }
+}
+
+fn is_of_scores(path: &Path) -> bool {
+    ["databases", "captures", "planes"].iter().any(|folder| path.starts_with(Build::path(folder)))
+}
+
+/// A look at a file of scores, in all ways: it is not what it was.
+fn look(build: &Build, path: &Path, bytes: &[u8], what: &str) {
+    let disk = MemoryDisk::new();
+    disk.put(path, bytes);
+    assert!(damage(&disk, path).is_some(), "{}: {what}", build.name());
+    let Ok(file) = Scores::open_windowed(&disk, path) else { return };
+    let (identity, shape) = (file.identity().clone(), file.shape().clone());
+    let file = file.expect(&identity, &shape).expect("a file is what it says it is");
+    assert!(check_integrity(&file).is_err(), "{}: {what}", build.name());
+}
+
+/// Every change of a list to every file of every build: looked at, and of every `step`-th a whole run.
+fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u8>)>) {
+    let mut counts = Counts::default();
+    let mut looks = 0;
+    for build in Build::all() {
+        let mut number = 0;
+        for (path, bytes) in build.files() {
+            let readers = build.readers(path);
+            // Little files, and whatever is in them matters.
+            let step = if path.starts_with(Build::path("snapshots")) { step.div_ceil(12) } else { step };
+            for (what, changed) in changes(bytes) {
+                let what = format!("{}: {change} {what}", path.display());
+                if changed == *bytes {
+                    continue;
+                }
+                if is_of_scores(path) {
+                    look(build, path, &changed, &what);
+                    looks += 1;
+                }
+                number += 1;
+                if number % step != 0 {
+                    continue;
+                }
+                let disk = build.disk();
+                disk.put(path, &changed);
+                // Every other time whoever reads the file runs again.
+                let forced = if (number / step).is_multiple_of(2) { &readers[..] } else { &[] };
+                settle(build, &disk, forced, counts.of(build, path), &what);
+            }
+        }
+    }
+    println!("{change}: {looks} looks");
+    counts.show(change);
+}
+
+#[test]
+fn flipped_bytes() {
+    each("flip", 211, |bytes| {
+        let masks = |at: usize| [1u8 << (at % 8), 0xFF].map(|mask| (at, mask));
+        let flipped = (0..bytes.len()).flat_map(masks).map(|(at, mask)| {
+            let mut changed = bytes.to_vec();
+            changed[at] ^= mask;
+            (format!("byte {at} by {mask:#04x}"), changed)
+        });
+        flipped.collect()
+    });
+}
+
+#[test]
+fn truncated() {
+    each("truncate", 149, |bytes| {
+        (0..bytes.len()).map(|length| (format!("to {length} bytes"), bytes[..length].to_vec())).collect()
+    });
+}
+
+#[test]
+fn longer() {
+    each("append", 1, |bytes| {
+        let garbage = [&[0][..], &[0; 512], b"garbage\n", &[0xFF; 64], bytes];
+        garbage.iter().map(|more| (format!("{} bytes", more.len()), [bytes, more].concat())).collect()
+    });
+}
+
+#[test]
+fn lost_or_never_written() {
+    each("zero", 1, |bytes| {
+        let half = [&bytes[..bytes.len() / 2], &vec![0; bytes.len() - bytes.len() / 2]].concat();
+        vec![("all".to_owned(), vec![0; bytes.len()]), ("the second half".to_owned(), half)]
+    });
+    let mut counts = Counts::default();
+    for build in Build::all() {
+        for path in build.files().keys() {
+            let disk = build.disk();
+            disk.remove(path).expect("it is there");
+            settle(build, &disk, &[], counts.of(build, path), &path.to_string_lossy());
+        }
+    }
+    counts.show("remove");
+}
+
+/// Two files in each other's place, of the same kind or not.
+#[test]
+fn swapped() {
+    let mut counts = Counts::default();
+    for build in Build::all() {
+        let files: Vec<(&PathBuf, &Vec<u8>)> = build.files().iter().collect();
+        for (number, (one, one_bytes)) in files.iter().enumerate() {
+            for (other, other_bytes) in &files[number + 1..] {
+                if one_bytes == other_bytes {
+                    continue;
+                }
+                let disk = build.disk();
+                disk.put(one, other_bytes);
+                disk.put(other, one_bytes);
+                let what = format!("{} and {}", one.display(), other.display());
+                settle(build, &disk, &[], counts.of(build, one), &what);
+            }
+        }
+    }
+    counts.show("swap");
+}
+
+/// The same scores, but of other rules, positions, stones, kind, orientation or range: whole files, with right checksums.
+fn foreign(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let disk = MemoryDisk::new();
+    let path = Path::new("foreign");
+    disk.put(path, bytes);
+    let Ok(file) = Scores::open(&disk, path) else { return Vec::new() };
+    let (identity, shape, range, codec) = (file.identity().clone(), file.shape().clone(), file.range(), file.codec());
+    let file = file.expect(&identity, &shape).expect("a file is what it says it is");
+    let mut scores = vec![0; shape.positions() as usize];
+    file.read_into(&mut scores).expect("it is not damaged");
+    drop(file);
+    let others = [
+        Identity { rules: "oware".to_owned(), ..identity.clone() },
+        Identity { positions: "reachable".to_owned(), ..identity.clone() },
+        Identity { stones: identity.stones + 1, ..identity.clone() },
+        Identity { stones: 48, ..identity.clone() },
+        Identity { kind: Kind::Snapshot, ..identity.clone() },
+        Identity { kind: Kind::Plane { role: Role::Won, bound: 7 }, ..identity.clone() },
+        Identity {
+            orientation: match identity.orientation {
+                Orientation::MoverMajor => Orientation::OpponentMajor,
+                Orientation::OpponentMajor => Orientation::MoverMajor,
+            },
+            ..identity.clone()
+        },
+    ];
+    let mut files = Vec::new();
+    let mut add = |what: String, identity: &Identity, shape: &Shape, range: ValueRange| {
+        store::write(&disk, path, identity, shape, range, codec, &scores).expect("the scores are in the range");
+        files.push((what, disk.peek(path).expect("it was written")));
+    };
+    for other in others.iter().filter(|other| **other != identity) {
+        add(other.to_string(), other, &shape, range);
+    }
+    add("a wider range".to_owned(), &identity, &shape, ValueRange::new(i8::MIN, i8::MAX));
+    // Planes are known by their shape once they are read.
+    if !matches!(identity.kind, Kind::Plane { .. }) {
+        let row = SlabShape { rows: 1, columns: shape.positions() as u32 };
+        add("one row".to_owned(), &identity, &Shape::new(vec![row]).expect("it has columns"), range);
+    }
+    files
+}
+
+#[test]
+fn of_something_else() {
+    let mut counts = Counts::default();
+    for build in Build::all() {
+        for (path, bytes) in build.files() {
+            for (what, changed) in foreign(bytes).into_iter().filter(|(_, changed)| changed != bytes) {
+                let disk = build.disk();
+                disk.put(path, &changed);
+                settle(build, &disk, &[], counts.of(build, path), &format!("{}: {what}", path.display()));
+            }
+        }
+    }
+    counts.show("of something else");
+}
+
+/// Another codec is no damage: the scores are the same, and nothing is solved again.
+#[test]
+fn of_another_codec() {
+    let build = Build::sweep();
+    for (path, bytes) in build.files().iter().filter(|(path, _)| path.starts_with(Build::path("databases"))) {
+        let disk = build.disk();
+        let file = Scores::open(&disk, path).expect("it was written");
+        let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
+        let file = file.expect(&identity, &shape).expect("a file is what it says it is");
+        let mut scores = vec![0; shape.positions() as usize];
+        file.read_into(&mut scores).expect("it is not damaged");
+        store::write(&disk, path, &identity, &shape, range, Codec::Raw, &scores).expect("the scores are in the range");
+        assert_ne!(disk.peek(path).as_ref(), Some(bytes));
+        let summary = build.run(&disk).expect("nothing is damaged");
+        assert!(summary.ran.is_empty(), "{}: {:?}", path.display(), summary.ran[0].stage);
+    }
+}
+
+/// Snapshots that are sound as files and hold anything at all: a sweep from some would go on for ever, and counts from
+/// some fall below the children that there are.
+#[test]
+fn snapshots_of_nothing() {
+    let mut random = Random::new(7);
+    let mut cases = 0;
+    for (method, stones, count) in [("sweep", "0..6", 30), ("counting", "0..6", 30), ("two-bit", "0..4", 10)] {
+        let build = Build::interrupted(method, stones);
+        let is_saved = |path: &&PathBuf| path.extension().is_none() && path.starts_with(Build::path("snapshots"));
+        for path in build.files().keys().filter(is_saved) {
+            let disk = build.disk();
+            let Ok(file) = Scores::open(&disk, path) else { continue };
+            let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
+            drop(file);
+            let values = u64::from(range.high().wrapping_sub(range.low()) as u8) + 1;
+            for case in 0..count {
+                let mut value = || (i64::from(range.low()) + random.below(values) as i64) as i8;
+                let scores: Vec<i8> = (0..shape.positions()).map(|_| value()).collect();
+                let disk = build.disk();
+                store::write(&disk, path, &identity, &shape, range, Codec::Packed, &scores)
+                    .expect("the values are in the range");
+                build.run_until_done(&disk);
+                assert!(build.differences(&disk).is_empty(), "{}: {}, case {case}", build.name(), path.display());
+                cases += 1;
+            }
+        }
+    }
+    println!("snapshots: {cases} cases");
+    assert!(cases >= 80);
+}
+
+/// Every byte flipped, every truncation, and files of the other position set, asked for all positions.
+#[test]
+fn the_oracle_is_never_wrong() {
+    let mut cases = 0;
+    let files: Vec<Vec<u8>> =
+        hostile::seeds().into_iter().filter(|(property, ..)| *property == "oracle").map(|(.., bytes)| bytes).collect();
+    for file in &files {
+        for at in 1..file.len() {
+            let mut changed = file.clone();
+            changed[at] ^= 1 << (at % 8);
+            hostile::oracle(&changed);
+            hostile::oracle(&file[..at]);
+            cases += 2;
+        }
+        for other in &files {
+            hostile::oracle(&[&file[..1], &other[1..]].concat());
+            cases += 1;
+        }
+    }
+    println!("oracle: {cases} cases");
+}

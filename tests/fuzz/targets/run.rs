@@ -1,0 +1,9 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(
+    init: {
+        // Small builds, which take longer than one case may.
+        tests::hostile::Build::all();
+    },
+    |bytes: &[u8]| tests::hostile::run(bytes)
+);

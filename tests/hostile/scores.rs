@@ -1,0 +1,108 @@
+//! Scores written and read again, whatever their range, shape and codec.
+
+use super::database;
+use disk::{Digest, MemoryDisk};
+use std::path::Path;
+use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange, write};
+
+/// What the first bytes choose.
+const CHOICE_BYTES: usize = 7;
+
+/// Three bits of the third byte say how the scores go on from the pattern.
+const PLAIN: u8 = 8;
+
+/// Bytes that choose range, codec and shape, then a pattern of scores: what is written reads the same, or the first score
+/// outside of the range is named. The file is also what it must be as bytes of anybody's.
+pub fn scores(bytes: &[u8]) {
+    let Some((choice, pattern)) = bytes.split_at_checked(CHOICE_BYTES) else { return };
+    let (low, high) = (choice[0] as i8, choice[1] as i8);
+    let range = ValueRange::new(low.min(high), low.max(high));
+    let codec = Codec::ALL[usize::from(choice[2]) % 3];
+    let slabs = (0..1 + usize::from(choice[3]) % 3).map(|slab| SlabShape {
+        rows: 1 + u32::from(choice[4]) * [1, 0, 0][slab],
+        columns: 1 + u32::from(choice[5]) * [1, 5, 0][slab] + u32::from(choice[6]) * [0, 1, 256][slab],
+    });
+    let shape = Shape::new(slabs.collect()).expect("one to three slabs with rows and columns");
+    let span = i16::from(range.high()) - i16::from(range.low()) + 1;
+    // As they are, or brought into the range.
+    let value = |&byte: &u8| match choice[2] & PLAIN {
+        0 => (i16::from(range.low()) + i16::from(byte) % span) as i8,
+        _ => byte as i8,
+    };
+    let pattern: Vec<i8> = pattern.iter().map(value).collect();
+    let pattern = if pattern.is_empty() { vec![range.low()] } else { pattern };
+    let values: Vec<i8> = pattern.iter().copied().cycle().take(shape.positions() as usize).collect();
+    round_trip(&shape, range, codec, &values);
+}
+
+fn round_trip(shape: &Shape, range: ValueRange, codec: Codec, values: &[i8]) {
+    let (disk, path) = (MemoryDisk::new(), Path::new("00.awari"));
+    let written = write(&disk, path, &identity(), shape, range, codec, values);
+    if let Some(outside) = values.iter().position(|&value| !range.contains(value)) {
+        let error = written.expect_err("a score is outside of the range");
+        let StoreError::OutOfRange { position, value, .. } = error else { panic!("{error}") };
+        assert_eq!((position, value), (outside as u64, values[outside]));
+        assert!(disk.paths().is_empty(), "nothing is left of a file that was not finished");
+        return;
+    }
+    let written = written.expect("the scores are in the range");
+    assert_eq!(written.digest, Digest::of_i8(values));
+    let file = disk.peek(path).expect("it was written");
+    assert_eq!(written.bytes, file.len() as u64);
+    for open in [Scores::open, Scores::open_windowed] {
+        let file = open(&disk, path).expect("it was written").expect(&identity(), shape).expect("as this");
+        let mut found = vec![0; values.len()];
+        file.read_into(&mut found).expect("it was written");
+        assert!(found == values);
+    }
+    database(&[&[0], &file[..]].concat());
+}
+
+fn identity() -> Identity {
+    Identity {
+        kind: Kind::Database,
+        rules: "awari".to_owned(),
+        positions: "all".to_owned(),
+        stones: 3,
+        orientation: Orientation::OpponentMajor,
+    }
+}
+
+/// Some files that are no database, for the sake of their shape: a value of no bits, several blocks, one slab.
+pub(super) fn files() -> Vec<(String, Vec<u8>)> {
+    let slab = |rows, columns| SlabShape { rows, columns };
+    let cases = [
+        ("none", vec![slab(3, 5), slab(1, 1)], (4, 4), 1),
+        ("blocks", vec![slab(300, 450), slab(1, 65_536)], (-3, 3), 40_000),
+        ("bytes", vec![slab(9, 9)], (-128, 127), 1),
+    ];
+    let mut files = Vec::new();
+    for (name, slabs, (low, high), run) in cases {
+        let (shape, range) = (Shape::new(slabs).expect("slabs with rows and columns"), ValueRange::new(low, high));
+        for codec in [Codec::Raw, Codec::Packed, Codec::Zstd] {
+            if shape.positions() > 1000 && codec != Codec::Zstd {
+                continue; // Too many bytes.
+            }
+            let disk = MemoryDisk::new();
+            let span = i64::from(high) - i64::from(low) + 1;
+            let value = |position: u64| (i64::from(low) + (position / run * 37) as i64 % span) as i8;
+            let values: Vec<i8> = (0..shape.positions()).map(value).collect();
+            let path = Path::new("00.awari");
+            write(&disk, path, &identity(), &shape, range, codec, &values).expect("the scores are in the range");
+            files.push((format!("{name}-{codec}"), disk.peek(path).expect("it was written")));
+        }
+    }
+    files
+}
+
+pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let seed = |name: &str, bytes: &[u8]| ("scores", name.to_owned(), bytes.to_vec());
+    vec![
+        seed("raw", &[250, 6, 0, 0, 30, 20, 1, 1, 2, 3, 4, 5]),
+        seed("packed", &[250, 6, 1, 2, 9, 40, 3, 7, 7, 7, 1, 0, 0, 9, 200]),
+        seed("zstd", &[232, 24, 2, 1, 200, 250, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+        seed("blocks", &[253, 3, 1, 2, 255, 255, 255, 1, 2, 3, 4, 5, 6]),
+        seed("outside", &[255, 1, PLAIN, 1, 9, 9, 9, 0, 1, 255, 0, 1, 2]),
+        seed("one", &[7, 7, 2, 2, 100, 200, 0, 0]),
+    ]
+}

@@ -1,0 +1,98 @@
+//! Snapshots that are sound as files, of anything that their range allows.
+
+use super::run::is_temporary;
+use super::{Build, split};
+use check::{Databases, certify};
+use disk::MemoryDisk;
+use game::{PositionSet, Rules};
+use oracle::Library;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use store::{CachedScores, Codec, Identity, Scores, Shape, ValueRange, write};
+
+/// A snapshot of a build that was killed.
+struct Snapshot {
+    build: &'static Build,
+    path: PathBuf,
+    identity: Identity,
+    shape: Shape,
+    range: ValueRange,
+    scores: Vec<i8>,
+}
+
+fn snapshots() -> &'static [Snapshot] {
+    static SNAPSHOTS: OnceLock<Vec<Snapshot>> = OnceLock::new();
+    SNAPSHOTS.get_or_init(|| {
+        let of = |build: &'static Build| {
+            let disk = build.disk();
+            let is_saved = |path: &&PathBuf| path.starts_with(Build::path("snapshots")) && !is_temporary(path);
+            let paths = build.files().keys().filter(is_saved);
+            let found = paths.filter_map(move |path| {
+                let file = Scores::open(&disk, path).ok()?;
+                let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
+                let file = file.expect(&identity, &shape).expect("a file is what it says it is");
+                let mut scores = vec![0; shape.positions() as usize];
+                file.read_into(&mut scores).expect("it is not damaged");
+                Some(Snapshot { build, path: path.clone(), identity, shape, range, scores })
+            });
+            found.collect::<Vec<_>>()
+        };
+        Build::all().into_iter().flat_map(of).collect()
+    })
+}
+
+/// The first byte chooses a snapshot, the others change its values, within their range: the run that goes on from it
+/// comes to the right scores, or to some that its verification refuses, after which the next run makes the right ones.
+/// Wrong scores that follow from each other do not pass for proved.
+pub fn snapshot(bytes: &[u8]) {
+    let Some((choice, changes)) = split(bytes) else { return };
+    let snapshots = snapshots();
+    snapshots[usize::from(choice) % snapshots.len()].try_on(changes);
+}
+
+impl Snapshot {
+    fn try_on(&self, changes: &[u8]) {
+        let Snapshot { build, path, identity, shape, range, scores } = self;
+        let span = i16::from(range.high()) - i16::from(range.low()) + 1;
+        let changed: Vec<i8> = scores
+            .iter()
+            .zip(changes.iter().copied().chain(std::iter::repeat(0)))
+            .map(|(&score, change)| {
+                let from_low = i16::from(score) - i16::from(range.low()) + i16::from(change);
+                (i16::from(range.low()) + from_low % span) as i8
+            })
+            .collect();
+        let disk: MemoryDisk = build.disk();
+        write(&disk, path, identity, shape, *range, Codec::Packed, &changed).expect("the values are in the range");
+        build.run_until_done(&disk);
+        for (different, _) in build.differences(&disk) {
+            assert_ne!(changed, *scores, "{}: {}", build.name(), different.display());
+            let stones = Library::stones_of(&different);
+            assert!(stones.is_none_or(|stones| !is_proved(&disk, stones)), "{}: {stones:?}", build.name());
+        }
+    }
+}
+
+fn is_proved(disk: &MemoryDisk, stones: u32) -> bool {
+    let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
+    for stones in 0..=stones {
+        let file = Scores::open(disk, &Build::path(&format!("databases/{stones:02}.awari"))).expect("it was built");
+        let (identity, shape) = (file.identity().clone(), file.shape().clone());
+        let file = file.expect(&identity, &shape).expect("a file is what it says it is");
+        databases.insert(stones, CachedScores::new(file, 0)).expect("as many scores as positions");
+    }
+    certify(&databases, stones).is_ok()
+}
+
+pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut seeds = Vec::new();
+    for (choice, snapshot) in snapshots().iter().enumerate() {
+        let folder = snapshot.path.parent().and_then(|parent| parent.file_name()).unwrap_or_default();
+        let name = format!("{}-{}", snapshot.build.name(), folder.display()).replace(' ', "-");
+        for (how, change) in [("as-is", 0), ("all-other", 3), ("far-off", 101)] {
+            let changes = vec![change; snapshot.scores.len()];
+            seeds.push(("snapshot", format!("{name}-{how}"), [&[choice as u8], &changes[..]].concat()));
+        }
+    }
+    seeds
+}

@@ -1,0 +1,164 @@
+//! The binary over run directories of which a file was made by somebody with intent, or is no file: every command ends
+//! by itself and says so, none panics.
+
+#![allow(clippy::unwrap_used)]
+
+use pipeline::journal::Contents;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+use tests::hostile::seal_journal;
+
+/// How a panic ends a program.
+const PANICKED: i32 = 101;
+
+/// A run directory that is done, and room for copies of it.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::write(place.path("m.toml"), "[build]\nstones = \"0..3\"\n[run]\ndir = \"done\"\n").unwrap();
+        assert_eq!(place.awari(&["run", "m.toml"]).0, 0);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Ends with a code, and says something.
+    fn awari(&self, arguments: &[&str]) -> (i32, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_awari"));
+        let output = command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let code = output.status.code().unwrap_or_else(|| panic!("{arguments:?} ends by itself: {said}"));
+        assert_ne!(code, PANICKED, "{arguments:?}: {said}");
+        (code, said)
+    }
+
+    /// A copy of the directory, without one file.
+    fn copy_without(&self, file: &str) {
+        let _ = fs::remove_dir_all(self.path("odd"));
+        copy(&self.path("done"), &self.path("odd"));
+        fs::remove_file(self.path("odd").join(file)).unwrap();
+    }
+
+    /// All commands that read a run directory: the codes with which they end.
+    fn all_commands(&self) -> Vec<(i32, String)> {
+        let commands: [&[&str]; 8] = [
+            &["plan", "m.toml", "--dir", "odd"],
+            &["status", "--dir", "odd"],
+            &["status", "--dir", "odd", "--json"],
+            &["stats", "--dir", "odd"],
+            &["verify", "--dir", "odd"],
+            &["probe", "--dir", "odd", "1 0 0 0 0 0 0 1 0 0 0 1"],
+            &["run", "m.toml", "--dir", "odd"],
+            &["run", "m.toml", "--dir", "odd", "--set", "build.stones=0..4"],
+        ];
+        commands.map(|command| self.awari(command)).to_vec()
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_no_file_is_named() {
+    let place = Place::new();
+    let files = ["databases/03.awari", "journal", "lock", "manifest.toml", "stats/03.json"];
+    type Make = fn(&Path);
+    let odd: [(&str, Make); 4] = [
+        ("folder", |path| fs::create_dir(path).unwrap()),
+        ("pipe", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
+        ("nothing", |path| symlink("/dev/null", path).unwrap()),
+        ("itself", |path| symlink(path.file_name().unwrap(), path).unwrap()),
+    ];
+    let mut refused = 0;
+    for file in files {
+        for (what, make) in odd {
+            place.copy_without(file);
+            make(&place.path("odd").join(file));
+            for (code, said) in place.all_commands() {
+                if code != 0 {
+                    // A folder is passed over where databases are listed: the one is missing.
+                    let is_missing = code == 3 && said.contains("is needed and not there");
+                    let name = Path::new(file).file_name().unwrap().to_str().unwrap();
+                    assert!(said.contains(name) || is_missing, "{file} is {what}: {code}, {said}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 40, "{refused}");
+}
+
+/// What is done to every number and text.
+type Change = Box<dyn Fn(&mut Value)>;
+
+/// Every number, or every text, of every record.
+fn forged(bytes: &[u8], change: &dyn Fn(&mut Value)) -> Vec<u8> {
+    fn walk(value: &mut Value, change: &dyn Fn(&mut Value)) {
+        match value {
+            Value::Object(fields) => {
+                // What the record is of stays, the number of the run says that it counts, and others have fewer bits.
+                let kept = ["run", "kind", "stage", "artifact", "name", "version", "pid", "threads"];
+                let changed = |key: &str| !kept.contains(&key);
+                fields.iter_mut().filter(|(key, _)| changed(key)).for_each(|(_, value)| walk(value, change));
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| walk(value, change)),
+            _ => change(value),
+        }
+    }
+    let mut forged = Vec::new();
+    for entry in Contents::decode(bytes).entries {
+        let mut record = serde_json::to_value(entry).unwrap();
+        walk(&mut record, change);
+        let payload = serde_json::to_vec(&record).unwrap();
+        forged.extend([&b"\xFFJR\x01"[..], &(payload.len() as u32).to_le_bytes(), &[0; 8], &payload].concat());
+    }
+    seal_journal(&mut forged);
+    forged
+}
+
+#[test]
+fn numbers_and_texts_of_a_journal_do_no_harm() {
+    let place = Place::new();
+    let journal = fs::read(place.path("done/journal")).unwrap();
+    let integers = [0, 1 << 32, 1 << 63, u64::MAX];
+    let floats = [f64::MAX, f64::MIN, f64::MIN_POSITIVE, -0.0];
+    let text = "\x1b[2J\u{202e}\n\0\u{e9}".repeat(900);
+    let set_integer = |to: u64| move |value: &mut Value| *value = if value.is_u64() { to.into() } else { value.take() };
+    let set_float = |to: f64| move |value: &mut Value| *value = if value.is_f64() { to.into() } else { value.take() };
+    let set_text = move |value: &mut Value| {
+        // Without its digests, names and ends a record is none.
+        if value.as_str().is_some_and(|was| was.len() != 64 && !was.contains('/') && was != "done") {
+            *value = text.clone().into();
+        }
+    };
+    let mut changes: Vec<Change> = vec![Box::new(set_text)];
+    integers.into_iter().for_each(|to| changes.push(Box::new(set_integer(to))));
+    floats.into_iter().for_each(|to| changes.push(Box::new(set_float(to))));
+    for change in changes {
+        place.copy_without("journal");
+        let forged = forged(&journal, &*change);
+        let (before, after) = (Contents::decode(&journal).entries.len(), Contents::decode(&forged).entries.len());
+        assert_eq!(before, after, "forged records count");
+        fs::write(place.path("odd/journal"), forged).unwrap();
+        for (code, said) in place.all_commands() {
+            assert!([0, 10].contains(&code), "{code}: {said}");
+        }
+    }
+}
