@@ -19,6 +19,11 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), CliError> 
     print(&(text + "\n"))
 }
 
+/// Text without characters that would command a terminal: what stands in a journal was written by whoever.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
 /// Tells a person something, on a line of stderr.
 pub(crate) fn say(text: impl Display) {
     // There is nowhere left to complain.

@@ -3,7 +3,7 @@
 use crate::args::StatusArgs;
 use crate::databases::artifact;
 use crate::error::CliError;
-use crate::output::{print, print_json, say};
+use crate::output::{print, print_json, printable, say};
 use crate::progress::rate;
 use crate::quantity;
 use crate::request::Request;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
             let _ = write!(text, "\n{}\n{}\n", summary.table(), summary.published());
         }
     }
-    print(&text)?;
+    print(&printable(&text))?;
     Ok(Exit::Done)
 }
 

@@ -1,7 +1,7 @@
 //! `awari status --watch`: a run as it goes on, seen from another terminal.
 
 use crate::error::CliError;
-use crate::output::print;
+use crate::output::{print, printable};
 use crate::quantity;
 use crate::status::{Seen, look, pace};
 use console::{Alignment, Term, pad_str, truncate_str};
@@ -68,7 +68,7 @@ fn frame(seen: &Seen, free_bytes: Option<u64>, lines: usize, columns: usize) -> 
         frame.push(row(&["stones", "positions", "state", "time", "memory"].map(str::to_owned)));
         frame.extend(fitting(&databases, room));
     }
-    frame.iter().map(|line| truncate_str(line, columns, "…").into_owned()).collect()
+    frame.iter().map(|line| truncate_str(&printable(line), columns, "…").into_owned()).collect()
 }
 
 /// Which run, how far it is, and what it does just now.
