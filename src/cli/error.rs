@@ -4,6 +4,7 @@ use crate::diagnostics;
 use crate::output::say;
 use check::CheckError;
 use disk::DiskError;
+use exchange::ExchangeError;
 use game::notation::NotationError;
 use oracle::OracleError;
 use pipeline::manifest::Diagnostic;
@@ -84,6 +85,9 @@ pub(crate) enum CliError {
     /// A check.
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// An exchange with other programs.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
     /// Threads cannot be had.
     #[error("threads cannot be started: {0}; ask for fewer with --threads")]
     Threads(#[from] rayon::ThreadPoolBuildError),
@@ -119,6 +123,13 @@ impl CliError {
                 Exit::PreflightFailed
             }
             CliError::Check(_) => Exit::Integrity,
+            CliError::Exchange(error) => match error {
+                ExchangeError::Stopped => Exit::Stopped,
+                ExchangeError::Missing { .. } => Exit::NoAnswer,
+                ExchangeError::Length { .. } => Exit::Integrity,
+                ExchangeError::Store(error) if error.is_damage() => Exit::Integrity,
+                _ => Exit::PreflightFailed,
+            },
             CliError::Signals(_) | CliError::Stdout(_) | CliError::Json(_) => Exit::Internal,
         }
     }
