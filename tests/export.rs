@@ -49,6 +49,19 @@ fn csv_has_the_scores_that_a_probe_gives() {
 }
 
 #[test]
+fn files_do_not_depend_on_threads_or_memory() {
+    let place = Place::built(9);
+    for format in ["raw", "csv", "parquet", "vu"] {
+        let export = ["export", "--dir", "run", "--format", format, "--out", "out", "--stones", "8..9"];
+        let made = place.awari(&[&export[..], &["--threads", "1"]].concat()).is(0).out;
+        let again = place.awari(&[&export[..], &["--threads", "3", "--memory", "10 KiB"]].concat()).is(0).out;
+        assert_eq!(again, made.replace(" written ", " identical "));
+    }
+    let table = fs::read(place.path("out/09.parquet")).unwrap();
+    assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1") && table.len() < 167_960);
+}
+
+#[test]
 fn published_files_have_reachable_positions_in_lexicographic_order() {
     let place = Place::built(5);
     place.awari(&["export", "--dir", "run", "--format", "vu", "--out", "out"]).is(0);

@@ -358,6 +358,7 @@ Examples:
 
   raw      NN.raw, a signed byte a position in canonical order, and NN.json, which describes it
   csv      NN.csv, `position,score`, a line for each position; for small databases
+  parquet  NN.parquet, a table of twelve pits and the score
   vu       scores.N, as the Vrije Universiteit published those of 2002 (doi:10.48338/vu01-11wjke): a
            signed byte for each reachable position, in lexicographic order of the pits f, e, ... a, F, ... A
 
@@ -387,6 +388,8 @@ pub(crate) enum ExportFormat {
     Raw,
     /// Text
     Csv,
+    /// A table
+    Parquet,
     /// As the Vrije Universiteit published its scores
     Vu,
 }

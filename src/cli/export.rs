@@ -21,6 +21,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
         format: match args.format {
             ExportFormat::Raw => Format::Raw,
             ExportFormat::Csv => Format::Csv,
+            ExportFormat::Parquet => Format::Parquet,
             ExportFormat::Vu => Format::Vu,
         },
         force: args.force,

@@ -1,7 +1,7 @@
 //! Writing a database in another layout.
 
 use crate::sink::Sink;
-use crate::{ExchangeError, Lexicographic, csv, raw};
+use crate::{ExchangeError, Lexicographic, csv, parquet, raw};
 use disk::{Disk, bytes_of};
 use game::Index;
 use std::fmt;
@@ -16,6 +16,8 @@ pub enum Format {
     Raw,
     /// `NN.csv`, a line `position,score` for each position.
     Csv,
+    /// `NN.parquet`, a table of twelve pits and a score.
+    Parquet,
     /// `scores.N`, as the Vrije Universiteit published those of 2002: see [`Lexicographic`].
     Vu,
 }
@@ -68,7 +70,7 @@ pub fn export(
 ) -> Result<Vec<Exported>, ExchangeError> {
     let positions = scores.shape().positions();
     assert_eq!(positions, index.positions(), "the database is of this index");
-    let mut going = Going { disk, scores, index, directory, options, files: Vec::new() };
+    let mut going = Going::new(disk, scores, index, directory, options);
     match options.format {
         Format::Raw => raw::write(&mut going)?,
         Format::Csv if positions > CSV_POSITIONS_MAX && !options.force => {
@@ -80,6 +82,7 @@ pub fn export(
             });
         }
         Format::Csv => csv::write(&mut going)?,
+        Format::Parquet => parquet::write(&mut going)?,
         Format::Vu => write_lexicographic(&mut going)?,
     }
     Ok(going.files)
@@ -96,15 +99,30 @@ pub(crate) struct Going<'a> {
 }
 
 impl<'a> Going<'a> {
+    pub(crate) fn new(
+        disk: &'a dyn Disk,
+        scores: &'a Scores,
+        index: &'a Index,
+        directory: &'a Path,
+        options: &'a Options<'a>,
+    ) -> Going<'a> {
+        Going { disk, scores, index, directory, options, files: Vec::new() }
+    }
+
+    /// Where a file goes.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
     /// Begins a file; 0 bytes reserve nothing.
     pub(crate) fn begin(&self, name: &str, bytes: u64) -> Result<Sink<'a>, ExchangeError> {
-        Sink::begin(self.disk, &self.directory.join(name), self.options.force, bytes)
+        Sink::begin(self.disk, &self.path(name), self.options.force, bytes)
     }
 
     /// Completes a file.
     pub(crate) fn finish(&mut self, name: &str, sink: Sink<'_>) -> Result<(), ExchangeError> {
         let (bytes, is_new) = sink.finish()?;
-        self.files.push(Exported { path: self.directory.join(name), bytes, is_new });
+        self.files.push(Exported { path: self.path(name), bytes, is_new });
         Ok(())
     }
 
@@ -145,6 +163,7 @@ impl fmt::Display for Format {
         f.pad(match self {
             Format::Raw => "raw",
             Format::Csv => "csv",
+            Format::Parquet => "parquet",
             Format::Vu => "vu",
         })
     }

@@ -20,6 +20,7 @@ mod csv;
 mod error;
 mod export;
 mod lexicographic;
+mod parquet;
 mod raw;
 mod sink;
 #[cfg(test)]
