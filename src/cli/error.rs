@@ -125,6 +125,7 @@ impl CliError {
             CliError::Check(_) => Exit::Integrity,
             CliError::Exchange(error) => match error {
                 ExchangeError::Stopped => Exit::Stopped,
+                ExchangeError::TooLarge { .. } | ExchangeError::Unsupported { .. } => Exit::Usage,
                 ExchangeError::Missing { .. } => Exit::NoAnswer,
                 ExchangeError::Length { .. } => Exit::Integrity,
                 ExchangeError::Store(error) if error.is_damage() => Exit::Integrity,

@@ -46,7 +46,7 @@ pub struct Exported {
     pub is_new: bool,
 }
 
-/// Positions that go into a csv file without being forced: up to 14 stones, some 130 MB.
+/// Positions that go into a csv file without being forced: up to 14 stones, 120 MB.
 pub const CSV_POSITIONS_MAX: u64 = 5_000_000;
 
 /// Bytes of a line of csv, more or less.
@@ -166,5 +166,71 @@ impl fmt::Display for Format {
             Format::Parquet => "parquet",
             Format::Vu => "vu",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solved::{draws, solved};
+    use disk::{Fault, MemoryDisk, is_leftover};
+    use game::PositionSet;
+    use std::collections::BTreeMap;
+    use store::Codec;
+
+    const FORMATS: [Format; 4] = [Format::Raw, Format::Csv, Format::Parquet, Format::Vu];
+
+    fn files(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
+        disk.paths().into_iter().map(|path| (path.clone(), disk.peek(&path).unwrap())).collect()
+    }
+
+    #[test]
+    fn whatever_fails_no_file_is_half_there() {
+        let (scores, index) = solved(4, PositionSet::All, Codec::Packed);
+        let stop = AtomicBool::new(false);
+        for format in FORMATS {
+            let options = Options { format, force: true, memory_bytes: 100, stop: &stop };
+            let right = MemoryDisk::new();
+            let export = |disk: &MemoryDisk| super::export(disk, &scores, &index, Path::new("out"), &options);
+            export(&right).unwrap();
+            let right = files(&right);
+            let mut failures = 0;
+            loop {
+                let disk = MemoryDisk::new();
+                disk.fail_at(failures, Fault::NoSpace);
+                match export(&disk) {
+                    Ok(_) => break assert!(files(&disk) == right),
+                    Err(error) => assert!(matches!(error, ExchangeError::Disk(_)), "{format}: {error}"),
+                }
+                for (path, bytes) in files(&disk) {
+                    assert!(!is_leftover(&path) && right[&path] == bytes, "{format}: {}", path.display());
+                }
+                failures += 1;
+            }
+            assert!(failures > 3, "{format}");
+        }
+    }
+
+    #[test]
+    fn a_stop_leaves_nothing_behind() {
+        let (scores, index) = solved(4, PositionSet::Reachable, Codec::Zstd);
+        let stop = AtomicBool::new(true);
+        for format in FORMATS {
+            let disk = MemoryDisk::new();
+            let options = Options { format, force: false, memory_bytes: 100, stop: &stop };
+            let ended = export(&disk, &scores, &index, Path::new("out"), &options);
+            assert!(matches!(ended, Err(ExchangeError::Stopped)) && disk.paths().is_empty());
+        }
+    }
+
+    #[test]
+    fn large_text_is_refused() {
+        let (scores, index) = draws(15);
+        let stop = AtomicBool::new(false);
+        let options = Options { format: Format::Csv, force: false, memory_bytes: 100, stop: &stop };
+        let disk = MemoryDisk::new();
+        let error = export(&disk, &scores, &index, Path::new("out"), &options).unwrap_err().to_string();
+        assert!(error.contains("has 7726160 positions") && error.contains("--force"), "{error}");
+        assert!(disk.paths().is_empty());
     }
 }

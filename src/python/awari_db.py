@@ -19,6 +19,7 @@ need the package `zstandard`.
 import builtins
 import math
 import mmap
+import operator
 import os
 import struct
 
@@ -134,7 +135,7 @@ class Database:
 
         Raises ValueError if the position is not in the database.
         """
-        pits = [int(stones) for stones in board]
+        pits = [operator.index(stones) for stones in board]
         if len(pits) != 12 or min(pits) < 0 or sum(pits) != self.stones:
             raise ValueError(f"expected twelve pits with {self.stones} stones, found {pits}")
         mover, opponent = pits[:6], pits[6:]
