@@ -1,8 +1,8 @@
 //! `awari verify`: whether databases are what they should be, told from the databases alone.
 //!
 //! Each in turn, smaller ones first: every checksum and the digest, scores by the plain rules, counts by the published
-//! tables, and on request the certificate and a rebuild by another method. What is wrong is put into the journal, so
-//! that the next run rebuilds it.
+//! tables, and on request the certificate, a rebuild by another method and files of others. What is wrong is put into the
+//! journal, so that the next run rebuilds it; a difference from files is not, for the files may be wrong.
 
 mod files;
 mod rebuild;
