@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace and the one beside it, and which of ours each may use. What is not named here may not be used.
-const MAY_USE: [(&str, &str, &[&str]); 12] = [
+const MAY_USE: [(&str, &str, &[&str]); 13] = [
     ("game", "src/game", &[]),
     ("disk", "src/disk", &[]),
     ("store", "src/store", &["disk"]),
@@ -13,9 +13,14 @@ const MAY_USE: [(&str, &str, &[&str]); 12] = [
     ("engines", "src/engines", &["game", "store"]),
     ("check", "src/check", &["game", "store"]),
     ("oracle", "src/oracle", &["game", "store"]),
+    ("exchange", "src/exchange", &["game", "disk", "store"]),
     ("stages", "stages", &["game", "disk", "store", "pipeline", "engines", "check"]),
     // What the tests of the binary share is a dev-dependency.
-    ("cli", "src/cli", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages", "tests"]),
+    (
+        "cli",
+        "src/cli",
+        &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "exchange", "stages", "tests"],
+    ),
     ("tests", "tests", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", &["tests"]),

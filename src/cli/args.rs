@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Ask for the score and the moves of a position
     Probe(ProbeArgs),
+    /// Write databases in layouts that other programs read
+    Export(ExportArgs),
     /// Say field by field why a stage is or is not up to date
     Explain(ExplainArgs),
     /// Write a page with what the runs of a directory did and found
@@ -254,6 +256,7 @@ Examples:
   awari verify --dir runs/small --stones 15..18 --sample 1000
   awari verify --dir runs/quickstart --certify
   awari verify --dir runs/small --stones 0..14 --against counting
+  awari verify --dir runs/small --against-files scores
 
 Needs nothing but the databases. Damage is recorded in the journal, so that the next `awari run`
 rebuilds it.
@@ -266,6 +269,8 @@ from 0 stones on, in a new directory inside the run directory (or inside --scrat
 content digests; where they differ, positions are named with the rebuilt score as the expected one.
 The new directory is removed at the end, and on Ctrl-C; a second one at once and kill -9 leave it,
 as against-PID-TIME, which may be removed.
+--against-files compares every entry of files scores.N, as the Vrije Universiteit published those of 2002 and
+`awari export --format vu` writes them, of reachable positions.
 Options add up: whatever is asked for must pass.
 
 A line of stdout for each database, `stones,status`; of what was shown the strongest:
@@ -276,7 +281,8 @@ A line of stdout for each database, `stones,status`; of what was shown the stron
   unchecked   smaller databases are missing, damaged or wrong
   missing     there is no such database
   damaged     the file is not what was written
-  wrong       it is, but scores are wrong; exit code 16, as for damaged")]
+  wrong       it is, but scores are wrong; exit code 16, as for damaged
+  differs     the file of --against-files has other scores; exit code 16, though either may be right")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) databases: DatabasesArgs,
@@ -292,6 +298,9 @@ pub(crate) struct VerifyArgs {
     /// Rebuild the databases by this method, from nothing, and compare
     #[arg(long, value_name = "METHOD", value_parser = methods())]
     pub(crate) against: Option<Method>,
+    /// Compare with the files scores.N in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against_files: Option<PathBuf>,
     /// Where to rebuild: in a new directory inside this one, removed afterwards [default: the run directory]
     #[arg(long, value_name = "DIR", requires = "against")]
     pub(crate) scratch: Option<PathBuf>,
@@ -345,6 +354,51 @@ pub(crate) struct ProbeArgs {
     /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari export --dir runs/small --format raw --out exported
+  awari export --dir runs/small --stones 0..6 --format csv --out exported
+  awari export --dir runs/small --format vu --out scores
+
+  raw      NN.raw, a signed byte a position in canonical order, and NN.json, which describes it
+  csv      NN.csv, `position,score`, a line for each position; for small databases
+  parquet  NN.parquet, a table of twelve pits and the score
+  vu       scores.N, as the Vrije Universiteit published those of 2002 (doi:10.48338/vu01-11wjke): a
+           signed byte for each reachable position, in lexicographic order of the pits f, e, ... a, F, ... A
+
+A line of stdout for each file: its path, written or identical, and its bytes. A file that is there already stays if it
+has the same bytes; if not, that is an error, unless --force is given. Ctrl-C leaves the files that are complete.")]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) databases: DatabasesArgs,
+    /// The layout
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: ExportFormat,
+    /// The directory to write into
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Replace other files of the same name; write csv of any size
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The most scores held in memory to bring them into another order
+    #[arg(long, value_name = "SIZE", default_value = "512 MiB")]
+    pub(crate) memory: Budget,
+}
+
+/// A layout that other programs read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Bare bytes
+    Raw,
+    /// Text
+    Csv,
+    /// A table
+    Parquet,
+    /// As the Vrije Universiteit published its scores
+    Vu,
 }
 
 #[derive(Debug, Args)]

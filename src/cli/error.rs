@@ -4,6 +4,7 @@ use crate::diagnostics;
 use crate::output::say;
 use check::CheckError;
 use disk::DiskError;
+use exchange::ExchangeError;
 use game::notation::NotationError;
 use game::transcript::TranscriptError;
 use oracle::OracleError;
@@ -91,6 +92,9 @@ pub(crate) enum CliError {
     /// A check.
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// An exchange with other programs.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
     /// Threads cannot be had.
     #[error("threads cannot be started: {0}; ask for fewer with --threads")]
     Threads(#[from] rayon::ThreadPoolBuildError),
@@ -126,6 +130,14 @@ impl CliError {
                 Exit::PreflightFailed
             }
             CliError::Check(_) => Exit::Integrity,
+            CliError::Exchange(error) => match error {
+                ExchangeError::Stopped => Exit::Stopped,
+                ExchangeError::TooLarge { .. } | ExchangeError::Unsupported { .. } => Exit::Usage,
+                ExchangeError::Missing { .. } => Exit::NoAnswer,
+                ExchangeError::Length { .. } => Exit::Integrity,
+                ExchangeError::Store(error) if error.is_damage() => Exit::Integrity,
+                _ => Exit::PreflightFailed,
+            },
             CliError::Signals(_) | CliError::Stdin(_) | CliError::Stdout(_) | CliError::Json(_) => Exit::Internal,
         }
     }

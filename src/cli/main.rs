@@ -16,6 +16,7 @@ mod doctor;
 mod engine;
 mod error;
 mod explain;
+mod export;
 mod gc;
 mod logs;
 mod output;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Export(args) => export::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gc(args) => gc::run(args),

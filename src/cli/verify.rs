@@ -1,9 +1,10 @@
 //! `awari verify`: whether databases are what they should be, told from the databases alone.
 //!
 //! Each in turn, smaller ones first: every checksum and the digest, scores by the plain rules, counts by the published
-//! tables, and on request the certificate and a rebuild by another method. What is wrong is put into the journal, so
-//! that the next run rebuilds it.
+//! tables, and on request the certificate, a rebuild by another method and files of others. What is wrong is put into the
+//! journal, so that the next run rebuilds it; a difference from files is not, for the files may be wrong.
 
+mod files;
 mod rebuild;
 
 use crate::args::VerifyArgs;
@@ -15,6 +16,7 @@ use crate::request::command_line;
 use crate::signals;
 use check::{CheckError, Extent, Mistake, Published, Sample};
 use disk::{Disk, RealDisk};
+use files::Files;
 use pipeline::directory::{journal_path, manifest_path};
 use pipeline::record::Record;
 use pipeline::{Directory, Exit, PipelineError};
@@ -60,7 +62,11 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
         }
         _ => None,
     };
-    let verifier = Verifier { shelf, args, rebuild, stop: Arc::clone(&stop) };
+    let files = args.against_files.as_ref().map(|directory| Files::new(&disk, directory));
+    if let Some(files) = &files {
+        files.check(chosen.iter().filter_map(|stones| shelf.sound.get(*stones).ok()))?;
+    }
+    let verifier = Verifier { shelf, args, rebuild, files, stop: Arc::clone(&stop) };
     let exit = verifier.verify_all(&disk, chosen);
     // Removes what was rebuilt.
     drop(verifier);
@@ -88,6 +94,8 @@ enum Status {
     Damaged,
     /// The file is what was written, but that is wrong.
     Wrong,
+    /// Files of others have other scores; nobody knows yet whose are wrong.
+    Differs,
     /// Databases that its captures lead to are missing, damaged or wrong; its checksums are right.
     Unchecked,
     /// There is no such database.
@@ -103,6 +111,7 @@ impl fmt::Display for Status {
             Status::Rebuilt => "rebuilt",
             Status::Damaged => "damaged",
             Status::Wrong => "wrong",
+            Status::Differs => "differs",
             Status::Unchecked => "unchecked",
             Status::Missing => "missing",
         })
@@ -119,6 +128,7 @@ struct Verifier<'a> {
     shelf: Shelf,
     args: &'a VerifyArgs,
     rebuild: Option<Rebuild<'a>>,
+    files: Option<Files<'a>>,
     /// Raised by a signal.
     stop: Arc<AtomicBool>,
 }
@@ -143,10 +153,19 @@ impl Verifier<'_> {
             outcomes.insert(stones, outcome.status);
         }
         let is_bad = |status: &Status| matches!(status, Status::Damaged | Status::Wrong);
+        let differing: Vec<u32> =
+            outcomes.iter().filter(|(_, status)| **status == Status::Differs).map(|(stones, _)| *stones).collect();
         let bad: Vec<u32> = outcomes.iter().filter(|(_, status)| is_bad(status)).map(|(stones, _)| *stones).collect();
         if !bad.is_empty() {
             let bad = quantity::ranges(&bad, |stones| stones + 1);
             say(format_args!("stones {bad}: damaged or wrong; to rebuild them:\n  {}", rebuilding(disk, dir)));
+            return Ok(Exit::Integrity);
+        }
+        if !differing.is_empty() {
+            let differing = quantity::ranges(&differing, |stones| stones + 1);
+            say(format_args!(
+                "stones {differing}: the files have other scores; --certify proves those of the databases, if they are right"
+            ));
             return Ok(Exit::Integrity);
         }
         if outcomes.values().any(|status| matches!(status, Status::Unchecked | Status::Missing)) {
@@ -196,6 +215,13 @@ impl Verifier<'_> {
         }
         if status == Status::Wrong {
             return Ok(Outcome { status, lines: wrong });
+        }
+        if let Some(files) = &self.files {
+            let compared = files.compare(database, &self.stop)?;
+            if !compared.differences.is_empty() {
+                return Ok(Outcome { status: Status::Differs, lines: compared.differences });
+            }
+            parts.push(compared.agreement);
         }
         parts.push(blocks);
         parts.push(quantity::time(begun.elapsed().as_secs_f64()));
@@ -369,7 +395,7 @@ impl JournalOf<'_> {
             Status::Sampled => ("a sample of scores by the plain rules".to_owned(), true),
             Status::Certified => ("scores by the plain rules, and a certificate".to_owned(), false),
             Status::Rebuilt => ("its content digest".to_owned(), false),
-            Status::Unchecked | Status::Missing => return,
+            Status::Differs | Status::Unchecked | Status::Missing => return,
         };
         let how = match &verifier.rebuild {
             Some(rebuild) => format!("{how}, rebuilt by {}", rebuild.method()),

@@ -1,0 +1,84 @@
+//! Databases compared with the files of others.
+
+use crate::error::CliError;
+use crate::quantity;
+use check::Database;
+use disk::Disk;
+use exchange::ExchangeError;
+use game::PositionSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use store::CachedScores;
+
+/// Scores held of either side.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// A directory with files `scores.N`.
+pub(crate) struct Files<'a> {
+    disk: &'a dyn Disk,
+    directory: &'a Path,
+}
+
+/// What a comparison has to say.
+pub(crate) struct Compared {
+    /// That all scores are the same, if they are.
+    pub(crate) agreement: String,
+    /// How many are not, and the first of them.
+    pub(crate) differences: Vec<String>,
+}
+
+impl<'a> Files<'a> {
+    /// The files of a directory.
+    pub(crate) fn new(disk: &'a dyn Disk, directory: &'a Path) -> Files<'a> {
+        Files { disk, directory }
+    }
+
+    /// Makes sure, before hours of checks, that each database has a file of the right length.
+    pub(crate) fn check<'d>(
+        &self,
+        databases: impl Iterator<Item = &'d Database<CachedScores>>,
+    ) -> Result<(), CliError> {
+        for database in databases {
+            let stones = database.index().stones();
+            let path = self.directory.join(exchange::file_of(stones));
+            let expected = PositionSet::Reachable.positions(stones);
+            match self.disk.bytes(&path)? {
+                None => return Err(ExchangeError::Missing { path, stones, expected }.into()),
+                Some(found) if found != expected => {
+                    return Err(ExchangeError::Length { path, stones, expected, found }.into());
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a database with its file.
+    pub(crate) fn compare(&self, database: &Database<CachedScores>, stop: &AtomicBool) -> Result<Compared, CliError> {
+        let scores = database.scores().scores();
+        let index = database.index();
+        let found = exchange::compare(self.disk, scores, index, self.directory, MEMORY_BYTES, stop)?;
+        let name = exchange::file_of(index.stones());
+        let path = self.directory.join(&name);
+        let agreement = format!("{name} has the same {} scores", quantity::grouped(found.positions));
+        if found.differing == 0 {
+            return Ok(Compared { agreement, differences: Vec::new() });
+        }
+        let mut head = format!(
+            "{} has other scores of {} of {} positions",
+            path.display(),
+            quantity::grouped(found.differing),
+            quantity::grouped(found.positions)
+        );
+        if found.senseless > 0 {
+            let senseless = quantity::grouped(found.senseless);
+            head.push_str(&format!("; of these no scores of {} stones at all: {senseless}", index.stones()));
+        }
+        let mut differences = vec![head];
+        differences.extend(found.first.iter().map(ToString::to_string));
+        if found.differing > found.first.len() as u64 {
+            differences.push(format!("and {} more", quantity::grouped(found.differing - found.first.len() as u64)));
+        }
+        Ok(Compared { agreement, differences })
+    }
+}

@@ -1,0 +1,189 @@
+//! A database compared with a file of scores in lexicographic order.
+
+use crate::{ExchangeError, Lexicographic};
+use disk::{Disk, signed_of};
+use game::notation::PositionText;
+use game::{Board, Index, Score};
+use rayon::prelude::*;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::Scores;
+
+/// Scores compared in one parallel unit.
+const UNIT_POSITIONS: usize = 1 << 18;
+
+/// Differences named; the others are counted.
+const NAMED_MAX: usize = 10;
+
+/// Where a file differs from a database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Positions compared: all reachable ones.
+    pub positions: u64,
+    /// How many of them have another score in the file.
+    pub differing: u64,
+    /// Bytes of the file that are no score of so many stones, whatever the database says; among those that differ.
+    pub senseless: u64,
+    /// The first that differ, in the order of the file.
+    pub first: Vec<Difference>,
+}
+
+/// A position that the file scores otherwise than the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The position.
+    pub board: Board,
+    /// The score in the file.
+    pub file: Score,
+    /// The score in the database.
+    pub database: Score,
+}
+
+/// The name of the file with the scores of `stones` stones.
+pub fn file_of(stones: u32) -> String {
+    format!("scores.{stones}")
+}
+
+/// Compares a database with `scores.N` of a directory, entry by entry; of a database of all positions the reachable ones.
+/// Holds at most `memory_bytes` of scores of either side.
+///
+/// # Errors
+/// [`ExchangeError::Missing`] and [`ExchangeError::Length`] before anything is read; [`ExchangeError::Unsupported`] for 48
+/// stones; [`ExchangeError::Stopped`] once `stop` is raised; [`ExchangeError::Store`] and [`ExchangeError::Disk`].
+///
+/// # Panics
+/// When the database is not of this index.
+pub fn compare(
+    disk: &dyn Disk,
+    scores: &Scores,
+    index: &Index,
+    directory: &Path,
+    memory_bytes: u64,
+    stop: &AtomicBool,
+) -> Result<Comparison, ExchangeError> {
+    let order = Lexicographic::new(index)?;
+    let stones = index.stones();
+    let path = directory.join(file_of(stones));
+    let expected = order.positions();
+    match disk.bytes(&path)? {
+        None => return Err(ExchangeError::Missing { path, stones, expected }),
+        Some(found) if found != expected => return Err(ExchangeError::Length { path, stones, expected, found }),
+        Some(_) => {}
+    }
+    let file = disk.open(&path)?;
+    let mut comparison = Comparison { positions: expected, ..Comparison::default() };
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for part in order.parts(memory_bytes) {
+        if stop.load(Ordering::Relaxed) {
+            return Err(ExchangeError::Stopped);
+        }
+        let positions = part.positions();
+        let count = (positions.end - positions.start) as usize;
+        ours.resize(count, 0);
+        theirs.resize(count, 0);
+        order.fill(scores, &part, &mut ours)?;
+        file.read_at(positions.start, &mut theirs)?;
+        let theirs = signed_of(&theirs);
+        let units = ours.par_chunks(UNIT_POSITIONS).zip(theirs.par_chunks(UNIT_POSITIONS)).enumerate();
+        let units: Vec<Comparison> = units
+            .map(|(unit, (ours, theirs))| {
+                let first = positions.start + (unit * UNIT_POSITIONS) as u64;
+                compare_unit(&order, first, ours, theirs, stones as Score)
+            })
+            .collect();
+        for unit in units {
+            comparison.differing += unit.differing;
+            comparison.senseless += unit.senseless;
+            comparison.first.extend(unit.first.into_iter().take(NAMED_MAX - comparison.first.len()));
+        }
+    }
+    Ok(comparison)
+}
+
+/// Compares neighbouring positions, `first` and those behind it.
+fn compare_unit(
+    order: &Lexicographic<'_>,
+    first: u64,
+    ours: &[Score],
+    theirs: &[Score],
+    score_max: Score,
+) -> Comparison {
+    let mut comparison = Comparison::default();
+    if ours == theirs {
+        return comparison;
+    }
+    for (rank, (&database, &file)) in (first..).zip(ours.iter().zip(theirs)) {
+        if database == file {
+            continue;
+        }
+        comparison.differing += 1;
+        comparison.senseless += u64::from(!(-score_max..=score_max).contains(&file));
+        if comparison.first.len() < NAMED_MAX {
+            comparison.first.push(Difference { board: order.unrank(rank), file, database });
+        }
+    }
+    comparison
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let position = PositionText::of_board(self.board);
+        write!(f, "position {position}: {} in the file, {} in the database", self.file, self.database)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solved::solved;
+    use crate::{Format, Options, export};
+    use disk::MemoryDisk;
+    use game::PositionSet;
+    use store::Codec;
+
+    #[test]
+    fn what_was_exported_is_the_same_and_changes_are_named() {
+        let stop = AtomicBool::new(false);
+        let disk = MemoryDisk::new();
+        let (scores, index) = solved(6, PositionSet::All, Codec::Packed);
+        let directory = Path::new("out");
+        let options = Options { format: Format::Vu, force: false, memory_bytes: 1 << 10, stop: &stop };
+        let files = export(&disk, &scores, &index, directory, &options).unwrap();
+        assert_eq!((files.len(), files[0].bytes, files[0].is_new), (1, 12_375, true));
+        assert!(!export(&disk, &scores, &index, directory, &options).unwrap()[0].is_new);
+
+        let (reachable, reachable_index) = solved(6, PositionSet::Reachable, Codec::Zstd);
+        let compare = |disk| compare(disk, &reachable, &reachable_index, directory, 1 << 10, &stop);
+        let same = Comparison { positions: 12_375, ..Comparison::default() };
+        assert_eq!(compare(&disk).unwrap(), same);
+
+        let path = directory.join("scores.6");
+        let right = disk.peek(&path).unwrap();
+        let mut bytes = right.clone();
+        let order = Lexicographic::new(&index).unwrap();
+        for (count, rank) in (0..12_u64).map(|at| at * 1_000 + 5).enumerate() {
+            bytes[rank as usize] = if count == 3 { 100 } else { u8::from(right[rank as usize] == 0) };
+        }
+        disk.put(&path, &bytes);
+        let found = compare(&disk).unwrap();
+        assert_eq!((found.differing, found.senseless, found.first.len()), (12, 1, NAMED_MAX));
+        for (difference, rank) in found.first.iter().zip((0..).map(|at| at * 1_000 + 5)) {
+            assert_eq!(difference.board, order.unrank(rank));
+            assert_eq!(
+                (difference.file, difference.database),
+                (bytes[rank as usize] as i8, right[rank as usize] as i8)
+            );
+        }
+
+        disk.put(&path, &right[1..]);
+        let error = compare(&disk).unwrap_err();
+        assert!(matches!(error, ExchangeError::Length { expected: 12_375, found: 12_374, .. }), "{error}");
+        disk.remove(&path).unwrap();
+        let error = compare(&disk).unwrap_err();
+        assert!(matches!(error, ExchangeError::Missing { stones: 6, .. }), "{error}");
+        stop.store(true, Ordering::Relaxed);
+        disk.put(&path, &right);
+        assert!(matches!(super::compare(&disk, &scores, &index, directory, 1, &stop), Err(ExchangeError::Stopped)));
+    }
+}

@@ -1,0 +1,46 @@
+//! A database as text: `position,score`, a line for each position in canonical order. A position is written as twelve
+//! numbers from A round to f with spaces between, as every command takes it.
+
+use crate::ExchangeError;
+use crate::export::Going;
+use game::Orientation;
+use game::notation::PositionText;
+use rayon::prelude::*;
+use std::fmt::Write;
+
+/// Positions of one piece of text, written by one thread.
+const PIECE_POSITIONS: u64 = 1 << 13;
+/// Pieces at a time: at most 20 MiB of text.
+const PIECES: u64 = 64;
+
+/// Writes `NN.csv`.
+pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
+    let (scores, index) = (going.scores, going.index);
+    let positions = scores.shape().positions();
+    let name = format!("{:02}.csv", index.stones());
+    let mut sink = going.begin(&name, 0)?;
+    sink.write(b"position,score\n")?;
+    let pieces = positions.div_ceil(PIECE_POSITIONS);
+    for first_piece in (0..pieces).step_by(PIECES as usize) {
+        going.check_stop()?;
+        let texts: Vec<String> = (first_piece..pieces.min(first_piece + PIECES))
+            .into_par_iter()
+            .map(|piece| {
+                let first = piece * PIECE_POSITIONS;
+                let end = positions.min(first + PIECE_POSITIONS);
+                let mut buffer = vec![0; (end - first) as usize];
+                scores.read_range(first..end, &mut buffer)?;
+                let mut text = String::new();
+                for (position, score) in (first..end).zip(buffer) {
+                    let board = PositionText::of_board(index.unrank(position, Orientation::OpponentMajor));
+                    let _ = writeln!(text, "{board},{score}");
+                }
+                Ok::<_, ExchangeError>(text)
+            })
+            .collect::<Result<_, _>>()?;
+        for text in texts {
+            sink.write(text.as_bytes())?;
+        }
+    }
+    going.finish(&name, sink)
+}

@@ -1,0 +1,95 @@
+//! Why a database does not go out, or a file of others cannot be compared.
+
+use disk::DiskError;
+use std::path::PathBuf;
+use store::StoreError;
+use thiserror::Error;
+
+/// Why an exchange failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ExchangeError {
+    /// The caller asked to stop.
+    #[error("stopped on request; what was not complete is removed")]
+    Stopped,
+    /// The database cannot be read, or not trusted.
+    #[error(transparent)]
+    Store(Box<StoreError>),
+    /// A file operation failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Another file has the name already.
+    #[error(
+        "{} is there already and differs from what would be written, from byte {offset} on; --force replaces it, or \
+         choose another directory", path.display()
+    )]
+    Exists {
+        /// The file.
+        path: PathBuf,
+        /// The first byte that differs, or where the shorter ends.
+        offset: u64,
+    },
+    /// Text of so many positions is rarely meant.
+    #[error(
+        "the {stones}-stone database has {positions} positions, as csv about {bytes} bytes; expected at most {limit} \
+         positions: take another format, or --force to write it nevertheless"
+    )]
+    TooLarge {
+        /// The stones of the database.
+        stones: u32,
+        /// Its positions.
+        positions: u64,
+        /// About how many bytes they would take.
+        bytes: u64,
+        /// How many positions are written without being forced.
+        limit: u64,
+    },
+    /// The layout has no place for the database.
+    #[error("{what}")]
+    Unsupported {
+        /// Why.
+        what: String,
+    },
+    /// There is nothing to compare with.
+    #[error(
+        "{} is not there: expected a file of {expected} bytes with the scores of {stones} stones; leave these out with \
+         --stones", path.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The stones.
+        stones: u32,
+        /// Its length if it were there.
+        expected: u64,
+    },
+    /// The file has another length than such scores take.
+    #[error(
+        "{} has {found} bytes, expected {expected}, one for each reachable position of {stones} stones: it is not whole, \
+         or of another layout", path.display()
+    )]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// The stones.
+        stones: u32,
+        /// How long it should be.
+        expected: u64,
+        /// How long it is.
+        found: u64,
+    },
+    /// The encoder of a format failed.
+    #[error("{} cannot be encoded: {what}", path.display())]
+    Encoder {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        what: String,
+    },
+}
+
+impl From<StoreError> for ExchangeError {
+    fn from(error: StoreError) -> ExchangeError {
+        ExchangeError::Store(Box::new(error))
+    }
+}

@@ -1,0 +1,236 @@
+//! Writing a database in another layout.
+
+use crate::sink::Sink;
+use crate::{ExchangeError, Lexicographic, csv, parquet, raw};
+use disk::{Disk, bytes_of};
+use game::Index;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::Scores;
+
+/// A layout that other programs read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `NN.raw`, a signed byte a position in canonical order, and `NN.json`, which describes it.
+    Raw,
+    /// `NN.csv`, a line `position,score` for each position.
+    Csv,
+    /// `NN.parquet`, a table of twelve pits and a score.
+    Parquet,
+    /// `scores.N`, as the Vrije Universiteit published those of 2002: see [`Lexicographic`].
+    Vu,
+}
+
+/// How a database is to go out.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The layout.
+    pub format: Format,
+    /// Whether other files of the same name may be replaced, and csv may be as large as it likes.
+    pub force: bool,
+    /// The most bytes of scores held for another order; twice as many take half the reading.
+    pub memory_bytes: u64,
+    /// Raised to end it early.
+    pub stop: &'a AtomicBool,
+}
+
+/// A file that holds the scores now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// The file.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// Whether it was written; one with the same bytes was there already if not.
+    pub is_new: bool,
+}
+
+/// Positions that go into a csv file without being forced: up to 14 stones, 120 MB.
+pub const CSV_POSITIONS_MAX: u64 = 5_000_000;
+
+/// Bytes of a line of csv, more or less.
+const CSV_LINE_BYTES: u64 = 28;
+
+/// Writes a database into a directory, and returns the files of it.
+///
+/// # Errors
+/// [`ExchangeError::Exists`] for a file that is there with other bytes, [`ExchangeError::TooLarge`] for csv, both unless
+/// forced; [`ExchangeError::Unsupported`] if the format has no place for it; [`ExchangeError::Stopped`];
+/// [`ExchangeError::Store`] and [`ExchangeError::Disk`]. Files that were complete stay.
+///
+/// # Panics
+/// When the database is not of this index.
+pub fn export(
+    disk: &dyn Disk,
+    scores: &Scores,
+    index: &Index,
+    directory: &Path,
+    options: &Options<'_>,
+) -> Result<Vec<Exported>, ExchangeError> {
+    let positions = scores.shape().positions();
+    assert_eq!(positions, index.positions(), "the database is of this index");
+    let mut going = Going::new(disk, scores, index, directory, options);
+    match options.format {
+        Format::Raw => raw::write(&mut going)?,
+        Format::Csv if positions > CSV_POSITIONS_MAX && !options.force => {
+            return Err(ExchangeError::TooLarge {
+                stones: index.stones(),
+                positions,
+                bytes: positions * CSV_LINE_BYTES,
+                limit: CSV_POSITIONS_MAX,
+            });
+        }
+        Format::Csv => csv::write(&mut going)?,
+        Format::Parquet => parquet::write(&mut going)?,
+        Format::Vu => write_lexicographic(&mut going)?,
+    }
+    Ok(going.files)
+}
+
+/// A database on its way out.
+pub(crate) struct Going<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) scores: &'a Scores,
+    pub(crate) index: &'a Index,
+    directory: &'a Path,
+    options: &'a Options<'a>,
+    files: Vec<Exported>,
+}
+
+impl<'a> Going<'a> {
+    pub(crate) fn new(
+        disk: &'a dyn Disk,
+        scores: &'a Scores,
+        index: &'a Index,
+        directory: &'a Path,
+        options: &'a Options<'a>,
+    ) -> Going<'a> {
+        Going { disk, scores, index, directory, options, files: Vec::new() }
+    }
+
+    /// Where a file goes.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Begins a file; 0 bytes reserve nothing.
+    pub(crate) fn begin(&self, name: &str, bytes: u64) -> Result<Sink<'a>, ExchangeError> {
+        Sink::begin(self.disk, &self.path(name), self.options.force, bytes)
+    }
+
+    /// Completes a file.
+    pub(crate) fn finish(&mut self, name: &str, sink: Sink<'_>) -> Result<(), ExchangeError> {
+        let (bytes, is_new) = sink.finish()?;
+        self.files.push(Exported { path: self.path(name), bytes, is_new });
+        Ok(())
+    }
+
+    /// Writes a small file.
+    pub(crate) fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), ExchangeError> {
+        let mut sink = self.begin(name, bytes.len() as u64)?;
+        sink.write(bytes)?;
+        self.finish(name, sink)
+    }
+
+    /// Fails once a stop is asked for.
+    pub(crate) fn check_stop(&self) -> Result<(), ExchangeError> {
+        match self.options.stop.load(Ordering::Relaxed) {
+            true => Err(ExchangeError::Stopped),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Writes `scores.N`.
+fn write_lexicographic(going: &mut Going<'_>) -> Result<(), ExchangeError> {
+    let order = Lexicographic::new(going.index)?;
+    let name = crate::file_of(going.index.stones());
+    let mut sink = going.begin(&name, order.positions())?;
+    let mut buffer = Vec::new();
+    for part in order.parts(going.options.memory_bytes) {
+        going.check_stop()?;
+        let positions = part.positions();
+        buffer.resize((positions.end - positions.start) as usize, 0);
+        order.fill(going.scores, &part, &mut buffer)?;
+        sink.write(bytes_of(&buffer))?;
+    }
+    going.finish(&name, sink)
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Format::Raw => "raw",
+            Format::Csv => "csv",
+            Format::Parquet => "parquet",
+            Format::Vu => "vu",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solved::{draws, solved};
+    use disk::{Fault, MemoryDisk, is_leftover};
+    use game::PositionSet;
+    use std::collections::BTreeMap;
+    use store::Codec;
+
+    const FORMATS: [Format; 4] = [Format::Raw, Format::Csv, Format::Parquet, Format::Vu];
+
+    fn files(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
+        disk.paths().into_iter().map(|path| (path.clone(), disk.peek(&path).unwrap())).collect()
+    }
+
+    #[test]
+    fn whatever_fails_no_file_is_half_there() {
+        let (scores, index) = solved(4, PositionSet::All, Codec::Packed);
+        let stop = AtomicBool::new(false);
+        for format in FORMATS {
+            let options = Options { format, force: true, memory_bytes: 100, stop: &stop };
+            let right = MemoryDisk::new();
+            let export = |disk: &MemoryDisk| super::export(disk, &scores, &index, Path::new("out"), &options);
+            export(&right).unwrap();
+            let right = files(&right);
+            let mut failures = 0;
+            loop {
+                let disk = MemoryDisk::new();
+                disk.fail_at(failures, Fault::NoSpace);
+                match export(&disk) {
+                    Ok(_) => break assert!(files(&disk) == right),
+                    Err(error) => assert!(matches!(error, ExchangeError::Disk(_)), "{format}: {error}"),
+                }
+                for (path, bytes) in files(&disk) {
+                    assert!(!is_leftover(&path) && right[&path] == bytes, "{format}: {}", path.display());
+                }
+                failures += 1;
+            }
+            assert!(failures > 3, "{format}");
+        }
+    }
+
+    #[test]
+    fn a_stop_leaves_nothing_behind() {
+        let (scores, index) = solved(4, PositionSet::Reachable, Codec::Zstd);
+        let stop = AtomicBool::new(true);
+        for format in FORMATS {
+            let disk = MemoryDisk::new();
+            let options = Options { format, force: false, memory_bytes: 100, stop: &stop };
+            let ended = export(&disk, &scores, &index, Path::new("out"), &options);
+            assert!(matches!(ended, Err(ExchangeError::Stopped)) && disk.paths().is_empty());
+        }
+    }
+
+    #[test]
+    fn large_text_is_refused() {
+        let (scores, index) = draws(15);
+        let stop = AtomicBool::new(false);
+        let options = Options { format: Format::Csv, force: false, memory_bytes: 100, stop: &stop };
+        let disk = MemoryDisk::new();
+        let error = export(&disk, &scores, &index, Path::new("out"), &options).unwrap_err().to_string();
+        assert!(error.contains("has 7726160 positions") && error.contains("--force"), "{error}");
+        assert!(disk.paths().is_empty());
+    }
+}

@@ -1,0 +1,231 @@
+//! A database as a table in a Parquet file: columns `mover_a` to `mover_f`, `opponent_a` to `opponent_f` (unsigned, 8 bits)
+//! and `score` (signed, 8 bits), a row for each position in canonical order.
+//!
+//! Columns are dictionary encoded, which packs a pit into the bits it needs, and compressed with Zstandard. Row groups of
+//! 2^18 positions are encoded a column a thread and written one after the other: some 20 MiB are held whatever the size
+//! of the database. The file states stones, rules, position set and content digest as metadata, keys `awari.stones` and
+//! so on.
+//!
+//! Written with the crate `parquet` of the Arrow project without Arrow itself.
+
+use crate::ExchangeError;
+use crate::export::Going;
+use crate::sink::Sink;
+use bytes::Bytes;
+use game::{HALF_PITS, Index};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::{ColumnCloseResult, ColumnWriter, get_column_writer};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnDescPtr;
+use rayon::prelude::*;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Positions of a row group.
+const GROUP_POSITIONS: u64 = 1 << 18;
+
+/// Twelve pits and the score.
+const COLUMNS: usize = 2 * HALF_PITS + 1;
+
+const LETTERS: [char; HALF_PITS] = ['a', 'b', 'c', 'd', 'e', 'f'];
+
+/// Writes `NN.parquet`.
+pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
+    write_groups(going, GROUP_POSITIONS)
+}
+
+fn write_groups(going: &mut Going<'_>, group_positions: u64) -> Result<(), ExchangeError> {
+    let (scores, index) = (going.scores, going.index);
+    let positions = scores.shape().positions();
+    let name = format!("{:02}.parquet", index.stones());
+    let path = going.path(&name);
+    let failure = Arc::new(Mutex::new(None));
+    let broken = |error: ParquetError| {
+        let sinks = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        sinks.unwrap_or_else(|| ExchangeError::Encoder { path: path.clone(), what: error.to_string() })
+    };
+    let target = Target { sink: going.begin(&name, 0)?, failure: Arc::clone(&failure) };
+    let schema = parse_message_type(&schema()).expect("the schema is a text of ours");
+    let properties = Arc::new(properties(going));
+    let mut writer = SerializedFileWriter::new(target, Arc::new(schema), Arc::clone(&properties)).map_err(broken)?;
+    let descriptors = writer.schema_descr().columns().to_vec();
+    let mut group_scores = Vec::new();
+    for first in (0..positions).step_by(group_positions as usize) {
+        going.check_stop()?;
+        let here = first..positions.min(first + group_positions);
+        group_scores.resize((here.end - here.start) as usize, 0);
+        scores.read_range(here.clone(), &mut group_scores)?;
+        let chunks: Vec<_> = (0..COLUMNS)
+            .into_par_iter()
+            .map(|column| {
+                let values = match column.checked_sub(2 * HALF_PITS) {
+                    None => stones_in(index, column, here.clone()),
+                    Some(_) => group_scores.iter().map(|&score| i32::from(score)).collect(),
+                };
+                encode(&descriptors[column], &properties, &values)
+            })
+            .collect::<Result<_, _>>()
+            .map_err(broken)?;
+        let mut group = writer.next_row_group().map_err(broken)?;
+        for (bytes, close) in chunks {
+            group.append_column(&bytes, close).map_err(broken)?;
+        }
+        group.close().map_err(broken)?;
+    }
+    let target = writer.into_inner().map_err(broken)?;
+    going.finish(&name, target.sink)
+}
+
+fn schema() -> String {
+    let sides = ["mover", "opponent"];
+    let pits =
+        sides.iter().flat_map(|side| LETTERS.map(|pit| format!("required int32 {side}_{pit} (integer(8, false));")));
+    format!("message awari {{ {} required int32 score (integer(8, true)); }}", pits.collect::<String>())
+}
+
+fn properties(going: &Going<'_>) -> WriterProperties {
+    let identity = going.scores.identity();
+    let entries = [
+        ("awari.stones", identity.stones.to_string()),
+        ("awari.rules", identity.rules.clone()),
+        ("awari.positions", identity.positions.clone()),
+        ("awari.digest", going.scores.digest().to_string()),
+    ];
+    let entries = entries.map(|(key, value)| KeyValue::new(key.to_owned(), value));
+    WriterProperties::builder()
+        .set_created_by("awari".to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        // Of single pages they would take more than they tell.
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_max_row_group_row_count(None)
+        .set_key_value_metadata(Some(entries.to_vec()))
+        .build()
+}
+
+/// The stones in one pit of consecutive positions.
+fn stones_in(index: &Index, pit: usize, positions: Range<u64>) -> Vec<i32> {
+    let mut values = Vec::with_capacity((positions.end - positions.start) as usize);
+    for slab in index.slabs() {
+        let end = slab.offset + slab.positions();
+        let mut position = positions.start.max(slab.offset);
+        let columns = u64::from(slab.mover_halves);
+        while position < positions.end.min(end) {
+            let (row, column) = ((position - slab.offset) / columns, (position - slab.offset) % columns);
+            let count = (columns - column).min(positions.end - position);
+            match pit.checked_sub(HALF_PITS) {
+                None => values.extend(
+                    (column..column + count)
+                        .map(|column| i32::from(index.halves().unrank(slab.mover_stones, column as u32)[pit])),
+                ),
+                Some(pit) => {
+                    let stones = index.opponent_unrank(slab.opponent_stones, row as u32)[pit];
+                    values.resize(values.len() + count as usize, i32::from(stones));
+                }
+            }
+            position += count;
+        }
+    }
+    values
+}
+
+/// The bytes of a column of a row group.
+fn encode(
+    descriptor: &ColumnDescPtr,
+    properties: &WriterPropertiesPtr,
+    values: &[i32],
+) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
+    let mut sink = TrackedWrite::new(Vec::new());
+    let pages = Box::new(SerializedPageWriter::new(&mut sink));
+    let mut writer = get_column_writer(Arc::clone(descriptor), Arc::clone(properties), pages);
+    match &mut writer {
+        ColumnWriter::Int32ColumnWriter(writer) => writer.write_batch(values, None, None)?,
+        _ => unreachable!("all columns are int32 in the schema"),
+    };
+    let close = writer.close()?;
+    Ok((Bytes::from(sink.into_inner()?), close))
+}
+
+/// A sink as the encoder wants it. What goes wrong is kept, for the encoder only passes on texts.
+struct Target<'a> {
+    sink: Sink<'a>,
+    failure: Arc<Mutex<Option<ExchangeError>>>,
+}
+
+impl Write for Target<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.sink.write(bytes).map_err(|error| {
+            let text = error.to_string();
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            io::Error::other(text)
+        })?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solved::{score, solved};
+    use crate::{Format, Options};
+    use disk::MemoryDisk;
+    use game::{Board, Orientation, PositionSet};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+    use store::Codec;
+
+    fn stones(field: &Field) -> u8 {
+        match field {
+            Field::UByte(stones) => *stones,
+            other => panic!("{other:?} is no unsigned byte"),
+        }
+    }
+
+    #[test]
+    fn every_row_is_a_position_and_its_score() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let (scores, index) = solved(5, set, Codec::Packed);
+            let stop = AtomicBool::new(false);
+            let options = Options { format: Format::Parquet, force: false, memory_bytes: 1, stop: &stop };
+            let disk = MemoryDisk::new();
+            let mut going = Going::new(&disk, &scores, &index, Path::new("out"), &options);
+            write_groups(&mut going, 1_000).unwrap();
+            let reader =
+                SerializedFileReader::new(Bytes::from(disk.peek(Path::new("out/05.parquet")).unwrap())).unwrap();
+            assert_eq!(reader.num_row_groups() as u64, index.positions().div_ceil(1_000));
+            let entries = reader.metadata().file_metadata().key_value_metadata().unwrap();
+            assert!(entries.iter().any(|entry| entry.value == Some(scores.digest().to_string())));
+            let mut rows = 0;
+            for (position, row) in (0..).zip(reader.get_row_iter(None).unwrap()) {
+                let fields: Vec<Field> = row.unwrap().into_columns().into_iter().map(|(_, field)| field).collect();
+                let board = Board(std::array::from_fn(|pit| stones(&fields[pit])));
+                assert_eq!(index.rank(&board, Orientation::OpponentMajor), Some(position));
+                assert_eq!(fields[12], Field::Byte(score(&board)));
+                rows += 1;
+            }
+            assert_eq!(rows, index.positions());
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_told() {
+        let (scores, index) = solved(2, PositionSet::All, Codec::Raw);
+        let stop = AtomicBool::new(false);
+        let options = Options { format: Format::Parquet, force: false, memory_bytes: 1, stop: &stop };
+        let disk = MemoryDisk::new();
+        disk.put(Path::new("out/02.parquet"), b"PAR0");
+        let mut going = Going::new(&disk, &scores, &index, Path::new("out"), &options);
+        let error = write(&mut going).unwrap_err();
+        assert!(matches!(error, ExchangeError::Exists { offset: 3, .. }), "{error}");
+    }
+}

@@ -1,0 +1,58 @@
+//! A database as bare bytes: one signed byte a position in canonical order, and beside it a text that says so.
+//!
+//! The bytes are those whose BLAKE3 is the content digest of the database. The text is an object in JSON:
+//!
+//! ```json
+//! {
+//!   "layout": "awari-raw", "version": 1, "stones": 6, "rules": "awari", "positions": "all", "count": 12376,
+//!   "order": "...", "slabs": [{ "mover_stones": 0, "rows": 462, "columns": 1 }, ...],
+//!   "scores": "06.raw", "blake3": "..."
+//! }
+//! ```
+
+use crate::ExchangeError;
+use crate::export::Going;
+use disk::{Digest, bytes_of};
+use serde_json::json;
+use store::{BLOCK_POSITIONS, StoreError};
+
+/// Positions read at a time: 4 MiB.
+const BATCH_POSITIONS: u64 = 64 * BLOCK_POSITIONS as u64;
+
+const ORDER: &str = "one signed byte a position; slabs ascending by the stones of the player to move; in a slab one row \
+    for each half of the opponent (of those in the position set), in it one column for each half of the player to move, \
+    both in descending lexicographic order of their pits, the first pit first";
+
+/// Writes `NN.raw` and `NN.json`.
+pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
+    let (scores, stones) = (going.scores, going.index.stones());
+    let positions = scores.shape().positions();
+    let name = format!("{stones:02}.raw");
+    let mut sink = going.begin(&name, positions)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = Vec::new();
+    for first in (0..positions).step_by(BATCH_POSITIONS as usize) {
+        going.check_stop()?;
+        let end = positions.min(first + BATCH_POSITIONS);
+        buffer.resize((end - first) as usize, 0);
+        scores.read_range(first..end, &mut buffer)?;
+        hasher.update_rayon(bytes_of(&buffer));
+        sink.write(bytes_of(&buffer))?;
+    }
+    let found = Digest(*hasher.finalize().as_bytes());
+    if found != scores.digest() {
+        let (path, expected) = (scores.path().to_path_buf(), scores.digest());
+        return Err(StoreError::DigestDiffers { path, expected, found }.into());
+    }
+    going.finish(&name, sink)?;
+    let identity = scores.identity();
+    let slabs = scores.shape().slabs().iter().enumerate();
+    let slabs: Vec<_> = slabs
+        .map(|(mover_stones, slab)| json!({ "mover_stones": mover_stones, "rows": slab.rows, "columns": slab.columns }))
+        .collect();
+    let text = json!({
+        "layout": "awari-raw", "version": 1, "stones": stones, "rules": identity.rules, "positions": identity.positions,
+        "count": positions, "order": ORDER, "slabs": slabs, "scores": name, "blake3": found.to_string(),
+    });
+    going.write(&format!("{stones:02}.json"), format!("{text:#}\n").as_bytes())
+}

@@ -1,0 +1,347 @@
+"""Reads endgame databases of awari, as the program `awari` writes them: `databases/NN.awari`.
+
+    import awari_db
+    database = awari_db.open("runs/small/databases/06.awari")
+    database.score([0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 3])    # the player to move first, A to F, then a to f
+    database.scores()                                        # all of them, a numpy array of int8
+
+A score is the stones that the player to move will capture less those that the opponent will. Positions are numbered in
+canonical order: slabs ascending by the stones of the player to move; in a slab a row for each half of the opponent, in it
+a column for each half of the player to move, both in descending lexicographic order of their pits. In a database of
+reachable positions the opponent's halves without an empty pit are left out.
+
+The layout of the bytes is described in `src/store/format.rs`; this is a second reader of it, which shares nothing with
+the first. Whatever the bytes of a file, it raises ValueError or gives scores of the range that the file states. With the
+package `blake3` checksums are compared too, so that the scores are those that were written. Databases of the codec zstd
+need the package `zstandard`.
+"""
+
+import builtins
+import math
+import mmap
+import operator
+import os
+import struct
+
+import numpy as np
+
+try:
+    import blake3 as _blake3
+except ImportError:
+    _blake3 = None
+
+__all__ = ["Database", "open"]
+
+_MAGIC = b"\x89awari\r\n"
+_MAGIC_END = _MAGIC[::-1]
+_VERSION = 1
+_FIXED_BYTES = 104
+_FOOTER_BYTES = 72
+_ENTRY_BYTES = 24
+_BLOCK_POSITIONS = 65_536
+_STONES_MAX = 48
+_DATABASE = 1
+_OPPONENT_MAJOR = 2
+_CODECS = {1: "raw", 2: "packed", 3: "zstd"}
+_HEADER_NUMBER = 2**64 - 1
+_INDEX_NUMBER = 2**64 - 2
+_FOOTER_NUMBER = 2**64 - 3
+
+
+def open(path, checksums=None):
+    """Opens a database and checks everything but its blocks, which are checked as they are read.
+
+    checksums: True compares them and needs the package blake3, False does not, None does where blake3 is there.
+
+    Raises ValueError if the file is not a sound database, ImportError if blake3 is asked for and not there, OSError.
+    """
+    if checksums is None:
+        checksums = _blake3 is not None
+    elif checksums and _blake3 is None:
+        raise ImportError("comparing checksums needs the package blake3: pip install blake3")
+    return Database(path, checksums)
+
+
+class Database:
+    """The scores of all positions with some number of stones. Made by open().
+
+    path        the file
+    stones      stones on the board
+    rules       the name of the rules, "awari"
+    positions   the position set, "all" or "reachable"
+    codec       "raw", "packed" or "zstd"
+    slabs       rows and columns of each slab, by the stones of the player to move
+    digest      BLAKE3 of the scores in canonical order, as the file states it
+    checksums   whether checksums are compared
+    """
+
+    def __init__(self, path, checksums):
+        self.path = os.fspath(path)
+        self.checksums = checksums
+        with builtins.open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            self._require(size >= _FIXED_BYTES + _FOOTER_BYTES, "a database", f"{size} bytes")
+            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._read_header()
+        self._read_footer()
+        self._last = (None, None)
+
+    def __len__(self):
+        """How many positions there are."""
+        return self._firsts[-1]
+
+    def __repr__(self):
+        return f"<database of {self.stones} stones, {len(self)} positions ({self.positions}), {self.codec}: {self.path}>"
+
+    def score(self, board):
+        """The score of a position: twelve numbers, the pits of the player to move first.
+
+        Raises ValueError if the position is not in the database, or its block is damaged.
+        """
+        position = self.rank(board)
+        slab = next(m for m in range(len(self.slabs)) if position < self._firsts[m + 1])
+        block, at = divmod(position - self._firsts[slab], _BLOCK_POSITIONS)
+        block += self._first_blocks[slab]
+        if self._last[0] != block:
+            self._last = (block, self._block(block, slab))
+        return int(self._last[1][at])
+
+    def scores(self):
+        """All scores in canonical order, a numpy array of int8.
+
+        Raises ValueError if a block is damaged.
+        """
+        scores = np.empty(len(self), np.int8)
+        first = 0
+        for slab in range(len(self.slabs)):
+            for block in range(self._first_blocks[slab], self._first_blocks[slab + 1]):
+                values = self._block(block, slab)
+                scores[first : first + len(values)] = values
+                first += len(values)
+        return scores
+
+    def verify(self):
+        """Compares the digest of all scores with the one that the file states. Needs the package blake3.
+
+        Raises ValueError if they differ.
+        """
+        if _blake3 is None:
+            raise ImportError("the digest needs the package blake3: pip install blake3")
+        found = _blake3.blake3(self.scores().tobytes()).digest()
+        self._require(found == self.digest, f"scores with the digest {self.digest.hex()}", found.hex())
+
+    def rank(self, board):
+        """The number of a position in canonical order.
+
+        Raises ValueError if the position is not in the database.
+        """
+        pits = [operator.index(stones) for stones in board]
+        if len(pits) != 12 or min(pits) < 0 or sum(pits) != self.stones:
+            raise ValueError(f"expected twelve pits with {self.stones} stones, found {pits}")
+        mover, opponent = pits[:6], pits[6:]
+        row = _halves_before(opponent, 0)
+        if self.positions == "reachable":
+            if 0 not in opponent:
+                raise ValueError(f"no move leads to {pits}: all pits of the opponent hold stones")
+            row -= _halves_before(opponent, 1)
+        slab = sum(mover)
+        return self._firsts[slab] + row * self.slabs[slab][1] + _halves_before(mover, 0)
+
+    def unrank(self, position):
+        """The position of a number, twelve pits.
+
+        Raises IndexError if there is no such position.
+        """
+        if not 0 <= position < len(self):
+            raise IndexError(f"there is no position {position} of {len(self)}")
+        slab = next(m for m in range(len(self.slabs)) if position < self._firsts[m + 1])
+        row, column = divmod(position - self._firsts[slab], self.slabs[slab][1])
+        return _half(slab, column, False) + _half(self.stones - slab, row, self.positions == "reachable")
+
+    def _require(self, condition, expected, found):
+        if not condition:
+            raise ValueError(f"{self.path}: expected {expected}, found {found}")
+
+    def _check(self, part, number, data, stored):
+        if self.checksums:
+            found = _checksum(number, data)
+            self._require(found == stored, f"{part} with checksum {stored:016x}", f"{found:016x}")
+
+    def _read_header(self):
+        data = self._bytes
+        self._require(data[:8] == _MAGIC, f"{_MAGIC} at the start", data[:8])
+        version, header_bytes = struct.unpack_from("<II", data, 8)
+        self._require(version == _VERSION, f"version {_VERSION}", version)
+        self._require(
+            header_bytes % 64 == 0 and 128 <= header_bytes <= len(data) - _FOOTER_BYTES, "a whole header", header_bytes
+        )
+        self._header_bytes = header_bytes
+        (checksum,) = struct.unpack_from("<Q", data, header_bytes - 8)
+        self._check("a header", _HEADER_NUMBER, data[: header_bytes - 8], checksum)
+        kind, orientation, stones, codec, low, high, role, bound = struct.unpack_from("<BBBBbbBB", data, 16)
+        self._require((kind, role, bound) == (_DATABASE, 0, 0), "a database", f"kind {kind}")
+        self._require(orientation == _OPPONENT_MAJOR, f"orientation {_OPPONENT_MAJOR}", orientation)
+        self._require(stones <= _STONES_MAX, f"at most {_STONES_MAX} stones", stones)
+        self._require(codec in _CODECS, "codec 1, 2 or 3", codec)
+        self._require(low <= high, "a range of values", f"{low} to {high}")
+        self.stones = stones
+        self.codec = _CODECS[codec]
+        self._low, self._span = low, high - low
+        self.rules = self._name(data[24:56])
+        self.positions = self._name(data[56:72])
+        self._require(self.positions in ("all", "reachable"), "positions all or reachable", self.positions)
+        part, parts, first, count, block, slabs = struct.unpack_from("<IIQQII", data, 72)
+        whole = (part, parts, first, block) == (0, 1, 0, _BLOCK_POSITIONS)
+        self._require(whole, "one part in blocks of 65536", (part, parts, first, block))
+        self._require(slabs == stones + 1, f"{stones + 1} slabs", slabs)
+        expected = (_FIXED_BYTES + 8 * slabs + 8 + 63) // 64 * 64
+        self._require(header_bytes == expected, f"a header of {expected} bytes", header_bytes)
+        padding = data[_FIXED_BYTES + 8 * slabs : header_bytes - 8]
+        self._require(not any(padding), "zeros behind the slabs", padding)
+        reachable = self.positions == "reachable"
+        self.slabs = list(struct.iter_unpack("<II", data[_FIXED_BYTES : _FIXED_BYTES + 8 * slabs]))
+        shape = [(_halves(stones - m, reachable), _halves(m, False)) for m in range(slabs)]
+        self._require(self.slabs == shape, f"the slabs of {stones} stones, {self.positions}", self.slabs)
+        self._firsts, self._first_blocks = [0], [0]
+        for rows, columns in self.slabs:
+            self._firsts.append(self._firsts[-1] + rows * columns)
+            self._first_blocks.append(self._first_blocks[-1] - rows * columns // -_BLOCK_POSITIONS)
+        self._require(count == self._firsts[-1], f"{self._firsts[-1]} positions", count)
+
+    def _name(self, field):
+        name, _, padding = field.partition(b"\0")
+        is_name = name and len(name) < len(field) and not any(padding) and all(32 <= byte < 127 for byte in name)
+        self._require(is_name, "a name", field)
+        return name.decode("ascii")
+
+    def _read_footer(self):
+        data, end = self._bytes, len(self._bytes) - _FOOTER_BYTES
+        self._require(data[-8:] == _MAGIC_END, f"{_MAGIC_END} at the end", data[-8:])
+        self.digest = data[end : end + 32]
+        offset, size, index_checksum, checksum = struct.unpack_from("<QQQQ", data, end + 32)
+        covered = data[self._header_bytes - 8 : self._header_bytes] + data[end : end + 56]
+        self._check("a footer", _FOOTER_NUMBER, covered, checksum)
+        expected = self._first_blocks[-1] * _ENTRY_BYTES
+        is_there = size == expected and offset == end - size and offset >= self._header_bytes
+        self._require(is_there, f"an index of {expected} bytes before the footer", f"{size} bytes at {offset}")
+        index = data[offset : offset + size]
+        self._check("an index", _INDEX_NUMBER, index, index_checksum)
+        self._entries = []
+        next_offset = self._header_bytes
+        for block, entry in enumerate(struct.iter_unpack("<QIB3sQ", index)):
+            start, size, codec, reserved, _ = entry
+            codec = _CODECS.get(codec)
+            admitted = codec == self.codec or (self.codec, codec) == ("zstd", "packed")
+            self._require(admitted and not any(reserved), f"codec {self.codec} of block {block}", entry[2:4])
+            self._require(start == next_offset, f"block {block} at {next_offset}", start)
+            values = self._block_len(block)
+            packed = (values * self._span.bit_length() + 7) // 8
+            fits = {"raw": size == values, "packed": size == packed, "zstd": size < packed}[codec]
+            self._require(fits, f"the size of {values} {codec} values in block {block}", size)
+            next_offset += size
+            self._entries.append((start, size, codec, entry[4]))
+        self._require(next_offset == offset, f"blocks up to {offset}", next_offset)
+
+    def _block_len(self, block):
+        slab = next(m for m in range(len(self.slabs)) if block < self._first_blocks[m + 1])
+        first = self._firsts[slab] + (block - self._first_blocks[slab]) * _BLOCK_POSITIONS
+        return min(_BLOCK_POSITIONS, self._firsts[slab + 1] - first)
+
+    def _block(self, block, slab):
+        """The values of a block, int8."""
+        start, size, codec, checksum = self._entries[block]
+        data = self._bytes[start : start + size]
+        self._check(f"block {block}", block, data, checksum)
+        count = self._block_len(block)
+        if codec == "packed":
+            codes = _unpack(data, self._span.bit_length(), count)
+        else:
+            if codec == "zstd":
+                data = self._decompress(block, data, count)
+            codes = np.frombuffer(data, np.uint8) - np.uint8(self._low & 0xFF)
+        outside = codes > self._span
+        if outside.any():
+            at = int(outside.argmax())
+            expected = f"values from {self._low} to {self._low + self._span} in block {block}"
+            self._require(False, expected, f"another at {at}")
+        return (codes + np.uint8(self._low & 0xFF)).view(np.int8)
+
+    def _decompress(self, block, data, count):
+        try:
+            import zstandard
+        except ImportError:
+            message = f"{self.path} is compressed; reading it needs the package zstandard: pip install zstandard"
+            raise ImportError(message) from None
+        try:
+            # A frame states its size, and would be given as much memory as it states.
+            stated = zstandard.get_frame_parameters(data).content_size
+            self._require(stated == count, f"a zstd frame of {count} values in block {block}", stated)
+            values = zstandard.ZstdDecompressor().decompress(data, max_output_size=count)
+        except zstandard.ZstdError as error:
+            raise ValueError(f"{self.path}: block {block} is no zstd frame: {error}") from None
+        self._require(len(values) == count, f"{count} values in block {block}", len(values))
+        return values
+
+
+def _checksum(number, data):
+    key = b"awari-store-checksum-v1\0" + struct.pack("<Q", number)
+    return struct.unpack("<Q", _blake3.blake3(data, key=key).digest()[:8])[0]
+
+
+def _unpack(data, bits, count):
+    """Values of so many bits each, from the least significant bit of the first byte on, as uint8."""
+    if bits == 0:
+        return np.zeros(count, np.uint8)
+    groups = -(-count // 8)
+    padded = np.zeros(groups * bits, np.uint8)
+    padded[: len(data)] = np.frombuffer(data, np.uint8)
+    # Eight values are `bits` bytes, which fit a word.
+    words = np.zeros((groups, 8), np.uint8)
+    words[:, :bits] = padded.reshape(groups, bits)
+    shifts = np.arange(8, dtype=np.uint64) * np.uint64(bits)
+    lanes = words.view("<u8").astype(np.uint64) >> shifts & np.uint64((1 << bits) - 1)
+    return lanes.astype(np.uint8).ravel()[:count]
+
+
+def _ways(pits, stones):
+    """In how many ways so many stones lie in so many pits, at least one."""
+    return math.comb(stones + pits - 1, pits - 1) if stones >= 0 else 0
+
+
+def _halves(stones, is_open):
+    """How many halves have so many stones, or how many of them an empty pit."""
+    return _ways(6, stones) - (_ways(6, stones - 6) if is_open else 0)
+
+
+def _halves_before(half, least):
+    """How many halves of as many stones, with at least `least` in every pit, come before this one: those that have more
+    stones in the first pit that differs."""
+    before = 0
+    rest = sum(half)
+    for pit, stones in enumerate(half):
+        pits = 6 - pit
+        more = max(stones + 1, least)
+        before += _ways(pits, rest - more - (pits - 1) * least)
+        if stones < least:
+            break
+        rest -= stones
+    return before
+
+
+def _half(stones, rank, is_open):
+    """The half of this rank among those of so many stones, or among those of them with an empty pit."""
+    half = []
+    for pits in range(6, 1, -1):
+        here = stones
+        while True:
+            ways = _ways(pits - 1, stones - here)
+            if is_open and here > 0 and 0 not in half:
+                ways -= _ways(pits - 1, stones - here - (pits - 1))
+            if rank < ways:
+                break
+            rank -= ways
+            here -= 1
+        half.append(here)
+        stones -= here
+    half.append(stones)
+    return half

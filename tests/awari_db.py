@@ -1,0 +1,96 @@
+"""Compares the Python reader with what the program has exported: awari_db.py READER RUN OUT.
+
+READER is the directory of the reader, RUN one with databases/NN.awari, OUT one with what `awari export` wrote of them as
+raw and csv. Prints what was compared, or why it was not; any difference is an error.
+"""
+
+import pathlib
+import sys
+import tempfile
+
+reader, run, out = map(pathlib.Path, sys.argv[1:])
+sys.path.insert(0, str(reader))
+
+try:
+    import numpy
+except ImportError:
+    print("skipped: no numpy")
+    sys.exit(0)
+
+import awari_db
+
+
+def has(module):
+    try:
+        __import__(module)
+        return True
+    except ImportError:
+        return False
+
+
+def refuses(path, checksums):
+    """Whether a file is refused; nothing but ValueError may say so."""
+    try:
+        return awari_db.open(path, checksums=checksums).scores() is None
+    except ValueError:
+        return True
+
+
+def check_hostile(path):
+    """Every byte changed, and every length too short."""
+    right = path.read_bytes()
+    scores = awari_db.open(path).scores()
+    with tempfile.TemporaryDirectory() as directory:
+        changed = pathlib.Path(directory) / path.name
+        for at in range(len(right)):
+            data = bytearray(right)
+            data[at] ^= 1 << at % 8
+            changed.write_bytes(data)
+            if has("blake3"):
+                assert refuses(changed, True), f"{path}: byte {at}"
+            if not refuses(changed, False):
+                found = awari_db.open(changed, checksums=False).scores()
+                assert len(found) == len(scores), f"{path}: byte {at}"
+        for length in range(0, len(right), 7):
+            changed.write_bytes(right[:length])
+            assert refuses(changed, False), f"{path}: {length} bytes"
+        changed.write_bytes(right + b"\0")
+        assert refuses(changed, False)
+
+
+def check(path):
+    """All scores, all at once and position by position."""
+    database = awari_db.open(path)
+    assert f"{database.stones:02}" == path.stem and database.rules == "awari", database
+    expected = numpy.frombuffer((out / f"{path.stem}.raw").read_bytes(), numpy.int8)
+    scores = database.scores()
+    assert scores.dtype == numpy.int8 and len(database) == len(scores), database
+    assert numpy.array_equal(scores, expected), f"{path}: other scores"
+    if has("blake3"):
+        database.verify()
+    lines = (out / f"{path.stem}.csv").read_text().splitlines()[1:]
+    assert len(lines) == len(scores), path
+    for position, line in enumerate(lines):
+        text, score = line.split(",")
+        board = [int(stones) for stones in text.split()]
+        assert database.rank(board) == position and database.unrank(position) == board, line
+        assert database.score(board) == int(score), line
+    for board in ([0] * 11, [-1, database.stones + 1] + [0] * 10, [database.stones + 1] + [0] * 11):
+        try:
+            database.rank(board)
+        except ValueError:
+            continue
+        raise AssertionError(f"{board} is no position of {database}")
+    return database
+
+
+databases = sorted((run / "databases").glob("*.awari"))
+assert databases, f"no databases in {run}"
+for path in databases:
+    if awari_db.open(path).codec == "zstd" and not has("zstandard"):
+        print("skipped: no zstandard")
+        sys.exit(0)
+    database = check(path)
+check_hostile(databases[2])
+kind = f"{database.positions} {database.codec}"
+print(f"compared: {len(databases)} databases, {kind}{'' if has('blake3') else ', no checksums: no blake3'}")

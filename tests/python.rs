@@ -1,0 +1,47 @@
+//! The Python reader of `src/python` finds the scores that were written.
+//!
+//! Needs NumPy, and for all of it the packages zstandard and blake3; what is missing is skipped, and said. The interpreter
+//! is `python3`, or what `AWARI_PYTHON` names.
+
+#![allow(clippy::unwrap_used)]
+
+mod place;
+
+use place::Place;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    // The manifest is that of the binary, in src/cli.
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+#[test]
+fn every_score_of_every_codec_and_position_set() {
+    let python = std::env::var_os("AWARI_PYTHON").unwrap_or_else(|| "python3".into());
+    if let Err(error) = Command::new(&python).arg("--version").output() {
+        eprintln!("skipped: {} cannot be run: {error}", python.display());
+        return;
+    }
+    for positions in ["all", "reachable"] {
+        for codec in ["raw", "packed", "zstd"] {
+            let place = Place::new(7);
+            let positions = format!("game.positions={positions}");
+            let codec = format!("store.codec={codec}");
+            place.awari(&["run", "m.toml", "--set", &positions, "--set", &codec]).is(0);
+            for format in ["raw", "csv"] {
+                place.awari(&["export", "--dir", "run", "--format", format, "--out", "out"]).is(0);
+            }
+            let output = Command::new(&python)
+                .arg("-B")
+                .arg(root().join("tests/awari_db.py"))
+                .args([root().join("src/python"), place.path("run"), place.path("out")])
+                .output()
+                .unwrap();
+            let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success(), "{positions}, {codec}: {out}{error}");
+            assert!(out.starts_with("compared: 8 databases") || out.starts_with("skipped: no "), "{out}");
+            eprint!("{positions}, {codec}: {out}");
+        }
+    }
+}
