@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use disk::Io;
 use pipeline::Budget;
 use stages::Method;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tracing_subscriber::filter::LevelFilter;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Ask for the score and the moves of a position
     Probe(ProbeArgs),
+    /// Answer questions over HTTP, for programs and with a page for people
+    Serve(ServeArgs),
     /// Say field by field why a stage is or is not up to date
     Explain(ExplainArgs),
     /// Write a page with what the runs of a directory did and found
@@ -338,6 +341,24 @@ pub(crate) struct ProbeArgs {
     /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari serve --dir runs/small
+  curl 'http://127.0.0.1:8080/v1/probe?pos=0+0+0+0+0+2+1+0+0+0+0+0'
+
+Prints the address of the page once it listens; /v1/openapi.json describes the API. Ctrl-C answers what
+was asked and ends. Nobody but this machine can ask unless --listen says so, as 0.0.0.0:8080; it speaks
+plain HTTP, so put a proxy in front of it for encryption.")]
+pub(crate) struct ServeArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Where to listen; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
 }
 
 #[derive(Debug, Args)]

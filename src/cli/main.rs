@@ -25,6 +25,7 @@ mod quantity;
 mod report;
 mod request;
 mod run;
+mod serve;
 mod signals;
 mod stage;
 mod stats;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gc(args) => gc::run(args),

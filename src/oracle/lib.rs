@@ -2,7 +2,7 @@
 //!
 //! A [`Library`] is the databases of one directory, whatever their codec, known to be of one rule set and one position
 //! set. An [`Oracle`] answers from it: what a position scores, what each legal move is worth, which are best, and why
-//! the others may not be played.
+//! the others may not be played. [`mod@http`] asks it over a network, for programs and for people with a browser.
 //!
 //! Invariants:
 //!
@@ -18,9 +18,11 @@
 mod answer;
 mod bounds;
 mod error;
+pub mod http;
 mod level;
 mod library;
 mod line;
+mod page;
 mod search;
 
 pub use answer::{Answer, Move, Oracle, Refused, Source};
