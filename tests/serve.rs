@@ -223,6 +223,7 @@ fn the_page_shows_positions_without_a_script() {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
         let (_, hidden) = page("/?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N&hide=1").await;
+        assert!(hidden.contains("-20-27-S&amp;hide=1\""));
         assert!(!hidden.contains("+3") && hidden.contains("North to move."), "{hidden}");
         let (_, played) = page("/?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N&moves=fE&at=1").await;
         assert!(played.contains("South to move"), "{played}");
@@ -411,12 +412,10 @@ fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String
     for part in schema["allOf"].as_array().into_iter().flatten() {
         fits(description, part, value)?;
     }
-    if let Some(number) = value.as_i64() {
-        if schema["minimum"].as_i64().is_some_and(|least| number < least)
-            || schema["maximum"].as_i64().is_some_and(|most| number > most)
-        {
-            return fail("out of range".to_owned());
-        }
+    let (least, most) = (schema["minimum"].as_i64(), schema["maximum"].as_i64());
+    let is_within = |number| least.is_none_or(|least| least <= number) && most.is_none_or(|most| number <= most);
+    if !value.as_i64().is_none_or(is_within) {
+        return fail("out of range".to_owned());
     }
     for name in schema["required"].as_array().into_iter().flatten() {
         if value.get(name.as_str().unwrap()).is_none() {

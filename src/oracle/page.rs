@@ -4,8 +4,8 @@
 //! take over where there are any. An address is the whole state: `pos` the position the game began with, `moves` the
 //! letters of its moves, `at` how many of them are played on the board, `hide=1` to hide values.
 
-use crate::Answer;
 use crate::http::{Refusal, Site, Value, category};
+use crate::{Answer, Bounds};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -129,9 +129,10 @@ fn position(game: &Game, answer: &Result<Answer, Refusal>, hidden: bool) -> Mark
     let now = game.now();
     let text = now.text();
     let known = answer.as_ref().ok().filter(|_| !hidden);
+    let tone = known.map_or("banner".to_owned(), |answer| format!("banner {}", category(answer.score)));
     html! {
-        (board(&text, game, known))
-        p.banner id="banner" role="status" { (banner(game, answer, hidden)) }
+        (board(&text, game, known, if hidden { "&hide=1" } else { "" }))
+        p class=(tone) id="banner" role="status" { (banner(game, answer, hidden)) }
         @if let Some(answer) = known { (table(&text, answer)) }
         (form(&text.to_string()))
     }
@@ -171,6 +172,14 @@ fn banner(game: &Game, answer: &Result<Answer, Refusal>, hidden: bool) -> String
     }
 }
 
+/// With bounds that decide nothing, the bounds say all there is.
+fn worth(value: Bounds) -> String {
+    match category(value) {
+        "unknown" => value.to_string(),
+        category => format!("{value} {category}"),
+    }
+}
+
 fn stones(count: i8) -> String {
     if count == 1 { "1 stone".to_owned() } else { format!("{count} stones") }
 }
@@ -182,8 +191,8 @@ fn name(side: Side) -> &'static str {
     }
 }
 
-/// South's pits below, North's above; those of the player to move are links.
-fn board(text: &PositionText, game: &Game, known: Option<&Answer>) -> Markup {
+/// South's pits below, North's above; those of the player to move are links, which end with what is `kept`.
+fn board(text: &PositionText, game: &Game, known: Option<&Answer>, kept: &str) -> Markup {
     let Seats { south_store, north_store, side } =
         text.seats().unwrap_or(Seats { south_store: 0, north_store: 0, side: Side::South });
     let moves = game.moves();
@@ -195,7 +204,7 @@ fn board(text: &PositionText, game: &Game, known: Option<&Answer>) -> Markup {
         let inside = html! {
             span.name { (label) }
             span.stones { (half[pit.number()]) }
-            span.value { @if let Some(one) = shown { (one.value) " " (category(one.value)) } }
+            span.value { @if let Some(one) = shown { (worth(one.value)) } }
         };
         let class = match shown {
             Some(one) => format!("pit {}{}", category(one.value), if one.is_best { " best" } else { "" }),
@@ -205,7 +214,7 @@ fn board(text: &PositionText, game: &Game, known: Option<&Answer>) -> Markup {
             @match played {
                 Some((_, played)) => {
                     @let next = crate::http::after(text, played.child, played.captured).to_string();
-                    a class=(class) href={ "./?pos=" (next) } { (inside) }
+                    a class=(class) href={ "./?pos=" (next) (kept) } { (inside) }
                 }
                 None => div class=(class) { (inside) }
             }
@@ -236,7 +245,7 @@ fn table(text: &PositionText, answer: &Answer) -> Markup {
                 @for one in moves {
                     tr {
                         th scope="row" { (MoveText { pit: one.pit, side: text.side() }) }
-                        td class=(category(one.value)) { (one.value) " " (category(one.value)) }
+                        td class=(category(one.value)) { (worth(one.value)) }
                         td { (one.captured) }
                         td { (bounds(crate::http::loss(answer.score, one))) }
                     }

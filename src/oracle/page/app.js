@@ -167,6 +167,8 @@ const byId = (id) => document.getElementById(id);
 const signed = (score) => (score > 0 ? `+${score}` : score < 0 ? `−${-score}` : "0");
 const text = (value) => (typeof value === "number" ? signed(value) : `${signed(value.lo)} to ${signed(value.hi)}`);
 const plain = (value) => (typeof value === "number" ? String(value) : `${value.lo} to ${value.hi}`);
+/** With bounds that decide nothing, the bounds say all there is. */
+const worth = (move) => (move.category === "unknown" ? text(move.value) : `${text(move.value)} ${move.category}`);
 const count = (stones) => (stones === 1 ? "1 stone" : `${stones} stones`);
 const sideName = (side) => (side === "S" ? "South" : "North");
 
@@ -184,7 +186,7 @@ function build() {
     el("div", { class: "board", id: "board" }),
     el("p", { class: "banner", id: "banner", role: "status" }),
     el("div", { class: "controls", id: "controls" },
-      button("⏮", "To the start (Home)", () => go(0)),
+      button("Start", "To the start (Home)", () => go(0)),
       button("← Back", "Take back (left arrow)", () => go(state.at - 1)),
       button("Forward →", "Forward (right arrow)", () => go(state.at + 1)),
       button("Best", "Play the best move (space)", best),
@@ -327,7 +329,7 @@ function board() {
     },
       el("span", { class: "name" }, pitName(at)),
       el("span", { class: "stones" }, String(position.pits[at])),
-      el("span", { class: "value" }, known ? `${text(known.value)} ${known.category}` : ""));
+      el("span", { class: "value" }, known ? worth(known) : ""));
   };
   const store = (side) => {
     const at = side === "S" ? 0 : 1;
@@ -372,7 +374,7 @@ function table() {
   const shown = !state.hidden && !outcome && answer?.moves?.length;
   const row = (one) => el("tr", {},
     el("th", { scope: "row" }, one.pit),
-    el("td", { class: one.category }, `${text(one.value)} ${one.category}`),
+    el("td", { class: one.category }, worth(one)),
     el("td", {}, String(one.captures)),
     el("td", {}, plain(one.loss)));
   byId("moves").replaceChildren(...(shown ? [
