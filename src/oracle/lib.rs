@@ -11,7 +11,8 @@
 //! * One oracle serves all threads; reading raw and packed databases takes no lock, compressed ones share a bounded
 //!   cache of decoded blocks.
 //!
-//! It opens no files and knows no paths but those in errors: who asks brings the files.
+//! It opens no files and knows no paths but those in errors: who asks brings the files. Nothing but `http` knows of a
+//! network.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
