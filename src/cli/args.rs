@@ -6,6 +6,7 @@ use disk::Io;
 use oracle::Level;
 use pipeline::Budget;
 use stages::Method;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tracing_subscriber::filter::LevelFilter;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Write databases in layouts that other programs read
     Export(ExportArgs),
+    /// Answer questions over HTTP, for programs and with a page for people
+    Serve(ServeArgs),
     /// Say field by field why a stage is or is not up to date
     Explain(ExplainArgs),
     /// Write a page with what the runs of a directory did and found
@@ -399,6 +402,24 @@ pub(crate) enum ExportFormat {
     Parquet,
     /// As the Vrije Universiteit published its scores
     Vu,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari serve --dir runs/small
+  curl 'http://127.0.0.1:8080/v1/probe?pos=0+0+0+0+0+2+1+0+0+0+0+0'
+
+Prints the address of the page once it listens; /v1/openapi.json describes the API. Ctrl-C answers what
+was asked and ends. Nobody but this machine can ask unless --listen says so, as 0.0.0.0:8080; it speaks
+plain HTTP, so put a proxy in front of it for encryption.")]
+pub(crate) struct ServeArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Where to listen; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
 }
 
 #[derive(Debug, Args)]

@@ -85,7 +85,7 @@ pub(crate) fn threads(asked: u16) -> Result<ThreadPool, CliError> {
 }
 
 /// Bytes for decoded blocks: enough for the rows at hand, little beside what the machine has.
-fn cache_bytes() -> u64 {
+pub(crate) fn cache_bytes() -> u64 {
     const LEAST: u64 = 64 << 20;
     const MOST: u64 = 4 << 30;
     clock::available_bytes().map_or(LEAST, |available| (available / 4).clamp(LEAST, MOST))

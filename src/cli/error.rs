@@ -98,6 +98,14 @@ pub(crate) enum CliError {
     /// Threads cannot be had.
     #[error("threads cannot be started: {0}; ask for fewer with --threads")]
     Threads(#[from] rayon::ThreadPoolBuildError),
+    /// Nothing can be served there.
+    #[error("nothing can be served at {address}: {error}; choose another address with --listen")]
+    Serve {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
     /// Signals cannot be caught.
     #[error("signals cannot be caught: {0}")]
     Signals(std::io::Error),
@@ -117,9 +125,11 @@ impl CliError {
             CliError::PathNotText(_) | CliError::Position(_) | CliError::Game(_) => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
             CliError::Run { error, .. } => error.exit(),
-            CliError::NoRunDirectory(_) | CliError::NoManifest(_) | CliError::Disk(_) | CliError::Threads(_) => {
-                Exit::PreflightFailed
-            }
+            CliError::NoRunDirectory(_)
+            | CliError::NoManifest(_)
+            | CliError::Disk(_)
+            | CliError::Threads(_)
+            | CliError::Serve { .. } => Exit::PreflightFailed,
             CliError::NoDatabases { .. } => Exit::NoAnswer,
             CliError::Damaged { .. } => Exit::Integrity,
             CliError::Oracle(error) if error.is_damage() => Exit::Integrity,

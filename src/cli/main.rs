@@ -29,6 +29,7 @@ mod quantity;
 mod report;
 mod request;
 mod run;
+mod serve;
 mod signals;
 mod stage;
 mod stats;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::run(args),
         Command::Probe(args) => probe::run(args),
         Command::Export(args) => export::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gc(args) => gc::run(args),

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
 }
 
 /// What runs have counted from the databases as they are now.
-fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &[u32]) -> BTreeMap<u32, Statistics> {
+pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &[u32]) -> BTreeMap<u32, Statistics> {
     // Without a journal nobody knows what was counted from what, and everything is counted again.
     let state = Contents::read(disk, &journal_path(dir)).map(|journal| State::replay(&journal.entries));
     let Ok(state) = state else { return BTreeMap::new() };

@@ -13,6 +13,7 @@ pub struct Oracle {
     set: PositionSet,
     /// By their stones: each, or what is wrong with its file.
     databases: BTreeMap<u32, Result<Database, String>>,
+    cache: Arc<BlockCache>,
 }
 
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Oracle {
             };
             (stones, database)
         });
-        Oracle { rules, set, databases: databases.collect() }
+        Oracle { rules, set, databases: databases.collect(), cache }
     }
 
     /// The rules by which it answers.
@@ -104,6 +105,36 @@ impl Oracle {
     /// The numbers of stones of which it has databases, ascending.
     pub fn stones(&self) -> impl Iterator<Item = u32> + '_ {
         self.databases.keys().copied()
+    }
+
+    /// Makes what the first question about each number of stones would have to wait for.
+    pub fn warm(&self) {
+        for (&stones, database) in &self.databases {
+            if let Ok(database) = database {
+                database.index.get_or_init(|| Index::new(stones, self.set));
+            }
+        }
+    }
+
+    /// Whether [`answer`](Self::answer) takes microseconds: it decodes nothing, makes no tables and searches nothing.
+    pub fn is_immediate(&self, board: &Board) -> bool {
+        let is_ready = |board: &Board| match self.databases.get(&board.stones()) {
+            _ if board.mover_starves() => true,
+            Some(Ok(Database { index, scores })) => index.get().is_some() && scores.scores().is_in_place(),
+            Some(Err(_)) => true,
+            None => false,
+        };
+        is_ready(board) && board.moves(&self.rules).all(|(_, played)| is_ready(&played.child))
+    }
+
+    /// Blocks of compressed databases that were decoded, each as often as it was.
+    pub fn blocks_decoded(&self) -> u64 {
+        self.cache.decoded()
+    }
+
+    /// Bytes of decoded blocks held now.
+    pub fn cache_bytes(&self) -> u64 {
+        self.cache.bytes()
     }
 
     /// What there is to say about a position.

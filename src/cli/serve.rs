@@ -1,0 +1,56 @@
+//! `awari serve`: the oracle over HTTP.
+
+use crate::args::ServeArgs;
+use crate::databases::{cache_bytes, library};
+use crate::error::CliError;
+use crate::output::{print, say};
+use crate::stats;
+use disk::RealDisk;
+use oracle::Oracle;
+use oracle::http::{Catalogue, Limits, Server, Site, Stop, router};
+use pipeline::Exit;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk::default();
+    let library = library(&disk, &args.dir)?;
+    let all: Vec<u32> = library.held().keys().copied().collect();
+    let counted = stats::recorded(&disk, &args.dir, &library, &all);
+    let catalogue = counted.into_iter().fold(Catalogue::new(&library), |catalogue, (stones, statistics)| {
+        catalogue.with_histogram(stones, statistics.histogram().scores())
+    });
+    let limits = Limits::default();
+    let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, limits);
+    let failed = |error| CliError::Serve { address: args.listen, error };
+    let server = Server::bind(args.listen, limits).map_err(failed)?;
+    stop_at_signals(server.stop())?;
+    let warm = Arc::clone(&site);
+    // Questions that come before it is done wait for no more than the tables they need.
+    std::thread::spawn(move || warm.warm());
+    print(&format!("http://{}/\n", server.address().map_err(failed)?))?;
+    server.run(router(site)).map_err(failed)?;
+    Ok(Exit::Done)
+}
+
+/// The first signal ends politely, the second at once.
+fn stop_at_signals(stop: Stop) -> Result<(), CliError> {
+    let stopping = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the handler of the second signal finds the flag that the first has raised.
+        let exit = i32::from(Exit::SecondSignal.code());
+        flag::register_conditional_shutdown(signal, exit, Arc::clone(&stopping)).map_err(CliError::Signals)?;
+        flag::register(signal, Arc::clone(&stopping)).map_err(CliError::Signals)?;
+    }
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(CliError::Signals)?;
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            say("stopping: requests under way are answered first; once more to stop at once");
+            stop.stop();
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! Questions and answers over HTTP: an API of JSON, and a page that uses it.
+//!
+//! [`Site`] is everything that is served, [`router`] its routes, [`Server`] the connections. Every number is seen from
+//! the player to move in the position that was asked about, and counts stones still on the board: stores take no part.
+//!
+//! Invariants:
+//!
+//! * What a client sends is bounded before it is read: see [`Limits`].
+//! * A question that memory maps answer at once is answered on the thread that read it. What searches, decodes blocks or
+//!   follows a line runs on a thread that may block, and of these there are few.
+//! * The same databases give the same bytes, so one tag stands for all answers; only chosen moves without a seed differ.
+//!
+//! `http/openapi.json` describes the routes; a test holds the two together.
+
+mod batch;
+mod catalogue;
+mod limits;
+mod metrics;
+mod play;
+mod probe;
+mod refusal;
+mod reply;
+mod server;
+mod site;
+
+pub use catalogue::Catalogue;
+pub use limits::Limits;
+pub use server::{Server, Stop};
+pub use site::{Site, router};
+
+pub(crate) use probe::{Value, after, category, loss};
+pub(crate) use refusal::Refusal;

@@ -1,0 +1,77 @@
+//! Many positions in one request.
+
+use super::probe::Probed;
+use super::refusal::Refusal;
+use super::reply;
+use super::site::Site;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use game::notation::PositionText;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Instant;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Batch {
+    positions: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Answers {
+    answers: Vec<One>,
+}
+
+/// Each position has its own answer, in the order of the questions.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum One {
+    Known(Probed),
+    Refused { error: Refusal },
+}
+
+/// `POST /v1/probe`.
+pub(super) async fn run(State(site): State<Arc<Site>>, request: Request) -> Result<Response, Refusal> {
+    let batch = read(&site, request.into_body()).await?;
+    let answers = site.search(move |site| answers(site, &batch)).await?;
+    Ok(reply::json(StatusCode::OK, &answers))
+}
+
+async fn read(site: &Site, body: Body) -> Result<Batch, Refusal> {
+    let limits = &site.limits;
+    let bytes = tokio::time::timeout(limits.body, to_bytes(body, limits.body_bytes_max)).await;
+    let Ok(bytes) = bytes else {
+        let hint = "send it faster, or less of it";
+        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "the body took too long to arrive", hint));
+    };
+    // It is too long, or the client has gone and will not read this.
+    let bytes = bytes.map_err(|_| {
+        let message = format!("the body has more than {} bytes", limits.body_bytes_max);
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-long", message, "ask about fewer positions at a time")
+    })?;
+    let hint = "{\"positions\": [\"0 0 0 0 0 2 1 0 0 0 0 0\"]}";
+    let batch: Batch = serde_json::from_slice(&bytes).map_err(|error| {
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-body", format!("the body cannot be read: {error}"), hint)
+    })?;
+    let (found, most) = (batch.positions.len(), limits.batch_positions_max);
+    if found > most {
+        let message = format!("expected at most {most} positions, found {found}");
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "too-many-positions", message, "cut the batch"));
+    }
+    Ok(batch)
+}
+
+fn answers(site: &Site, batch: &Batch) -> Answers {
+    let end = Instant::now() + site.limits.batch;
+    let answer = |text: &String| -> Result<Probed, Refusal> {
+        if Instant::now() >= end {
+            return Err(Refusal::busy());
+        }
+        let position: PositionText = text.parse()?;
+        Ok(Probed::new(&position, &site.oracle.answer(&position.board())?))
+    };
+    let one = |text| answer(text).map_or_else(|error| One::Refused { error }, One::Known);
+    Answers { answers: batch.positions.iter().map(one).collect() }
+}

@@ -1,0 +1,108 @@
+//! What the server has done since it began, in the text format of Prometheus (version 0.0.4).
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Routes by the names that `/metrics` gives them; what is none of them is counted last.
+pub(super) const ROUTES: [&str; 13] = [
+    "/v1/probe",
+    "/v1/mainline",
+    "/v1/choose",
+    "/v1/databases",
+    "/v1/databases/{stones}",
+    "/v1/openapi.json",
+    "/healthz",
+    "/metrics",
+    "/",
+    "/app.js",
+    "/game.js",
+    "/style.css",
+    "other",
+];
+
+/// The statuses that this server sends; anything else is counted under 0.
+const STATUSES: [u16; 13] = [200, 204, 304, 400, 404, 405, 408, 413, 414, 500, 503, 431, 0];
+
+/// Upper ends of the classes of a histogram, in microseconds.
+const CLASSES: [u64; 12] = [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];
+
+/// Counters; nothing waits for anything.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    requests: [[AtomicU64; STATUSES.len()]; ROUTES.len()],
+    /// The last class is whatever took longer.
+    classes: [AtomicU64; CLASSES.len() + 1],
+    microseconds: AtomicU64,
+}
+
+impl Metrics {
+    /// Counts a request.
+    pub(super) fn count(&self, route: Option<&str>, status: u16, took: Duration) {
+        let route = ROUTES.iter().position(|one| Some(*one) == route).unwrap_or(ROUTES.len() - 1);
+        let status = STATUSES.iter().position(|one| *one == status).unwrap_or(STATUSES.len() - 1);
+        let microseconds = took.as_micros() as u64;
+        let class = CLASSES.iter().position(|&end| microseconds <= end).unwrap_or(CLASSES.len());
+        self.requests[route][status].fetch_add(1, Ordering::Relaxed);
+        self.classes[class].fetch_add(1, Ordering::Relaxed);
+        self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
+    }
+
+    /// The text that `/metrics` answers.
+    pub(super) fn text(&self, blocks_decoded: u64, block_cache_bytes: u64) -> String {
+        let mut text = String::from("# HELP awari_requests_total Requests by route and status.\n");
+        text.push_str("# TYPE awari_requests_total counter\n");
+        for (route, counts) in ROUTES.iter().zip(&self.requests) {
+            for (status, count) in STATUSES.iter().zip(counts) {
+                let count = count.load(Ordering::Relaxed);
+                if count > 0 {
+                    let _ = writeln!(text, "awari_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}");
+                }
+            }
+        }
+        text.push_str("# HELP awari_request_seconds From a request's head to its answer.\n");
+        text.push_str("# TYPE awari_request_seconds histogram\n");
+        let mut total = 0;
+        for (end, count) in CLASSES.iter().zip(&self.classes) {
+            total += count.load(Ordering::Relaxed);
+            let end = *end as f64 / 1e6;
+            let _ = writeln!(text, "awari_request_seconds_bucket{{le=\"{end}\"}} {total}");
+        }
+        total += self.classes[CLASSES.len()].load(Ordering::Relaxed);
+        let seconds = self.microseconds.load(Ordering::Relaxed) as f64 / 1e6;
+        let _ = writeln!(text, "awari_request_seconds_bucket{{le=\"+Inf\"}} {total}");
+        let _ = writeln!(text, "awari_request_seconds_sum {seconds}\nawari_request_seconds_count {total}");
+        text.push_str("# HELP awari_blocks_decoded_total Blocks of compressed databases that were decoded.\n");
+        let _ =
+            writeln!(text, "# TYPE awari_blocks_decoded_total counter\nawari_blocks_decoded_total {blocks_decoded}");
+        text.push_str("# HELP awari_block_cache_bytes Decoded blocks that are held.\n");
+        let _ = writeln!(text, "# TYPE awari_block_cache_bytes gauge\nawari_block_cache_bytes {block_cache_bytes}");
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_add_up() {
+        let metrics = Metrics::default();
+        metrics.count(Some("/v1/probe"), 200, Duration::from_micros(25));
+        metrics.count(Some("/v1/probe"), 200, Duration::from_micros(26));
+        metrics.count(None, 404, Duration::from_secs(2));
+        let text = metrics.text(7, 8);
+        for line in [
+            "awari_requests_total{route=\"/v1/probe\",status=\"200\"} 2",
+            "awari_requests_total{route=\"other\",status=\"404\"} 1",
+            "awari_request_seconds_bucket{le=\"0.000025\"} 1",
+            "awari_request_seconds_bucket{le=\"1\"} 2",
+            "awari_request_seconds_bucket{le=\"+Inf\"} 3",
+            "awari_request_seconds_sum 2.000051",
+            "awari_request_seconds_count 3",
+            "awari_blocks_decoded_total 7",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Principal lines, and moves of a player of some level.
+
+use super::probe::{Value, after};
+use super::refusal::Refusal;
+use super::reply;
+use super::site::{Site, position};
+use crate::{Level, LevelError, Line, LineEnd, Move, OracleError};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use game::notation::{MoveText, PositionText};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LineQuery {
+    pos: String,
+    moves: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Mainline {
+    position: String,
+    score: Value,
+    moves: Vec<Step>,
+    /// Why it goes no further.
+    end: &'static str,
+    /// The number of moves before the position that comes again.
+    repeats_from: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    pit: String,
+    captures: u8,
+    next: String,
+}
+
+impl Step {
+    fn new(position: &PositionText, one: &Move) -> Step {
+        Step {
+            pit: MoveText { pit: one.pit, side: position.side() }.to_string(),
+            captures: one.captured,
+            next: after(position, one.child, one.captured).to_string(),
+        }
+    }
+}
+
+/// `GET /v1/mainline`.
+pub(super) async fn mainline(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<LineQuery>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
+    let from = position(&query.pos)?;
+    let moves_max = query.moves.unwrap_or(site.limits.line_moves_max).min(site.limits.line_moves_max);
+    let (score, line) = site
+        .search(move |site| -> Result<_, OracleError> {
+            let board = from.board();
+            Ok((site.oracle.answer(&board)?.score, site.oracle.line(&board, moves_max)?))
+        })
+        .await??;
+    let Line { moves, end } = line;
+    let mut at = from;
+    let step = |one: &Move| {
+        let step = Step::new(&at, one);
+        at = after(&at, one.child, one.captured);
+        step
+    };
+    let (end, repeats_from) = match end {
+        LineEnd::Over => ("over", None),
+        LineEnd::Repeats { from } => ("repeats", Some(from)),
+        LineEnd::CutOff => ("cut-off", None),
+        LineEnd::Unknown => ("unknown", None),
+    };
+    let moves = moves.iter().map(step).collect();
+    Ok(reply::json(
+        StatusCode::OK,
+        &Mainline { position: from.to_string(), score: score.into(), moves, end, repeats_from },
+    ))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChooseQuery {
+    pos: String,
+    level: String,
+    seed: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Chosen {
+    position: String,
+    level: &'static str,
+    /// With this one, the same move is chosen again.
+    seed: u32,
+    /// None where the player to move cannot.
+    #[serde(rename = "move")]
+    chosen: Option<Step>,
+}
+
+/// `GET /v1/choose`.
+pub(super) async fn choose(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<ChooseQuery>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
+    let from = position(&query.pos)?;
+    let level: Level = query.level.parse().map_err(|error: LevelError| {
+        let hint = "level=fair, good, strong, expert or perfect";
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-level", error.to_string(), hint)
+    })?;
+    let seed = query.seed.unwrap_or_else(|| site.seed());
+    let chosen = site
+        .search(move |site| -> Result<_, OracleError> {
+            let answer = site.oracle.answer(&from.board())?;
+            let pit = site.oracle.choose(&answer, level, fraction(seed))?;
+            Ok(answer.moves.into_iter().find(|one| Some(one.pit) == pit))
+        })
+        .await??;
+    let chosen = chosen.map(|one| Step::new(&from, &one));
+    let response =
+        reply::json(StatusCode::OK, &Chosen { position: from.to_string(), level: level.word(), seed, chosen });
+    Ok(if query.seed.is_none() { reply::not_kept(response) } else { response })
+}
+
+/// Between 0 and 1, and far from that of the next seed (the mixing of SplitMix64, Steele, Lea & Flood 2014).
+fn fraction(seed: u32) -> f64 {
+    let mut mixed = (u64::from(seed) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}

@@ -1,0 +1,134 @@
+//! A position's score and moves, as JSON.
+//!
+//! The shape is the one that users of the tablebase of lichess know: the position, and its moves with the best first.
+//! Unlike there, the value and the category of a move are the mover's own, as all else is.
+
+use crate::{Answer, Bounds, Move, Source};
+use game::notation::{MoveText, PositionText, Seats, Side};
+use game::{Board, Illegal};
+use serde::Serialize;
+
+/// A score, or between what it lies.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Value {
+    Exact(i16),
+    Between { lo: i16, hi: i16 },
+}
+
+/// The answer to a question. Fields may be added, none is ever changed.
+#[derive(Debug, Serialize)]
+pub(super) struct Probed {
+    position: String,
+    stones: u32,
+    score: Value,
+    category: &'static str,
+    source: &'static str,
+    moves: Vec<Legal>,
+    illegal: Vec<Forbidden>,
+}
+
+#[derive(Debug, Serialize)]
+struct Legal {
+    pit: String,
+    value: Value,
+    category: &'static str,
+    captures: u8,
+    loss: Value,
+    best: bool,
+    next: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Forbidden {
+    pit: String,
+    code: &'static str,
+    reason: &'static str,
+}
+
+impl Probed {
+    pub(super) fn new(position: &PositionText, answer: &Answer) -> Probed {
+        let side = position.side();
+        let mut moves: Vec<&Move> = answer.moves.iter().collect();
+        // Twice the middle of what is known, so that nothing is rounded; the sort keeps A before F.
+        let worth = |one: &Move| i16::from(one.value.low()) + i16::from(one.value.high());
+        moves.sort_by_key(|one| std::cmp::Reverse((one.is_best, worth(one), one.captured)));
+        let legal = |one: &Move| Legal {
+            pit: MoveText { pit: one.pit, side }.to_string(),
+            value: one.value.into(),
+            category: category(one.value),
+            captures: one.captured,
+            loss: loss(answer.score, one),
+            best: one.is_best,
+            next: after(position, one.child, one.captured).to_string(),
+        };
+        Probed {
+            position: position.to_string(),
+            stones: answer.board.stones(),
+            score: answer.score.into(),
+            category: category(answer.score),
+            source: match answer.source {
+                Source::Database => "database",
+                Source::Children => "children",
+                Source::Rules => "rules",
+                Source::Search => "search",
+            },
+            moves: moves.into_iter().map(legal).collect(),
+            illegal: answer
+                .illegal
+                .iter()
+                .map(|one| {
+                    let (code, reason) = match one.reason {
+                        Illegal::Empty(_) => ("empty", "the pit is empty"),
+                        Illegal::Starves(_) => {
+                            ("starves", "it would leave the opponent without stones, and another move does not")
+                        }
+                    };
+                    Forbidden { pit: MoveText { pit: one.pit, side }.to_string(), code, reason }
+                })
+                .collect(),
+        }
+    }
+}
+
+/// What a move leads to, in the form in which the position was written.
+pub(crate) fn after(position: &PositionText, child: Board, captured: u8) -> PositionText {
+    let Some(Seats { mut south_store, mut north_store, side }) = position.seats() else {
+        return PositionText::of_board(child);
+    };
+    match side {
+        Side::South => south_store = south_store.saturating_add(captured),
+        Side::North => north_store = north_store.saturating_add(captured),
+    }
+    PositionText::of_game(child, Seats { south_store, north_store, side: side.other() })
+}
+
+/// How a position with this score ends for the player to move, as far as it is certain.
+pub(crate) fn category(score: Bounds) -> &'static str {
+    match (score.low(), score.high()) {
+        (1.., _) => "win",
+        (_, ..=-1) => "loss",
+        (0, 0) => "draw",
+        _ => "unknown",
+    }
+}
+
+/// Stones that a move gives away against best play.
+pub(crate) fn loss(score: Bounds, one: &Move) -> Value {
+    if one.is_best {
+        return Value::Exact(0);
+    }
+    let (low, high) = (i16::from(one.value.low()), i16::from(one.value.high()));
+    let lo = (i16::from(score.low()) - high).max(0);
+    let hi = (i16::from(score.high()) - low).max(0);
+    if lo == hi { Value::Exact(lo) } else { Value::Between { lo, hi } }
+}
+
+impl From<Bounds> for Value {
+    fn from(bounds: Bounds) -> Value {
+        match bounds.score() {
+            Some(score) => Value::Exact(score.into()),
+            None => Value::Between { lo: bounds.low().into(), hi: bounds.high().into() },
+        }
+    }
+}

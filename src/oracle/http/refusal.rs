@@ -1,0 +1,80 @@
+//! Why a request gets no answer, as a status and a JSON object.
+
+use crate::OracleError;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use game::notation::NotationError;
+use serde::Serialize;
+
+/// `code` is for programs and never changes its meaning; `message` and `hint` are for people.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Refusal {
+    #[serde(skip)]
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>, hint: &str) -> Refusal {
+        Refusal { status, code, message: message.into(), hint: hint.to_owned() }
+    }
+
+    /// A query that does not say what the route needs.
+    pub(crate) fn query(message: impl Into<String>) -> Refusal {
+        let hint = "/v1/openapi.json lists the parameters of every route";
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-query", message, hint)
+    }
+
+    /// A question for which there was no turn, or not time enough.
+    pub(crate) fn busy() -> Refusal {
+        let message = "the server has more to search than it can";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, "ask again in a second")
+    }
+
+    /// A panic of a search: a defect of this program.
+    pub(crate) fn broken() -> Refusal {
+        let hint = "the log of the server says more; ask about another position";
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the question could not be worked on", hint)
+    }
+}
+
+impl From<NotationError> for Refusal {
+    fn from(error: NotationError) -> Refusal {
+        let hint = "pos=4+4+4+4+4+4+4+4+4+4+4+4 (the player to move first) or pos=4-4-4-4-4-4-4-4-4-4-4-4-0-0-S";
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-position", error.to_string(), hint)
+    }
+}
+
+impl From<OracleError> for Refusal {
+    fn from(error: OracleError) -> Refusal {
+        match error {
+            OracleError::Missing { stones } => Refusal::new(
+                StatusCode::NOT_FOUND,
+                "unknown-position",
+                format!("nothing is known of this position: there is no {stones}-stone database"),
+                "/v1/databases lists those that are there",
+            ),
+            // The text names files of the server, which are nobody's business but its owner's.
+            error if error.is_damage() => Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "damaged",
+                "a database that is needed is damaged or wrong",
+                "whoever runs the server finds it with `awari verify`",
+            ),
+            _ => Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "unreadable",
+                "a database that is needed cannot be read",
+                "whoever runs the server finds out why with `awari probe`",
+            ),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        super::reply::json(self.status, &self)
+    }
+}

@@ -1,0 +1,160 @@
+//! Connections: accepted up to a bound, each for a bounded time, and ended politely.
+
+use super::limits::Limits;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+/// How long to wait when a connection could not be accepted: no file is left for it, so others must end first.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// A server that listens, but accepts nothing yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    limits: Limits,
+    stop: Stop,
+}
+
+/// Tells a server to stop; copies tell the same one.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<watch::Sender<bool>>);
+
+impl Stop {
+    /// No more connections are accepted, requests under way are answered, and [`Server::run`] returns.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Server {
+    /// Listens at an address; at port 0, at any that is free.
+    ///
+    /// # Errors
+    /// What the operating system says: the address is in use, is no address of this machine, or needs a privilege.
+    pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Server { listener, limits, stop: Stop(Arc::new(watch::Sender::new(false))) })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What stops it.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Serves until it is told to stop, on threads of its own.
+    ///
+    /// # Errors
+    /// If threads cannot be started or the listener is refused.
+    pub fn run(self, router: Router) -> io::Result<()> {
+        let farewell = self.limits.farewell;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(self.limits.searches_max.max(1))
+            .build()?;
+        let done = runtime.block_on(self.accept(router));
+        // A search that nobody waits for any more ends with the process.
+        runtime.shutdown_timeout(farewell);
+        done
+    }
+
+    async fn accept(self, router: Router) -> io::Result<()> {
+        let Server { listener, limits, stop } = self;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let places = Arc::new(Semaphore::new(limits.connections_max));
+        let mut stopped = stop.0.subscribe();
+        loop {
+            let next = async {
+                let place = Arc::clone(&places).acquire_owned().await;
+                (listener.accept().await, place)
+            };
+            let until = told(&mut stopped);
+            let (accepted, place) = match either(next, until).await {
+                Either::Left(next) => next,
+                Either::Right(_) => break,
+            };
+            let Ok((stream, _)) = accepted else {
+                sleep(AGAIN).await;
+                continue;
+            };
+            let service = TowerToHyperService::new(router.clone());
+            let stopped = stop.0.subscribe();
+            tokio::spawn(async move {
+                let _place = place;
+                connection(stream, service, limits, stopped).await;
+            });
+        }
+        drop(listener);
+        // Every connection holds a place until it ends.
+        let all = u32::try_from(limits.connections_max).unwrap_or(u32::MAX);
+        let _ = timeout(limits.farewell, places.acquire_many(all)).await;
+        Ok(())
+    }
+}
+
+/// Serves one connection. What goes wrong there is the client's business: it has gone, or speaks no HTTP.
+async fn connection(
+    stream: TcpStream,
+    service: TowerToHyperService<Router>,
+    limits: Limits,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // Answers are small, and nothing follows that they could wait for.
+    let _ = stream.set_nodelay(true);
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head)
+            .max_buf_size(limits.head_bytes_max)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let until = timeout(limits.connection, told(&mut stopped));
+    if let Either::Right(_) = either(connection.as_mut(), until).await {
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(limits.farewell, connection).await;
+    }
+}
+
+/// Waits until the server is told to stop.
+async fn told(stopped: &mut watch::Receiver<bool>) {
+    // Whoever could tell is gone: then nobody will.
+    if stopped.wait_for(|stopped| *stopped).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+enum Either<A, B> {
+    Left(A),
+    Right(B),
+}
+
+/// Whichever is ready first; the other is dropped.
+async fn either<A: Future, B: Future>(left: A, right: B) -> Either<A::Output, B::Output> {
+    let (mut left, mut right) = (pin!(left), pin!(right));
+    std::future::poll_fn(|context| {
+        if let std::task::Poll::Ready(output) = left.as_mut().poll(context) {
+            return std::task::Poll::Ready(Either::Left(output));
+        }
+        right.as_mut().poll(context).map(Either::Right)
+    })
+    .await
+}

@@ -1,0 +1,132 @@
+// The rules of awari, and positions and games as text. Knows nothing of the page.
+//
+// A position names the pits from South's seat, whoever is to move: 0 to 5 are A to F, 6 to 11 are a to f.
+
+export const OPENING = "4-4-4-4-4-4-4-4-4-4-4-4-0-0-S";
+export const STONES_MAX = 48;
+
+export const pitName = (pit) => "ABCDEFabcdef"[pit];
+export const pitOf = (name) => "ABCDEFabcdef".indexOf(name);
+export const stonesOf = (position) => position.pits.reduce((sum, stones) => sum + stones, 0);
+export const ownPits = (side) => (side === "S" ? [0, 1, 2, 3, 4, 5] : [6, 7, 8, 9, 10, 11]);
+const other = (side) => (side === "S" ? "N" : "S");
+
+/** The long form, `4-4-...-0-0-S`. */
+export function written(position) {
+  return [...position.pits, ...position.stores, position.side].join("-");
+}
+
+/** A position from the long form or from twelve numbers, South's first and South to move. Throws what is wrong. */
+export function read(text) {
+  const parts = text.trim().split(text.includes("-") ? "-" : /[\s,]+/);
+  const numbers = parts.slice(0, parts.length === 15 ? 14 : 12).map((part) => {
+    if (!/^\d{1,2}$/.test(part.trim())) throw new Error(`"${part}" is no number of stones`);
+    return Number(part);
+  });
+  const side = parts.length === 15 ? parts[14] : "S";
+  if (parts.length !== 12 && parts.length !== 15) throw new Error(`expected 12 or 15 parts, found ${parts.length}`);
+  if (side !== "S" && side !== "N") throw new Error(`"${side}" is not S or N`);
+  const position = { pits: numbers.slice(0, 12), stores: [numbers[12] ?? 0, numbers[13] ?? 0], side };
+  const stones = numbers.reduce((sum, one) => sum + one, 0);
+  if (stones > STONES_MAX) throw new Error(`expected at most ${STONES_MAX} stones, found ${stones}`);
+  return position;
+}
+
+/** Sows and captures, whether it may be or not. */
+function sown(position, pit) {
+  const pits = [...position.pits];
+  let hand = pits[pit];
+  let at = pit;
+  pits[pit] = 0;
+  while (hand > 0) {
+    at = (at + 1) % 12;
+    if (at === pit) continue;
+    pits[at] += 1;
+    hand -= 1;
+  }
+  const theirs = ownPits(other(position.side));
+  let captures = 0;
+  while (theirs.includes(at) && (pits[at] === 2 || pits[at] === 3)) {
+    captures += pits[at];
+    pits[at] = 0;
+    at -= 1;
+  }
+  const stores = [...position.stores];
+  stores[position.side === "S" ? 0 : 1] += captures;
+  return { pit, captures, next: { pits, stores, side: other(position.side) } };
+}
+
+const starved = (position) => ownPits(position.side).every((pit) => position.pits[pit] === 0);
+
+/** The legal moves: pit, captures, next. */
+export function moves(position) {
+  const all = ownPits(position.side).filter((pit) => position.pits[pit] > 0).map((pit) => sown(position, pit));
+  const feeding = all.filter((move) => !starved(move.next));
+  return feeding.length > 0 ? feeding : all;
+}
+
+/** The positions of a game, from its start on, and how it ended if it did. Throws at a move that is none. */
+export function replay(start, letters) {
+  const positions = [start];
+  let outcome = over(positions);
+  [...letters].forEach((letter, number) => {
+    const what = `move ${number + 1}, ${letter}`;
+    if (outcome) throw new Error(`${what}: the game is over`);
+    const move = moves(positions.at(-1)).find((one) => pitName(one.pit) === letter);
+    if (!move) throw new Error(`${what}: not a legal move`);
+    positions.push(move.next);
+    outcome = over(positions);
+  });
+  return { positions, outcome };
+}
+
+/** How a game ended with the last of these positions: its reason, and by how much South leads. */
+function over(positions) {
+  const now = positions.at(-1);
+  const lead = now.stores[0] - now.stores[1];
+  if (starved(now)) {
+    const left = stonesOf(now);
+    const name = now.side === "S" ? "South" : "North";
+    return { why: `${name} cannot move`, lead: lead + (now.side === "S" ? -left : left) };
+  }
+  const text = written(now);
+  // Stores are part of the text, and only grow.
+  return positions.slice(0, -1).some((one) => written(one) === text) ? { why: "the position came again", lead } : null;
+}
+
+/** A game in open game notation. */
+export function exported(start, letters, tags) {
+  const lines = Object.entries(tags).map(([name, value]) => `[${name} "${String(value).replaceAll('"', "'")}"]`);
+  const text = written(start);
+  if (text !== OPENING) lines.push(`[FEN "${text}"]`);
+  const words = [];
+  let number = 1;
+  [...letters].forEach((letter, at) => {
+    const isSouth = letter < "a";
+    if (isSouth) words.push(`${number}.`);
+    else if (at === 0) words.push(`${number}...`);
+    words.push(letter);
+    if (!isSouth) number += 1;
+  });
+  const { outcome } = replay(start, letters);
+  words.push(!outcome ? "*" : outcome.lead > 0 ? "1-0" : outcome.lead < 0 ? "0-1" : "1/2-1/2");
+  return `${lines.join("\n")}\n\n${words.join(" ")}\n`;
+}
+
+/** Start and letters of a game in open game notation. Throws what is wrong. */
+export function imported(text) {
+  let start = read(OPENING);
+  const plain = text.replace(/\{[^}]*\}/g, " ");
+  const rest = plain.replace(/\[\s*(\w+)\s+"([^"]*)"\s*\]/g, (_, name, value) => {
+    if (name === "FEN") start = read(value);
+    return " ";
+  });
+  const letters = rest
+    .split(/\s+/)
+    .map((word) => word.replace(/^\d+\.+/, ""))
+    .filter((word) => word && !/^(\*|1-0|0-1|1\/2-1\/2)$/.test(word));
+  const odd = letters.find((word) => pitOf(word) < 0 || word.length !== 1);
+  if (odd !== undefined) throw new Error(`"${odd}" is no move`);
+  replay(start, letters);
+  return { start, letters: letters.join("") };
+}
