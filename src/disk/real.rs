@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{DiskError, Operation};
@@ -99,10 +99,7 @@ impl Disk for RealDisk {
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         self.create_dir_all(parent(path))?;
-        let mut how = OpenOptions::new();
-        let file = open_file(path, how.read(true).write(true).create(true).truncate(true)).map_err(failed)?;
-        // Without a name it cannot outlive the process.
-        fs::remove_file(path).map_err(failed)?;
+        let file = nameless(path)?;
         let file = RealFile::scratch(file, path, bytes, self.pool.clone());
         let file = file.map_err(|source| failed(source).with_shortage(bytes, free_bytes(parent(path)).ok()))?;
         Ok(Box::new(file))
@@ -228,6 +225,24 @@ impl RealDisk {
         let name_is_new = !path.exists();
         let file = how.create(true).custom_flags(NONBLOCK).open(path);
         Ok((file.map_err(|source| DiskError::from_io(Operation::Create, path, source))?, name_is_new))
+    }
+}
+
+/// A new file without a name in the directory of `path`: it cannot outlive the process, whenever that is killed.
+fn nameless(path: &Path) -> Result<File, DiskError> {
+    let failed = |source| DiskError::from_io(Operation::Create, path, source);
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    match rustix::fs::open(parent(path), flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => Ok(File::from(file)),
+        // Not every file system can. Killed before it loses its name, the file is a leftover, which the next run removes.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+            let named = temporary_of(path)?;
+            let mut how = OpenOptions::new();
+            let file = how.read(true).write(true).create(true).truncate(true).open(&named).map_err(failed)?;
+            fs::remove_file(&named).map_err(failed)?;
+            Ok(file)
+        }
+        Err(errno) => Err(failed(errno.into())),
     }
 }
 
