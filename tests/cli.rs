@@ -190,8 +190,11 @@ fn positions_are_written_in_many_ways() {
     assert_eq!(north["moves"][0]["pit"], "f");
     place.awari(&["probe", "--dir", "run", "0 0 0"]).is(2).says(&["expected 12 numbers"]);
     place.awari(&["probe", "--dir", "run", "0 0 0 0 0 x 0 0 0 0 0 0"]).is(2).says(&["found `x`"]);
-    let missing = place.awari(&["probe", "--dir", "run", "1 1 1 1 1 1 0 0 0 0 0 1"]).is(3);
-    missing.says(&["the 7-stone database is needed", "--set build.stones=0..7"]);
+    let missing = place.awari(&["probe", "--dir", "run", "4 4 4 4 4 4 4 4 4 4 4 4"]).is(3);
+    missing.says(&["the 48-stone database is needed", "--set build.stones=0..48"]);
+    // A little beyond the databases, a search tells between what a score lies.
+    let bounds = place.awari(&["probe", "--dir", "run", "--json", "1 1 1 1 1 1 0 0 0 0 0 1"]).is(0).json();
+    assert_eq!((&bounds["score"]["lo"], &bounds["score"]["hi"]), (&Value::from(0), &Value::from(7)));
 }
 
 #[test]
