@@ -226,6 +226,12 @@ impl MemoryDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A file as it is now, open for reads and, if it is a scratch file, writes.
+    fn opened(&self, state: &State, path: &Path, file: usize, is_scratch: bool) -> MemoryFile {
+        let bytes = state.files[file].bytes.len() as u64;
+        MemoryFile { disk: self.clone(), path: path.to_path_buf(), file, bytes, crashes: state.crashes, is_scratch }
+    }
+
     fn output(&self, path: &Path, empty: bool) -> Result<Box<dyn Output>, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Create, path)?;
@@ -358,15 +364,7 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         state.begin(Operation::Read, path)?;
         let file = state.find(Operation::Read, path)?;
-        let bytes = state.files[file].bytes.len() as u64;
-        Ok(Box::new(MemoryFile {
-            disk: self.clone(),
-            path: path.to_path_buf(),
-            file,
-            bytes,
-            crashes: state.crashes,
-            is_scratch: false,
-        }))
+        Ok(Box::new(self.opened(&state, path, file, false)))
     }
 
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
@@ -375,14 +373,7 @@ impl Disk for MemoryDisk {
         // Without a name, and not durable: a crash empties it.
         state.files.push(File::scratch(bytes));
         let file = state.files.len() - 1;
-        Ok(Box::new(MemoryFile {
-            disk: self.clone(),
-            path: path.to_path_buf(),
-            file,
-            bytes,
-            crashes: state.crashes,
-            is_scratch: true,
-        }))
+        Ok(Box::new(self.opened(&state, path, file, true)))
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {

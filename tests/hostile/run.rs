@@ -1,13 +1,13 @@
 //! Small run directories of which one file is hostile, and the runs that find it there.
 
 use super::{seal_journal, seal_scores};
+use crate::torture::asked;
 use disk::{Disk, Fault, MemoryDisk};
 use pipeline::journal::Journal;
-use pipeline::manifest::Manifest;
 use pipeline::record::Record;
 use pipeline::status::{Status, status};
 use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, StageSpec, Summary, Work};
-use stages::{Awari, Settings, schema};
+use stages::{Awari, Settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -34,17 +34,7 @@ impl Build {
     /// A build that is done, with the last of `overrides` of a key counting.
     pub fn new(name: &str, overrides: &[(&str, &str)]) -> Build {
         let usual = [("build.stones", "0..3"), ("build.threads", "1"), ("store.keep", "all"), ("check.verify", "full")];
-        let overrides = usual.iter().chain(overrides).map(|(key, value)| (key.to_string(), value.to_string()));
-        let manifest = Manifest::parse("", "test", &schema(), &overrides.collect::<Vec<_>>());
-        let manifest = manifest.expect("the overrides are right");
-        let settings = Settings::new(&manifest);
-        let options = RunOptions {
-            keep: settings.keep,
-            snapshot_interval: settings.snapshot,
-            threads: settings.threads,
-            manifest: manifest.to_toml(),
-            ..RunOptions::default()
-        };
+        let (settings, options) = asked(&[&usual, overrides].concat());
         let (files, done) = (BTreeMap::new(), BTreeMap::new());
         let mut build = Build { name: name.to_owned(), settings, options, files, done };
         let disk = MemoryDisk::new();

@@ -22,6 +22,25 @@ pub struct Build {
     options: RunOptions,
 }
 
+/// What an otherwise empty manifest asks for, and how to run it.
+///
+/// # Panics
+/// If that is no manifest.
+pub(crate) fn asked(overrides: &[(&str, &str)]) -> (Settings, RunOptions) {
+    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let manifest = Manifest::parse("", "test", &schema(), &overrides);
+    let manifest = manifest.unwrap_or_else(|mistakes| panic!("{overrides:?}: {mistakes:?}"));
+    let settings = Settings::new(&manifest);
+    let options = RunOptions {
+        keep: settings.keep,
+        snapshot_interval: settings.snapshot,
+        threads: settings.threads,
+        manifest: manifest.to_toml(),
+        ..RunOptions::default()
+    };
+    (settings, options)
+}
+
 /// How a run ended, and what it did before.
 pub struct Ended {
     /// The summary, the error, or the words of a panic.
@@ -38,17 +57,7 @@ impl Build {
     /// # Panics
     /// If that is no manifest.
     pub fn new(overrides: &[(&str, &str)]) -> Build {
-        let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        let manifest = Manifest::parse("", "test", &schema(), &overrides);
-        let manifest = manifest.unwrap_or_else(|mistakes| panic!("{overrides:?}: {mistakes:?}"));
-        let settings = Settings::new(&manifest);
-        let options = RunOptions {
-            keep: settings.keep,
-            snapshot_interval: settings.snapshot,
-            threads: settings.threads,
-            manifest: manifest.to_toml(),
-            ..RunOptions::default()
-        };
+        let (settings, options) = asked(overrides);
         Build { awari: Awari::new(settings), options }
     }
 

@@ -13,6 +13,7 @@ mod kills;
 mod report;
 mod subject;
 
+pub(crate) use build::asked;
 pub use build::{Build, Ended, artifacts};
 pub use class::Class;
 pub use kills::{KillReport, Kills};
