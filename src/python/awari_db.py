@@ -34,7 +34,7 @@ __all__ = ["Database", "open"]
 
 _MAGIC = b"\x89awari\r\n"
 _MAGIC_END = _MAGIC[::-1]
-_VERSION = 1
+_VERSION_MAX = 2
 _FIXED_BYTES = 104
 _FOOTER_BYTES = 72
 _ENTRY_BYTES = 24
@@ -43,6 +43,9 @@ _STONES_MAX = 48
 _DATABASE = 1
 _OPPONENT_MAJOR = 2
 _CODECS = {1: "raw", 2: "packed", 3: "zstd"}
+_FORMS = {1: "raw", 2: "packed", 3: "frame", 4: "frames"}
+_ADMITTED = {"raw": ("raw",), "packed": ("packed",), "zstd": ("packed", "frame", "frames")}
+_FRAME_VALUES = 8192
 _HEADER_NUMBER = 2**64 - 1
 _INDEX_NUMBER = 2**64 - 2
 _FOOTER_NUMBER = 2**64 - 3
@@ -171,7 +174,8 @@ class Database:
         data = self._bytes
         self._require(data[:8] == _MAGIC, f"{_MAGIC} at the start", data[:8])
         version, header_bytes = struct.unpack_from("<II", data, 8)
-        self._require(version == _VERSION, f"version {_VERSION}", version)
+        self._require(1 <= version <= _VERSION_MAX, f"version 1 to {_VERSION_MAX}", version)
+        self._version = version
         self._require(
             header_bytes % 64 == 0 and 128 <= header_bytes <= len(data) - _FOOTER_BYTES, "a whole header", header_bytes
         )
@@ -229,17 +233,17 @@ class Database:
         self._entries = []
         next_offset = self._header_bytes
         for block, entry in enumerate(struct.iter_unpack("<QIB3sQ", index)):
-            start, size, codec, reserved, _ = entry
-            codec = _CODECS.get(codec)
-            admitted = codec == self.codec or (self.codec, codec) == ("zstd", "packed")
-            self._require(admitted and not any(reserved), f"codec {self.codec} of block {block}", entry[2:4])
+            start, size, form, reserved, _ = entry
+            form = _FORMS.get(form)
+            admitted = form in _ADMITTED[self.codec] and (form != "frames" or self._version > 1)
+            self._require(admitted and not any(reserved), f"a form of codec {self.codec} of block {block}", entry[2:4])
             self._require(start == next_offset, f"block {block} at {next_offset}", start)
             values = self._block_len(block)
             packed = (values * self._span.bit_length() + 7) // 8
-            fits = {"raw": size == values, "packed": size == packed, "zstd": size < packed}[codec]
-            self._require(fits, f"the size of {values} {codec} values in block {block}", size)
+            fits = {"raw": size == values, "packed": size == packed}.get(form, size < packed)
+            self._require(fits, f"the size of {values} values ({form}) in block {block}", size)
             next_offset += size
-            self._entries.append((start, size, codec, entry[4]))
+            self._entries.append((start, size, form, entry[4]))
         self._require(next_offset == offset, f"blocks up to {offset}", next_offset)
 
     def _block_len(self, block):
@@ -249,15 +253,17 @@ class Database:
 
     def _block(self, block, slab):
         """The values of a block, int8."""
-        start, size, codec, checksum = self._entries[block]
+        start, size, form, checksum = self._entries[block]
         data = self._bytes[start : start + size]
         self._check(f"block {block}", block, data, checksum)
         count = self._block_len(block)
-        if codec == "packed":
+        if form == "packed":
             codes = _unpack(data, self._span.bit_length(), count)
         else:
-            if codec == "zstd":
+            if form == "frame":
                 data = self._decompress(block, data, count)
+            elif form == "frames":
+                data = self._decompress_frames(block, data, count)
             codes = np.frombuffer(data, np.uint8) - np.uint8(self._low & 0xFF)
         outside = codes > self._span
         if outside.any():
@@ -265,6 +271,19 @@ class Database:
             expected = f"values from {self._low} to {self._low + self._span} in block {block}"
             self._require(False, expected, f"another at {at}")
         return (codes + np.uint8(self._low & 0xFF)).view(np.int8)
+
+    def _decompress_frames(self, block, data, count):
+        frames = -(-count // _FRAME_VALUES)
+        self._require(len(data) >= 2 * frames, f"{frames} frames in block {block}", f"{len(data)} bytes")
+        lengths = struct.unpack_from(f"<{frames}H", data)
+        ends = 2 * frames + sum(lengths)
+        self._require(ends == len(data), f"frames up to {len(data)} in block {block}", ends)
+        values, at = [], 2 * frames
+        for frame, length in enumerate(lengths):
+            frame_count = min(_FRAME_VALUES, count - frame * _FRAME_VALUES)
+            values.append(self._decompress(block, data[at : at + length], frame_count))
+            at += length
+        return b"".join(values)
 
     def _decompress(self, block, data, count):
         try:

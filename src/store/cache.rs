@@ -1,7 +1,8 @@
-//! A bounded cache of decoded blocks, shared by threads and files.
+//! A bounded cache of decoded blocks, and pieces of them, shared by threads and files.
 //!
-//! Blocks are kept in shards, each behind a lock of its own; within a shard the block to give up is
-//! found by the clock algorithm (one bit says that a block was used since the hand last passed).
+//! They are kept in shards, each behind a lock of its own; within a shard those to give up are
+//! found by the clock algorithm (one bit says that one was used since the hand last passed). Who looks at single scores
+//! has pieces here, as small as the form of the block allows; who reads rows or ranges has blocks.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::StoreError;
 use crate::layout::BLOCK_POSITIONS;
-use crate::scores::Scores;
+use crate::scores::{Scores, Spot};
 
 /// Decoded blocks of one or several files, no more than a number of bytes.
 #[derive(Debug)]
 pub struct BlockCache {
     shards: Vec<Mutex<Shard>>,
-    slots_max: usize,
+    shard_bytes_max: usize,
     files: AtomicU64,
     decoded: AtomicU64,
 }
@@ -32,7 +33,12 @@ const SHARD_BLOCKS_MIN: usize = 16;
 pub(crate) struct Key {
     pub(crate) file: u64,
     pub(crate) block: usize,
+    /// The first of the values in the block, or [`WHOLE`].
+    first: u32,
 }
+
+/// The key of a block has this for its first value.
+const WHOLE: u32 = u32::MAX;
 
 /// One multiplication a number (Knuth's hash): the standard hasher takes longer than the look-up, and nobody
 /// hostile chooses the keys.
@@ -52,6 +58,10 @@ impl Hasher for KeyHasher {
         self.0 = (self.0.rotate_left(32) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
     fn write_usize(&mut self, number: usize) {
         self.write_u64(number as u64);
     }
@@ -61,6 +71,7 @@ impl Hasher for KeyHasher {
 struct Shard {
     places: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
     slots: Vec<Slot>,
+    bytes: usize,
     hand: usize,
 }
 
@@ -78,7 +89,7 @@ impl BlockCache {
         let shards = (blocks / SHARD_BLOCKS_MIN).clamp(1, SHARDS_MAX);
         Arc::new(BlockCache {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
-            slots_max: blocks / shards,
+            shard_bytes_max: blocks / shards * BLOCK_POSITIONS,
             files: AtomicU64::new(0),
             decoded: AtomicU64::new(0),
         })
@@ -87,33 +98,27 @@ impl BlockCache {
     /// Bytes of scores held now.
     pub fn bytes(&self) -> u64 {
         let shards = self.shards.iter();
-        shards
-            .map(|shard| {
-                let slots = &held(shard).slots;
-                slots.iter().map(|slot| slot.scores.len() as u64).sum::<u64>()
-            })
-            .sum()
+        shards.map(|shard| held(shard).bytes as u64).sum()
     }
 
-    /// How many blocks were decoded, each as often as it was.
+    /// How many blocks or pieces were decoded, each as often as it was.
     pub fn decoded(&self) -> u64 {
         self.decoded.load(Ordering::Relaxed)
     }
 
-    /// The scores of a block, decoded first if they are not here.
-    fn block(&self, key: Key, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
+    /// Some scores of a block, decoded first if they are not here.
+    fn scores(&self, key: Key, values: Range<usize>, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
         // Neighbouring blocks, and the same block of neighbouring files, lie in different shards.
         let shard = &self.shards[(key.block + key.file as usize * 7) % self.shards.len()];
         if let Some(found) = held(shard).find(key) {
             return Ok(found);
         }
         // Not under the lock: others need the shard, and two that decode the same block do no harm.
-        let positions = scores.block_range(key.block);
-        let mut decoded = vec![0; (positions.end - positions.start) as usize];
-        scores.decode_block(key.block, &mut decoded)?;
+        let mut decoded = vec![0; values.len()];
+        scores.decode_piece(key.block, values.start, &mut decoded)?;
         self.decoded.fetch_add(1, Ordering::Relaxed);
         let decoded = Arc::new(decoded);
-        held(shard).insert(key, Arc::clone(&decoded), self.slots_max);
+        held(shard).insert(key, Arc::clone(&decoded), self.shard_bytes_max);
         Ok(decoded)
     }
 }
@@ -130,24 +135,33 @@ impl Shard {
         Some(Arc::clone(&slot.scores))
     }
 
-    fn insert(&mut self, key: Key, scores: Arc<Vec<i8>>, slots_max: usize) {
+    fn insert(&mut self, key: Key, scores: Arc<Vec<i8>>, bytes_max: usize) {
         if self.places.contains_key(&key) {
             return; // another thread was faster
         }
-        let slot = Slot { key, scores, used: false };
-        if self.slots.len() < slots_max {
-            self.places.insert(key, self.slots.len());
-            self.slots.push(slot);
-            return;
+        while !self.slots.is_empty() && self.bytes + scores.len() > bytes_max {
+            self.give_up();
         }
+        self.bytes += scores.len();
+        self.places.insert(key, self.slots.len());
+        self.slots.push(Slot { key, scores, used: false });
+    }
+
+    /// Gives up the next one that was not used of late.
+    fn give_up(&mut self) {
+        self.hand %= self.slots.len();
         // Ends: a full turn clears every bit.
         while std::mem::take(&mut self.slots[self.hand].used) {
             self.hand = (self.hand + 1) % self.slots.len();
         }
-        self.places.remove(&self.slots[self.hand].key);
-        self.places.insert(key, self.hand);
-        self.slots[self.hand] = slot;
-        self.hand = (self.hand + 1) % self.slots.len();
+        // The last takes its place and is the next to be looked at, unless the hand goes on: it was used latest.
+        let slot = self.slots.swap_remove(self.hand);
+        self.bytes -= slot.scores.len();
+        self.places.remove(&slot.key);
+        if let Some(moved) = self.slots.get(self.hand) {
+            self.places.insert(moved.key, self.hand);
+            self.hand += 1;
+        }
     }
 }
 
@@ -178,11 +192,13 @@ impl CachedScores {
     }
 
     pub(crate) fn key(&self, block: usize) -> Key {
-        Key { file: self.file, block }
+        Key { file: self.file, block, first: WHOLE }
     }
 
     pub(crate) fn block(&self, block: usize) -> Result<Arc<Vec<i8>>, StoreError> {
-        self.cache.block(self.key(block), &self.scores)
+        let positions = self.scores.block_range(block);
+        let values = 0..(positions.end - positions.start) as usize;
+        self.cache.scores(self.key(block), values, &self.scores)
     }
 
     /// One score, as [`Scores::get`].
@@ -197,9 +213,13 @@ impl CachedScores {
         if self.scores.is_in_place() {
             return self.scores.get(position);
         }
-        let block = self.scores.block_of(position);
-        let first = self.scores.block_range(block).start;
-        Ok(self.block(block)?[(position - first) as usize])
+        let Spot { block, index, piece, is_whole } = self.scores.spot(position);
+        if piece.len() == 1 {
+            return self.scores.get(position);
+        }
+        let first = if is_whole { WHOLE } else { piece.start as u32 };
+        let at = index - piece.start;
+        Ok(self.cache.scores(Key { file: self.file, block, first }, piece, &self.scores)?[at])
     }
 
     /// Consecutive scores, as [`Scores::read_range`].

@@ -2,8 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use disk::{Disk, MemoryDisk};
+use disk::{Disk, MemoryDisk, bytes_of};
 
+use crate::form::Form;
+use crate::format::{
+    FOOTER_BYTES, Footer, INDEX_ENTRY_BYTES, IndexEntry, block_checksum, header_bytes, index_checksum, seal_header,
+};
+use crate::layout::Layout;
 use crate::{
     Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Written, write,
 };
@@ -91,5 +96,61 @@ impl Way {
             Way::Mapped => Scores::open(disk, path),
             Way::Windowed => Scores::open_windowed(disk, path),
         }
+    }
+}
+
+/// A file taken apart, to be put together again with right checksums of wrong things.
+pub(crate) struct Parts {
+    pub(crate) header: Vec<u8>,
+    pub(crate) data: Vec<u8>,
+    pub(crate) index: Vec<IndexEntry>,
+    pub(crate) footer: Footer,
+}
+
+impl Parts {
+    pub(crate) fn of(example: &Example, codec: Codec) -> Self {
+        let file = example.file(codec);
+        let (header, rest) = file.split_at(header_bytes(example.shape.slabs().len()));
+        let (rest, footer) = rest.split_at(rest.len() - FOOTER_BYTES);
+        let footer = Footer::decode(footer, header).unwrap();
+        let (data, index) = rest.split_at(footer.index_offset as usize - header.len());
+        let blocks = index.len() / INDEX_ENTRY_BYTES;
+        Parts {
+            header: header.to_vec(),
+            data: data.to_vec(),
+            index: (0..blocks).map(|block| IndexEntry::of_block(index, block)).collect(),
+            footer,
+        }
+    }
+
+    pub(crate) fn assemble(&self) -> Vec<u8> {
+        let index: Vec<u8> = self.index.iter().flat_map(IndexEntry::encode).collect();
+        let footer = Footer { index_checksum: index_checksum(&index), ..self.footer };
+        let footer = footer.encode(&self.header);
+        [&self.header[..], &self.data, &index, &footer].concat()
+    }
+
+    /// The file with its zstd blocks as version 1 had them.
+    pub(crate) fn in_version_1(mut self, example: &Example) -> Vec<u8> {
+        self.header[8] = 1;
+        seal_header(&mut self.header);
+        let (mut data, mut next, mut values) = (Vec::new(), 0, &example.scores[..]);
+        let layout = Layout::new(&example.shape);
+        for (block, entry) in self.index.iter_mut().enumerate() {
+            let mut stored = self.data[next..next + entry.bytes as usize].to_vec();
+            next += stored.len();
+            let (now, after) = values.split_at(layout.len_of(block));
+            values = after;
+            if entry.form == Form::Frames {
+                stored = zstd::bulk::compress(bytes_of(now), 1).unwrap();
+                entry.form = Form::Zstd;
+            }
+            entry.offset = (self.header.len() + data.len()) as u64;
+            (entry.bytes, entry.checksum) = (stored.len() as u32, block_checksum(block, &stored));
+            data.extend(stored);
+        }
+        self.footer.index_offset = (self.header.len() + data.len()) as u64;
+        self.data = data;
+        self.assemble()
     }
 }

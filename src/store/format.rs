@@ -1,4 +1,4 @@
-//! The layout of a file, version 1. All numbers are little-endian.
+//! The layout of a file, versions 1 and 2. All numbers are little-endian.
 //!
 //! A file is header, blocks, index, footer, without gaps. No byte is outside a checksum.
 //!
@@ -7,7 +7,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
-//! | 8 | 4 | version, 1 |
+//! | 8 | 4 | version: 1, or 2 if the codec is zstd |
 //! | 12 | 4 | `header_bytes` |
 //! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
@@ -29,9 +29,9 @@
 //! | | | zeros, up to a multiple of 64 less 8 |
 //! | last 8 | 8 | checksum of the header before it |
 //!
-//! **Blocks**: see the module `layout` for what is in a block; raw, one byte a value; packed, see the
-//! module `packed`; zstd, one Zstandard frame of the raw bytes. As a slab's packed blocks but the last are
-//! whole multiples of eight values, its blocks make one stream of bits.
+//! **Blocks**: see the module `layout` for what is in a block. Each has a form: raw, one byte a value; packed, see the
+//! module `packed`; one Zstandard frame of the raw bytes; several of them, see the module `frames`. As a slab's packed
+//! blocks but the last are whole multiples of eight values, its blocks make one stream of bits.
 //!
 //! **Index**: 24 bytes a block.
 //!
@@ -39,7 +39,7 @@
 //! |---|---|---|
 //! | 0 | 8 | offset of the block in the file |
 //! | 8 | 4 | its bytes |
-//! | 12 | 1 | its codec: the file's, or packed in a zstd file |
+//! | 12 | 1 | its form: 1 raw, 2 packed, 3 one frame, 4 frames; raw and packed files have no other than theirs, zstd files 2 to 4 |
 //! | 13 | 3 | zero |
 //! | 16 | 8 | checksum of its bytes |
 //!
@@ -58,17 +58,20 @@
 //! number: the block's, or for the header 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a
 //! block in another's place is found.
 //!
-//! Version history: 1, the first.
+//! Version history: 1, the first. 2: blocks of several frames, so that a look decodes an eighth of a block; version 1 is
+//! read too (blocks of zstd files then are of the forms 2 and 3), and raw and packed files are of version 1 still.
 
 use disk::Digest;
 
 use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
+use crate::form::Form;
 use crate::identity::{Identity, Kind, Orientation, POSITIONS_BYTES, RULES_BYTES, is_name};
 use crate::layout::{BLOCK_POSITIONS, Layout};
 use crate::shape::{SLABS_MAX, Shape, SlabShape};
 
-pub(crate) const VERSION: u32 = 1;
+/// The latest version; all from 1 on are read.
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89awari\r\n";
 pub(crate) const MAGIC_END: [u8; 8] = *b"\n\rirawa\x89";
 pub(crate) const INDEX_ENTRY_BYTES: usize = 24;
@@ -92,6 +95,7 @@ const FOOTER_NUMBER: u64 = u64::MAX - 2;
 /// What the header says.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
+    pub(crate) version: u32,
     pub(crate) identity: Identity,
     pub(crate) shape: Shape,
     pub(crate) range: ValueRange,
@@ -103,7 +107,7 @@ pub(crate) struct Header {
 pub(crate) struct IndexEntry {
     pub(crate) offset: u64,
     pub(crate) bytes: u32,
-    pub(crate) codec: Codec,
+    pub(crate) form: Form,
     pub(crate) checksum: u64,
 }
 
@@ -158,13 +162,27 @@ pub(crate) fn seal_header(bytes: &mut [u8]) {
 }
 
 impl Header {
+    /// The header of a new file.
+    pub(crate) fn new(identity: Identity, shape: Shape, range: ValueRange, codec: Codec) -> Self {
+        let version = match codec {
+            Codec::Raw | Codec::Packed => 1,
+            Codec::Zstd => 2,
+        };
+        Header { version, identity, shape, range, codec }
+    }
+
+    /// Whether a file may have blocks of this form.
+    fn admits(&self, form: Form) -> bool {
+        form.is_of(self.codec) && form.version() <= self.version
+    }
+
     /// The bytes of the header, checksum included.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, StoreError> {
         self.identity.check()?;
         let slabs = self.shape.slabs();
         let mut bytes = Vec::with_capacity(HEADER_BYTES_MAX);
         bytes.extend(MAGIC);
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.version.to_le_bytes());
         bytes.extend((header_bytes(slabs.len()) as u32).to_le_bytes());
         let [kind, role, bound] = self.identity.kind.tags();
         bytes.push(kind);
@@ -200,6 +218,7 @@ impl Header {
         let (body, found) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
         check_checksum(checksum(HEADER_NUMBER, body), u64_at(found, 0))?;
 
+        let version = u32_at(body, 8);
         let check = |field: &str, expected: u64, found: u64| {
             if expected == found {
                 return Ok(());
@@ -245,6 +264,7 @@ impl Header {
         })?;
         check("positions", shape.positions(), u64_at(body, 88))?;
         Ok(Header {
+            version,
             identity: Identity { kind, rules, positions, stones, orientation },
             shape,
             range: ValueRange::new(low, high),
@@ -258,7 +278,7 @@ impl IndexEntry {
         let mut bytes = [0; INDEX_ENTRY_BYTES];
         bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.bytes.to_le_bytes());
-        bytes[12] = self.codec.tag();
+        bytes[12] = self.form.tag();
         bytes[16..].copy_from_slice(&self.checksum.to_le_bytes());
         bytes
     }
@@ -275,7 +295,7 @@ impl IndexEntry {
         Some(IndexEntry {
             offset: u64_at(bytes, 0),
             bytes: u32_at(bytes, 8),
-            codec: Codec::of_tag(bytes[12])?,
+            form: Form::of_tag(bytes[12])?,
             checksum: u64_at(bytes, 16),
         })
     }
@@ -296,16 +316,21 @@ pub(crate) fn check_index(
             |expected: String, found: String| Err(Malformed::new(format!("block {block} with {expected}"), found));
         let reserved = &bytes[13..16];
         let entry = match IndexEntry::decode(bytes) {
-            Some(entry) if header.codec.admits(entry.codec) && reserved == [0; 3] => entry,
-            _ => return refuse(format!("codec {}", header.codec), format!("{:?}", &bytes[12..16])),
+            Some(entry) if header.admits(entry.form) && reserved == [0; 3] => entry,
+            _ => {
+                return refuse(
+                    format!("a form of codec {}, version {}", header.codec, header.version),
+                    format!("{:?}", &bytes[12..16]),
+                );
+            }
         };
         if entry.offset != offset {
             return refuse(format!("offset {offset}"), entry.offset.to_string());
         }
         let stored = u64::from(entry.bytes);
         let values = layout.len_of(block);
-        if !entry.codec.admits_bytes(stored, values, header.range) {
-            let expected = format!("the size of {values} {} values", entry.codec);
+        if !entry.form.admits_bytes(stored, values, header.range) {
+            let expected = format!("the size of {values} values ({:?})", entry.form);
             return refuse(expected, format!("{stored} bytes"));
         }
         offset += stored;

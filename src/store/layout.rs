@@ -10,7 +10,7 @@ use crate::shape::Shape;
 
 /// Positions in a block. A multiple of 8, so that packed blocks end on whole bytes and a slab is one
 /// stream of bits; large enough that its index entry is nothing (0.003 bits a position), small
-/// enough that a probe of a compressed block takes some 50 us.
+/// enough that a probe of one takes some 50 us, and less where a block has restart points.
 pub const BLOCK_POSITIONS: usize = 1 << 16;
 
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));

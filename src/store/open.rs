@@ -56,7 +56,7 @@ impl Unverified {
             return Err(not_ours(expected, found));
         }
         let version = format::u32_at(&start, 8);
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(StoreError::Version { path: path.to_path_buf(), expected: VERSION, found: version });
         }
         let index_end = source.bytes() - FOOTER_BYTES as u64;

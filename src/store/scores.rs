@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use disk::{Digest, Disk, bytes_of, bytes_of_mut};
 use rayon::prelude::*;
 
-use crate::codec::{self, Codec, ValueRange};
+use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
 use crate::flat::{Flat, FlatSlab};
+use crate::form::{self, Form};
 use crate::format::{Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
 use crate::identity::Identity;
-use crate::layout::{BATCH_BLOCKS, Layout};
+use crate::layout::{BATCH_BLOCKS, Layout, Place};
 use crate::open::Unverified;
 use crate::packed;
 use crate::shape::Shape;
@@ -40,6 +41,17 @@ pub struct Scores {
 
 /// A block, the first value of it that is wanted, and where it and those behind it go.
 pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);
+
+/// Where a score is.
+pub(crate) struct Spot {
+    pub(crate) block: usize,
+    /// Its number in the block.
+    pub(crate) index: usize,
+    /// The values of the block that are decoded together with it.
+    pub(crate) piece: Range<usize>,
+    /// Whether these are all.
+    pub(crate) is_whole: bool,
+}
 
 /// Blocks that were read together, not yet checked nor decoded.
 #[derive(Debug)]
@@ -163,8 +175,8 @@ impl Scores {
         self.layout.slab_blocks(slab).start
     }
 
-    /// One score. Raw and packed blocks of a map are read in place; a zstd block is decoded, and a
-    /// block without a map is read, as a whole each time (see [`CachedScores`](crate::CachedScores)).
+    /// One score. Raw and packed blocks of a map are read in place; of a zstd block a frame is decoded, and a
+    /// block without a map is read, each time (see [`CachedScores`](crate::CachedScores)).
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the block is; [`StoreError::Disk`] if it cannot be read.
@@ -174,16 +186,16 @@ impl Scores {
     #[inline]
     pub fn get(&self, position: u64) -> Result<i8, StoreError> {
         let place = self.layout.place(position);
-        let (stored, block_codec) = self.stored(place.block)?;
-        let value = match block_codec {
-            Codec::Raw => stored[place.index] as i8,
-            Codec::Packed => {
+        let (stored, form) = self.stored(place.block)?;
+        let value = match form {
+            Form::Raw => stored[place.index] as i8,
+            Form::Packed => {
                 let range = self.header.range;
                 packed::value_at(&stored, place.index, range.low(), range.bits())
             }
-            Codec::Zstd => {
+            Form::Zstd | Form::Frames => {
                 let mut value = [0];
-                self.decode(place.block, &stored, block_codec, place.index, &mut value)?;
+                self.decode(place.block, &stored, form, place.index, &mut value)?;
                 value[0]
             }
         };
@@ -191,6 +203,24 @@ impl Scores {
             return Ok(value);
         }
         Err(self.damaged(place.block, format!("values in {}", self.header.range), value.to_string()))
+    }
+
+    /// Where a score is, and what is worth decoding to see it.
+    #[inline]
+    pub(crate) fn spot(&self, position: u64) -> Spot {
+        let Place { block, index } = self.layout.place(position);
+        let values = self.layout.len_of(block);
+        let piece = match self.source {
+            Source::Mapped(_) => self.entry(block).form.piece_of(index, values),
+            // The whole block is read and compared with its checksum anyway.
+            Source::Windowed(_) => 0..values,
+        };
+        Spot { block, index, is_whole: piece.len() == values, piece }
+    }
+
+    /// Decodes some values of a block.
+    pub(crate) fn decode_piece(&self, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
+        self.decode_stored(block, first, out)
     }
 
     /// All scores of a block.
@@ -217,7 +247,7 @@ impl Scores {
         self.read_range(0..self.shape().positions(), out)
     }
 
-    /// The scores of some consecutive positions, on all threads. Zstd blocks are decoded as a whole, so long ranges are
+    /// The scores of some consecutive positions, on all threads. Zstd frames are decoded as a whole, so long ranges are
     /// cheaper than short ones; blocks of a file without a map are read several at a time.
     ///
     /// # Errors
@@ -303,7 +333,7 @@ impl Scores {
         if computed != entry.checksum {
             return Err(self.wrong_checksum(block, &entry, computed));
         }
-        self.decode(block, stored, entry.codec, first, out)
+        self.decode(block, stored, entry.form, first, out)
     }
 
     /// Compares the checksums of all blocks, on all threads.
@@ -408,30 +438,23 @@ impl Scores {
 
     /// Reads and decodes the values `first ..` of a block until `out` is full.
     fn decode_stored(&self, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
-        let (stored, block_codec) = self.stored(block)?;
-        self.decode(block, &stored, block_codec, first, out)
+        let (stored, form) = self.stored(block)?;
+        self.decode(block, &stored, form, first, out)
     }
 
-    fn decode(
-        &self,
-        block: usize,
-        stored: &[u8],
-        block_codec: Codec,
-        first: usize,
-        out: &mut [i8],
-    ) -> Result<(), StoreError> {
+    fn decode(&self, block: usize, stored: &[u8], form: Form, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
         let values = self.layout.len_of(block);
         let range = self.header.range;
-        codec::decode(block_codec, stored, values, range, first, bytes_of_mut(out))
+        form::decode(form, stored, values, range, first, bytes_of_mut(out))
             .map_err(|error| self.damaged(block, error.expected, error.found))
     }
 
     /// The stored bytes of a block, verified.
     #[inline]
-    fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Codec), StoreError> {
+    fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Form), StoreError> {
         let entry = self.entry(block);
         let stored = if self.is_verified(block) { self.stored_bytes(&entry)? } else { self.check(block, &entry)? };
-        Ok((stored, entry.codec))
+        Ok((stored, entry.form))
     }
 
     #[inline]

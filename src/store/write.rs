@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use disk::{Digest, Disk, Staged, bytes_of};
 use rayon::prelude::*;
 
-use crate::codec::{self, Codec, ValueRange};
+use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
+use crate::form::{self, Form};
 use crate::format::{self, FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
-use crate::identity::Identity;
+use crate::identity::{Identity, Kind};
 use crate::layout::{BATCH_BLOCKS, BLOCK_POSITIONS, Layout};
 use crate::shape::Shape;
 
@@ -32,6 +33,7 @@ pub struct Written {
 pub struct Writer<'d> {
     staged: Staged<'d>,
     path: PathBuf,
+    kind: Kind,
     layout: Layout,
     range: ValueRange,
     codec: Codec,
@@ -64,7 +66,7 @@ impl<'d> Writer<'d> {
         codec: Codec,
     ) -> Result<Self, StoreError> {
         let layout = Layout::new(shape);
-        let header = Header { identity: identity.clone(), shape: shape.clone(), range, codec }.encode()?;
+        let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
         let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
         let bytes_max = (header.len() + index_bytes + FOOTER_BYTES) as u64 + layout.data_bytes_max(codec, range);
         let mut staged = Staged::create(disk, path, bytes_max)?;
@@ -72,6 +74,7 @@ impl<'d> Writer<'d> {
         Ok(Writer {
             staged,
             path: path.to_path_buf(),
+            kind: identity.kind,
             layout,
             range,
             codec,
@@ -170,8 +173,9 @@ impl<'d> Writer<'d> {
         values: &'a [u8],
         ready: Vec<Encoded<'a>>,
     ) -> Result<Vec<Encoded<'a>>, StoreError> {
-        let Writer { staged, index, hasher, path, layout, range, codec, .. } = self;
-        let encoder = Encoder { path, layout, range: *range, codec: *codec, first: batch.positions.start, values };
+        let Writer { staged, index, hasher, path, kind, layout, range, codec, .. } = self;
+        let (range, codec, kind) = (*range, *codec, *kind);
+        let encoder = Encoder { path, layout, range, codec, kind, first: batch.positions.start, values };
         let (written, encoded) = rayon::join(
             || write_blocks(staged, index, &ready),
             || {
@@ -220,7 +224,7 @@ pub fn write(
 /// A block ready to be written.
 struct Encoded<'a> {
     bytes: Cow<'a, [u8]>,
-    codec: Codec,
+    form: Form,
     checksum: u64,
 }
 
@@ -248,6 +252,7 @@ struct Encoder<'a, 'w> {
     layout: &'w Layout,
     range: ValueRange,
     codec: Codec,
+    kind: Kind,
     /// The position of the first value.
     first: u64,
     values: &'a [u8],
@@ -266,19 +271,8 @@ impl<'a> Encoder<'a, '_> {
                 range: self.range,
             });
         }
-        let compressed = match self.codec {
-            Codec::Zstd => codec::encode_zstd(values, self.range),
-            Codec::Raw | Codec::Packed => None,
-        };
-        let (bytes, codec) = match (self.codec, compressed) {
-            (Codec::Raw, _) => (Cow::Borrowed(values), Codec::Raw),
-            (_, Some(compressed)) => (Cow::Owned(compressed), Codec::Zstd),
-            (_, None) => {
-                let packed = codec::encode_packed(values, self.range);
-                (Cow::Owned(packed), Codec::Packed)
-            }
-        };
-        Ok(Encoded { checksum: block_checksum(block, &bytes), bytes, codec })
+        let (bytes, form) = form::encode(self.codec, self.kind, values, self.range);
+        Ok(Encoded { checksum: block_checksum(block, &bytes), bytes, form })
     }
 }
 
@@ -287,7 +281,7 @@ fn write_blocks(staged: &mut Staged<'_>, index: &mut Vec<u8>, blocks: &[Encoded<
         let entry = IndexEntry {
             offset: staged.bytes(),
             bytes: block.bytes.len() as u32, // at most BLOCK_POSITIONS
-            codec: block.codec,
+            form: block.form,
             checksum: block.checksum,
         };
         index.extend(entry.encode());

@@ -74,10 +74,12 @@ pub(super) fn files() -> Vec<(String, Vec<u8>)> {
     let cases = [
         ("none", vec![slab(3, 5), slab(1, 1)], (4, 4), 1),
         ("blocks", vec![slab(300, 450), slab(1, 65_536)], (-3, 3), 40_000),
+        ("frames", vec![slab(19, 1000)], (-1, 1), 1),
         ("bytes", vec![slab(9, 9)], (-128, 127), 1),
     ];
     let mut files = Vec::new();
     for (name, slabs, (low, high), run) in cases {
+        let scatter = |number: u64| if name == "frames" { number * number } else { number };
         let (shape, range) = (Shape::new(slabs).expect("slabs with rows and columns"), ValueRange::new(low, high));
         for codec in [Codec::Raw, Codec::Packed, Codec::Zstd] {
             if shape.positions() > 1000 && codec != Codec::Zstd {
@@ -85,7 +87,7 @@ pub(super) fn files() -> Vec<(String, Vec<u8>)> {
             }
             let disk = MemoryDisk::new();
             let span = i64::from(high) - i64::from(low) + 1;
-            let value = |position: u64| (i64::from(low) + (position / run * 37) as i64 % span) as i8;
+            let value = |position: u64| (i64::from(low) + (scatter(position / run) * 37 / 11) as i64 % span) as i8;
             let values: Vec<i8> = (0..shape.positions()).map(value).collect();
             let path = Path::new("00.awari");
             write(&disk, path, &identity(), &shape, range, codec, &values).expect("the scores are in the range");

@@ -1,0 +1,159 @@
+//! How one block is stored: what its bytes mean, as its index entry says.
+
+use std::borrow::Cow;
+
+use crate::codec::{Codec, ValueRange};
+use crate::frames;
+use crate::identity::Kind;
+use crate::packed;
+
+/// How one block is stored. Its values are the file's next ones in canonical order, whatever the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One byte a value.
+    Raw,
+    /// See the module `packed`.
+    Packed,
+    /// One Zstandard frame.
+    Zstd,
+    /// Several, see the module `frames`.
+    Frames,
+}
+
+/// The bytes of a block mean nothing, although their checksum is right.
+#[derive(Debug)]
+pub(crate) struct DecodeError {
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+impl Form {
+    const ALL: [Form; 4] = [Form::Raw, Form::Packed, Form::Zstd, Form::Frames];
+
+    pub(crate) fn tag(self) -> u8 {
+        match self {
+            Form::Raw => 1,
+            Form::Packed => 2,
+            Form::Zstd => 3,
+            Form::Frames => 4,
+        }
+    }
+
+    pub(crate) fn of_tag(tag: u8) -> Option<Self> {
+        Form::ALL.into_iter().find(|form| form.tag() == tag)
+    }
+
+    /// Whether a file of this codec may have such blocks.
+    pub(crate) fn is_of(self, codec: Codec) -> bool {
+        match self {
+            Form::Raw => codec == Codec::Raw,
+            Form::Packed => codec != Codec::Raw,
+            Form::Zstd | Form::Frames => codec == Codec::Zstd,
+        }
+    }
+
+    /// The version of the format that has it first.
+    pub(crate) fn version(self) -> u32 {
+        match self {
+            Form::Raw | Form::Packed | Form::Zstd => 1,
+            Form::Frames => 2,
+        }
+    }
+
+    /// Whether a block of `values` values may take `bytes` bytes.
+    pub(crate) fn admits_bytes(self, bytes: u64, values: usize, range: ValueRange) -> bool {
+        let packed_bytes = packed::packed_bytes(values, range.bits()) as u64;
+        match self {
+            Form::Raw => bytes == values as u64,
+            Form::Packed => bytes == packed_bytes,
+            Form::Zstd | Form::Frames => bytes < packed_bytes,
+        }
+    }
+
+    /// Which values of a block of `values` have to be decoded together to have the value at `index`.
+    pub(crate) fn piece_of(self, index: usize, values: usize) -> std::ops::Range<usize> {
+        match self {
+            Form::Raw | Form::Packed => index..index + 1,
+            Form::Zstd => 0..values,
+            Form::Frames => {
+                let first = index - index % frames::FRAME_VALUES;
+                first..values.min(first + frames::FRAME_VALUES)
+            }
+        }
+    }
+}
+
+/// The bytes of a block in a file of this codec and kind, and their form. All values are in range.
+pub(crate) fn encode(codec: Codec, kind: Kind, values: &[u8], range: ValueRange) -> (Cow<'_, [u8]>, Form) {
+    let packed_bytes = packed::packed_bytes(values.len(), range.bits());
+    let compressed = match (codec, kind) {
+        (Codec::Raw, _) => return (Cow::Borrowed(values), Form::Raw),
+        (Codec::Packed, _) => None,
+        (Codec::Zstd, Kind::Plane { .. }) => Some((frames::encode_one(values), Form::Zstd)),
+        (Codec::Zstd, _) => Some(frames::encode(values)),
+    };
+    match compressed.filter(|(bytes, _)| bytes.len() < packed_bytes) {
+        Some((bytes, form)) => (bytes, form),
+        None => {
+            let mut bytes = vec![0; packed_bytes];
+            packed::pack(values, range.low(), range.bits(), &mut bytes);
+            (Cow::Owned(bytes), Form::Packed)
+        }
+    }
+}
+
+/// Decodes the values `first ..` of a block until `out` is full. `values` is how many the block has; its length was found
+/// to fit them when the file was opened.
+pub(crate) fn decode(
+    form: Form,
+    block: &[u8],
+    values: usize,
+    range: ValueRange,
+    first: usize,
+    out: &mut [u8],
+) -> Result<(), DecodeError> {
+    match form {
+        Form::Raw => out.copy_from_slice(&block[first..first + out.len()]),
+        Form::Packed => packed::unpack(block, first, range.low(), range.bits(), out),
+        Form::Zstd => frames::decode_one(block, values, first, out)?,
+        Form::Frames => frames::decode(block, values, first, out)?,
+    }
+    match range.find_outside(out) {
+        None => Ok(()),
+        Some(index) => Err(DecodeError {
+            expected: format!("values in {range}"),
+            found: format!("{} at {}", out[index] as i8, first + index),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tags_come_back() {
+        for form in Form::ALL {
+            assert_eq!(Form::of_tag(form.tag()), Some(form));
+        }
+        assert_eq!(Form::of_tag(0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_block_decodes_or_is_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..100),
+            values in 1usize..100,
+        ) {
+            let range = ValueRange::new(-5, 5);
+            let mut out = vec![0; values];
+            for form in Form::ALL {
+                if matches!(form, Form::Zstd | Form::Frames) || form.admits_bytes(bytes.len() as u64, values, range) {
+                    let decoded = decode(form, &bytes, values, range, 0, &mut out);
+                    prop_assert!(decoded.is_err() || range.find_outside(&out).is_none());
+                }
+            }
+        }
+    }
+}
