@@ -24,9 +24,9 @@ fn every_score_of_every_codec_and_position_set() {
         return;
     }
     for positions in ["all", "reachable"] {
-        for codec in ["raw", "packed", "zstd"] {
-            // Eight stones are the fewest with a block of several frames.
-            let stones = if codec == "zstd" { 8 } else { 7 };
+        for codec in ["raw", "packed", "zstd", "rans"] {
+            // Eight stones are the fewest with a block of several frames or strips.
+            let stones = if ["zstd", "rans"].contains(&codec) { 8 } else { 7 };
             let place = Place::new(stones);
             let positions = format!("game.positions={positions}");
             let codec = format!("store.codec={codec}");

@@ -12,6 +12,9 @@ pub enum Codec {
     Packed,
     /// Zstandard; a block that it makes no smaller than packing does is packed.
     Zstd,
+    /// Range asymmetric numeral systems with a value's neighbours in its row and the row above as context; a block that
+    /// it makes no smaller than packing does is packed. The smallest, for scores.
+    Rans,
 }
 
 /// The values that a file may hold, both ends included.
@@ -23,7 +26,7 @@ pub struct ValueRange {
 
 /// Not the name of a codec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected the codec raw, packed or zstd, found {found:?}")]
+#[error("expected the codec raw, packed, zstd or rans, found {found:?}")]
 pub struct CodecError {
     /// What was given instead.
     pub found: String,
@@ -47,6 +50,11 @@ impl ValueRange {
     /// The greatest value.
     pub fn high(self) -> i8 {
         self.high
+    }
+
+    /// How many values it has.
+    pub(crate) fn values(self) -> usize {
+        usize::from(self.span()) + 1
     }
 
     /// Bits that a packed value takes: 0 for a range of one value, 8 for all.
@@ -85,13 +93,22 @@ impl fmt::Display for ValueRange {
 
 impl Codec {
     /// All codecs.
-    pub const ALL: [Codec; 3] = [Codec::Raw, Codec::Packed, Codec::Zstd];
+    pub const ALL: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
+
+    /// Whether its blocks are decoded, rather than read where they lie.
+    pub fn is_compressed(self) -> bool {
+        match self {
+            Codec::Raw | Codec::Packed => false,
+            Codec::Zstd | Codec::Rans => true,
+        }
+    }
 
     pub(crate) fn tag(self) -> u8 {
         match self {
             Codec::Raw => 1,
             Codec::Packed => 2,
             Codec::Zstd => 3,
+            Codec::Rans => 4,
         }
     }
 
@@ -106,6 +123,7 @@ impl fmt::Display for Codec {
             Codec::Raw => "raw",
             Codec::Packed => "packed",
             Codec::Zstd => "zstd",
+            Codec::Rans => "rans",
         })
     }
 }
@@ -118,6 +136,7 @@ impl FromStr for Codec {
             "raw" => Ok(Codec::Raw),
             "packed" => Ok(Codec::Packed),
             "zstd" => Ok(Codec::Zstd),
+            "rans" => Ok(Codec::Rans),
             _ => Err(CodecError { found: text.to_owned() }),
         }
     }
@@ -149,7 +168,7 @@ mod tests {
         }
         assert_eq!(
             "gzip".parse::<Codec>().unwrap_err().to_string(),
-            "expected the codec raw, packed or zstd, found \"gzip\""
+            "expected the codec raw, packed, zstd or rans, found \"gzip\""
         );
     }
 

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use crate::codec::{Codec, ValueRange};
+use crate::format::block_checksum;
 use crate::frames;
 use crate::identity::Kind;
 use crate::packed;
+use crate::strips::{self, Band};
 
 /// How one block is stored. Its values are the file's next ones in canonical order, whatever the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub(crate) enum Form {
     Zstd,
     /// Several, see the module `frames`.
     Frames,
+    /// See the module `strips`.
+    Strips,
 }
 
 /// The bytes of a block mean nothing, although their checksum is right.
@@ -28,7 +32,7 @@ pub(crate) struct DecodeError {
 }
 
 impl Form {
-    const ALL: [Form; 4] = [Form::Raw, Form::Packed, Form::Zstd, Form::Frames];
+    const ALL: [Form; 5] = [Form::Raw, Form::Packed, Form::Zstd, Form::Frames, Form::Strips];
 
     pub(crate) fn tag(self) -> u8 {
         match self {
@@ -36,6 +40,7 @@ impl Form {
             Form::Packed => 2,
             Form::Zstd => 3,
             Form::Frames => 4,
+            Form::Strips => 5,
         }
     }
 
@@ -49,6 +54,7 @@ impl Form {
             Form::Raw => codec == Codec::Raw,
             Form::Packed => codec != Codec::Raw,
             Form::Zstd | Form::Frames => codec == Codec::Zstd,
+            Form::Strips => codec == Codec::Rans,
         }
     }
 
@@ -56,41 +62,51 @@ impl Form {
     pub(crate) fn version(self) -> u32 {
         match self {
             Form::Raw | Form::Packed | Form::Zstd => 1,
-            Form::Frames => 2,
+            Form::Frames | Form::Strips => 2,
         }
     }
 
     /// Whether a block of `values` values may take `bytes` bytes.
-    pub(crate) fn admits_bytes(self, bytes: u64, values: usize, range: ValueRange) -> bool {
+    pub(crate) fn admits_bytes(
+        self,
+        bytes: u64,
+        values: usize,
+        band: impl FnOnce() -> Band,
+        range: ValueRange,
+    ) -> bool {
         let packed_bytes = packed::packed_bytes(values, range.bits()) as u64;
         match self {
             Form::Raw => bytes == values as u64,
             Form::Packed => bytes == packed_bytes,
             Form::Zstd | Form::Frames => bytes < packed_bytes,
-        }
-    }
-
-    /// Which values of a block of `values` have to be decoded together to have the value at `index`.
-    pub(crate) fn piece_of(self, index: usize, values: usize) -> std::ops::Range<usize> {
-        match self {
-            Form::Raw | Form::Packed => index..index + 1,
-            Form::Zstd => 0..values,
-            Form::Frames => {
-                let first = index - index % frames::FRAME_VALUES;
-                first..values.min(first + frames::FRAME_VALUES)
-            }
+            Form::Strips => bytes < packed_bytes && bytes >= strips::bytes_min(band()) as u64,
         }
     }
 }
 
-/// The bytes of a block in a file of this codec and kind, and their form. All values are in range.
-pub(crate) fn encode(codec: Codec, kind: Kind, values: &[u8], range: ValueRange) -> (Cow<'_, [u8]>, Form) {
+/// A block to be encoded, all of its values in range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Values<'a> {
+    /// The number of the block.
+    pub(crate) block: usize,
+    pub(crate) values: &'a [u8],
+    /// For the codec rans.
+    pub(crate) band: Band,
+    pub(crate) range: ValueRange,
+}
+
+/// The bytes of a block in a file of this codec and kind, and their form.
+pub(crate) fn encode<'a>(codec: Codec, kind: Kind, block: Values<'a>) -> (Cow<'a, [u8]>, Form) {
+    let Values { values, range, .. } = block;
     let packed_bytes = packed::packed_bytes(values.len(), range.bits());
     let compressed = match (codec, kind) {
         (Codec::Raw, _) => return (Cow::Borrowed(values), Form::Raw),
         (Codec::Packed, _) => None,
         (Codec::Zstd, Kind::Plane { .. }) => Some((frames::encode_one(values), Form::Zstd)),
         (Codec::Zstd, _) => Some(frames::encode(values)),
+        (Codec::Rans, _) => {
+            strips::encode(block.block, values, block.band, range).map(|bytes| (Cow::Owned(bytes), Form::Strips))
+        }
     };
     match compressed.filter(|(bytes, _)| bytes.len() < packed_bytes) {
         Some((bytes, form)) => (bytes, form),
@@ -102,8 +118,20 @@ pub(crate) fn encode(codec: Codec, kind: Kind, values: &[u8], range: ValueRange)
     }
 }
 
+/// The checksum that the index has of a block of these bytes.
+pub(crate) fn checksum(form: Form, block: usize, bytes: &[u8]) -> Result<u64, DecodeError> {
+    let covered = match form {
+        Form::Strips => &bytes[..strips::head_bytes(bytes, bytes.len())?],
+        Form::Raw | Form::Packed | Form::Zstd | Form::Frames => bytes,
+    };
+    Ok(block_checksum(block, covered))
+}
+
 /// Decodes the values `first ..` of a block until `out` is full. `values` is how many the block has; its length was found
-/// to fit them when the file was opened.
+/// to fit them when the file was opened. Strips are decoded with their [`Head`](strips::Head).
+///
+/// # Panics
+/// If the block is one of strips.
 pub(crate) fn decode(
     form: Form,
     block: &[u8],
@@ -117,6 +145,7 @@ pub(crate) fn decode(
         Form::Packed => packed::unpack(block, first, range.low(), range.bits(), out),
         Form::Zstd => frames::decode_one(block, values, first, out)?,
         Form::Frames => frames::decode(block, values, first, out)?,
+        Form::Strips => unreachable!("strips have a head"),
     }
     match range.find_outside(out) {
         None => Ok(()),
@@ -148,8 +177,10 @@ mod tests {
         ) {
             let range = ValueRange::new(-5, 5);
             let mut out = vec![0; values];
-            for form in Form::ALL {
-                if matches!(form, Form::Zstd | Form::Frames) || form.admits_bytes(bytes.len() as u64, values, range) {
+            for form in [Form::Raw, Form::Packed, Form::Zstd, Form::Frames] {
+                let band = || Band { rows: 1, columns: values };
+                let length = bytes.len() as u64;
+                if matches!(form, Form::Zstd | Form::Frames) || form.admits_bytes(length, values, band, range) {
                     let decoded = decode(form, &bytes, values, range, 0, &mut out);
                     prop_assert!(decoded.is_err() || range.find_outside(&out).is_none());
                 }

@@ -25,12 +25,16 @@ mod format;
 mod frames;
 mod identity;
 mod layout;
+mod model;
 mod open;
 mod packed;
 mod pages;
+mod rans;
 mod scores;
 mod shape;
 mod source;
+mod strips;
+mod tiles;
 mod window;
 mod write;
 
