@@ -95,18 +95,18 @@ const rendered = (position) => remembered(`page ${written(position)}`, async () 
 const game = () => replay(state.start, state.letters.slice(0, state.at));
 const now = () => game().positions.at(-1);
 
-function play(pit) {
+function play(pit, kind = "") {
   const { positions, outcome } = game();
   const move = moves(positions.at(-1)).find((one) => one.pit === pit);
   if (outcome || !move) {
     notice = outcome ? "The game is over." : whyNot(positions.at(-1), pit);
     return show();
   }
-  return playAll(pitName(pit));
+  return playAll(pitName(pit), kind);
 }
 
 /** Plays moves one after the other, until the game is over. */
-function playAll(letters) {
+function playAll(letters, kind = "") {
   let played = state.letters.slice(0, state.at);
   for (const letter of letters) {
     if (replay(state.start, played).outcome) break;
@@ -115,7 +115,7 @@ function playAll(letters) {
   // The same moves again keep what came after them.
   if (!state.letters.startsWith(played)) state.letters = played;
   state.at = played.length;
-  changed(state.computer === "both" ? "play" : "");
+  changed(kind);
 }
 
 function whyNot(position, pit) {
@@ -147,7 +147,7 @@ async function answerOfComputer(ticket) {
   if (ticket !== asked) return;
   const all = moves(position);
   if (answer.code === "unknown-position") {
-    play(all[Math.floor(Math.random() * all.length)].pit);
+    play(all[Math.floor(Math.random() * all.length)].pit, "reply");
     notice = "No database knows that position: the computer chose at random.";
     return banner();
   }
@@ -155,7 +155,7 @@ async function answerOfComputer(ticket) {
   const response = await fetch(`v1/choose?pos=${written(position)}&level=${state.level}&seed=${seed}`);
   const chosen = await response.json();
   if (ticket !== asked) return;
-  if (chosen.move) return play(pitOf(chosen.move.pit));
+  if (chosen.move) return play(pitOf(chosen.move.pit), "reply");
   notice = `${chosen.message ?? "The computer cannot move"}.`;
   banner();
 }
@@ -260,7 +260,7 @@ function build() {
     el("details", { open: true },
       el("summary", {}, "Positions and players"),
       el("div", { class: "controls" },
-        el("label", {}, "Preset ", el("select", { onchange: (event) => { if (event.target.value) begin(read(event.target.value)); event.target.value = ""; } },
+        el("label", {}, "Preset ", el("select", { id: "preset", onchange: (event) => { if (event.target.value) begin(read(event.target.value)); event.target.value = ""; } },
           option("", "choose"), ...PRESETS.map(([label, value]) => option(value, label)))),
         el("label", {}, "Random of ", el("select", { id: "stones" }, ...stones.map((one) => option(one, count(one), stones.at(-1))))),
         button("Random position", "Throw so many stones", () => begin(random(Number(byId("stones").value || 12)))),
@@ -309,9 +309,12 @@ function noAnswer() {
   banner();
 }
 
-/** After any change of state: tells the address, shows, asks. Changes of one kind in a row are one step for a browser. */
+/**
+ * After any change of state: tells the address, shows, asks. Changes of one kind in a row are one step for the browser, and
+ * a move with the computer's reply is one, else going back would come to where the computer replies again.
+ */
 function changed(kind = "") {
-  if (kind && kind === lastChange) history.replaceState(null, "", address());
+  if (kind === "reply" || (kind && kind === lastChange)) history.replaceState(null, "", address());
   else history.pushState(null, "", address());
   lastChange = kind;
   notice = "";
@@ -320,6 +323,7 @@ function changed(kind = "") {
 
 async function refresh() {
   const ticket = ++asked;
+  byId("main").setAttribute("aria-busy", "true");
   ({ outcome } = game());
   position = now();
   answer = null;
@@ -337,6 +341,9 @@ async function refresh() {
     if (isComputers) await answerOfComputer(ticket);
   } catch {
     if (ticket === asked) noAnswer();
+  } finally {
+    // The last of several questions in a row says that all is there.
+    if (ticket === asked) byId("main").setAttribute("aria-busy", "false");
   }
 }
 
@@ -430,8 +437,10 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), textarea, select")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("#pos, #stones, textarea")) return;
   const digit = /^Digit([1-6])$/.exec(event.code) ?? /^Numpad([1-6])$/.exec(event.code);
+  // The other keys are theirs.
+  if (!digit && event.target.closest("select, [type=radio]")) return;
   const place = event.target.dataset?.place;
   if (digit) {
     const pit = ownPits(position.side)[Number(digit[1]) - 1];
