@@ -5,16 +5,18 @@
 pub(crate) const FAULTS: &str = r#"
 const faults = [];
 const name = (one) => `${one.tagName} ${one.id || one.className || ""} ${one.textContent.slice(0, 20)}`;
-if (document.documentElement.scrollWidth > innerWidth) faults.push(`${document.documentElement.scrollWidth} pixels wide`);
+// A phone makes the window wider where something does not fit, but not the page.
+const width = document.documentElement.clientWidth;
+if (document.documentElement.scrollWidth > width) faults.push(`${document.documentElement.scrollWidth} pixels wide`);
 
-const all = [...document.querySelectorAll("h1, .badge, .store, .pit, #banner, button, label, summary, textarea, #line, caption, th, td, svg, figcaption, footer p")]
+const all = [...document.querySelectorAll("h1, .badge, .store, .pit, #banner, button, label, input, select, summary, textarea, #line a, nav a, caption, th, td, svg, figcaption, footer p")]
   .filter((one) => one.checkVisibility() && one.getClientRects().length);
 const boxes = all.map((one) => one.getBoundingClientRect());
 all.forEach((one, at) => {
   const box = boxes[at];
-  if (box.left < -0.5 || box.right > innerWidth + 0.5) faults.push(`beyond the edge: ${name(one)}`);
+  if (box.left < -0.5 || box.right > width + 0.5) faults.push(`beyond the edge: ${name(one)}`);
   if (one.matches("button, .pit, .store") && one.scrollWidth > one.clientWidth + 1) faults.push(`cut off: ${name(one)}`);
-  if (one.matches("button, summary") && (box.width < 24 || box.height < 24)) faults.push(`too small: ${name(one)}`);
+  if (one.matches("button, summary, #line a, nav a") && (box.width < 24 || box.height < 24)) faults.push(`too small: ${name(one)}`);
   all.slice(at + 1).forEach((other, next) => {
     if (one.contains(other) || other.contains(one)) return;
     const with_ = boxes[at + 1 + next];

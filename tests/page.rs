@@ -291,6 +291,17 @@ fn the_address_keeps_everything() {
             browser.click("[data-place='3']").await;
             assert_eq!(browser.field("moves").await.as_deref(), Some("D"));
         }
+        // Who holds a key down sees the last of it.
+        let line = browser.served.json(&format!("/v1/mainline?pos={NINE}"));
+        let letters: String =
+            line["moves"].as_array().unwrap().iter().map(|one| one["pit"].as_str().unwrap()).collect();
+        browser.visit(&format!("/?pos={NINE}&moves={letters}")).await;
+        let all = snapshot(browser).await;
+        browser.press_key(Key::Home).await;
+        browser.press(&char::from(Key::Right).to_string().repeat(letters.len())).await;
+        assert_eq!(snapshot(browser).await, all);
+        browser.back().await;
+        assert_eq!(snapshot(browser).await, all);
         browser.visit(&format!("/?pos={NINE}&at=many&computer=everybody&level=9&more=1")).await;
         assert!(browser.text("#banner").await.starts_with("South to move"));
     });
@@ -512,6 +523,17 @@ fn links_and_a_form_are_enough() {
         assert_eq!(browser.text("#banner").await, "South to move.");
         assert_eq!(texts(browser, "#line, #moves, #histogram").await.len(), 0);
         browser.follow("Show values").await;
+        for width in [390, 320, 900] {
+            let size = json!({ "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600 });
+            browser.devtools("Emulation.setDeviceMetricsOverride", size).await;
+            for address in [&format!("/?pos={NINE}&moves=CaEb&at=2"), "/", "/?pos=1"] {
+                browser.visit_without_scripts(address).await;
+                assert_eq!(browser.script(looks::FAULTS).await, json!([]), "{width} pixels, {address}");
+            }
+        }
+        browser.visit_without_scripts("/").await;
+        browser.follow("A position of 9 stones").await;
+        assert!(!browser.text("#banner").await.contains("nothing is known"));
         // The line is played by its links, to the end.
         browser.visit_without_scripts("/?pos=0-0-0-0-0-2-1-1-0-0-0-1-20-23-S").await;
         let last = texts(browser, "#line a").await.pop().unwrap();

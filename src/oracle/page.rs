@@ -64,17 +64,20 @@ pub(crate) async fn show(
     State(site): State<Arc<Site>>,
     query: Result<Query<Address>, QueryRejection>,
 ) -> impl IntoResponse {
-    let shown = query.map_err(|error| error.body_text()).and_then(|Query(address)| Shown::new(&address));
-    let (status, markup) = match shown {
+    let address = query.map(|Query(address)| address).map_err(|error| error.body_text());
+    let (status, markup) = match address.as_ref().map_err(String::clone).and_then(Shown::new) {
         Ok(shown) => {
             let answer = site.answer(shown.game.now().board).await;
             let details = match answer.as_ref().ok().filter(|_| !shown.hidden && shown.game.outcome().is_none()) {
                 Some(answer) => Some(Details::of(&site, answer).await),
                 None => None,
             };
-            (StatusCode::OK, document(&position(&shown, &answer, details.as_ref())))
+            (StatusCode::OK, document(&position(&shown, &answer, details.as_ref(), site.stones_max())))
         }
-        Err(what) => (StatusCode::BAD_REQUEST, document(&mistaken(&what))),
+        Err(what) => {
+            let written = address.ok().and_then(|address| address.pos).unwrap_or_default();
+            (StatusCode::BAD_REQUEST, document(&mistaken(&what, &written)))
+        }
     };
     let mut response: Response = (status, markup.into_string()).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -165,27 +168,37 @@ fn document(body: &Markup) -> Markup {
     }
 }
 
-fn mistaken(what: &str) -> Markup {
+fn mistaken(what: &str, written: &str) -> Markup {
     html! {
-        p.banner role="alert" { (what) }
-        (form(""))
+        p.banner role="alert" { "The address makes no sense: " (what) "." }
+        (form(written))
+        nav.controls { a href="./" { "To the opening position" } }
     }
 }
 
 /// A position, what it scores and what its moves are worth.
-fn position(shown: &Shown, answer: &Result<Answer, Refusal>, details: Option<&Details<'_>>) -> Markup {
+fn position(
+    shown: &Shown,
+    answer: &Result<Answer, Refusal>,
+    details: Option<&Details<'_>>,
+    stones_max: Option<u32>,
+) -> Markup {
+    let beyond = stones_max.filter(|_| answer.as_ref().is_err_and(|refusal| refusal.code == "unknown-position"));
     let known = details.map(|details| details.answer);
     let tone = known.map_or("banner".to_owned(), |answer| format!("banner {}", category(answer.score)));
     let flip = Shown { game: shown.game.clone(), letters: shown.letters.clone(), hidden: !shown.hidden };
     html! {
         (board::board(shown, known))
-        p class=(tone) id="banner" role="status" { (banner(shown, answer)) }
+        p class=(tone) id="banner" role="status" { (banner(shown, answer, beyond)) }
         nav.controls aria-label="The game" {
             @if shown.at() > 0 {
                 a href=(shown.address(0)) { "Start" }
                 a href=(shown.address(shown.at() - 1)) { "← Back" }
             }
             @if shown.at() < shown.letters.len() { a href=(shown.address(shown.at() + 1)) { "Forward →" } }
+            @if let Some(stones) = beyond {
+                a href={ "./?pos=" (spread(stones)) } { "A position of " (stones) " stones" }
+            }
             a href=(flip.address(flip.at())) { @if shown.hidden { "Show values" } @else { "Hide values" } }
         }
         @if let Some(details) = details {
@@ -206,7 +219,15 @@ fn form(text: &str) -> Markup {
     }
 }
 
-fn banner(shown: &Shown, answer: &Result<Answer, Refusal>) -> String {
+/// So many stones, as even as they come.
+fn spread(stones: u32) -> String {
+    let stones = stones as usize;
+    let pits: Vec<String> = (0..12).map(|pit| (stones * (pit + 1) / 12 - stones * pit / 12).to_string()).collect();
+    pits.join("+")
+}
+
+/// What there is to say first; `beyond` is the most stones of which there is a database, where there are more here.
+fn banner(shown: &Shown, answer: &Result<Answer, Refusal>, beyond: Option<u32>) -> String {
     let side = side_name(shown.game.now().seats.side);
     if let Some(outcome) = shown.game.outcome() {
         let why = match outcome.end {
@@ -221,7 +242,10 @@ fn banner(shown: &Shown, answer: &Result<Answer, Refusal>) -> String {
     }
     match answer {
         _ if shown.hidden => format!("{side} to move."),
-        Err(refusal) => format!("{side} to move; {}.", refusal.message),
+        Err(refusal) => {
+            let reach = beyond.map(|stones| format!(" (the largest has {stones} stones)")).unwrap_or_default();
+            format!("{side} to move; {}{reach}.", refusal.message)
+        }
         Ok(answer) => match answer.score.score() {
             Some(0) => format!("{side} to move: a draw of the stones on the board."),
             Some(score) if score > 0 => format!("{side} to move wins by {}.", stones(score)),

@@ -96,6 +96,12 @@ impl Catalogue {
         self.databases.get(&stones)?.histogram.as_deref()
     }
 
+    /// The most stones of which there is a sound database.
+    pub(super) fn stones_max(&self) -> Option<u32> {
+        let sound = self.databases.values().filter(|entry| entry.digest.is_some());
+        sound.map(|entry| entry.stones).max()
+    }
+
     /// How many there are, and how many of them are damaged.
     pub(super) fn counts(&self) -> (usize, usize) {
         let damaged = self.databases.values().filter(|entry| entry.digest.is_none());

@@ -97,6 +97,11 @@ impl Site {
         self.catalogue.histogram(stones)
     }
 
+    /// The most stones of which there is a sound database.
+    pub(crate) fn stones_max(&self) -> Option<u32> {
+        self.catalogue.stones_max()
+    }
+
     /// A seed that nobody asked for.
     pub(super) fn seed(&self) -> u32 {
         let (state, count) = &self.random;

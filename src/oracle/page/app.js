@@ -139,7 +139,9 @@ function begin(position, kind = "") {
 async function best() {
   const answer = await probed(now());
   const pit = answer.moves?.[0]?.pit;
-  if (pit) play(pitOf(pit));
+  if (pit) return play(pitOf(pit));
+  notice = outcome ? "" : "Nobody knows the best move.";
+  banner();
 }
 
 async function answerOfComputer(ticket) {
@@ -268,7 +270,7 @@ function build() {
       el("div", { class: "controls" },
         el("label", {}, "Computer plays ", el("select", { id: "computer", onchange: (event) => { state.computer = event.target.value; changed(); } },
           option("", "nobody"), option("S", "South"), option("N", "North"), option("both", "both"))),
-        el("label", {}, "level ", el("select", { id: "level", onchange: (event) => { state.level = event.target.value; changed(); } },
+        el("label", {}, "Level ", el("select", { id: "level", onchange: (event) => { state.level = event.target.value; changed(); } },
           ...LEVELS.map((level) => option(level, level)))),
       ),
       el("form", { class: "controls", onsubmit: (event) => {
@@ -314,8 +316,12 @@ function noAnswer() {
  * a move with the computer's reply is one, else going back would come to where the computer replies again.
  */
 function changed(kind = "") {
-  if (kind === "reply" || (kind && kind === lastChange)) history.replaceState(null, "", address());
-  else history.pushState(null, "", address());
+  const isSame = kind === "reply" || (kind && kind === lastChange);
+  try {
+    history[isSame ? "replaceState" : "pushState"](null, "", address());
+  } catch {
+    // Some browsers take only so many a minute. The next that they take says all.
+  }
   lastChange = kind;
   notice = "";
   refresh();
@@ -399,6 +405,12 @@ function board() {
   if (focused !== undefined) document.querySelector(`[data-place="${focused}"]`)?.focus();
 }
 
+/** The most stones of which there is a database. */
+function reach() {
+  const most = databases.filter((one) => one.state === "sound").at(-1);
+  return most ? ` (the largest has ${count(most.stones)})` : "";
+}
+
 function verdict() {
   const side = sideName(position.side);
   if (outcome) {
@@ -406,7 +418,7 @@ function verdict() {
     return `The game is over: ${why}; ${lead === 0 ? "nobody wins" : `${lead > 0 ? "South" : "North"} wins by ${Math.abs(lead)}`}.`;
   }
   if (state.hidden || !answer) return `${side} to move.`;
-  if (answer.score === undefined) return `${side} to move; ${answer.message}.`;
+  if (answer.score === undefined) return `${side} to move; ${answer.message}${answer.code === "unknown-position" ? reach() : ""}.`;
   if (typeof answer.score !== "number") return `${side} to move: between ${signed(answer.score.lo)} and ${signed(answer.score.hi)} stones.`;
   if (answer.score === 0) return `${side} to move: a draw of the stones on the board.`;
   return `${side} to move ${answer.score > 0 ? "wins" : "loses"} by ${count(Math.abs(answer.score))}.`;

@@ -121,7 +121,7 @@ impl Details<'_> {
         let all: u64 = self.histogram.iter().map(|one| one.positions).sum();
         let share = |fits: &dyn Fn(Score) -> bool| {
             let fitting: u64 = self.histogram.iter().filter(|one| fits(one.score)).map(|one| one.positions).sum();
-            format!("{:.1} %", 100.0 * fitting as f64 / all as f64)
+            format!("{:.1}\u{a0}%", 100.0 * fitting as f64 / all as f64)
         };
         let of = format!("{} positions of {}", grouped(all), stones(outer));
         html! {
@@ -134,7 +134,7 @@ impl Details<'_> {
                     "All " (of) " by score, " (signed(-outer)) " to " (signed(outer))
                     @if let Some(score) = score {
                         "; " (share(&|one| one == score)) " score " (signed(score)) " like this one (outlined), "
-                        (share(&|one| one < score)) " less"
+                        (share(&|one| one < score)) " score less"
                     }
                     "."
                 }
