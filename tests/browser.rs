@@ -1,5 +1,9 @@
 //! Chromium, driven through WebDriver as a person drives it: with clicks and keys.
 
+// Not every test that drives one needs all of it.
+#![allow(dead_code)]
+
+use crate::place::Place;
 use crate::served::Served;
 use fantoccini::actions::{InputSource, KeyAction, KeyActions, MOUSE_BUTTON_RIGHT, MouseActions, PointerAction};
 use fantoccini::key::Key;
@@ -17,8 +21,30 @@ use url::{ParseError, Url};
 /// How long to wait for what must come. Nothing is measured: a page that needs it is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+pub(crate) const STONES_MAX: u32 = 9;
+
+/// Nine stones: one move wins, one draws, two lose.
+pub(crate) const NINE: &str = "2-0-1-1-2-0-1-0-0-0-1-1-19-20-S";
+
+/// Runs a scenario in a browser of its own, of which nothing may remain to be said.
+pub(crate) fn browse(scenario: impl AsyncFnOnce(&Browser<'_>)) {
+    let Some(driver) = Driver::start() else {
+        eprintln!("skipped: there is no chromedriver on the path");
+        return;
+    };
+    let place = Place::built(STONES_MAX);
+    let served = Served::start(&place);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let browser = Browser::open(&driver, &served, &place.path("browser")).await;
+        scenario(&browser).await;
+        browser.is_blameless().await;
+        browser.close().await;
+    });
+}
+
 /// `chromedriver`, at a port of its own.
-pub(crate) struct Driver {
+struct Driver {
     child: Child,
     port: u16,
 }
@@ -38,7 +64,7 @@ struct Extension {
 
 impl Driver {
     /// None where there is no `chromedriver` on the path.
-    pub(crate) fn start() -> Option<Driver> {
+    fn start() -> Option<Driver> {
         let mut child = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().ok()?;
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
         let port = lines.map_while(Result::ok).find_map(|line| {
@@ -70,7 +96,7 @@ impl WebDriverCompatibleCommand for Extension {
 
 impl<'a> Browser<'a> {
     /// A new browser, which keeps what it must in an empty folder, and tells nobody but the server that it is there.
-    pub(crate) async fn open(driver: &Driver, served: &'a Served, folder: &Path) -> Browser<'a> {
+    async fn open(driver: &Driver, served: &'a Served, folder: &Path) -> Browser<'a> {
         let folder = format!("--user-data-dir={}", folder.display());
         let arguments = [
             "--headless",
@@ -98,7 +124,7 @@ impl<'a> Browser<'a> {
         Browser { client, served }
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.client.close().await.unwrap();
     }
 
@@ -147,7 +173,26 @@ impl<'a> Browser<'a> {
 
     /// Follows a link of a page on which no script runs.
     pub(crate) async fn follow(&self, text: &str) {
+        let before = self.address().await;
         self.client.find(Locator::LinkText(text)).await.unwrap().click().await.unwrap();
+        self.arrived(&before).await;
+    }
+
+    /// Presses Enter in a form of a page on which no script runs.
+    pub(crate) async fn submit(&self) {
+        let before = self.address().await;
+        self.type_keys(&char::from(Key::Enter).to_string()).await;
+        self.arrived(&before).await;
+    }
+
+    /// Waits until another page has come.
+    async fn arrived(&self, before: &str) {
+        let end = Instant::now() + PATIENCE;
+        while self.address().await == before {
+            assert!(Instant::now() < end, "nothing comes after {before}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.until("document.readyState === 'complete'").await;
     }
 
     /// Clicks the button with this text.
@@ -181,11 +226,11 @@ impl<'a> Browser<'a> {
 
     /// Presses keys one after the other, wherever the focus is.
     pub(crate) async fn press(&self, keys: &str) {
-        self.press_without_scripts(keys).await;
+        self.type_keys(keys).await;
         self.settled().await;
     }
 
-    pub(crate) async fn press_without_scripts(&self, keys: &str) {
+    async fn type_keys(&self, keys: &str) {
         let down_and_up = |keys: KeyActions, value| keys.then(KeyAction::Down { value }).then(KeyAction::Up { value });
         let keys = keys.chars().fold(KeyActions::new("keyboard".to_owned()), down_and_up);
         self.client.perform_actions(keys).await.unwrap();
@@ -210,6 +255,35 @@ impl<'a> Browser<'a> {
     /// The text of the first element, as it is shown.
     pub(crate) async fn text(&self, css: &str) -> String {
         self.client.find(Locator::Css(css)).await.unwrap().text().await.unwrap()
+    }
+
+    /// The texts of all elements.
+    pub(crate) async fn texts(&self, css: &str) -> Vec<String> {
+        let script = format!("return [...document.querySelectorAll({})].map((one) => one.textContent)", json!(css));
+        serde_json::from_value(self.script(&script).await).unwrap()
+    }
+
+    /// Pit by pit from A round to f, what stands in it and what it is said to be worth.
+    pub(crate) async fn pits(&self) -> Vec<(String, String)> {
+        let script = "return [...document.querySelectorAll('.pit[data-place]')]
+            .sort((a, b) => a.dataset.place - b.dataset.place)
+            .map((pit) => ['.stones', '.value'].map((part) => pit.querySelector(part).textContent))";
+        serde_json::from_value(self.script(script).await).unwrap()
+    }
+
+    /// The pits that may be played, from A (0) round to f.
+    pub(crate) async fn playable(&self) -> Vec<u64> {
+        let script = "return [...document.querySelectorAll('.pit[data-place]:not([aria-disabled])')]
+            .map((pit) => Number(pit.dataset.place)).sort((a, b) => a - b)";
+        serde_json::from_value(self.script(script).await).unwrap()
+    }
+
+    /// Everything that is shown, and everything that was chosen.
+    pub(crate) async fn snapshot(&self) -> Value {
+        let script = "const byId = (id) => document.getElementById(id);
+            return [location.search, byId('main').innerText, byId('computer').value, byId('level').value,
+                byId('hide').checked, byId('edit').checked, document.querySelector('[aria-current]')?.dataset.step ?? 'none']";
+        self.script(script).await
     }
 
     /// Waits until a script returns true.
@@ -239,7 +313,7 @@ impl<'a> Browser<'a> {
 
     /// No script failed, nothing was warned of, and nothing was asked of anybody but the server. Of the mistakes made on
     /// purpose, the browser says that they were refused with 400.
-    pub(crate) async fn is_blameless(&self) {
+    async fn is_blameless(&self) {
         for entry in self.log("browser").await {
             let message = entry["message"].as_str().unwrap();
             assert!(message.contains("status of 400 (Bad Request)"), "{entry}");
