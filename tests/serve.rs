@@ -235,7 +235,7 @@ fn the_page_shows_positions_without_a_script() {
         for part in [
             "id=\"line\">Best play: <a href=\"./?pos=0-0-0-0-0-1-0-0-0-0-0-0-0-0-S&amp;moves=F\" data-moves=\"F\">F</a>",
             "<rect class=\"loss now\" x=\"1\"",
-            "All 12 positions of 1 stone by score, −1 to +1; 83.3 % score −1 like this one",
+            "All 12 positions of 1 stone by score, −1 to +1; 83.3\u{a0}% score −1 like this one",
         ] {
             assert!(single.contains(part), "{part} is not in\n{single}");
         }
@@ -249,6 +249,22 @@ fn the_page_shows_positions_without_a_script() {
         ] {
             let (status, shown) = page(bad).await;
             assert!(status == 400 && shown.contains(part), "{bad}: {shown}");
+        }
+        // What there was no time for is not kept.
+        let busy = Limits { searches_max: 0, turn: Duration::ZERO, ..Limits::default() };
+        for (limits, codec, part) in [
+            (Limits::default(), Codec::Packed, "id=\"line\""),
+            // The maps tell the values, but the line is for a search.
+            (busy, Codec::Packed, "id=\"moves\""),
+            (busy, Codec::Zstd, "more to search than it can"),
+        ] {
+            let site = self::site(codec, false, limits);
+            site.warm();
+            let (head, body) = send(&site, get("/?pos=0+0+0+0+0+2+1+0+0+0+0+0")).await;
+            let text = String::from_utf8(body).unwrap();
+            assert!(text.contains(part), "{text}");
+            let (is_whole, kept) = (limits == Limits::default(), &head.headers()[header::CACHE_CONTROL]);
+            assert_eq!((kept == "no-store", text.contains("id=\"line\"")), (!is_whole, is_whole), "{text}");
         }
         for path in ["/app.js", "/game.js", "/style.css"] {
             assert_eq!(page(path).await.0, 200, "{path}");

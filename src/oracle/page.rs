@@ -8,7 +8,7 @@
 mod board;
 mod details;
 
-use crate::http::{Refusal, Site, category, play_all};
+use crate::http::{Refusal, Site, category, not_kept, play_all};
 use crate::{Answer, Bounds};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -65,12 +65,17 @@ pub(crate) async fn show(
     query: Result<Query<Address>, QueryRejection>,
 ) -> impl IntoResponse {
     let address = query.map(|Query(address)| address).map_err(|error| error.body_text());
+    let mut is_whole = true;
     let (status, markup) = match address.as_ref().map_err(String::clone).and_then(Shown::new) {
         Ok(shown) => {
             let answer = site.answer(shown.game.now().board).await;
             let details = match answer.as_ref().ok().filter(|_| !shown.hidden && shown.game.outcome().is_none()) {
                 Some(answer) => Some(Details::of(&site, answer).await),
                 None => None,
+            };
+            is_whole = match &answer {
+                Ok(_) => details.as_ref().is_none_or(Details::is_whole),
+                Err(refusal) => refusal.status != StatusCode::SERVICE_UNAVAILABLE,
             };
             (StatusCode::OK, document(&position(&shown, &answer, details.as_ref(), site.stones_max())))
         }
@@ -82,7 +87,8 @@ pub(crate) async fn show(
     let mut response: Response = (status, markup.into_string()).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    response
+    // What there was no time for may be there the next time.
+    if is_whole { response } else { not_kept(response) }
 }
 
 impl Shown {

@@ -87,7 +87,10 @@ const partsOf = (page) => Object.fromEntries(PARTS.map((id) => [id, page.getElem
 /** What the server renders of a position. */
 const rendered = (position) => remembered(`page ${written(position)}`, async () => {
   const response = await fetch(`./?pos=${written(position)}`);
-  return response.ok ? partsOf(new DOMParser().parseFromString(await response.text(), "text/html")) : { code: "busy" };
+  if (!response.ok) return { code: "busy" };
+  const parts = partsOf(new DOMParser().parseFromString(await response.text(), "text/html"));
+  // Something took too long, and may not the next time.
+  return response.headers.get("cache-control") === "no-store" ? { ...parts, code: "busy" } : parts;
 });
 
 // ---- moves through the game

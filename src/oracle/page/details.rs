@@ -28,11 +28,13 @@ pub(super) struct Details<'a> {
 impl Details<'_> {
     /// Asks for what an answer does not say.
     pub(super) async fn of<'a>(site: &'a Arc<Site>, answer: &'a Answer) -> Details<'a> {
-        let line = match answer.score.score() {
-            Some(_) if !answer.moves.is_empty() => site.line(answer.board, LINE_MOVES_MAX).await,
-            _ => None,
-        };
+        let line = if has_line(answer) { site.line(answer.board, LINE_MOVES_MAX).await } else { None };
         Details { answer, line, histogram: site.histogram(answer.board.stones()).unwrap_or_default() }
+    }
+
+    /// Whether nothing is left out that takes too long.
+    pub(super) fn is_whole(&self) -> bool {
+        self.line.is_some() || !has_line(self.answer)
     }
 
     /// Best moves of both players, each a link to the position after it.
@@ -141,6 +143,11 @@ impl Details<'_> {
             }
         }
     }
+}
+
+/// Whether best moves are known, and there are any.
+fn has_line(answer: &Answer) -> bool {
+    answer.score.score().is_some() && !answer.moves.is_empty()
 }
 
 fn starving(answer: &Answer, side: Side) -> Markup {
