@@ -64,6 +64,7 @@ fn positions_are_edited() {
         browser.fill("#pos", "0 0 x").await;
         browser.push("Set").await;
         assert!(browser.text("#banner").await.contains("That is no position"));
+        assert_eq!(browser.script("return document.getElementById('pos').value").await, "0 0 x");
     });
 }
 

@@ -278,7 +278,7 @@ function build() {
       ),
       el("form", { class: "controls", onsubmit: (event) => {
         event.preventDefault();
-        try { begin(read(byId("pos").value)); } catch (error) { notice = `That is no position: ${error.message}.`; show(); }
+        try { begin(read(byId("pos").value)); } catch (error) { notice = `That is no position: ${error.message}.`; banner(); }
       } },
         el("label", {}, "Position ", el("input", { id: "pos", size: 34, autocomplete: "off", spellcheck: "false" })),
         el("button", {}, "Set"),
@@ -442,6 +442,8 @@ function trail() {
       "aria-current": number + 1 === state.at ? "step" : undefined, onclick: () => go(number + 1),
     }, letter)));
   if (focused !== undefined) document.querySelector(`[data-step="${focused}"]`)?.focus();
+  const here = byId("history").querySelector("[aria-current]");
+  if (here) byId("history").scrollTop = here.offsetTop - byId("history").offsetTop - byId("history").clientHeight / 2;
 }
 
 document.addEventListener("click", (event) => {
