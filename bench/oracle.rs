@@ -48,12 +48,12 @@ fn main() {
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(["codec", "cache", "probes", "a second"]);
-    for codec in ["raw", "packed", "zstd"] {
+    for codec in ["raw", "packed", "zstd", "rans"] {
         let directory = temporary.path().join(codec);
         build(&arguments, codec, &directory);
         let boards = boards(&arguments);
         for (cache, bytes_max, turns) in [("one block", 0, 1), ("warm", 1 << 30, 2)] {
-            if codec != "zstd" && cache == "one block" {
+            if !["zstd", "rans"].contains(&codec) && cache == "one block" {
                 continue;
             }
             let oracle = library(&directory, bytes_max);

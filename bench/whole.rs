@@ -22,7 +22,7 @@ struct Arguments {
     /// Threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// raw, packed or zstd.
+    /// raw, packed, zstd or rans.
     #[arg(long, default_value = "zstd")]
     codec: String,
     /// all or reachable.

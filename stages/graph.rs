@@ -43,6 +43,13 @@ const BOUNDS_BYTES: u64 = 6 << 20;
 /// Bytes of tables for each half of up to n stones, measured.
 const TABLE_BYTES: u64 = 75;
 
+/// A writer of the codec rans has so many times the longest block: appended, being encoded with a class each and a code
+/// each, and encoded; blocks are of 16 rows, but within these bounds (see `store`).
+const BANDS: u64 = 5;
+const BAND_ROWS: u64 = 16;
+const BAND_BYTES_MIN: u64 = 1 << 20;
+const BAND_BYTES_MAX: u64 = 8 << 20;
+
 /// The most decoded blocks that a stage keeps of the files it reads.
 const CACHE_BYTES_MAX: u64 = 256 << 20;
 /// And no budget is so small that fewer would do: captures read some hundred streams at a time.
@@ -75,7 +82,11 @@ pub(crate) fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
 /// Memory that does not depend on the database under way.
 fn fixed_bytes(settings: &Settings) -> u64 {
     let halves = game::binomial(settings.stones_max() + 6, 6);
-    halves * TABLE_BYTES + WORKSPACE_BYTES + settings.threads as u64 * THREAD_BYTES
+    let block = match settings.codec {
+        Codec::Rans => (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX),
+        Codec::Raw | Codec::Packed | Codec::Zstd => 0,
+    };
+    halves * TABLE_BYTES + WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
 }
 
 /// The whole build of these settings.
@@ -277,7 +288,9 @@ impl OneDatabase<'_> {
         let bits = match codec {
             Codec::Raw => 8,
             // Compressed blocks are stored packed where that is smaller.
-            Codec::Packed | Codec::Zstd => u64::from((2 * self.stones + 2).next_power_of_two().ilog2().max(1)),
+            Codec::Packed | Codec::Zstd | Codec::Rans => {
+                u64::from((2 * self.stones + 2).next_power_of_two().ilog2().max(1))
+            }
         };
         self.positions() * bits / 8 + 4096
     }

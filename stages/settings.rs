@@ -171,9 +171,9 @@ pub fn schema() -> Schema {
         .table("store", "What is kept, and how.")
         .key(Key::new(
             "store.codec",
-            Type::one_of(&["raw", "packed", "zstd"]),
+            Type::one_of(&["raw", "packed", "zstd", "rans"]),
             "packed",
-            "How databases are stored: a byte a position, as few bits as the scores need, or compressed.",
+            "How databases are stored: a byte a position, as few bits as the scores need, or compressed by zstd or, best, by a coder made for scores.",
         ))
         .key(Key::new(
             "store.keep",

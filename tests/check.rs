@@ -9,7 +9,7 @@ use store::{CachedScores, Codec, Identity, Kind, Orientation, Scores, Shape, Sla
 use tests::Random;
 
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
-const CODECS: [Codec; 3] = [Codec::Raw, Codec::Packed, Codec::Zstd];
+const CODECS: [Codec; 4] = Codec::ALL;
 
 /// Decoded blocks that a test may keep: a few, so that blocks are decoded again and again.
 const CACHE_BYTES_MAX: u64 = 1 << 18;

@@ -34,7 +34,7 @@ __all__ = ["Database", "open"]
 
 _MAGIC = b"\x89awari\r\n"
 _MAGIC_END = _MAGIC[::-1]
-_VERSION = 1
+_VERSION_MAX = 2
 _FIXED_BYTES = 104
 _FOOTER_BYTES = 72
 _ENTRY_BYTES = 24
@@ -42,7 +42,21 @@ _BLOCK_POSITIONS = 65_536
 _STONES_MAX = 48
 _DATABASE = 1
 _OPPONENT_MAJOR = 2
-_CODECS = {1: "raw", 2: "packed", 3: "zstd"}
+_CODECS = {1: "raw", 2: "packed", 3: "zstd", 4: "rans"}
+_FORMS = {1: "raw", 2: "packed", 3: "frame", 4: "frames", 5: "strips"}
+_ADMITTED = {"raw": ("raw",), "packed": ("packed",), "zstd": ("packed", "frame", "frames"), "rans": ("packed", "strips")}
+_FRAME_VALUES = 8192
+# Of the codec rans: the modules tiles, model and rans of the crate store say what they are.
+_LANES = 16
+_CELL_COLUMNS = 32
+_CELL_VALUES = 512
+_SLOT_BITS = 10
+_SLOTS = 1 << _SLOT_BITS
+_GUESSES = 25
+_GUESS_OFFSET = 256
+_ROUGHNESS_BOUNDS = [1, 4, 9]
+_ROUGHNESSES = 5
+_CLASSES = _GUESSES * _ROUGHNESSES + 1
 _HEADER_NUMBER = 2**64 - 1
 _INDEX_NUMBER = 2**64 - 2
 _FOOTER_NUMBER = 2**64 - 3
@@ -69,7 +83,7 @@ class Database:
     stones      stones on the board
     rules       the name of the rules, "awari"
     positions   the position set, "all" or "reachable"
-    codec       "raw", "packed" or "zstd"
+    codec       "raw", "packed", "zstd" or "rans"
     slabs       rows and columns of each slab, by the stones of the player to move
     digest      BLAKE3 of the scores in canonical order, as the file states it
     checksums   whether checksums are compared
@@ -100,7 +114,7 @@ class Database:
         """
         position = self.rank(board)
         slab = next(m for m in range(len(self.slabs)) if position < self._firsts[m + 1])
-        block, at = divmod(position - self._firsts[slab], _BLOCK_POSITIONS)
+        block, at = divmod(position - self._firsts[slab], self._in_block[slab])
         block += self._first_blocks[slab]
         if self._last[0] != block:
             self._last = (block, self._block(block, slab))
@@ -171,7 +185,8 @@ class Database:
         data = self._bytes
         self._require(data[:8] == _MAGIC, f"{_MAGIC} at the start", data[:8])
         version, header_bytes = struct.unpack_from("<II", data, 8)
-        self._require(version == _VERSION, f"version {_VERSION}", version)
+        self._require(1 <= version <= _VERSION_MAX, f"version 1 to {_VERSION_MAX}", version)
+        self._version = version
         self._require(
             header_bytes % 64 == 0 and 128 <= header_bytes <= len(data) - _FOOTER_BYTES, "a whole header", header_bytes
         )
@@ -182,7 +197,7 @@ class Database:
         self._require((kind, role, bound) == (_DATABASE, 0, 0), "a database", f"kind {kind}")
         self._require(orientation == _OPPONENT_MAJOR, f"orientation {_OPPONENT_MAJOR}", orientation)
         self._require(stones <= _STONES_MAX, f"at most {_STONES_MAX} stones", stones)
-        self._require(codec in _CODECS, "codec 1, 2 or 3", codec)
+        self._require(codec in _CODECS, "codec 1 to 4", codec)
         self._require(low <= high, "a range of values", f"{low} to {high}")
         self.stones = stones
         self.codec = _CODECS[codec]
@@ -191,8 +206,9 @@ class Database:
         self.positions = self._name(data[56:72])
         self._require(self.positions in ("all", "reachable"), "positions all or reachable", self.positions)
         part, parts, first, count, block, slabs = struct.unpack_from("<IIQQII", data, 72)
-        whole = (part, parts, first, block) == (0, 1, 0, _BLOCK_POSITIONS)
-        self._require(whole, "one part in blocks of 65536", (part, parts, first, block))
+        block_positions = 0 if self.codec == "rans" else _BLOCK_POSITIONS
+        whole = (part, parts, first, block) == (0, 1, 0, block_positions)
+        self._require(whole, f"one part in blocks of {block_positions}", (part, parts, first, block))
         self._require(slabs == stones + 1, f"{stones + 1} slabs", slabs)
         expected = (_FIXED_BYTES + 8 * slabs + 8 + 63) // 64 * 64
         self._require(header_bytes == expected, f"a header of {expected} bytes", header_bytes)
@@ -202,10 +218,12 @@ class Database:
         self.slabs = list(struct.iter_unpack("<II", data[_FIXED_BYTES : _FIXED_BYTES + 8 * slabs]))
         shape = [(_halves(stones - m, reachable), _halves(m, False)) for m in range(slabs)]
         self._require(self.slabs == shape, f"the slabs of {stones} stones, {self.positions}", self.slabs)
-        self._firsts, self._first_blocks = [0], [0]
+        self._firsts, self._first_blocks, self._in_block = [0], [0], []
         for rows, columns in self.slabs:
+            in_block = _band_rows(columns) * columns if self.codec == "rans" else _BLOCK_POSITIONS
+            self._in_block.append(in_block)
             self._firsts.append(self._firsts[-1] + rows * columns)
-            self._first_blocks.append(self._first_blocks[-1] - rows * columns // -_BLOCK_POSITIONS)
+            self._first_blocks.append(self._first_blocks[-1] - rows * columns // -in_block)
         self._require(count == self._firsts[-1], f"{self._firsts[-1]} positions", count)
 
     def _name(self, field):
@@ -229,35 +247,41 @@ class Database:
         self._entries = []
         next_offset = self._header_bytes
         for block, entry in enumerate(struct.iter_unpack("<QIB3sQ", index)):
-            start, size, codec, reserved, _ = entry
-            codec = _CODECS.get(codec)
-            admitted = codec == self.codec or (self.codec, codec) == ("zstd", "packed")
-            self._require(admitted and not any(reserved), f"codec {self.codec} of block {block}", entry[2:4])
+            start, size, form, reserved, _ = entry
+            form = _FORMS.get(form)
+            admitted = form in _ADMITTED[self.codec] and (form not in ("frames", "strips") or self._version > 1)
+            self._require(admitted and not any(reserved), f"a form of codec {self.codec} of block {block}", entry[2:4])
             self._require(start == next_offset, f"block {block} at {next_offset}", start)
             values = self._block_len(block)
             packed = (values * self._span.bit_length() + 7) // 8
-            fits = {"raw": size == values, "packed": size == packed, "zstd": size < packed}[codec]
-            self._require(fits, f"the size of {values} {codec} values in block {block}", size)
+            fits = {"raw": size == values, "packed": size == packed}.get(form, size < packed)
+            self._require(fits, f"the size of {values} values ({form}) in block {block}", size)
             next_offset += size
-            self._entries.append((start, size, codec, entry[4]))
+            self._entries.append((start, size, form, entry[4]))
         self._require(next_offset == offset, f"blocks up to {offset}", next_offset)
 
     def _block_len(self, block):
         slab = next(m for m in range(len(self.slabs)) if block < self._first_blocks[m + 1])
-        first = self._firsts[slab] + (block - self._first_blocks[slab]) * _BLOCK_POSITIONS
-        return min(_BLOCK_POSITIONS, self._firsts[slab + 1] - first)
+        first = self._firsts[slab] + (block - self._first_blocks[slab]) * self._in_block[slab]
+        return min(self._in_block[slab], self._firsts[slab + 1] - first)
 
     def _block(self, block, slab):
         """The values of a block, int8."""
-        start, size, codec, checksum = self._entries[block]
+        start, size, form, checksum = self._entries[block]
         data = self._bytes[start : start + size]
-        self._check(f"block {block}", block, data, checksum)
         count = self._block_len(block)
-        if codec == "packed":
+        if form == "strips":
+            columns = self.slabs[slab][1]
+            codes = self._decode_strips(block, data, count // columns, columns, checksum).ravel()
+            return (codes + np.uint8(self._low & 0xFF)).view(np.int8)
+        self._check(f"block {block}", block, data, checksum)
+        if form == "packed":
             codes = _unpack(data, self._span.bit_length(), count)
         else:
-            if codec == "zstd":
+            if form == "frame":
                 data = self._decompress(block, data, count)
+            elif form == "frames":
+                data = self._decompress_frames(block, data, count)
             codes = np.frombuffer(data, np.uint8) - np.uint8(self._low & 0xFF)
         outside = codes > self._span
         if outside.any():
@@ -265,6 +289,74 @@ class Database:
             expected = f"values from {self._low} to {self._low + self._span} in block {block}"
             self._require(False, expected, f"another at {at}")
         return (codes + np.uint8(self._low & 0xFF)).view(np.int8)
+
+    def _decode_strips(self, block, data, rows, columns, checksum):
+        """The codes of a band of rows: values less the least, an array of rows and columns."""
+        strips = _strips(rows, columns)
+        head_bytes, count = struct.unpack_from("<II", data.ljust(8, b"\0"))
+        entries_end = 8 + 10 * len(strips)
+        is_whole = count == len(strips) and entries_end <= head_bytes <= len(data) and self._span < 254
+        self._require(is_whole, f"a head with {len(strips)} strips in block {block}", (head_bytes, count))
+        self._check(f"the head of block {block}", block, data[:head_bytes], checksum)
+        bounds = [head_bytes]
+        for number, (size, strip_checksum) in enumerate(struct.iter_unpack("<HQ", data[8:entries_end])):
+            strip = data[bounds[-1] : bounds[-1] + size]
+            bounds.append(bounds[-1] + size)
+            is_whole = bounds[-1] <= len(data) and size >= 64 and size % 2 == 0
+            self._require(is_whole, f"strip {number} of block {block}", f"{size} bytes")
+            self._check(f"strip {number} of block {block}", (number + 1) << 40 | block, strip, strip_checksum)
+        self._require(bounds[-1] == len(data), f"strips up to {len(data)} in block {block}", bounds[-1])
+        tables = self._model(block, data[entries_end:head_bytes])
+        words = np.frombuffer(data, "<u2", (len(data) - head_bytes) // 2, head_bytes)
+        firsts = np.array([(start - head_bytes) // 2 for start in bounds], np.int64)
+        out = np.empty((rows, columns), np.uint8)
+        for cell in {strip[2:] for strip in strips}:
+            alike = [number for number, strip in enumerate(strips) if strip[2:] == cell]
+            codes, is_right = _decode_lanes(words, firsts[alike], firsts[1:][alike], cell, tables)
+            self._require(is_right, f"whole strips in block {block}", "others")
+            for codes_of_one, number in zip(codes, alike):
+                _place_cells(out, codes_of_one, strips[number])
+        return out
+
+    def _model(self, block, data):
+        """By class and slot the code, its frequency and its first slot; by guess and roughness parts of a class."""
+        codes, frequencies, starts = (np.zeros((_CLASSES, _SLOTS), np.int64) for _ in range(3))
+        frequencies[:] = _SLOTS
+        at = 0
+        data += b"\0\0"
+        for number in range(_CLASSES):
+            self._require(at + 2 < len(data), f"a model of {_CLASSES} classes in block {block}", "its end")
+            first, count = data[at], data[at + 1]
+            at += 2
+            slot = 0
+            for code in range(first, first + count):
+                self._require(at + 2 < len(data), f"a model of {_CLASSES} classes in block {block}", "its end")
+                frequency, size = (data[at], 1) if data[at] < 128 else ((data[at] - 128) << 8 | data[at + 1], 2)
+                at += size
+                codes[number, slot : slot + frequency] = code
+                frequencies[number, slot : slot + frequency] = frequency
+                starts[number, slot : slot + frequency] = slot
+                slot += frequency
+            is_right = slot == _SLOTS if count else slot == 0
+            self._require(is_right and first + count <= self._span + 1, f"class {number} of block {block}", slot)
+        self._require(at + 2 == len(data), f"a model of {at} bytes in block {block}", len(data) - 2)
+        most = 3 * self._span
+        guesses = np.clip(np.arange(2048) - _GUESS_OFFSET, 0, most) * _GUESSES // (most + 1) * _ROUGHNESSES
+        roughnesses = np.searchsorted(_ROUGHNESS_BOUNDS, np.arange(512), "right")
+        return codes.ravel(), frequencies.ravel(), starts.ravel(), guesses, roughnesses
+
+    def _decompress_frames(self, block, data, count):
+        frames = -(-count // _FRAME_VALUES)
+        self._require(len(data) >= 2 * frames, f"{frames} frames in block {block}", f"{len(data)} bytes")
+        lengths = struct.unpack_from(f"<{frames}H", data)
+        ends = 2 * frames + sum(lengths)
+        self._require(ends == len(data), f"frames up to {len(data)} in block {block}", ends)
+        values, at = [], 2 * frames
+        for frame, length in enumerate(lengths):
+            frame_count = min(_FRAME_VALUES, count - frame * _FRAME_VALUES)
+            values.append(self._decompress(block, data[at : at + length], frame_count))
+            at += length
+        return b"".join(values)
 
     def _decompress(self, block, data, count):
         try:
@@ -286,6 +378,81 @@ class Database:
 def _checksum(number, data):
     key = b"awari-store-checksum-v1\0" + struct.pack("<Q", number)
     return struct.unpack("<Q", _blake3.blake3(data, key=key).digest()[:8])[0]
+
+
+def _band_rows(columns):
+    """Rows of a block of the codec rans."""
+    return max(2**20 // columns, min(16, 2**23 // columns), 1)
+
+
+def _parts(units, part):
+    """Units cut into parts of about so many: the bounds of each."""
+    parts = max((units + part // 2) // part, 1)
+    return [(number * units // parts, (number + 1) * units // parts) for number in range(parts)]
+
+
+def _strips(rows, columns):
+    """The strips of a band: rows, columns, then rows and columns of a cell and how many cells are side by side."""
+    lanes = _LANES
+    while lanes > 1 and columns < lanes * _CELL_COLUMNS:
+        lanes //= 2
+    lanes_down = _LANES // lanes
+    units = -(-columns // lanes)
+    across = _parts(units, _CELL_COLUMNS) if lanes == _LANES else [(0, units)]
+    down = _parts(-(-rows // lanes_down), max(_CELL_VALUES * len(across) // units, 1))
+    return [
+        (
+            (top * lanes_down, min(bottom * lanes_down, rows)),
+            (left * lanes, min(right * lanes, columns)),
+            bottom - top,
+            right - left,
+            lanes,
+        )
+        for top, bottom in down
+        for left, right in across
+    ]
+
+
+def _decode_lanes(words, firsts, ends, cell, tables):
+    """The codes of strips with cells alike, by strip, step and lane, and whether they are what they say."""
+    codes_of, frequency_of, start_of, guesses, roughnesses = tables
+    cell_rows, cell_columns, _ = cell
+    halves = words[firsts[:, None] + np.arange(2 * _LANES)].astype(np.int64)
+    states = halves[:, 0::2] | halves[:, 1::2] << 16
+    used = firsts + 2 * _LANES
+    codes = np.empty((cell_rows * cell_columns, len(firsts), _LANES), np.int64)
+    for step in range(len(codes)):
+        row, column = divmod(step, cell_columns)
+        if row and column:
+            left, upper, corner = codes[step - 1], codes[step - cell_columns], codes[step - cell_columns - 1]
+            guess = guesses[2 * (left + upper) - corner + _GUESS_OFFSET]
+            classes = guess + roughnesses[np.abs(left - corner) + np.abs(upper - corner)]
+        elif step:
+            one = codes[step - 1] if column else codes[step - cell_columns]
+            classes = guesses[3 * one + _GUESS_OFFSET] + _ROUGHNESSES - 1
+        else:
+            classes = np.full(states.shape, _CLASSES - 1)
+        slots = states & (_SLOTS - 1)
+        at = classes << _SLOT_BITS | slots
+        codes[step] = codes_of[at]
+        states = frequency_of[at] * (states >> _SLOT_BITS) + slots - start_of[at]
+        needs = states < 1 << 16
+        order = used[:, None] + np.cumsum(needs, axis=1) - 1
+        states = np.where(needs, states << 16 | words[np.clip(order, 0, len(words) - 1)], states)
+        used = used + needs.sum(axis=1)
+    is_right = np.array_equal(used, ends) and (states == 1 << 16).all()
+    return codes.transpose(1, 0, 2), is_right
+
+
+def _place_cells(out, codes, strip):
+    """Writes the codes of a strip, by step and lane, to where they are in the band."""
+    (top, bottom), (left, right), cell_rows, cell_columns, lanes_across = strip
+    for lane in range(_LANES):
+        row = top + lane // lanes_across * cell_rows
+        column = left + lane % lanes_across * cell_columns
+        there = out[row : min(row + cell_rows, bottom), column : min(column + cell_columns, right)]
+        if there.size:
+            there[:] = codes[:, lane].reshape(cell_rows, cell_columns)[: there.shape[0], : there.shape[1]]
 
 
 def _unpack(data, bits, count):

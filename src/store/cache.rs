@@ -1,9 +1,11 @@
-//! A bounded cache of decoded blocks, shared by threads and files.
+//! A bounded cache of decoded blocks, and pieces of them, shared by threads and files.
 //!
-//! Blocks are kept in shards, each behind a lock of its own; within a shard the block to give up is
-//! found by the clock algorithm (one bit says that a block was used since the hand last passed).
+//! They are kept in shards, each behind a lock of its own; within a shard those to give up are
+//! found by the clock algorithm (one bit says that one was used since the hand last passed). Who looks at single scores
+//! has pieces here, as small as the form of the block allows; who reads rows or ranges has blocks.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::StoreError;
 use crate::layout::BLOCK_POSITIONS;
-use crate::scores::Scores;
+use crate::scores::{Part, Reading, Scores, Spot};
+use crate::strips::Head;
 
 /// Decoded blocks of one or several files, no more than a number of bytes.
-#[derive(Debug)]
 pub struct BlockCache {
     shards: Vec<Mutex<Shard>>,
-    slots_max: usize,
+    shard_bytes_max: usize,
     files: AtomicU64,
     decoded: AtomicU64,
 }
@@ -32,6 +34,7 @@ const SHARD_BLOCKS_MIN: usize = 16;
 pub(crate) struct Key {
     pub(crate) file: u64,
     pub(crate) block: usize,
+    pub(crate) part: Part,
 }
 
 /// One multiplication a number (Knuth's hash): the standard hasher takes longer than the look-up, and nobody
@@ -52,69 +55,114 @@ impl Hasher for KeyHasher {
         self.0 = (self.0.rotate_left(32) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
     fn write_usize(&mut self, number: usize) {
         self.write_u64(number as u64);
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shard {
     places: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
     slots: Vec<Slot>,
+    bytes: usize,
     hand: usize,
 }
 
-#[derive(Debug)]
 struct Slot {
     key: Key,
-    scores: Arc<Vec<i8>>,
+    content: Content,
     used: bool,
 }
 
+/// What there is of a block.
+#[derive(Clone)]
+enum Content {
+    Scores(Arc<Vec<i8>>),
+    Head(Arc<Head>),
+}
+
 impl BlockCache {
-    /// A cache of at most `bytes_max` bytes of scores, though of no less than one block.
+    /// A cache of at most `bytes_max` bytes of scores, though of no less than 65,536.
+    ///
+    /// Of files of the codec rans it holds strips, of about 8,192 scores, and models, of half a megabyte each: with less
+    /// than some megabytes, every look reads a model.
     pub fn new(bytes_max: u64) -> Arc<Self> {
         let blocks = usize::try_from(bytes_max / BLOCK_POSITIONS as u64).unwrap_or(usize::MAX).max(1);
         let shards = (blocks / SHARD_BLOCKS_MIN).clamp(1, SHARDS_MAX);
         Arc::new(BlockCache {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
-            slots_max: blocks / shards,
+            shard_bytes_max: blocks / shards * BLOCK_POSITIONS,
             files: AtomicU64::new(0),
             decoded: AtomicU64::new(0),
         })
     }
 
-    /// Bytes of scores held now.
+    /// Bytes of scores and models held now.
     pub fn bytes(&self) -> u64 {
         let shards = self.shards.iter();
-        shards
-            .map(|shard| {
-                let slots = &held(shard).slots;
-                slots.iter().map(|slot| slot.scores.len() as u64).sum::<u64>()
-            })
-            .sum()
+        shards.map(|shard| held(shard).bytes as u64).sum()
     }
 
-    /// How many blocks were decoded, each as often as it was.
+    /// How many blocks or pieces were decoded, each as often as it was.
     pub fn decoded(&self) -> u64 {
         self.decoded.load(Ordering::Relaxed)
     }
 
-    /// The scores of a block, decoded first if they are not here.
-    fn block(&self, key: Key, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
-        // Neighbouring blocks, and the same block of neighbouring files, lie in different shards.
-        let shard = &self.shards[(key.block + key.file as usize * 7) % self.shards.len()];
-        if let Some(found) = held(shard).find(key) {
+    /// Some scores of a block, decoded first if they are not here.
+    fn scores(&self, key: Key, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
+        if let Some(Content::Scores(found)) = self.find(key) {
             return Ok(found);
         }
         // Not under the lock: others need the shard, and two that decode the same block do no harm.
-        let positions = scores.block_range(key.block);
-        let mut decoded = vec![0; (positions.end - positions.start) as usize];
-        scores.decode_block(key.block, &mut decoded)?;
+        let decoded = scores.decode_part(key.block, key.part, || self.head(key, scores))?;
         self.decoded.fetch_add(1, Ordering::Relaxed);
         let decoded = Arc::new(decoded);
-        held(shard).insert(key, Arc::clone(&decoded), self.slots_max);
+        self.insert(key, Content::Scores(Arc::clone(&decoded)));
         Ok(decoded)
+    }
+
+    /// The head of a block of strips, read first if it is not here.
+    fn head(&self, key: Key, scores: &Scores) -> Result<Arc<Head>, StoreError> {
+        let key = Key { part: Part::Head, ..key };
+        if let Some(Content::Head(found)) = self.find(key) {
+            return Ok(found);
+        }
+        let head = Arc::new(scores.head_of_block(key.block)?);
+        self.insert(key, Content::Head(Arc::clone(&head)));
+        Ok(head)
+    }
+
+    fn find(&self, key: Key) -> Option<Content> {
+        held(self.shard(key)).find(key)
+    }
+
+    fn insert(&self, key: Key, content: Content) {
+        held(self.shard(key)).insert(key, content, self.shard_bytes_max);
+    }
+
+    fn shard(&self, key: Key) -> &Mutex<Shard> {
+        let strip = if let Part::Strip(strip) = key.part { strip as usize } else { 0 };
+        // Neighbouring blocks and strips, and the same block of neighbouring files, lie in different shards.
+        &self.shards[(key.block + strip + key.file as usize * 7) % self.shards.len()]
+    }
+}
+
+impl fmt::Debug for BlockCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlockCache({} bytes)", self.bytes())
+    }
+}
+
+impl Content {
+    fn bytes(&self) -> usize {
+        match self {
+            Content::Scores(scores) => scores.len(),
+            Content::Head(head) => head.memory_bytes(),
+        }
     }
 }
 
@@ -124,30 +172,41 @@ fn held(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 }
 
 impl Shard {
-    fn find(&mut self, key: Key) -> Option<Arc<Vec<i8>>> {
+    fn find(&mut self, key: Key) -> Option<Content> {
         let slot = &mut self.slots[*self.places.get(&key)?];
         slot.used = true;
-        Some(Arc::clone(&slot.scores))
+        Some(slot.content.clone())
     }
 
-    fn insert(&mut self, key: Key, scores: Arc<Vec<i8>>, slots_max: usize) {
-        if self.places.contains_key(&key) {
-            return; // another thread was faster
-        }
-        let slot = Slot { key, scores, used: false };
-        if self.slots.len() < slots_max {
-            self.places.insert(key, self.slots.len());
-            self.slots.push(slot);
+    fn insert(&mut self, key: Key, content: Content, bytes_max: usize) {
+        let bytes = content.bytes();
+        // Another thread was faster, or it would take the place of everything.
+        if self.places.contains_key(&key) || bytes > bytes_max {
             return;
         }
+        while !self.slots.is_empty() && self.bytes + bytes > bytes_max {
+            self.give_up();
+        }
+        self.bytes += bytes;
+        self.places.insert(key, self.slots.len());
+        self.slots.push(Slot { key, content, used: false });
+    }
+
+    /// Gives up the next one that was not used of late.
+    fn give_up(&mut self) {
+        self.hand %= self.slots.len();
         // Ends: a full turn clears every bit.
         while std::mem::take(&mut self.slots[self.hand].used) {
             self.hand = (self.hand + 1) % self.slots.len();
         }
-        self.places.remove(&self.slots[self.hand].key);
-        self.places.insert(key, self.hand);
-        self.slots[self.hand] = slot;
-        self.hand = (self.hand + 1) % self.slots.len();
+        // The last takes its place and is the next to be looked at, unless the hand goes on: it was used latest.
+        let slot = self.slots.swap_remove(self.hand);
+        self.bytes -= slot.content.bytes();
+        self.places.remove(&slot.key);
+        if let Some(moved) = self.slots.get(self.hand) {
+            self.places.insert(moved.key, self.hand);
+            self.hand += 1;
+        }
     }
 }
 
@@ -161,7 +220,7 @@ pub struct CachedScores {
 }
 
 impl CachedScores {
-    /// Scores with a cache of their own of at most `bytes_max` bytes (at least one block).
+    /// Scores with a cache of their own of at most `bytes_max` bytes (at least 65,536).
     pub fn new(scores: Scores, bytes_max: u64) -> Self {
         CachedScores::sharing(scores, BlockCache::new(bytes_max))
     }
@@ -177,12 +236,12 @@ impl CachedScores {
         &self.scores
     }
 
-    pub(crate) fn key(&self, block: usize) -> Key {
-        Key { file: self.file, block }
+    pub(crate) fn key(&self, spot: &Spot) -> Key {
+        Key { file: self.file, block: spot.block, part: spot.part }
     }
 
-    pub(crate) fn block(&self, block: usize) -> Result<Arc<Vec<i8>>, StoreError> {
-        self.cache.block(self.key(block), &self.scores)
+    pub(crate) fn part(&self, key: Key) -> Result<Arc<Vec<i8>>, StoreError> {
+        self.cache.scores(key, &self.scores)
     }
 
     /// One score, as [`Scores::get`].
@@ -197,9 +256,11 @@ impl CachedScores {
         if self.scores.is_in_place() {
             return self.scores.get(position);
         }
-        let block = self.scores.block_of(position);
-        let first = self.scores.block_range(block).start;
-        Ok(self.block(block)?[(position - first) as usize])
+        let spot = self.scores.spot(position, Reading::Look);
+        if spot.part == Part::InPlace {
+            return self.scores.get(position);
+        }
+        Ok(self.part(self.key(&spot))?[spot.at])
     }
 
     /// Consecutive scores, as [`Scores::read_range`].
@@ -213,8 +274,14 @@ impl CachedScores {
         if self.scores.is_in_place() {
             return self.scores.read_range(positions, out);
         }
-        for (block, first, piece) in self.scores.pieces(positions, out) {
-            piece.copy_from_slice(&self.block(block)?[first..first + piece.len()]);
+        assert_eq!(out.len() as u64, positions.end - positions.start, "as many scores as positions");
+        let (mut position, mut rest) = (positions.start, out);
+        while !rest.is_empty() {
+            let spot = self.scores.spot(position, Reading::Run);
+            let (now, after) = rest.split_at_mut(spot.ahead.min(rest.len()));
+            now.copy_from_slice(&self.part(self.key(&spot))?[spot.at..][..now.len()]);
+            position += now.len() as u64;
+            rest = after;
         }
         Ok(())
     }

@@ -28,14 +28,14 @@ pub enum StoreError {
     },
     /// A file of another version of the format.
     #[error(
-        "{} has format version {found}, expected {expected}; use the program that wrote it, \
+        "{} has format version {found}, expected at most {expected}; use the program that wrote it, \
          or remove it and `awari run MANIFEST` rebuilds it",
         path.display()
     )]
     Version {
         /// The file.
         path: PathBuf,
-        /// The version this program reads.
+        /// The latest version this program reads; it reads all before it.
         expected: u32,
         /// The version of the file.
         found: u32,

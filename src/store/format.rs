@@ -1,4 +1,4 @@
-//! The layout of a file, version 1. All numbers are little-endian.
+//! The layout of a file, versions 1 and 2. All numbers are little-endian.
 //!
 //! A file is header, blocks, index, footer, without gaps. No byte is outside a checksum.
 //!
@@ -7,12 +7,12 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
-//! | 8 | 4 | version, 1 |
+//! | 8 | 4 | version: 1, or 2 if the codec is zstd or rans |
 //! | 12 | 4 | `header_bytes` |
 //! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
 //! | 18 | 1 | stones, at most 48 |
-//! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd |
+//! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd, 4 rans |
 //! | 20 | 1 | least value, signed |
 //! | 21 | 1 | greatest value, signed |
 //! | 22 | 1 | of a plane, what its bits say: 1 to 6, in the order of [`Role`](crate::Role); else 0 |
@@ -23,15 +23,15 @@
 //! | 76 | 4 | number of parts, 1 (a later version may cut an artifact into parts) |
 //! | 80 | 8 | first position of this part, 0 |
 //! | 88 | 8 | positions in this part: all |
-//! | 96 | 4 | positions in a block, 65,536 |
+//! | 96 | 4 | positions in a block, 65,536, or 0 if the codec is rans: see the module `layout` |
 //! | 100 | 4 | slabs, 1 to 49 |
 //! | 104 | 8 each | the slabs: rows (4), columns (4) |
 //! | | | zeros, up to a multiple of 64 less 8 |
 //! | last 8 | 8 | checksum of the header before it |
 //!
-//! **Blocks**: see the module `layout` for what is in a block; raw, one byte a value; packed, see the
-//! module `packed`; zstd, one Zstandard frame of the raw bytes. As a slab's packed blocks but the last are
-//! whole multiples of eight values, its blocks make one stream of bits.
+//! **Blocks**: see the module `layout` for what is in a block. Each has a form: raw, one byte a value; packed, see the
+//! module `packed`; one Zstandard frame of the raw bytes; several of them, see the module `frames`; or strips, see the
+//! module `strips`. As in raw and packed files a slab's but the last are whole multiples of eight values, its blocks make one stream of bits.
 //!
 //! **Index**: 24 bytes a block.
 //!
@@ -39,9 +39,9 @@
 //! |---|---|---|
 //! | 0 | 8 | offset of the block in the file |
 //! | 8 | 4 | its bytes |
-//! | 12 | 1 | its codec: the file's, or packed in a zstd file |
+//! | 12 | 1 | its form: 1 raw, 2 packed, 3 one frame, 4 frames, 5 strips; raw and packed files have no other than theirs, zstd files 2 to 4, rans files 2 and 5 |
 //! | 13 | 3 | zero |
-//! | 16 | 8 | checksum of its bytes |
+//! | 16 | 8 | checksum of its bytes; of strips, of the head alone |
 //!
 //! **Footer**: 72 bytes.
 //!
@@ -55,20 +55,23 @@
 //! | 64 | 8 | magic, reversed |
 //!
 //! A **checksum** is the first 8 bytes of BLAKE3 keyed with `awari-store-checksum-v1`, NUL, and a
-//! number: the block's, or for the header 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a
+//! number: the block's, for a strip of it 2^40 times the strip's, counted from 1, and the block's, or for the header 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a
 //! block in another's place is found.
 //!
-//! Version history: 1, the first.
+//! Version history: 1, the first. 2: blocks of several frames, so that a look decodes an eighth of a block, and of strips; version 1 is
+//! read too (blocks of zstd files then are of the forms 2 and 3), and raw and packed files are of version 1 still.
 
 use disk::Digest;
 
 use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
+use crate::form::Form;
 use crate::identity::{Identity, Kind, Orientation, POSITIONS_BYTES, RULES_BYTES, is_name};
-use crate::layout::{BLOCK_POSITIONS, Layout};
+use crate::layout::{BAND_COLUMNS_MAX, BLOCK_POSITIONS, Layout};
 use crate::shape::{SLABS_MAX, Shape, SlabShape};
 
-pub(crate) const VERSION: u32 = 1;
+/// The latest version; all from 1 on are read.
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89awari\r\n";
 pub(crate) const MAGIC_END: [u8; 8] = *b"\n\rirawa\x89";
 pub(crate) const INDEX_ENTRY_BYTES: usize = 24;
@@ -89,9 +92,13 @@ const HEADER_NUMBER: u64 = u64::MAX;
 const INDEX_NUMBER: u64 = u64::MAX - 1;
 const FOOTER_NUMBER: u64 = u64::MAX - 2;
 
+/// Numbers of strips begin here: there are fewer blocks.
+const STRIP_SHIFT: u32 = 40;
+
 /// What the header says.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
+    pub(crate) version: u32,
     pub(crate) identity: Identity,
     pub(crate) shape: Shape,
     pub(crate) range: ValueRange,
@@ -103,7 +110,7 @@ pub(crate) struct Header {
 pub(crate) struct IndexEntry {
     pub(crate) offset: u64,
     pub(crate) bytes: u32,
-    pub(crate) codec: Codec,
+    pub(crate) form: Form,
     pub(crate) checksum: u64,
 }
 
@@ -129,9 +136,14 @@ impl Malformed {
     }
 }
 
-/// The checksum of a block's stored bytes.
+/// The checksum of a block's stored bytes, or of a head.
 pub(crate) fn block_checksum(block: usize, bytes: &[u8]) -> u64 {
     checksum(block as u64, bytes)
+}
+
+/// The checksum of a strip of a block.
+pub(crate) fn strip_checksum(block: usize, strip: usize, bytes: &[u8]) -> u64 {
+    checksum((strip as u64 + 1) << STRIP_SHIFT | block as u64, bytes)
 }
 
 /// The checksum of the index.
@@ -158,13 +170,29 @@ pub(crate) fn seal_header(bytes: &mut [u8]) {
 }
 
 impl Header {
+    /// The header of a new file.
+    pub(crate) fn new(identity: Identity, shape: Shape, range: ValueRange, codec: Codec) -> Self {
+        let version = match codec {
+            Codec::Raw | Codec::Packed => 1,
+            Codec::Zstd | Codec::Rans => 2,
+        };
+        Header { version, identity, shape, range, codec }
+    }
+
+    /// Whether a file may have blocks of this form.
+    fn admits(&self, form: Form) -> bool {
+        form.is_of(self.codec) && form.version() <= self.version
+    }
+
     /// The bytes of the header, checksum included.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, StoreError> {
         self.identity.check()?;
+        check_columns(&self.shape, self.codec)
+            .map_err(|columns| StoreError::Unsupported { expected: COLUMNS.to_owned(), found: columns.to_string() })?;
         let slabs = self.shape.slabs();
         let mut bytes = Vec::with_capacity(HEADER_BYTES_MAX);
         bytes.extend(MAGIC);
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.version.to_le_bytes());
         bytes.extend((header_bytes(slabs.len()) as u32).to_le_bytes());
         let [kind, role, bound] = self.identity.kind.tags();
         bytes.push(kind);
@@ -180,7 +208,7 @@ impl Header {
         bytes.extend(1u32.to_le_bytes());
         bytes.extend(0u64.to_le_bytes());
         bytes.extend(self.shape.positions().to_le_bytes());
-        bytes.extend((BLOCK_POSITIONS as u32).to_le_bytes());
+        bytes.extend(block_positions(self.codec).to_le_bytes());
         bytes.extend((slabs.len() as u32).to_le_bytes());
         debug_assert_eq!(bytes.len(), HEADER_FIXED_BYTES);
         for slab in slabs {
@@ -200,6 +228,7 @@ impl Header {
         let (body, found) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
         check_checksum(checksum(HEADER_NUMBER, body), u64_at(found, 0))?;
 
+        let version = u32_at(body, 8);
         let check = |field: &str, expected: u64, found: u64| {
             if expected == found {
                 return Ok(());
@@ -213,7 +242,7 @@ impl Header {
             )
         })?;
         let orientation = Orientation::of_tag(body[17]).ok_or(Malformed::new("orientation 1 or 2", body[17]))?;
-        let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1, 2 or 3", body[19]))?;
+        let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1 to 4", body[19]))?;
         let stones = body[18];
         if usize::from(stones) >= SLABS_MAX {
             return Err(Malformed::new(format!("at most {} stones", SLABS_MAX - 1), stones));
@@ -227,7 +256,7 @@ impl Header {
         check("part", 0, u32_at(body, 72).into())?;
         check("parts", 1, u32_at(body, 76).into())?;
         check("first position", 0, u64_at(body, 80))?;
-        check("block", BLOCK_POSITIONS as u64, u32_at(body, 96).into())?;
+        check("block", block_positions(codec).into(), u32_at(body, 96).into())?;
         let slab_count = u32_at(body, 100) as usize;
         if slab_count == 0 || slab_count > SLABS_MAX {
             return Err(Malformed::new(format!("1 to {SLABS_MAX} slabs"), slab_count));
@@ -244,7 +273,9 @@ impl Header {
             other => Malformed::new("a shape", other),
         })?;
         check("positions", shape.positions(), u64_at(body, 88))?;
+        check_columns(&shape, codec).map_err(|columns| Malformed::new(COLUMNS, columns))?;
         Ok(Header {
+            version,
             identity: Identity { kind, rules, positions, stones, orientation },
             shape,
             range: ValueRange::new(low, high),
@@ -253,12 +284,25 @@ impl Header {
     }
 }
 
+/// What the header says of blocks.
+fn block_positions(codec: Codec) -> u32 {
+    if codec == Codec::Rans { 0 } else { BLOCK_POSITIONS as u32 }
+}
+
+const COLUMNS: &str = "at most 4194304 columns in a file of the codec rans";
+const _: () = assert!(BAND_COLUMNS_MAX == 4_194_304);
+
+fn check_columns(shape: &Shape, codec: Codec) -> Result<(), u32> {
+    let most = shape.slabs().iter().map(|slab| slab.columns).max().unwrap_or(0);
+    if codec == Codec::Rans && most > BAND_COLUMNS_MAX { Err(most) } else { Ok(()) }
+}
+
 impl IndexEntry {
     pub(crate) fn encode(&self) -> [u8; INDEX_ENTRY_BYTES] {
         let mut bytes = [0; INDEX_ENTRY_BYTES];
         bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.bytes.to_le_bytes());
-        bytes[12] = self.codec.tag();
+        bytes[12] = self.form.tag();
         bytes[16..].copy_from_slice(&self.checksum.to_le_bytes());
         bytes
     }
@@ -275,7 +319,7 @@ impl IndexEntry {
         Some(IndexEntry {
             offset: u64_at(bytes, 0),
             bytes: u32_at(bytes, 8),
-            codec: Codec::of_tag(bytes[12])?,
+            form: Form::of_tag(bytes[12])?,
             checksum: u64_at(bytes, 16),
         })
     }
@@ -296,16 +340,21 @@ pub(crate) fn check_index(
             |expected: String, found: String| Err(Malformed::new(format!("block {block} with {expected}"), found));
         let reserved = &bytes[13..16];
         let entry = match IndexEntry::decode(bytes) {
-            Some(entry) if header.codec.admits(entry.codec) && reserved == [0; 3] => entry,
-            _ => return refuse(format!("codec {}", header.codec), format!("{:?}", &bytes[12..16])),
+            Some(entry) if header.admits(entry.form) && reserved == [0; 3] => entry,
+            _ => {
+                return refuse(
+                    format!("a form of codec {}, version {}", header.codec, header.version),
+                    format!("{:?}", &bytes[12..16]),
+                );
+            }
         };
         if entry.offset != offset {
             return refuse(format!("offset {offset}"), entry.offset.to_string());
         }
         let stored = u64::from(entry.bytes);
         let values = layout.len_of(block);
-        if !entry.codec.admits_bytes(stored, values, header.range) {
-            let expected = format!("the size of {values} {} values", entry.codec);
+        if !entry.form.admits_bytes(stored, values, || layout.band_of(block), header.range) {
+            let expected = format!("the size of {values} values ({:?})", entry.form);
             return refuse(expected, format!("{stored} bytes"));
         }
         offset += stored;
@@ -358,13 +407,17 @@ pub(crate) fn check_checksum(computed: u64, stored: u64) -> Result<(), Malformed
     Err(Malformed { expected: format!("checksum {stored:016x}"), found: format!("{computed:016x}") })
 }
 
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut number = [0; 4];
     number.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(number)
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(number)

@@ -1,23 +1,37 @@
 //! How positions are cut into blocks.
 //!
-//! A block is [`BLOCK_POSITIONS`] consecutive positions of one slab; the last of a slab is shorter.
-//! Blocks are numbered in canonical order.
+//! A block is [`BLOCK_POSITIONS`] consecutive positions of one slab; the last of a slab is shorter. In files of the codec
+//! rans it is a band of whole rows, about a million positions of them: as many as have so many, but no fewer than 16 rows
+//! unless those have more than [`BAND_POSITIONS_MAX`]. Blocks are numbered in canonical order.
 
 use std::ops::Range;
 
 use crate::codec::{Codec, ValueRange};
-use crate::shape::Shape;
+use crate::shape::{Shape, SlabShape};
+use crate::strips::Band;
 
 /// Positions in a block. A multiple of 8, so that packed blocks end on whole bytes and a slab is one
 /// stream of bits; large enough that its index entry is nothing (0.003 bits a position), small
-/// enough that a probe of a compressed block takes some 50 us.
+/// enough that a probe of one takes some 50 us, and less where a block has restart points.
 pub const BLOCK_POSITIONS: usize = 1 << 16;
 
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
 
+/// Positions in a band of rows that are not too long: its model is then a hundredth of it.
+const BAND_POSITIONS: u64 = 1 << 20;
+
+/// Rows of a band of longer ones: strips are 16 rows high there, and have no neighbours above the first.
+const BAND_ROWS: u64 = 16;
+
+/// Positions in a band, so that what holds one is bounded. Rows of 48 stones have 2,869,685 columns.
+pub(crate) const BAND_POSITIONS_MAX: u64 = 1 << 23;
+
+/// Columns of a file of the codec rans.
+pub(crate) const BAND_COLUMNS_MAX: u32 = 1 << 22;
+
 /// Blocks encoded, or decoded to be hashed, at a time: 2 MiB, which is enough for some thirty threads
-/// and little in the smallest budget. Runs of 16 MiB were no faster on two threads.
-pub(crate) const BATCH_BLOCKS: usize = 32;
+/// and little in the smallest budget. Runs of 16 MiB were no faster on two threads. A longer block is a batch alone.
+pub(crate) const BATCH_POSITIONS: u64 = 32 * BLOCK_POSITIONS as u64;
 
 /// The blocks of a shape.
 #[derive(Clone, Debug)]
@@ -26,6 +40,10 @@ pub(crate) struct Layout {
     slab_positions: Vec<u64>,
     /// First block of each slab, and the number of blocks.
     slab_blocks: Vec<usize>,
+    /// Positions in the blocks of each slab but its last.
+    block_positions: Vec<u64>,
+    /// Columns of each slab.
+    columns: Vec<u32>,
 }
 
 /// Where a position is.
@@ -36,17 +54,21 @@ pub(crate) struct Place {
 }
 
 impl Layout {
-    pub(crate) fn new(shape: &Shape) -> Self {
+    pub(crate) fn new(shape: &Shape, codec: Codec) -> Self {
         let mut slab_positions = vec![0];
         let mut slab_blocks = vec![0];
+        let mut block_positions = Vec::new();
         let (mut positions, mut blocks) = (0, 0);
         for slab in shape.slabs() {
             positions += slab.positions();
-            blocks += slab.positions().div_ceil(BLOCK_POSITIONS as u64) as usize;
+            let in_block = positions_in_block(slab, codec);
+            blocks += slab.positions().div_ceil(in_block) as usize;
+            block_positions.push(in_block);
             slab_positions.push(positions);
             slab_blocks.push(blocks);
         }
-        Layout { slab_positions, slab_blocks }
+        let columns = shape.slabs().iter().map(|slab| slab.columns).collect();
+        Layout { slab_positions, slab_blocks, block_positions, columns }
     }
 
     pub(crate) fn positions(&self) -> u64 {
@@ -55,6 +77,11 @@ impl Layout {
 
     pub(crate) fn block_count(&self) -> usize {
         self.slab_blocks[self.slab_blocks.len() - 1]
+    }
+
+    /// The positions of a slab.
+    pub(crate) fn slab_positions(&self, slab: usize) -> Range<u64> {
+        self.slab_positions[slab]..self.slab_positions[slab + 1]
     }
 
     /// The blocks of a slab.
@@ -72,9 +99,9 @@ impl Layout {
     pub(crate) fn positions_of(&self, block: usize) -> Range<u64> {
         let slab = self.slab_of(block);
         let inside = (block - self.slab_blocks[slab]) as u64;
-        let first = self.slab_positions[slab] + inside * BLOCK_POSITIONS as u64;
+        let first = self.slab_positions[slab] + inside * self.block_positions[slab];
         let last = self.slab_positions[slab + 1];
-        first..last.min(first + BLOCK_POSITIONS as u64)
+        first..last.min(first + self.block_positions[slab])
     }
 
     /// How many positions a block has.
@@ -88,19 +115,43 @@ impl Layout {
     pub(crate) fn place(&self, position: u64) -> Place {
         assert!(position < self.positions(), "there is no position {position}");
         let slab = self.slab_positions.partition_point(|&first| first <= position) - 1;
-        let inside = (position - self.slab_positions[slab]) as usize;
-        Place { block: self.slab_blocks[slab] + inside / BLOCK_POSITIONS, index: inside % BLOCK_POSITIONS }
+        let inside = position - self.slab_positions[slab];
+        let in_block = self.block_positions[slab];
+        Place { block: self.slab_blocks[slab] + (inside / in_block) as usize, index: (inside % in_block) as usize }
     }
 
-    /// Bytes of all blocks; for zstd the most they can be.
+    /// The rows of a block. They are whole in a file of the codec rans only.
+    pub(crate) fn band_of(&self, block: usize) -> Band {
+        let columns = self.columns[self.slab_of(block)] as usize;
+        Band { rows: self.len_of(block) / columns, columns }
+    }
+
+    /// Behind the blocks that are handled together from this one on: so many positions, or one block.
+    pub(crate) fn batch_end(&self, block: usize, positions_max: u64) -> usize {
+        let first = self.positions_of(block).start;
+        let fits = |next: &usize| self.positions_of(*next).end - first <= positions_max;
+        block + 1 + (block + 1..self.block_count()).take_while(fits).count()
+    }
+
+    /// Bytes of all blocks; of compressed ones the most they can be.
     pub(crate) fn data_bytes_max(&self, codec: Codec, range: ValueRange) -> u64 {
         let bits = match codec {
             Codec::Raw => 8,
-            Codec::Packed | Codec::Zstd => u64::from(range.bits()),
+            Codec::Packed | Codec::Zstd | Codec::Rans => u64::from(range.bits()),
         };
-        let slabs = self.slab_positions.windows(2);
-        slabs.map(|slab| ((slab[1] - slab[0]) * bits).div_ceil(8)).sum()
+        let slabs = self.slab_positions.windows(2).map(|slab| ((slab[1] - slab[0]) * bits).div_ceil(8));
+        // Bands end within a byte.
+        slabs.sum::<u64>() + if codec == Codec::Rans { self.block_count() as u64 } else { 0 }
     }
+}
+
+fn positions_in_block(slab: &SlabShape, codec: Codec) -> u64 {
+    if codec != Codec::Rans {
+        return BLOCK_POSITIONS as u64;
+    }
+    let columns = u64::from(slab.columns);
+    let rows = (BAND_POSITIONS / columns).max(BAND_ROWS.min(BAND_POSITIONS_MAX / columns)).max(1);
+    rows * columns
 }
 
 #[cfg(test)]
@@ -108,19 +159,23 @@ mod tests {
     use super::*;
     use crate::shape::SlabShape;
 
-    fn layout() -> Layout {
+    fn layout(codec: Codec) -> Layout {
         let slab = |rows, columns| SlabShape { rows, columns };
         let slabs = vec![slab(1, 1), slab(256, 512), slab(257, 256), slab(3, 1)];
-        Layout::new(&Shape::new(slabs).unwrap())
+        Layout::new(&Shape::new(slabs).unwrap(), codec)
     }
 
     #[test]
     fn blocks_cover_all_positions_and_stay_in_their_slab() {
-        let layout = layout();
+        let layout = layout(Codec::Packed);
         assert_eq!(layout.block_count(), 1 + 2 + 2 + 1);
         let lengths: Vec<_> = (0..6).map(|block| layout.len_of(block)).collect();
         assert_eq!(lengths, [1, 65_536, 65_536, 65_536, 256, 3]);
         assert_eq!(layout.slab_blocks(2), 3..5);
+        check(&layout);
+    }
+
+    fn check(layout: &Layout) {
         let mut next = 0;
         for block in 0..layout.block_count() {
             let positions = layout.positions_of(block);
@@ -134,8 +189,31 @@ mod tests {
     }
 
     #[test]
+    fn bands_are_whole_rows() {
+        let slab = |rows, columns| SlabShape { rows, columns };
+        let slabs =
+            vec![slab(1, 1), slab(3_000_000, 1), slab(100, 60_000), slab(20, 300_000), slab(3, 2_869_685), slab(7, 9)];
+        let layout = Layout::new(&Shape::new(slabs.clone()).unwrap(), Codec::Rans);
+        check(&layout);
+        let mut bands = Vec::new();
+        for (number, slab) in slabs.iter().enumerate() {
+            for block in layout.slab_blocks(number) {
+                let band = layout.band_of(block);
+                assert_eq!((band.columns, band.values()), (slab.columns as usize, layout.len_of(block)));
+                assert!(band.values() as u64 <= BAND_POSITIONS_MAX);
+                bands.push(band.rows);
+            }
+        }
+        let rows = [1, 1 << 20, 1 << 20, 902_848, 17, 17, 17, 17, 17, 15, 16, 4, 2, 1, 7];
+        assert_eq!(bands, rows);
+        assert_eq!(layout.batch_end(1, BATCH_POSITIONS), 3);
+        assert_eq!(layout.batch_end(10, BATCH_POSITIONS), 11);
+        assert_eq!(layout.batch_end(14, BATCH_POSITIONS), 15);
+    }
+
+    #[test]
     fn sizes() {
-        let layout = layout();
+        let layout = layout(Codec::Raw);
         let range = ValueRange::new(-3, 3);
         assert_eq!(layout.data_bytes_max(Codec::Raw, range), 196_868);
         let packed = 1 + 3 * 131_072 / 8 + 3 * 65_792 / 8 + 2;
@@ -146,6 +224,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "no position 196868")]
     fn positions_end() {
-        layout().place(196_868);
+        layout(Codec::Raw).place(196_868);
     }
 }

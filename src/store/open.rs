@@ -56,7 +56,7 @@ impl Unverified {
             return Err(not_ours(expected, found));
         }
         let version = format::u32_at(&start, 8);
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(StoreError::Version { path: path.to_path_buf(), expected: VERSION, found: version });
         }
         let index_end = source.bytes() - FOOTER_BYTES as u64;
@@ -76,7 +76,7 @@ impl Unverified {
         let header = Header::decode(&header_part).map_err(damaged("the header"))?;
         let footer = Footer::decode(&footer, &header_part).map_err(damaged("the footer"))?;
 
-        let layout = Layout::new(&header.shape);
+        let layout = Layout::new(&header.shape, header.codec);
         let index_bytes = layout.block_count() as u64 * INDEX_ENTRY_BYTES as u64;
         let fits = index_bytes <= index_end - header_bytes
             && footer.index_bytes == index_bytes

@@ -4,21 +4,26 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use disk::{Digest, Disk, bytes_of, bytes_of_mut};
 use rayon::prelude::*;
 
-use crate::codec::{self, Codec, ValueRange};
+use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
 use crate::flat::{Flat, FlatSlab};
+use crate::form::{self, DecodeError, Form};
 use crate::format::{Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
+use crate::frames;
 use crate::identity::Identity;
-use crate::layout::{BATCH_BLOCKS, Layout};
+use crate::layout::{BATCH_POSITIONS, BLOCK_POSITIONS, Layout, Place};
 use crate::open::Unverified;
 use crate::packed;
 use crate::shape::Shape;
 use crate::source::Source;
+use crate::strips::{self, Head};
+use crate::tiles::Tiling;
 
 /// The scores of a file, read through a map or in windows.
 ///
@@ -40,6 +45,42 @@ pub struct Scores {
 
 /// A block, the first value of it that is wanted, and where it and those behind it go.
 pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);
+
+/// Where a score is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    pub(crate) block: usize,
+    /// What is decoded together with it.
+    pub(crate) part: Part,
+    /// Its number in the part.
+    pub(crate) at: usize,
+    /// How many from it on are in the part, one behind the other in canonical order.
+    pub(crate) ahead: usize,
+}
+
+/// What of a block is decoded together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// All.
+    Whole,
+    /// Some values.
+    Values { first: u32, end: u32 },
+    /// A strip, row by row.
+    Strip(u32),
+    /// Nothing: a value is read where it lies.
+    InPlace,
+    /// No values, but what strips are decoded with.
+    Head,
+}
+
+/// What somebody reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// A score here or there.
+    Look,
+    /// Rows or longer ranges.
+    Run,
+}
 
 /// Blocks that were read together, not yet checked nor decoded.
 #[derive(Debug)]
@@ -125,7 +166,7 @@ impl Scores {
     /// Whether single scores are read where they lie: raw and packed blocks in a map. Elsewhere each
     /// look decodes, and perhaps reads, a whole block, so that a cache pays.
     pub fn is_in_place(&self) -> bool {
-        self.source.mapping().is_some() && self.codec() != Codec::Zstd
+        self.source.mapping().is_some() && !self.codec().is_compressed()
     }
 
     /// The values it may hold.
@@ -159,12 +200,12 @@ impl Scores {
         self.layout.place(position).block
     }
 
-    pub(crate) fn first_block_of(&self, slab: usize) -> usize {
-        self.layout.slab_blocks(slab).start
+    pub(crate) fn slab_positions(&self, slab: usize) -> Range<u64> {
+        self.layout.slab_positions(slab)
     }
 
-    /// One score. Raw and packed blocks of a map are read in place; a zstd block is decoded, and a
-    /// block without a map is read, as a whole each time (see [`CachedScores`](crate::CachedScores)).
+    /// One score. Raw and packed blocks of a map are read in place; else a frame, a strip with its model or, without a map,
+    /// a block is read and decoded each time (see [`CachedScores`](crate::CachedScores)).
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the block is; [`StoreError::Disk`] if it cannot be read.
@@ -174,16 +215,21 @@ impl Scores {
     #[inline]
     pub fn get(&self, position: u64) -> Result<i8, StoreError> {
         let place = self.layout.place(position);
-        let (stored, block_codec) = self.stored(place.block)?;
-        let value = match block_codec {
-            Codec::Raw => stored[place.index] as i8,
-            Codec::Packed => {
+        let (stored, form) = self.stored(place.block)?;
+        let value = match form {
+            Form::Strips => {
+                let mut value = [0];
+                self.decode_stored(place.block, place.index, &mut value)?;
+                value[0]
+            }
+            Form::Raw => stored[place.index] as i8,
+            Form::Packed => {
                 let range = self.header.range;
                 packed::value_at(&stored, place.index, range.low(), range.bits())
             }
-            Codec::Zstd => {
+            Form::Zstd | Form::Frames => {
                 let mut value = [0];
-                self.decode(place.block, &stored, block_codec, place.index, &mut value)?;
+                self.decode(place.block, &stored, form, place.index, &mut value)?;
                 value[0]
             }
         };
@@ -191,6 +237,78 @@ impl Scores {
             return Ok(value);
         }
         Err(self.damaged(place.block, format!("values in {}", self.header.range), value.to_string()))
+    }
+
+    /// Where a score is, and what is worth decoding to see it.
+    #[inline]
+    pub(crate) fn spot(&self, position: u64, reading: Reading) -> Spot {
+        let Place { block, index } = self.layout.place(position);
+        let whole = || {
+            let values = self.layout.len_of(block);
+            Spot { block, part: Part::Whole, at: index, ahead: values - index }
+        };
+        match (self.codec(), reading, &self.source) {
+            (Codec::Rans, ..) => self.spot_in_band(block, index),
+            // Without a map, the whole block is read and compared with its checksum anyway.
+            (_, Reading::Run, _) | (_, _, Source::Windowed(_)) => whole(),
+            (_, Reading::Look, Source::Mapped(_)) => match self.entry(block).form {
+                Form::Frames => self.spot_in_piece(block, index, frames::FRAME_VALUES),
+                Form::Raw | Form::Packed => Spot { block, part: Part::InPlace, at: 0, ahead: 1 },
+                Form::Zstd | Form::Strips => whole(),
+            },
+        }
+    }
+
+    fn spot_in_piece(&self, block: usize, index: usize, values: usize) -> Spot {
+        let first = index - index % values;
+        let end = self.layout.len_of(block).min(first + values);
+        let part = Part::Values { first: first as u32, end: end as u32 };
+        Spot { block, part, at: index - first, ahead: end - index }
+    }
+
+    fn spot_in_band(&self, block: usize, index: usize) -> Spot {
+        if self.entry(block).form != Form::Strips {
+            return self.spot_in_piece(block, index, BLOCK_POSITIONS);
+        }
+        let band = self.layout.band_of(block);
+        let tiling = Tiling::new(band.rows, band.columns);
+        let (row, column) = (index / band.columns, index % band.columns);
+        let number = tiling.strip_of(row, column);
+        let strip = tiling.strip(number);
+        Spot {
+            block,
+            part: Part::Strip(number as u32),
+            at: (row - strip.rows.start) * strip.columns.len() + column - strip.columns.start,
+            ahead: strip.columns.end - column,
+        }
+    }
+
+    /// The head of a block of strips.
+    pub(crate) fn head_of_block(&self, block: usize) -> Result<Head, StoreError> {
+        self.head(block, &self.entry(block))
+    }
+
+    /// Decodes some values of a block. `head` gives that of a block of strips.
+    pub(crate) fn decode_part(
+        &self,
+        block: usize,
+        part: Part,
+        head: impl FnOnce() -> Result<Arc<Head>, StoreError>,
+    ) -> Result<Vec<i8>, StoreError> {
+        let values = match part {
+            Part::Whole => 0..self.layout.len_of(block),
+            Part::Values { first, end } => first as usize..end as usize,
+            Part::Strip(strip) => {
+                let (head, strip) = (head()?, strip as usize);
+                let bytes = self.strip_bytes(&self.entry(block), head.bytes_of(strip))?;
+                let decoded = head.decode_strip(block, strip, &bytes);
+                return decoded.map_err(|error| self.damaged(block, error.expected, error.found));
+            }
+            Part::InPlace | Part::Head => unreachable!("there is nothing to decode"),
+        };
+        let mut decoded = vec![0; values.len()];
+        self.decode_stored(block, values.start, &mut decoded)?;
+        Ok(decoded)
     }
 
     /// All scores of a block.
@@ -217,7 +335,7 @@ impl Scores {
         self.read_range(0..self.shape().positions(), out)
     }
 
-    /// The scores of some consecutive positions, on all threads. Zstd blocks are decoded as a whole, so long ranges are
+    /// The scores of some consecutive positions, on all threads. Zstd frames are decoded as a whole, so long ranges are
     /// cheaper than short ones; blocks of a file without a map are read several at a time.
     ///
     /// # Errors
@@ -299,11 +417,15 @@ impl Scores {
         assert!(run.blocks.contains(&block), "block {block} of {:?}", run.blocks);
         let entry = self.entry(block);
         let stored = &run.bytes[(entry.offset - run.offset) as usize..][..entry.bytes as usize];
+        if entry.form == Form::Strips {
+            let head = self.head_of(block, &entry, stored, false)?;
+            return self.decode_strips(block, &head, |bytes| Ok(Cow::Borrowed(&stored[bytes])), first, out);
+        }
         let computed = block_checksum(block, stored);
         if computed != entry.checksum {
             return Err(self.wrong_checksum(block, &entry, computed));
         }
-        self.decode(block, stored, entry.codec, first, out)
+        self.decode(block, stored, entry.form, first, out)
     }
 
     /// Compares the checksums of all blocks, on all threads.
@@ -321,7 +443,7 @@ impl Scores {
     /// whole file, also what was verified before.
     pub fn damaged_blocks(&self) -> Vec<usize> {
         let blocks = (0..self.block_count()).into_par_iter();
-        blocks.filter(|&block| self.check(block, &self.entry(block)).is_err()).collect()
+        blocks.filter(|&block| self.verify_block(block).is_err()).collect()
     }
 
     /// The error that touching a damaged block gives.
@@ -330,14 +452,27 @@ impl Scores {
     /// If there is no such block.
     pub fn block_damage(&self, block: usize) -> StoreError {
         let entry = self.entry(block);
-        match self.stored_bytes(&entry) {
-            Ok(stored) => self.wrong_checksum(block, &entry, block_checksum(block, &stored)),
+        match self.verify_block(block) {
+            Ok(()) => self.wrong_checksum(block, &entry, entry.checksum),
             Err(error) => error,
         }
     }
 
+    /// Compares all checksums of a block.
+    fn verify_block(&self, block: usize) -> Result<(), StoreError> {
+        let entry = self.entry(block);
+        if entry.form != Form::Strips {
+            return self.check(block, &entry).map(drop);
+        }
+        let head = self.head(block, &entry)?;
+        let stored = self.stored_bytes(&entry)?;
+        let checked =
+            (0..head.tiling().strips()).try_for_each(|strip| head.check(block, strip, &stored[head.bytes_of(strip)]));
+        checked.map_err(|error| self.damaged(block, error.expected, error.found))
+    }
+
     /// The bits of a raw or packed file in a map, after comparing the checksums of all blocks not
-    /// touched so far; `None` for a zstd file, and without a map.
+    /// touched so far; `None` for a compressed file, and without a map.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is.
@@ -347,7 +482,7 @@ impl Scores {
         let (bits, low) = match self.header.codec {
             Codec::Raw => (8, 0),
             Codec::Packed => (range.bits(), range.low()),
-            Codec::Zstd => return Ok(None),
+            Codec::Zstd | Codec::Rans => return Ok(None),
         };
         let damaged = (0..self.block_count()).into_par_iter().find_map_first(|block| self.stored(block).err());
         if let Some(error) = damaged {
@@ -370,8 +505,10 @@ impl Scores {
     pub fn verify_digest(&self) -> Result<(), StoreError> {
         let mut hasher = blake3::Hasher::new();
         let mut scores = Vec::new();
-        for first in (0..self.block_count()).step_by(BATCH_BLOCKS) {
-            let blocks = first..self.block_count().min(first + BATCH_BLOCKS);
+        let mut first = 0;
+        while first < self.block_count() {
+            let blocks = first..self.layout.batch_end(first, BATCH_POSITIONS);
+            first = blocks.end;
             let positions = self.block_range(blocks.start).start..self.block_range(blocks.end - 1).end;
             scores.resize((positions.end - positions.start) as usize, 0);
             self.read_range(positions, &mut scores)?;
@@ -408,30 +545,81 @@ impl Scores {
 
     /// Reads and decodes the values `first ..` of a block until `out` is full.
     fn decode_stored(&self, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
-        let (stored, block_codec) = self.stored(block)?;
-        self.decode(block, &stored, block_codec, first, out)
+        let entry = self.entry(block);
+        if entry.form == Form::Strips {
+            let head = self.head(block, &entry)?;
+            return self.decode_strips(block, &head, |bytes| self.strip_bytes(&entry, bytes), first, out);
+        }
+        let (stored, form) = self.stored(block)?;
+        self.decode(block, &stored, form, first, out)
     }
 
-    fn decode(
-        &self,
-        block: usize,
-        stored: &[u8],
-        block_codec: Codec,
-        first: usize,
-        out: &mut [i8],
-    ) -> Result<(), StoreError> {
+    fn decode(&self, block: usize, stored: &[u8], form: Form, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
         let values = self.layout.len_of(block);
         let range = self.header.range;
-        codec::decode(block_codec, stored, values, range, first, bytes_of_mut(out))
+        form::decode(form, stored, values, range, first, bytes_of_mut(out))
             .map_err(|error| self.damaged(block, error.expected, error.found))
     }
 
-    /// The stored bytes of a block, verified.
+    /// Decodes the values `first ..` of a block of strips until `out` is full.
+    fn decode_strips<'a>(
+        &self,
+        block: usize,
+        head: &Head,
+        read: impl Fn(Range<usize>) -> Result<Cow<'a, [u8]>, StoreError>,
+        first: usize,
+        out: &mut [i8],
+    ) -> Result<(), StoreError> {
+        for strip in head.strips_of(&(first..first + out.len())) {
+            let bytes = read(head.bytes_of(strip))?;
+            head.decode_into(block, strip, &bytes, first, bytes_of_mut(out))
+                .map_err(|error| self.damaged(block, error.expected, error.found))?;
+        }
+        Ok(())
+    }
+
+    fn strip_bytes(&self, entry: &IndexEntry, bytes: Range<usize>) -> Result<Cow<'_, [u8]>, StoreError> {
+        Ok(self.source.read(entry.offset + bytes.start as u64, bytes.len())?)
+    }
+
+    /// Reads the head of a block of strips and compares its checksum, unless that was done in a map.
+    fn head(&self, block: usize, entry: &IndexEntry) -> Result<Head, StoreError> {
+        let start = self.strip_bytes(entry, 0..strips::HEAD_FIXED_BYTES)?;
+        let length = strips::head_bytes(&start, entry.bytes as usize)
+            .map_err(|error| self.damaged(block, error.expected, error.found))?;
+        let bytes = self.strip_bytes(entry, 0..length)?;
+        let head = self.head_of(block, entry, &bytes, self.is_verified(block))?;
+        self.note_verified(block);
+        Ok(head)
+    }
+
+    /// The head of a block of strips from its bytes, or more than those.
+    fn head_of(&self, block: usize, entry: &IndexEntry, stored: &[u8], is_verified: bool) -> Result<Head, StoreError> {
+        let decode = || {
+            let length = strips::head_bytes(stored, entry.bytes as usize)?;
+            let Some(bytes) = stored.get(..length) else {
+                return Err(DecodeError {
+                    expected: format!("a head of {length} bytes"),
+                    found: stored.len().to_string(),
+                });
+            };
+            let computed = if is_verified { entry.checksum } else { block_checksum(block, bytes) };
+            if computed != entry.checksum {
+                let expected = format!("checksum {:016x}", entry.checksum);
+                return Err(DecodeError { expected, found: format!("{computed:016x}") });
+            }
+            Head::decode(bytes, entry.bytes as usize, self.layout.band_of(block), self.header.range)
+        };
+        decode().map_err(|error| self.damaged(block, error.expected, error.found))
+    }
+
+    /// The stored bytes of a block, verified; of a block of strips, not.
     #[inline]
-    fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Codec), StoreError> {
+    fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Form), StoreError> {
         let entry = self.entry(block);
-        let stored = if self.is_verified(block) { self.stored_bytes(&entry)? } else { self.check(block, &entry)? };
-        Ok((stored, entry.codec))
+        let is_checked = entry.form == Form::Strips || self.is_verified(block);
+        let stored = if is_checked { self.stored_bytes(&entry)? } else { self.check(block, &entry)? };
+        Ok((stored, entry.form))
     }
 
     #[inline]
@@ -468,10 +656,14 @@ impl Scores {
         if computed != entry.checksum {
             return Err(self.wrong_checksum(block, entry, computed));
         }
+        self.note_verified(block);
+        Ok(stored)
+    }
+
+    fn note_verified(&self, block: usize) {
         if let Some(word) = self.verified.get(block / 64) {
             word.fetch_or(1 << (block % 64), Ordering::Relaxed);
         }
-        Ok(stored)
     }
 
     fn wrong_checksum(&self, block: usize, entry: &IndexEntry, computed: u64) -> StoreError {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cache::{CachedScores, Key};
 use crate::error::StoreError;
 use crate::layout::BLOCK_POSITIONS;
+use crate::scores::{Part, Reading, Spot};
 
 /// Blocks at hand and a buffer, for [`CachedScores::row`].
 ///
@@ -34,13 +35,14 @@ impl Window {
         Window::default()
     }
 
-    fn hold(&mut self, scores: &CachedScores, block: usize) -> Result<usize, StoreError> {
-        let key = scores.key(block);
-        // The top bits of a multiplicative hash (Knuth); files and blocks are both numbered from 0.
-        let hash = (key.file << 40 ^ block as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    fn hold(&mut self, scores: &CachedScores, spot: &Spot) -> Result<usize, StoreError> {
+        let key = scores.key(spot);
+        // The top bits of a multiplicative hash (Knuth); files, blocks and strips are all numbered from 0.
+        let part = if let Part::Strip(strip) = key.part { u64::from(strip) } else { 0 };
+        let hash = (key.file << 40 ^ (key.block as u64) << 8 ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let at = (hash >> (u64::BITS - SLOTS.ilog2())) as usize;
         if self.slots[at].as_ref().is_none_or(|slot| slot.key != key) {
-            self.slots[at] = Some(Slot { key, scores: scores.block(block)? });
+            self.slots[at] = Some(Slot { key, scores: scores.part(key)? });
         }
         Ok(at)
     }
@@ -52,7 +54,7 @@ impl Window {
 
 impl CachedScores {
     /// A row of a slab: `row` times `columns` is its first position there. Lies in the window, or for a row in
-    /// several blocks is put together there.
+    /// several blocks or strips is put together there.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if a block is; [`StoreError::Disk`] if it cannot be read.
@@ -60,23 +62,24 @@ impl CachedScores {
     /// # Panics
     /// If the slab has no such row.
     pub fn row<'w>(&self, slab: usize, row: u32, columns: u32, window: &'w mut Window) -> Result<&'w [i8], StoreError> {
-        let (first, columns) = (u64::from(row) * u64::from(columns), columns as usize);
-        let end = first + columns as u64;
-        assert!(end <= self.scores().shape().slabs()[slab].positions(), "slab {slab} has no row {row}");
-        let slab_block = self.scores().first_block_of(slab);
-        let (block, index) = ((first / BLOCK_POSITIONS as u64) as usize, (first % BLOCK_POSITIONS as u64) as usize);
-        if index + columns <= BLOCK_POSITIONS {
-            let at = window.hold(self, slab_block + block)?;
-            return Ok(&window.held(at)[index..index + columns]);
+        let positions = self.scores().slab_positions(slab);
+        let first = positions.start + u64::from(row) * u64::from(columns);
+        let columns = columns as usize;
+        assert!(first + columns as u64 <= positions.end, "slab {slab} has no row {row}");
+        let mut spot = self.scores().spot(first, Reading::Run);
+        if columns <= spot.ahead {
+            let at = window.hold(self, &spot)?;
+            return Ok(&window.held(at)[spot.at..spot.at + columns]);
         }
         let mut buffer = std::mem::take(&mut window.row);
         buffer.clear();
-        let (mut block, mut index) = (slab_block + block, index);
-        while buffer.len() < columns {
-            let at = window.hold(self, block)?;
-            let piece = &window.held(at)[index..];
-            buffer.extend_from_slice(&piece[..piece.len().min(columns - buffer.len())]);
-            (block, index) = (block + 1, 0);
+        loop {
+            let at = window.hold(self, &spot)?;
+            buffer.extend_from_slice(&window.held(at)[spot.at..][..spot.ahead.min(columns - buffer.len())]);
+            if buffer.len() == columns {
+                break;
+            }
+            spot = self.scores().spot(first + buffer.len() as u64, Reading::Run);
         }
         window.row = buffer;
         Ok(&window.row)

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use disk::{Digest, Disk, Staged, bytes_of};
 use rayon::prelude::*;
 
-use crate::codec::{self, Codec, ValueRange};
+use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
-use crate::format::{self, FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
-use crate::identity::Identity;
-use crate::layout::{BATCH_BLOCKS, BLOCK_POSITIONS, Layout};
+use crate::form::{self, Form, Values};
+use crate::format::{self, FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry};
+use crate::identity::{Identity, Kind};
+use crate::layout::{BATCH_POSITIONS, BLOCK_POSITIONS, Layout};
 use crate::shape::Shape;
 
 /// What was written.
@@ -27,11 +28,13 @@ pub struct Written {
 /// A file on its way: scores come in canonical order and any portions. Its bytes depend only on the
 /// arguments, not on the portions.
 ///
-/// Holds at most three batches of 2 MiB: scores that are not yet a batch, a batch being encoded, and one
+/// Holds at most three batches of 2 MiB, or as long as a block of the codec rans (at most 8 MiB) and twice that again while
+/// it is encoded: scores that are not yet a batch, a batch being encoded, and one
 /// being written meanwhile. Dropped before [`finish`](Self::finish) it leaves nothing.
 pub struct Writer<'d> {
     staged: Staged<'d>,
     path: PathBuf,
+    kind: Kind,
     layout: Layout,
     range: ValueRange,
     codec: Codec,
@@ -63,8 +66,8 @@ impl<'d> Writer<'d> {
         range: ValueRange,
         codec: Codec,
     ) -> Result<Self, StoreError> {
-        let layout = Layout::new(shape);
-        let header = Header { identity: identity.clone(), shape: shape.clone(), range, codec }.encode()?;
+        let layout = Layout::new(shape, codec);
+        let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
         let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
         let bytes_max = (header.len() + index_bytes + FOOTER_BYTES) as u64 + layout.data_bytes_max(codec, range);
         let mut staged = Staged::create(disk, path, bytes_max)?;
@@ -72,6 +75,7 @@ impl<'d> Writer<'d> {
         Ok(Writer {
             staged,
             path: path.to_path_buf(),
+            kind: identity.kind,
             layout,
             range,
             codec,
@@ -157,8 +161,8 @@ impl<'d> Writer<'d> {
     /// The next blocks to be encoded together.
     fn batch(&self) -> Batch {
         // A few for each thread: more would only take memory.
-        let blocks = BATCH_BLOCKS.min(8 * rayon::current_num_threads());
-        let end = self.layout.block_count().min(self.block + blocks);
+        let threads = rayon::current_num_threads() as u64;
+        let end = self.layout.batch_end(self.block, BATCH_POSITIONS.min(8 * threads * BLOCK_POSITIONS as u64));
         let first = self.layout.positions_of(self.block).start;
         Batch { blocks: self.block..end, positions: first..self.layout.positions_of(end - 1).end }
     }
@@ -170,8 +174,9 @@ impl<'d> Writer<'d> {
         values: &'a [u8],
         ready: Vec<Encoded<'a>>,
     ) -> Result<Vec<Encoded<'a>>, StoreError> {
-        let Writer { staged, index, hasher, path, layout, range, codec, .. } = self;
-        let encoder = Encoder { path, layout, range: *range, codec: *codec, first: batch.positions.start, values };
+        let Writer { staged, index, hasher, path, kind, layout, range, codec, .. } = self;
+        let (range, codec, kind) = (*range, *codec, *kind);
+        let encoder = Encoder { path, layout, range, codec, kind, first: batch.positions.start, values };
         let (written, encoded) = rayon::join(
             || write_blocks(staged, index, &ready),
             || {
@@ -220,7 +225,7 @@ pub fn write(
 /// A block ready to be written.
 struct Encoded<'a> {
     bytes: Cow<'a, [u8]>,
-    codec: Codec,
+    form: Form,
     checksum: u64,
 }
 
@@ -248,16 +253,16 @@ struct Encoder<'a, 'w> {
     layout: &'w Layout,
     range: ValueRange,
     codec: Codec,
+    kind: Kind,
     /// The position of the first value.
     first: u64,
     values: &'a [u8],
 }
 
 impl<'a> Encoder<'a, '_> {
-    fn encode(&self, block: usize) -> Result<Encoded<'a>, StoreError> {
-        let positions = self.layout.positions_of(block);
+    fn encode(&self, number: usize) -> Result<Encoded<'a>, StoreError> {
+        let positions = self.layout.positions_of(number);
         let values = &self.values[(positions.start - self.first) as usize..(positions.end - self.first) as usize];
-        debug_assert!(values.len() <= BLOCK_POSITIONS);
         if let Some(index) = self.range.find_outside(values) {
             return Err(StoreError::OutOfRange {
                 path: self.path.to_path_buf(),
@@ -266,19 +271,10 @@ impl<'a> Encoder<'a, '_> {
                 range: self.range,
             });
         }
-        let compressed = match self.codec {
-            Codec::Zstd => codec::encode_zstd(values, self.range),
-            Codec::Raw | Codec::Packed => None,
-        };
-        let (bytes, codec) = match (self.codec, compressed) {
-            (Codec::Raw, _) => (Cow::Borrowed(values), Codec::Raw),
-            (_, Some(compressed)) => (Cow::Owned(compressed), Codec::Zstd),
-            (_, None) => {
-                let packed = codec::encode_packed(values, self.range);
-                (Cow::Owned(packed), Codec::Packed)
-            }
-        };
-        Ok(Encoded { checksum: block_checksum(block, &bytes), bytes, codec })
+        let block = Values { block: number, values, band: self.layout.band_of(number), range: self.range };
+        let (bytes, form) = form::encode(self.codec, self.kind, block);
+        let checksum = form::checksum(form, number, &bytes).expect("it was encoded just now");
+        Ok(Encoded { checksum, bytes, form })
     }
 }
 
@@ -286,8 +282,8 @@ fn write_blocks(staged: &mut Staged<'_>, index: &mut Vec<u8>, blocks: &[Encoded<
     for block in blocks {
         let entry = IndexEntry {
             offset: staged.bytes(),
-            bytes: block.bytes.len() as u32, // at most BLOCK_POSITIONS
-            codec: block.codec,
+            bytes: block.bytes.len() as u32, // at most one a value
+            form: block.form,
             checksum: block.checksum,
         };
         index.extend(entry.encode());

@@ -34,7 +34,7 @@ fn truth() -> &'static Truth {
                     .map(|position| scores[&index.unrank(position, game::Orientation::OpponentMajor).0]);
                 let range = ValueRange::new(-(stones as i8), stones as i8);
                 let (disk, path) = (MemoryDisk::new(), Path::new("x"));
-                let codec = Codec::ALL[stones % 3];
+                let codec = Codec::ALL[stones % Codec::ALL.len()];
                 write(&disk, path, &identity, &shape, range, codec, &in_order.collect::<Vec<_>>())
                     .expect("scores are in the range");
                 files.insert((number, stones), disk.peek(path).expect("it was written"));

@@ -17,7 +17,7 @@ pub fn scores(bytes: &[u8]) {
     let Some((choice, pattern)) = bytes.split_at_checked(CHOICE_BYTES) else { return };
     let (low, high) = (choice[0] as i8, choice[1] as i8);
     let range = ValueRange::new(low.min(high), low.max(high));
-    let codec = Codec::ALL[usize::from(choice[2]) % 3];
+    let codec = Codec::ALL[usize::from(choice[2]) % Codec::ALL.len()];
     let slabs = (0..1 + usize::from(choice[3]) % 3).map(|slab| SlabShape {
         rows: 1 + u32::from(choice[4]) * [1, 0, 0][slab],
         columns: 1 + u32::from(choice[5]) * [1, 5, 0][slab] + u32::from(choice[6]) * [0, 1, 256][slab],
@@ -74,18 +74,20 @@ pub(super) fn files() -> Vec<(String, Vec<u8>)> {
     let cases = [
         ("none", vec![slab(3, 5), slab(1, 1)], (4, 4), 1),
         ("blocks", vec![slab(300, 450), slab(1, 65_536)], (-3, 3), 40_000),
+        ("frames", vec![slab(19, 1000)], (-1, 1), 1),
         ("bytes", vec![slab(9, 9)], (-128, 127), 1),
     ];
     let mut files = Vec::new();
     for (name, slabs, (low, high), run) in cases {
+        let scatter = |number: u64| if name == "frames" { number * number } else { number };
         let (shape, range) = (Shape::new(slabs).expect("slabs with rows and columns"), ValueRange::new(low, high));
-        for codec in [Codec::Raw, Codec::Packed, Codec::Zstd] {
-            if shape.positions() > 1000 && codec != Codec::Zstd {
+        for codec in Codec::ALL {
+            if shape.positions() > 1000 && !codec.is_compressed() {
                 continue; // Too many bytes.
             }
             let disk = MemoryDisk::new();
             let span = i64::from(high) - i64::from(low) + 1;
-            let value = |position: u64| (i64::from(low) + (position / run * 37) as i64 % span) as i8;
+            let value = |position: u64| (i64::from(low) + (scatter(position / run) * 37 / 11) as i64 % span) as i8;
             let values: Vec<i8> = (0..shape.positions()).map(value).collect();
             let path = Path::new("00.awari");
             write(&disk, path, &identity(), &shape, range, codec, &values).expect("the scores are in the range");
@@ -101,6 +103,7 @@ pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         seed("raw", &[250, 6, 0, 0, 30, 20, 1, 1, 2, 3, 4, 5]),
         seed("packed", &[250, 6, 1, 2, 9, 40, 3, 7, 7, 7, 1, 0, 0, 9, 200]),
         seed("zstd", &[232, 24, 2, 1, 200, 250, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+        seed("rans", &[232, 24, 3, 1, 200, 250, 3, 20, 20, 20, 20, 19, 20, 20, 20, 1]),
         seed("blocks", &[253, 3, 1, 2, 255, 255, 255, 1, 2, 3, 4, 5, 6]),
         seed("outside", &[255, 1, PLAIN, 1, 9, 9, 9, 0, 1, 255, 0, 1, 2]),
         seed("one", &[7, 7, 2, 2, 100, 200, 0, 0]),

@@ -10,6 +10,11 @@ const RECORD_HEADER_BYTES: usize = 16;
 const FOOTER_BYTES: usize = 72;
 const INDEX_ENTRY_BYTES: usize = 24;
 
+/// The form of a block of strips, where its head tells of them, and how long an entry there is.
+const STRIPS: u8 = 5;
+const STRIPS_AT: usize = 8;
+const STRIP_ENTRY_BYTES: usize = 10;
+
 /// Gives every record of a journal the checksum that its payload has.
 pub fn seal_journal(bytes: &mut [u8]) {
     let mut at = 0;
@@ -46,7 +51,13 @@ fn try_seal_scores(bytes: &mut [u8]) -> Option<()> {
             let start = number(&bytes[entry..], 0, 8) as usize;
             let end = start.checked_add(number(&bytes[entry..], 8, 4) as usize);
             if let Some(end) = end.filter(|&end| end <= index_offset) {
-                seal(bytes, start..end, block as u64, entry + 16);
+                let mut covered = start..end;
+                if bytes[entry + 12] == STRIPS {
+                    seal_strips(bytes, covered.clone(), block as u64);
+                    let head = bytes.get(start..start + 4).map_or(0, |head| number(head, 0, 4) as usize);
+                    covered.end = end.min(start + head);
+                }
+                seal(bytes, covered, block as u64, entry + 16);
             }
         }
         seal(bytes, index_offset..footer_start, u64::MAX - 1, footer_start + 48);
@@ -54,6 +65,23 @@ fn try_seal_scores(bytes: &mut [u8]) -> Option<()> {
     let covered = [&bytes[header_bytes - 8..header_bytes], &bytes[footer_start..footer_start + 56]].concat();
     let sum = checksum(&covered, u64::MAX - 2);
     bytes[footer_start + 56..footer_start + 64].copy_from_slice(&sum);
+    Some(())
+}
+
+/// A block with strips has their checksums in its head, which alone the index covers.
+fn seal_strips(bytes: &mut [u8], block: std::ops::Range<usize>, number_of_block: u64) -> Option<()> {
+    let head = bytes.get(block.start..block.start + STRIPS_AT)?.to_vec();
+    let head = &head[..];
+    let mut start = block.start + number(head, 0, 4) as usize;
+    for strip in 0..number(head, 4, 4) {
+        let entry = block.start + STRIPS_AT + strip as usize * STRIP_ENTRY_BYTES;
+        let end = start + number(bytes.get(entry..entry + STRIP_ENTRY_BYTES)?, 0, 2) as usize;
+        if end > block.end || entry + STRIP_ENTRY_BYTES > block.end {
+            return None;
+        }
+        seal(bytes, start..end, (strip + 1) << 40 | number_of_block, entry + 2);
+        start = end;
+    }
     Some(())
 }
 

@@ -1,0 +1,277 @@
+//! The coder of a strip: range asymmetric numeral systems (Duda 2013), one state a lane.
+//!
+//! A state x lies in 2^16 .. 2^32. To code a code of frequency f whose slots begin at s, x becomes
+//! `(x / f) * 1024 + s + x % f`, after its lower 16 bits went to the stream if it would not fit else; decoding is the way
+//! back, so the coder goes from the last value to the first and the decoder from the first to the last. The sixteen lanes
+//! share a stream of 16-bit words, which each takes from when it needs one, in the order of the lanes.
+//!
+//! A strip's bytes:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 4 each | the state of each lane |
+//! | 2 each | the words; when they are used up, every state is 2^16 |
+//!
+//! Codes are kept by step, then by lane: the neighbours of all lanes lie beside each other.
+
+use crate::form::DecodeError;
+use crate::model::{BOTH, Classes, Counts, LEFT, NONE, SLOT_BITS, SLOTS, Slots, UPPER};
+use crate::tiles::{LANES, Strip};
+
+/// The least state, and the one that coding starts from.
+const STATE_MIN: u32 = 1 << 16;
+
+const STATES_BYTES: usize = 4 * LANES;
+
+/// No strip takes fewer bytes.
+pub(crate) const BYTES_MIN: usize = STATES_BYTES;
+
+/// Steps of the largest strip: with fewer, its bytes fit 16 bits of length.
+const STEPS_MAX: usize = 1 << 11;
+
+const _: () = assert!(STATES_BYTES + STEPS_MAX * LANES * SLOT_BITS as usize / 8 < 1 << 16);
+
+/// Codes of one step.
+pub(crate) type Step = [u8; LANES];
+
+/// The codes of a strip's lanes, from the values of its band: `values` is row by row, of `columns` each, and `low` is the
+/// least of the range. Padding repeats what is to the left, else above.
+pub(crate) fn gather(strip: &Strip, values: &[u8], columns: usize, low: u8, steps: &mut Vec<Step>) {
+    steps.clear();
+    steps.resize(strip.steps(), [0; LANES]);
+    for lane in 0..LANES {
+        let (rows, cell_columns) = strip.cell(lane);
+        let mut steps = steps.chunks_exact_mut(strip.cell_columns);
+        for (row, steps) in rows.clone().zip(&mut steps) {
+            let values = &values[row * columns..][cell_columns.clone()];
+            for (step, value) in steps.iter_mut().zip(values) {
+                step[lane] = value.wrapping_sub(low);
+            }
+        }
+    }
+    if strip.values() < strip.steps() * LANES {
+        pad(strip, steps);
+    }
+}
+
+fn pad(strip: &Strip, steps: &mut [Step]) {
+    let width = strip.cell_columns;
+    for lane in 0..LANES {
+        let (rows, columns) = strip.cell(lane);
+        for row in 0..strip.cell_rows {
+            let there = if row < rows.len() { columns.len() } else { 0 };
+            for column in there..width {
+                let at = row * width + column;
+                steps[at][lane] = match (row, column) {
+                    (0, 0) => 0,
+                    (_, 0) => steps[at - width][lane],
+                    _ => steps[at - 1][lane],
+                };
+            }
+        }
+    }
+}
+
+/// Where values of a band go: the value in row r and column c to r times `stride` plus c less `origin`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) stride: usize,
+    pub(crate) origin: usize,
+}
+
+/// The way back from [`gather`]: writes the values of a strip to where they go in `out`, as far as that is there.
+pub(crate) fn scatter(strip: &Strip, steps: &[Step], low: u8, place: Place, out: &mut [u8]) {
+    for lane in 0..LANES {
+        let (rows, columns) = strip.cell(lane);
+        for (row, steps) in rows.zip(steps.chunks_exact(strip.cell_columns)) {
+            let begin = row * place.stride + columns.start;
+            let (first, end) = (begin.max(place.origin), (begin + columns.len()).min(place.origin + out.len()));
+            if first < end {
+                let steps = &steps[first - begin..end - begin];
+                for (value, step) in out[first - place.origin..end - place.origin].iter_mut().zip(steps) {
+                    *value = step[lane].wrapping_add(low);
+                }
+            }
+        }
+    }
+}
+
+/// Finds the class of every code of a strip.
+pub(crate) fn classify(strip: &Strip, steps: &[Step], classes: &Classes, found: &mut Vec<Step>) {
+    found.clear();
+    let mut above: Option<&[Step]> = None;
+    for row in steps.chunks_exact(strip.cell_columns) {
+        match above {
+            None => {
+                found.push([classes.of::<NONE>(0, 0, 0); LANES]);
+                found
+                    .extend(row.iter().map(|left| left.map(|left| classes.of::<LEFT>(left, 0, 0))).take(row.len() - 1));
+            }
+            Some(above) => {
+                found.push(above[0].map(|upper| classes.of::<UPPER>(0, upper, 0)));
+                found.extend(row.iter().zip(above.windows(2)).map(|(left, upper)| {
+                    std::array::from_fn(|lane| classes.of::<BOTH>(left[lane], upper[1][lane], upper[0][lane]))
+                }));
+            }
+        }
+        above = Some(row);
+    }
+}
+
+/// Counts codes by class.
+pub(crate) fn count(steps: &[Step], classes: &[Step], counts: &mut Counts) {
+    for (step, classes) in steps.iter().zip(classes) {
+        for (&code, &class) in step.iter().zip(classes) {
+            counts[usize::from(class) << 8 | usize::from(code)] += 1;
+        }
+    }
+}
+
+/// Codes a strip and appends its bytes. `starts` has a frequency for all that occurs.
+pub(crate) fn encode(steps: &[Step], classes: &[Step], starts: &Counts, bytes: &mut Vec<u8>) {
+    assert!(steps.len() <= STEPS_MAX, "a strip of {} steps", steps.len());
+    // A code takes at most ten bits, and gives at most one word.
+    let mut words = vec![0u16; steps.len() * LANES];
+    let mut free = words.len();
+    let mut states = [STATE_MIN; LANES];
+    for (step, classes) in steps.iter().zip(classes).rev() {
+        for lane in (0..LANES).rev() {
+            let start = starts[usize::from(classes[lane]) << 8 | usize::from(step[lane])];
+            let (frequency, first) = (start >> 16, start & 0xFFFF);
+            let mut state = states[lane];
+            if u64::from(state) >= u64::from(frequency) << (u32::BITS - SLOT_BITS) {
+                free -= 1;
+                words[free] = state as u16;
+                state >>= 16;
+            }
+            states[lane] = (state / frequency) << SLOT_BITS | (first + state % frequency);
+        }
+    }
+    bytes.extend(states.iter().flat_map(|state| state.to_le_bytes()));
+    bytes.extend(words[free..].iter().flat_map(|word| word.to_le_bytes()));
+}
+
+/// Decodes a strip. What is none leaves anything in `steps`.
+pub(crate) fn decode(
+    strip: &Strip,
+    bytes: &[u8],
+    classes: &Classes,
+    slots: &Slots,
+    steps: &mut Vec<Step>,
+) -> Result<(), DecodeError> {
+    let Some((head, words)) = bytes.split_at_checked(STATES_BYTES).filter(|(_, words)| words.len() % 2 == 0) else {
+        let found = format!("{} bytes", bytes.len());
+        return Err(DecodeError { expected: format!("{LANES} states and words"), found });
+    };
+    let mut states = [0; LANES];
+    for (state, bytes) in states.iter_mut().zip(head.as_chunks().0) {
+        *state = u32::from_le_bytes(*bytes);
+    }
+    let mut coder = Decoder { states, words: words.as_chunks().0, used: 0, classes, slots };
+    steps.clear();
+    steps.resize(strip.steps(), [0; LANES]);
+    let (first, rows) = steps.split_at_mut(strip.cell_columns);
+    let mut left = [0; LANES];
+    coder.step::<NONE>(&mut left, &[0; LANES], &[0; LANES], &mut first[0]);
+    for step in &mut first[1..] {
+        coder.step::<LEFT>(&mut left, &[0; LANES], &[0; LANES], step);
+    }
+    let mut above = &*first;
+    for row in rows.chunks_exact_mut(strip.cell_columns) {
+        coder.step::<UPPER>(&mut left, &above[0], &[0; LANES], &mut row[0]);
+        for (step, upper) in row[1..].iter_mut().zip(above.windows(2)) {
+            coder.step::<BOTH>(&mut left, &upper[1], &upper[0], step);
+        }
+        above = row;
+    }
+    if coder.used != coder.words.len() || coder.states != [STATE_MIN; LANES] {
+        let found = format!("{}, and states that are not at their start", coder.used);
+        return Err(DecodeError { expected: format!("{} words", coder.words.len()), found });
+    }
+    Ok(())
+}
+
+/// A strip being decoded.
+struct Decoder<'a> {
+    states: [u32; LANES],
+    words: &'a [[u8; 2]],
+    used: usize,
+    classes: &'a Classes,
+    slots: &'a Slots,
+}
+
+impl Decoder<'_> {
+    /// Decodes one code a lane, given those of its neighbours that are there. `left` becomes it.
+    #[inline(always)]
+    fn step<const NEIGHBOURS: u8>(&mut self, left: &mut Step, upper: &Step, corner: &Step, step: &mut Step) {
+        // The last words are followed by zeros.
+        let mut last = [[0; 2]; LANES];
+        let ahead: &[[u8; 2]; LANES] = match self.words.get(self.used..).and_then(|words| words.first_chunk()) {
+            Some(ahead) => ahead,
+            None => {
+                let rest = self.words.get(self.used..).unwrap_or(&[]);
+                last[..rest.len()].copy_from_slice(rest);
+                &last
+            }
+        };
+        let mut used = 0;
+        for lane in 0..LANES {
+            let class = self.classes.of::<NEIGHBOURS>(left[lane], upper[lane], corner[lane]);
+            let state = self.states[lane];
+            let at = state % SLOTS;
+            let slot = self.slots[usize::from(class % 128) << SLOT_BITS | at as usize];
+            // Twice, byte by byte: a copy of all would wait for the bytes to be stored.
+            (left[lane], step[lane]) = (slot as u8, slot as u8);
+            // At most 1024 times 2^22 - 1, and 1023.
+            let state = (slot >> 18) * (state >> SLOT_BITS) + (at - (slot >> 8) % SLOTS);
+            let filled = state << 16 | u32::from(u16::from_le_bytes(ahead[used % LANES]));
+            let is_short = state < STATE_MIN;
+            self.states[lane] = if is_short { filled } else { state };
+            used += usize::from(is_short);
+        }
+        self.used += used;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model;
+    use crate::tiles::Tiling;
+
+    #[test]
+    fn strips_come_back() {
+        for (rows, columns, codes) in [(1, 1, 2), (40, 30, 5), (16, 512, 41), (100, 126, 97), (33, 700, 254)] {
+            let mut state = 1u64;
+            let values: Vec<u8> = (0..rows * columns)
+                .map(|at| {
+                    state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(at as u64 | 1);
+                    (((state >> 40) % (codes as u64)).min((state >> 20) % codes as u64) as u8).wrapping_add(250)
+                })
+                .collect();
+            let (tiling, rule) = (Tiling::new(rows, columns), Classes::new(codes));
+            let mut back = vec![0; values.len()];
+            for number in 0..tiling.strips() {
+                let strip = tiling.strip(number);
+                let (mut steps, mut classes, mut counts) = (Vec::new(), Vec::new(), Model::no_counts());
+                gather(&strip, &values, columns, 250, &mut steps);
+                classify(&strip, &steps, &rule, &mut classes);
+                count(&steps, &classes, &mut counts);
+                let model = Model::new(&counts, codes);
+                let mut bytes = Vec::new();
+                encode(&steps, &classes, &model.starts(), &mut bytes);
+                let mut decoded = Vec::new();
+                decode(&strip, &bytes, &rule, &model.slots(), &mut decoded).unwrap();
+                assert!(decoded == steps);
+                scatter(&strip, &decoded, 250, Place { stride: columns, origin: 0 }, &mut back);
+                for length in [0, 3, STATES_BYTES - 1, bytes.len() - 1, bytes.len() - 2] {
+                    let cut = &bytes[..length.min(bytes.len() - 1)];
+                    assert!(decode(&strip, cut, &rule, &model.slots(), &mut decoded).is_err());
+                }
+                let longer = [&bytes[..], &[0, 0]].concat();
+                assert!(decode(&strip, &longer, &rule, &model.slots(), &mut decoded).is_err());
+            }
+            assert!(back == values, "{rows} x {columns}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Blocks of strips: a band of rows, its model, and strips that are decoded on their own.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 4 | bytes of the head |
+//! | 4 | strips, as the module `tiles` cuts the band |
+//! | 10 each | the strips: bytes (2), checksum (8) |
+//! | | the model, see the module `model`, up to the end of the head |
+//! | | the strips, see the module `rans`, in order up to the end of the block |
+//!
+//! The checksum of such a block in the index covers its head alone, and the head has those of the strips: a look at one
+//! score reads, compares and decodes no more than a head and a strip.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use disk::bytes_of_mut;
+use rayon::prelude::*;
+
+use crate::codec::ValueRange;
+use crate::form::DecodeError;
+use crate::format::{strip_checksum, u16_at, u32_at, u64_at};
+use crate::model::{CLASSES, CODES_MAX, Classes, Counts, Model, Slots};
+use crate::packed;
+use crate::rans::{self, Place, Step};
+use crate::tiles::Tiling;
+
+/// Rows and columns of the band that a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Band {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+/// Bytes of a head before the strips' entries.
+pub(crate) const HEAD_FIXED_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 10;
+
+/// Strips that are counted or coded by a thread at a time.
+const STRIPS_A_TASK: usize = 8;
+
+/// The head of a block, read and checked.
+pub(crate) struct Head {
+    band: Band,
+    low: u8,
+    tiling: Tiling,
+    classes: Classes,
+    slots: Box<Slots>,
+    /// Where each strip begins in the block, and the last ends.
+    bounds: Box<[u32]>,
+    checksums: Box<[u64]>,
+}
+
+impl Band {
+    pub(crate) fn values(self) -> usize {
+        self.rows * self.columns
+    }
+}
+
+/// The least bytes of such a block.
+pub(crate) fn bytes_min(band: Band) -> usize {
+    HEAD_FIXED_BYTES + Tiling::new(band.rows, band.columns).strips() * (ENTRY_BYTES + rans::BYTES_MIN) + 2 * CLASSES
+}
+
+/// The length of a head, as its first bytes say, if it may have it.
+pub(crate) fn head_bytes(start: &[u8], block_bytes: usize) -> Result<usize, DecodeError> {
+    let found = start.get(..4).map_or(0, |start| u32_at(start, 0) as usize);
+    if (HEAD_FIXED_BYTES..=block_bytes).contains(&found) {
+        return Ok(found);
+    }
+    Err(DecodeError {
+        expected: format!("a head of {HEAD_FIXED_BYTES} to {block_bytes} bytes"),
+        found: found.to_string(),
+    })
+}
+
+/// Codes a block on all threads of the current rayon pool, and says how long its head is. `None` if that makes it no
+/// smaller than packing does, or the range is that of all bytes.
+pub(crate) fn encode(block: usize, values: &[u8], band: Band, range: ValueRange) -> Option<Vec<u8>> {
+    assert_eq!(values.len(), band.values(), "the values of a band");
+    let packed_bytes = packed::packed_bytes(values.len(), range.bits());
+    let codes = range.values();
+    if codes > CODES_MAX || bytes_min(band) >= packed_bytes {
+        return None;
+    }
+    let (tiling, classes, low) = (Tiling::new(band.rows, band.columns), Classes::new(codes), range.low() as u8);
+    let tasks = (0..tiling.strips()).into_par_iter().step_by(STRIPS_A_TASK);
+    let of_task = |first: usize| first..tiling.strips().min(first + STRIPS_A_TASK);
+    let counted: Vec<(Vec<Coded>, Box<Counts>)> = tasks
+        .map(|first| {
+            let mut counts = Model::no_counts();
+            let coded = of_task(first).map(|number| {
+                let (mut steps, mut found) = (Vec::new(), Vec::new());
+                rans::gather(&tiling.strip(number), values, band.columns, low, &mut steps);
+                rans::classify(&tiling.strip(number), &steps, &classes, &mut found);
+                rans::count(&steps, &found, &mut counts);
+                Coded { steps, classes: found }
+            });
+            (coded.collect(), counts)
+        })
+        .collect();
+    let mut counts = Model::no_counts();
+    for (_, some) in &counted {
+        counts.iter_mut().zip(some.iter()).for_each(|(sum, some)| *sum += some);
+    }
+    let model = Model::new(&counts, codes);
+    let starts = model.starts();
+    let strips: Vec<Vec<u8>> = counted
+        .into_par_iter()
+        .flat_map_iter(|(coded, _)| coded)
+        .map(|coded| {
+            let mut bytes = Vec::new();
+            rans::encode(&coded.steps, &coded.classes, &starts, &mut bytes);
+            bytes
+        })
+        .collect();
+    let mut bytes = vec![0; 4];
+    bytes.extend((strips.len() as u32).to_le_bytes());
+    for (number, strip) in strips.iter().enumerate() {
+        bytes.extend((strip.len() as u16).to_le_bytes()); // see `rans`
+        bytes.extend(strip_checksum(block, number, strip).to_le_bytes());
+    }
+    model.encode(&mut bytes);
+    let head_bytes = bytes.len() as u32;
+    bytes[..4].copy_from_slice(&head_bytes.to_le_bytes());
+    bytes.extend(strips.iter().flatten());
+    (bytes.len() < packed_bytes).then_some(bytes)
+}
+
+/// A strip as the coder wants it.
+struct Coded {
+    steps: Vec<Step>,
+    classes: Vec<Step>,
+}
+
+impl Head {
+    /// Reads a head from its bytes, for a block of so many.
+    pub(crate) fn decode(bytes: &[u8], block_bytes: usize, band: Band, range: ValueRange) -> Result<Self, DecodeError> {
+        let refuse = |expected: String, found: String| Err(DecodeError { expected, found });
+        let tiling = Tiling::new(band.rows, band.columns);
+        let (strips, codes) = (tiling.strips(), range.values());
+        if codes > CODES_MAX {
+            return refuse(format!("at most {CODES_MAX} values"), codes.to_string());
+        }
+        let entries_end = HEAD_FIXED_BYTES + strips * ENTRY_BYTES;
+        if bytes.len() < entries_end || u32_at(bytes, 4) as usize != strips {
+            return refuse(format!("a head with {strips} strips"), format!("{} bytes", bytes.len()));
+        }
+        let mut end = bytes.len();
+        let mut bounds = vec![end as u32];
+        let mut checksums = Vec::with_capacity(strips);
+        for entry in bytes[HEAD_FIXED_BYTES..entries_end].chunks_exact(ENTRY_BYTES) {
+            end += usize::from(u16_at(entry, 0));
+            bounds.push(end as u32);
+            checksums.push(u64_at(entry, 2));
+        }
+        if end != block_bytes {
+            return refuse(format!("strips up to {block_bytes}"), end.to_string());
+        }
+        let slots = Model::decode(&bytes[entries_end..], codes)?.slots();
+        let (bounds, checksums) = (bounds.into(), checksums.into());
+        Ok(Head { band, low: range.low() as u8, tiling, classes: Classes::new(codes), slots, bounds, checksums })
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Head>() + size_of::<Slots>() + self.checksums.len() * 12
+    }
+
+    /// How the band is cut.
+    pub(crate) fn tiling(&self) -> &Tiling {
+        &self.tiling
+    }
+
+    /// Where a strip lies in the block.
+    pub(crate) fn bytes_of(&self, strip: usize) -> Range<usize> {
+        self.bounds[strip] as usize..self.bounds[strip + 1] as usize
+    }
+
+    /// Compares the checksum of a strip's bytes.
+    pub(crate) fn check(&self, block: usize, strip: usize, bytes: &[u8]) -> Result<(), DecodeError> {
+        let (stored, computed) = (self.checksums[strip], strip_checksum(block, strip, bytes));
+        if stored == computed {
+            return Ok(());
+        }
+        let expected = format!("strip {strip} with checksum {stored:016x}");
+        Err(DecodeError { expected, found: format!("{computed:016x}") })
+    }
+
+    /// The strips that have some of these values of the band, row by row.
+    pub(crate) fn strips_of(&self, values: &Range<usize>) -> impl Iterator<Item = usize> {
+        let columns = self.band.columns;
+        let (rows, last) = (values.start / columns..values.end.div_ceil(columns), (values.end - 1) % columns);
+        // Within a row, only those from its first column to its last.
+        let wanted = if rows.len() == 1 { values.start % columns..last + 1 } else { 0..columns };
+        self.tiling.strips_of_rows(rows).filter(move |&strip| {
+            let found = self.tiling.strip(strip).columns;
+            found.start < wanted.end && wanted.start < found.end
+        })
+    }
+
+    /// Decodes a strip and writes what it has of the band's values from `first` on to `out`.
+    pub(crate) fn decode_into(
+        &self,
+        block: usize,
+        number: usize,
+        bytes: &[u8],
+        first: usize,
+        out: &mut [u8],
+    ) -> Result<(), DecodeError> {
+        self.decode_to(block, number, bytes, Place { stride: self.band.columns, origin: first }, out)
+    }
+
+    /// Decodes a strip: its values row by row.
+    pub(crate) fn decode_strip(&self, block: usize, number: usize, bytes: &[u8]) -> Result<Vec<i8>, DecodeError> {
+        let strip = self.tiling.strip(number);
+        let stride = strip.columns.len();
+        let mut values = vec![0; strip.values()];
+        let origin = strip.rows.start * stride + strip.columns.start;
+        self.decode_to(block, number, bytes, Place { stride, origin }, bytes_of_mut(&mut values))?;
+        Ok(values)
+    }
+
+    fn decode_to(
+        &self,
+        block: usize,
+        number: usize,
+        bytes: &[u8],
+        place: Place,
+        out: &mut [u8],
+    ) -> Result<(), DecodeError> {
+        self.check(block, number, bytes)?;
+        let strip = self.tiling.strip(number);
+        STEPS.with_borrow_mut(|steps| {
+            rans::decode(&strip, bytes, &self.classes, &self.slots, steps).map_err(|error| DecodeError {
+                expected: format!("strip {number} with {}", error.expected),
+                found: error.found,
+            })?;
+            rans::scatter(&strip, steps, self.low, place, out);
+            Ok(())
+        })
+    }
+}
+
+// Some 16 KiB, which every strip needs again.
+thread_local! {
+    static STEPS: RefCell<Vec<Step>> = const { RefCell::new(Vec::new()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use disk::bytes_of;
+
+    /// Values like scores: near their neighbours, in `low ..= high`.
+    pub(crate) fn scores(band: Band, low: i8, high: i8) -> Vec<u8> {
+        let mut state = 5u64;
+        let mut values: Vec<i8> = Vec::with_capacity(band.values());
+        for at in 0..band.values() {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            let near = if at >= band.columns { values[at - band.columns] } else { 0 };
+            let change = [0, 0, 0, 0, 1, -1, 2, -5][(state >> 61) as usize];
+            values.push((near + change).clamp(low, high));
+        }
+        values.iter().map(|&value| value as u8).collect()
+    }
+
+    #[test]
+    fn blocks_come_back_whole_and_in_pieces() {
+        for (rows, columns) in [(16, 700), (3000, 6), (400, 56), (90, 252), (1, 20_000), (20_000, 1)] {
+            let (band, range) = (Band { rows, columns }, ValueRange::new(-20, 20));
+            let values = scores(band, -20, 20);
+            let block = encode(7, &values, band, range).expect("these compress");
+            assert!(block.len() >= bytes_min(band));
+            let length = head_bytes(&block, block.len()).unwrap();
+            let head = Head::decode(&block[..length], block.len(), band, range).unwrap();
+            for (first, end) in [(0, band.values()), (5, 6), (columns / 2, columns), (columns - 1, columns + 1)] {
+                let mut out = vec![99; end.min(band.values()) - first];
+                for strip in head.strips_of(&(first..first + out.len())) {
+                    head.decode_into(7, strip, &block[head.bytes_of(strip)], first, &mut out).unwrap();
+                }
+                assert!(out == values[first..first + out.len()], "{first}..{end} of {band:?}");
+            }
+            for number in 0..head.tiling().strips() {
+                let strip = head.tiling().strip(number);
+                let found = head.decode_strip(7, number, &block[head.bytes_of(number)]).unwrap();
+                let rows = strip.rows.clone();
+                let expect = rows.flat_map(|row| &values[row * columns..][strip.columns.clone()]);
+                assert!(bytes_of(&found).iter().eq(expect));
+                assert!(head.decode_strip(8, number, &block[head.bytes_of(number)]).is_err(), "of another block");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_pay_is_not_coded() {
+        let band = Band { rows: 100, columns: 100 };
+        let random: Vec<u8> = (0..10_000u32).map(|at| blake3::hash(&at.to_le_bytes()).as_bytes()[0]).collect();
+        assert!(encode(0, &random, band, ValueRange::new(-128, 127)).is_none(), "too many values");
+        assert!(encode(0, &random.iter().map(|v| v % 64).collect::<Vec<_>>(), band, ValueRange::new(0, 63)).is_none());
+        assert!(encode(0, &[0; 10_000], band, ValueRange::new(0, 0)).is_none());
+    }
+
+    #[test]
+    fn heads_that_lie_are_refused() {
+        let (band, range) = (Band { rows: 32, columns: 600 }, ValueRange::new(-20, 20));
+        let block = encode(0, &scores(band, -20, 20), band, range).expect("it compresses");
+        let length = head_bytes(&block, block.len()).unwrap();
+        let head = |bytes: &[u8], block_bytes, band| Head::decode(bytes, block_bytes, band, range);
+        assert!(head(&block[..length], block.len(), band).is_ok());
+        assert!(head(&block[..length], block.len() + 1, band).is_err());
+        assert!(head(&block[..length], block.len(), Band { rows: 64, columns: 600 }).is_err());
+        for shorter in 0..length {
+            assert!(head(&block[..shorter], block.len(), band).is_err());
+        }
+        for at in [8, 18] {
+            let mut changed = block[..length].to_vec();
+            changed[at] ^= 1;
+            assert!(head(&changed, block.len(), band).is_err());
+        }
+        assert!(head_bytes(&[], 100).is_err());
+        assert!(head_bytes(&[7, 0, 0, 0], 100).is_err());
+        assert!(head_bytes(&[101, 0, 0, 0], 100).is_err());
+        assert!(head_bytes(&[0xFF; 4], 100).is_err());
+    }
+}
