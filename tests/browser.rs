@@ -12,7 +12,8 @@ use fantoccini::{Client, ClientBuilder, Locator};
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -39,7 +40,6 @@ pub(crate) fn browse(scenario: impl AsyncFnOnce(&Browser<'_>)) {
         let browser = Browser::open(&driver, &served, &place.path("browser")).await;
         scenario(&browser).await;
         browser.is_blameless().await;
-        browser.close().await;
     });
 }
 
@@ -49,9 +49,11 @@ struct Driver {
     port: u16,
 }
 
-/// A window of a browser that shows the page of a server.
+/// A window of a browser that shows the page of a server. It is closed when nobody needs it any more.
 pub(crate) struct Browser<'a> {
     client: Client,
+    driver: &'a Driver,
+    session: String,
     pub(crate) served: &'a Served,
 }
 
@@ -78,9 +80,21 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Ends the browsers too, which its sudden death would leave behind.
         crate::place::signal(&self.child, "TERM");
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for Browser<'_> {
+    fn drop(&mut self) {
+        // Not through the client, which needs a runtime that goes on: a test may just be failing, and `chromedriver` leaves
+        // a browser behind whose session nobody has ended. What goes wrong here has no one to mind it.
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.driver.port)) else { return };
+        let head = format!("DELETE /session/{} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", self.session);
+        let _ = stream.set_read_timeout(Some(PATIENCE));
+        let _ = stream.write_all(head.as_bytes());
+        // It answers when the browser has ended.
+        let _ = stream.read(&mut [0; 1024]);
     }
 }
 
@@ -96,7 +110,7 @@ impl WebDriverCompatibleCommand for Extension {
 
 impl<'a> Browser<'a> {
     /// A new browser, which keeps what it must in an empty folder, and tells nobody but the server that it is there.
-    async fn open(driver: &Driver, served: &'a Served, folder: &Path) -> Browser<'a> {
+    async fn open(driver: &'a Driver, served: &'a Served, folder: &Path) -> Browser<'a> {
         let folder = format!("--user-data-dir={}", folder.display());
         let arguments = [
             "--headless",
@@ -121,11 +135,8 @@ impl<'a> Browser<'a> {
             .connect(&format!("http://127.0.0.1:{}", driver.port))
             .await
             .unwrap();
-        Browser { client, served }
-    }
-
-    async fn close(self) {
-        self.client.close().await.unwrap();
+        let session = client.session_id().await.unwrap().unwrap();
+        Browser { client, driver, session, served }
     }
 
     /// Goes to an address of the server, and waits until all is there.
