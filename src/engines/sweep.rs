@@ -150,7 +150,7 @@ impl Sweep<'_> {
     /// One block in one pass.
     fn block(&mut self, pair: &Pair, block: &Block, pass: Pass, values: &mut Bytes) -> Done {
         let (high, low) = (pair.high, pair.low);
-        // Where both slabs are one, each position is taken as a row or as a column, not as both.
+        // Where both slabs are one, a position is taken as a row or as a column, not as both.
         let high_columns = 0..if pair.is_one() { block.columns.end } else { chunks(high.opponent_halves) };
         let low_rows = 0..if pair.is_one() { block.rows.start * CHUNK } else { low.mover_halves as usize };
         let mut recent = pair.recent(block);
