@@ -51,7 +51,7 @@ const BAND_BYTES_MIN: u64 = 1 << 20;
 const BAND_BYTES_MAX: u64 = 8 << 20;
 
 /// The most decoded blocks that a stage keeps of the files it reads.
-const CACHE_BYTES_MAX: u64 = 256 << 20;
+const CACHE_BYTES_MAX: u64 = 1 << 30;
 /// And no budget is so small that fewer would do: captures read some hundred streams at a time.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// A cache takes no more than one part in so many of what the budget leaves: the allocator may hold on to it, so all
