@@ -317,7 +317,10 @@ impl OneDatabase<'_> {
             return self.counting_cost();
         }
         // Besides the database, a snapshot.
-        self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 2, kept + self.file_bytes(Codec::Packed), kept)
+        let disk_bytes = kept + self.file_bytes(Codec::Packed);
+        let cost = self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 1, disk_bytes, kept);
+        let scores = engines::row_bytes(&self.settings.set.slabs(self.stones));
+        Cost { memory_bytes: cost.memory_bytes + scores, ..cost }
     }
 
     /// Of a stage of a method that solves bound after bound.
