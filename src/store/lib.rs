@@ -32,6 +32,7 @@ mod pages;
 mod rans;
 mod scores;
 mod shape;
+mod simd;
 mod source;
 mod strips;
 mod tiles;

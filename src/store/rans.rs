@@ -16,6 +16,7 @@
 
 use crate::form::DecodeError;
 use crate::model::{BOTH, Classes, Counts, LEFT, NONE, SLOT_BITS, SLOTS, Slots, UPPER};
+use crate::simd;
 use crate::tiles::{LANES, Strip};
 
 /// The least state, and the one that coding starts from.
@@ -50,24 +51,22 @@ pub(crate) fn gather(strip: &Strip, values: &[u8], columns: usize, low: u8, step
         }
     }
     if strip.values() < strip.steps() * LANES {
-        pad(strip, steps);
+        (0..LANES).for_each(|lane| pad(strip, lane, steps));
     }
 }
 
-fn pad(strip: &Strip, steps: &mut [Step]) {
+fn pad(strip: &Strip, lane: usize, steps: &mut [Step]) {
     let width = strip.cell_columns;
-    for lane in 0..LANES {
-        let (rows, columns) = strip.cell(lane);
-        for row in 0..strip.cell_rows {
-            let there = if row < rows.len() { columns.len() } else { 0 };
-            for column in there..width {
-                let at = row * width + column;
-                steps[at][lane] = match (row, column) {
-                    (0, 0) => 0,
-                    (_, 0) => steps[at - width][lane],
-                    _ => steps[at - 1][lane],
-                };
-            }
+    let (rows, columns) = strip.cell(lane);
+    for row in 0..strip.cell_rows {
+        let there = if row < rows.len() { columns.len() } else { 0 };
+        for column in there..width {
+            let at = row * width + column;
+            steps[at][lane] = match (row, column) {
+                (0, 0) => 0,
+                (_, 0) => steps[at - width][lane],
+                _ => steps[at - 1][lane],
+            };
         }
     }
 }
@@ -81,19 +80,47 @@ pub(crate) struct Place {
 
 /// The way back from [`gather`]: writes the values of a strip to where they go in `out`, as far as that is there.
 pub(crate) fn scatter(strip: &Strip, steps: &[Step], low: u8, place: Place, out: &mut [u8]) {
-    for lane in 0..LANES {
-        let (rows, columns) = strip.cell(lane);
-        for (row, steps) in rows.zip(steps.chunks_exact(strip.cell_columns)) {
-            let begin = row * place.stride + columns.start;
+    let width = strip.cell_columns;
+    // Sixteen steps of all lanes are sixteen values of each: a matrix to be transposed.
+    let mut blocks = vec![[[0; LANES]; LANES]; width.div_ceil(LANES)];
+    for row in 0..strip.cell_rows {
+        for (block, steps) in blocks.iter_mut().zip(steps[row * width..(row + 1) * width].chunks(LANES)) {
+            block[..steps.len()].copy_from_slice(steps);
+            *block = transposed(*block).map(|step| step.map(|code| code.wrapping_add(low)));
+        }
+        for lane in 0..LANES {
+            let (rows, columns) = strip.cell(lane);
+            if row >= rows.len() {
+                continue;
+            }
+            let begin = (rows.start + row) * place.stride + columns.start;
             let (first, end) = (begin.max(place.origin), (begin + columns.len()).min(place.origin + out.len()));
-            if first < end {
-                let steps = &steps[first - begin..end - begin];
-                for (value, step) in out[first - place.origin..end - place.origin].iter_mut().zip(steps) {
-                    *value = step[lane].wrapping_add(low);
+            for (number, block) in blocks.iter().enumerate() {
+                let from = (begin + number * LANES).max(first);
+                let upto = (begin + (number + 1) * LANES).min(end);
+                if from < upto {
+                    let at = from - begin - number * LANES;
+                    out[from - place.origin..upto - place.origin].copy_from_slice(&block[lane][at..at + upto - from]);
                 }
             }
         }
     }
+}
+
+/// Rows become columns: four times, rows are interleaved with those eight further on.
+fn transposed(mut rows: [Step; LANES]) -> [Step; LANES] {
+    for _ in 0..LANES.ilog2() {
+        let before = rows;
+        for pair in 0..LANES / 2 {
+            for at in 0..LANES / 2 {
+                let (one, other) = (&before[pair], &before[pair + LANES / 2]);
+                (rows[2 * pair][2 * at], rows[2 * pair][2 * at + 1]) = (one[at], other[at]);
+                let at_high = at + LANES / 2;
+                (rows[2 * pair + 1][2 * at], rows[2 * pair + 1][2 * at + 1]) = (one[at_high], other[at_high]);
+            }
+        }
+    }
+    rows
 }
 
 /// Finds the class of every code of a strip.
@@ -159,6 +186,18 @@ pub(crate) fn decode(
     slots: &Slots,
     steps: &mut Vec<Step>,
 ) -> Result<(), DecodeError> {
+    decode_by(false, strip, bytes, classes, slots, steps)
+}
+
+/// As [`decode`], with the vector kernel where there is one, or without.
+fn decode_by(
+    portable: bool,
+    strip: &Strip,
+    bytes: &[u8],
+    classes: &Classes,
+    slots: &Slots,
+    steps: &mut Vec<Step>,
+) -> Result<(), DecodeError> {
     let Some((head, words)) = bytes.split_at_checked(STATES_BYTES).filter(|(_, words)| words.len() % 2 == 0) else {
         let found = format!("{} bytes", bytes.len());
         return Err(DecodeError { expected: format!("{LANES} states and words"), found });
@@ -171,15 +210,22 @@ pub(crate) fn decode(
     steps.clear();
     steps.resize(strip.steps(), [0; LANES]);
     let (first, rows) = steps.split_at_mut(strip.cell_columns);
-    let mut left = [0; LANES];
-    coder.step::<NONE>(&mut left, &[0; LANES], &[0; LANES], &mut first[0]);
-    for step in &mut first[1..] {
-        coder.step::<LEFT>(&mut left, &[0; LANES], &[0; LANES], step);
+    let none = &[0; LANES];
+    coder.step::<NONE>(&mut [0; LANES], none, none, &mut first[0]);
+    let done = if portable { 1 } else { coder.vector_steps(None, first) };
+    let mut left = first[done - 1];
+    for step in &mut first[done..] {
+        coder.step::<LEFT>(&mut left, none, none, step);
     }
     let mut above = &*first;
     for row in rows.chunks_exact_mut(strip.cell_columns) {
-        coder.step::<UPPER>(&mut left, &above[0], &[0; LANES], &mut row[0]);
-        for (step, upper) in row[1..].iter_mut().zip(above.windows(2)) {
+        let done = if portable { 0 } else { coder.vector_steps(Some(above), row) };
+        if done == 0 {
+            coder.step::<UPPER>(&mut left, &above[0], none, &mut row[0]);
+        }
+        let done = done.max(1);
+        left = row[done - 1];
+        for (step, upper) in row[done..].iter_mut().zip(above[done - 1..].windows(2)) {
             coder.step::<BOTH>(&mut left, &upper[1], &upper[0], step);
         }
         above = row;
@@ -201,6 +247,14 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
+    /// Decodes codes of a row with vectors where the processor has them; returns how many are there then.
+    fn vector_steps(&mut self, above: Option<&[Step]>, row: &mut [Step]) -> usize {
+        let words = self.words.get(self.used..).unwrap_or(&[]);
+        let (done, used) = simd::steps(&mut self.states, words, self.classes, self.slots, above, row);
+        self.used += used;
+        done
+    }
+
     /// Decodes one code a lane, given those of its neighbours that are there. `left` becomes it.
     #[inline(always)]
     fn step<const NEIGHBOURS: u8>(&mut self, left: &mut Step, upper: &Step, corner: &Step, step: &mut Step) {
@@ -219,11 +273,11 @@ impl Decoder<'_> {
             let class = self.classes.of::<NEIGHBOURS>(left[lane], upper[lane], corner[lane]);
             let state = self.states[lane];
             let at = state % SLOTS;
-            let slot = self.slots[usize::from(class % 128) << SLOT_BITS | at as usize];
+            let (code, start) = self.slots.look(class, at);
             // Twice, byte by byte: a copy of all would wait for the bytes to be stored.
-            (left[lane], step[lane]) = (slot as u8, slot as u8);
+            (left[lane], step[lane]) = (code, code);
             // At most 1024 times 2^22 - 1, and 1023.
-            let state = (slot >> 18) * (state >> SLOT_BITS) + (at - (slot >> 8) % SLOTS);
+            let state = (start >> 16) * (state >> SLOT_BITS) + (at - start % (1 << 16));
             let filled = state << 16 | u32::from(u16::from_le_bytes(ahead[used % LANES]));
             let is_short = state < STATE_MIN;
             self.states[lane] = if is_short { filled } else { state };
@@ -259,17 +313,22 @@ mod tests {
                 count(&steps, &classes, &mut counts);
                 let model = Model::new(&counts, codes);
                 let mut bytes = Vec::new();
+                model.encode(&mut bytes);
+                let slots = Slots::decode(&bytes, codes).unwrap();
+                bytes.clear();
                 encode(&steps, &classes, &model.starts(), &mut bytes);
                 let mut decoded = Vec::new();
-                decode(&strip, &bytes, &rule, &model.slots(), &mut decoded).unwrap();
+                decode(&strip, &bytes, &rule, &slots, &mut decoded).unwrap();
+                assert!(decoded == steps);
+                decode_by(true, &strip, &bytes, &rule, &slots, &mut decoded).unwrap();
                 assert!(decoded == steps);
                 scatter(&strip, &decoded, 250, Place { stride: columns, origin: 0 }, &mut back);
                 for length in [0, 3, STATES_BYTES - 1, bytes.len() - 1, bytes.len() - 2] {
                     let cut = &bytes[..length.min(bytes.len() - 1)];
-                    assert!(decode(&strip, cut, &rule, &model.slots(), &mut decoded).is_err());
+                    assert!(decode(&strip, cut, &rule, &slots, &mut decoded).is_err());
                 }
                 let longer = [&bytes[..], &[0, 0]].concat();
-                assert!(decode(&strip, &longer, &rule, &model.slots(), &mut decoded).is_err());
+                assert!(decode(&strip, &longer, &rule, &slots, &mut decoded).is_err());
             }
             assert!(back == values, "{rows} x {columns}");
         }

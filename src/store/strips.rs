@@ -45,7 +45,7 @@ pub(crate) struct Head {
     low: u8,
     tiling: Tiling,
     classes: Classes,
-    slots: Box<Slots>,
+    slots: Slots,
     /// Where each strip begins in the block, and the last ends.
     bounds: Box<[u32]>,
     checksums: Box<[u64]>,
@@ -157,14 +157,14 @@ impl Head {
         if end != block_bytes {
             return refuse(format!("strips up to {block_bytes}"), end.to_string());
         }
-        let slots = Model::decode(&bytes[entries_end..], codes)?.slots();
+        let slots = Slots::decode(&bytes[entries_end..], codes)?;
         let (bounds, checksums) = (bounds.into(), checksums.into());
         Ok(Head { band, low: range.low() as u8, tiling, classes: Classes::new(codes), slots, bounds, checksums })
     }
 
     /// Bytes that it takes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Head>() + size_of::<Slots>() + self.checksums.len() * 12
+        size_of::<Head>() + self.slots.memory_bytes() + self.checksums.len() * 12
     }
 
     /// How the band is cut.
