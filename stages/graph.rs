@@ -58,6 +58,9 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// stages count it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
 
+/// The least that is held of a slab, of which workspace counts.
+const STRIPE_BYTES_MIN: u64 = 8 << 20;
+
 /// What the budget leaves besides what every stage takes.
 fn room_bytes(settings: &Settings) -> u64 {
     settings.memory_bytes.saturating_sub(fixed_bytes(settings))
@@ -66,6 +69,13 @@ fn room_bytes(settings: &Settings) -> u64 {
 /// Decoded blocks that a stage keeps which reads so many positions.
 pub(crate) fn cache_bytes(settings: &Settings, positions: u64) -> u64 {
     positions.min((room_bytes(settings) / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX))
+}
+
+/// Bytes of a slab that the stage stats holds at a time: the largest slab where there is room, so that no row is read
+/// in parts.
+pub(crate) fn stripe_bytes(settings: &Settings, stones: u32) -> usize {
+    let largest = settings.set.slabs(stones).iter().map(game::Slab::positions).max().unwrap_or(0);
+    largest.min((room_bytes(settings) / CACHE_SHARE).max(STRIPE_BYTES_MIN)) as usize
 }
 
 /// Whether there is room for maps of so many bytes and a cache for so many positions. Maps are faster than reads, but
@@ -217,7 +227,7 @@ impl OneDatabase<'_> {
         stages.push(StageSpec {
             inputs: vec![capture, database],
             outputs: vec![stats.clone()],
-            cost: self.cost(STATS_NANOSECONDS, 0, 4096, 4096),
+            cost: self.stats_cost(),
             ..StageSpec::new(StageName::new("stats", &[stones]))
         });
         artifacts.push(self.artifact(stats, ArtifactKind::Report, "statistics").version(STATS_VERSION));
@@ -326,6 +336,12 @@ impl OneDatabase<'_> {
         let cost = self.cost(COUNTING_NANOSECONDS + ENCODE_NANOSECONDS, 2, disk_bytes, kept);
         let more = engines::counting::memory_bytes(self.stones, self.settings.set, self.settings.threads);
         Cost { memory_bytes: cost.memory_bytes + more, ..cost }
+    }
+
+    fn stats_cost(&self) -> Cost {
+        let cost = self.cost(STATS_NANOSECONDS, 0, 4096, 4096);
+        let stripe = stripe_bytes(self.settings, self.stones) as u64;
+        Cost { memory_bytes: cost.memory_bytes + stripe.saturating_sub(STRIPE_BYTES_MIN), ..cost }
     }
 
     fn verify_cost(&self) -> Cost {

@@ -1,10 +1,11 @@
 //! The stage `stats:n`: the figures that the papers report, counted over the whole database.
 
-use crate::{Shared, files};
-use check::{CheckError, Choice, Databases, Histogram, Statistics};
+use crate::{Shared, files, graph};
+use check::{Choice, Histogram, Statistics};
 use disk::Staged;
 use game::{Index, Score};
 use pipeline::{ArtifactName, StageContext, StageError, StageReport};
+use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, Kind};
 
 /// Decoded blocks of scores: each is needed while the parts of its rows are read, one after the other on each thread.
@@ -25,17 +26,19 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let read_captures = |first: u64, out: &mut [Score]| {
         captures.read_range(end(first, out), out).map_err(|error| files::unreadable(&captures_name, error))
     };
+    // Each score is read once, so they are counted by the way. None is beyond the range that the file gives.
+    let histogram = Mutex::new(Histogram::EMPTY);
     let read_scores = |first: u64, out: &mut [Score]| {
-        scores.read_range(end(first, out), out).map_err(|error| files::unreadable(&scores_name, error))
+        scores.read_range(end(first, out), out).map_err(|error| files::unreadable(&scores_name, error))?;
+        let counted = Histogram::of_scores(out);
+        let mut histogram = histogram.lock().unwrap_or_else(PoisonError::into_inner);
+        *histogram = histogram.plus(&counted);
+        Ok(())
     };
-    let choice = engines::choice(&shared.tables(), &index, &read_captures, &read_scores)?;
+    let stripe = graph::stripe_bytes(settings, stones);
+    let choice = engines::choice(&shared.tables(), &index, stripe, &read_captures, &read_scores)?;
     let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
-    let mut databases = Databases::new(settings.rules, settings.set);
-    databases.insert(stones, scores).map_err(StageError::failed)?;
-    let histogram = databases.get(stones).and_then(Histogram::of).map_err(|error| match error {
-        CheckError::Store(error) => files::unreadable(&scores_name, *error),
-        error => StageError::failed(error),
-    })?;
+    let histogram = histogram.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = Statistics::new(stones, histogram, choice).json() + "\n";
     let path = context.output(&files::stats(stones));
     let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;

@@ -1,8 +1,8 @@
 //! The stage `verify:n`: scores derived again by the plain rules, counts against the published ones, every checksum.
 
 use crate::{Shared, files, graph, settings::Verify};
-use check::{CheckError, Databases, Extent, Published, Sample};
-use game::Index;
+use check::{CheckError, Databases, Extent, Histogram, Published, Sample};
+use game::{Index, Score};
 use pipeline::{StageContext, StageError, StageReport};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,12 +23,15 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let maps = graph::has_room_for_maps(settings, bytes, reads);
     let open = if maps { files::open } else { files::open_windowed };
     let mut databases = Databases::new(settings.rules, settings.set);
+    let mut histogram = Histogram::EMPTY;
     for (smaller, name) in names() {
         let index = Index::new(smaller, settings.set);
         let damaged = |error| files::unreadable(&name, error);
         let scores = open(context.disk(), &context.input(&name), settings, Kind::Database, &index).map_err(damaged)?;
         if smaller == stones {
-            scores.verify_digest().map_err(damaged)?;
+            // None is beyond the range that the file gives, which was compared.
+            let count = |scores: &[Score]| histogram = histogram.plus(&Histogram::of_scores(scores));
+            scores.verify_digest_of(count).map_err(damaged)?;
         }
         databases.insert(smaller, CachedScores::sharing(scores, Arc::clone(&cache))).map_err(StageError::failed)?;
     }
@@ -41,14 +44,15 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         context.progress().advance(more);
         if context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let verified = check::verify_watched(&databases, stones, extent, &watch).map_err(|error| match error {
-        CheckError::Stopped => StageError::Stopped,
-        CheckError::Store(error) => {
-            let of = |smaller: &u32| error.path() == Some(context.input(&files::database(*smaller)).as_path());
-            files::unreadable(&files::database((0..stones).find(of).unwrap_or(stones)), *error)
-        }
-        wrong => StageError::Damaged { artifact: name.clone(), what: wrong.to_string() },
-    })?;
+    let verified =
+        check::verify_counted(&databases, stones, histogram, extent, &watch).map_err(|error| match error {
+            CheckError::Stopped => StageError::Stopped,
+            CheckError::Store(error) => {
+                let of = |smaller: &u32| error.path() == Some(context.input(&files::database(*smaller)).as_path());
+                files::unreadable(&files::database((0..stones).find(of).unwrap_or(stones)), *error)
+            }
+            wrong => StageError::Damaged { artifact: name.clone(), what: wrong.to_string() },
+        })?;
     let mut report = StageReport::new(positions).with("checked", verified.checked());
     if settings.published {
         let matches = match Published::compare(stones, settings.set, verified.histogram()) {

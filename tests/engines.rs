@@ -128,12 +128,15 @@ fn sweeping_on_from_any_mixture() {
     let sweep = |values: &mut Bytes, progress: &dyn Progress| {
         sweep::sweep(&tables, &index, &best, values, Kernel::detect(), progress, &mut |_| {})
     };
+    let whole = StopAt(AtomicU64::new(u64::MAX));
+    sweep(&mut Bytes::zeroed(index.positions() as usize).unwrap(), &whole).unwrap();
+    let times = u64::MAX - whole.0.into_inner();
     let mut random = Random::new(1);
     for _ in 0..12 {
         let mut states = Vec::new();
         for _ in 0..2 {
             let mut values = Bytes::zeroed(index.positions() as usize).unwrap();
-            assert_eq!(sweep(&mut values, &StopAt(AtomicU64::new(random.below(200)))), Err(Stopped));
+            assert_eq!(sweep(&mut values, &StopAt(AtomicU64::new(random.below(times)))), Err(Stopped));
             states.push(values);
         }
         let mut mixture = Bytes::zeroed(index.positions() as usize).unwrap();
@@ -208,7 +211,7 @@ fn choices_are_those_of_the_rules() {
                 |first, out: &mut [Score]| slice(&best, first, out),
                 |first, out: &mut [Score]| slice(scores, first, out),
             );
-            let choice = engines::choice(&tables, &index, &captures, &scores).unwrap();
+            let choice = engines::choice(&tables, &index, 10_000, &captures, &scores).unwrap();
             assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
         }
     }

@@ -216,30 +216,105 @@ fn the_page_shows_positions_without_a_script() {
         assert_eq!(status, 200);
         for part in [
             "North to move wins by 3 stones",
-            "pos=0-0-0-0-1-0-0-0-0-0-0-0-20-27-S",
+            "href=\"./?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N&amp;moves=f\"",
             "<th scope=\"row\">f</th>",
             "+3 win",
         ] {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
         let (_, hidden) = page("/?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N&hide=1").await;
-        assert!(hidden.contains("-20-27-S&amp;hide=1\""));
+        assert!(hidden.contains("&amp;moves=f&amp;hide=1\""));
         assert!(!hidden.contains("+3") && hidden.contains("North to move."), "{hidden}");
         let (_, played) = page("/?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N&moves=fE&at=1").await;
         assert!(played.contains("South to move"), "{played}");
+        for part in ["&amp;moves=fE\">Forward", "&amp;moves=fE&amp;at=0\">← Back", "&amp;moves=fE\"><span"] {
+            assert!(played.contains(part), "{part} is not in\n{played}");
+        }
+        // One stone goes over, and its mover has none left.
+        let (_, single) = page("/?pos=0+0+0+0+0+1+0+0+0+0+0+0").await;
+        for part in [
+            "id=\"line\">Best play: <a href=\"./?pos=0-0-0-0-0-1-0-0-0-0-0-0-0-0-S&amp;moves=F\" data-moves=\"F\">F</a>",
+            "<rect class=\"loss now\" x=\"1\"",
+            "All 12 positions of 1 stone by score, −1 to +1; 83.3\u{a0}% score −1 like this one",
+        ] {
+            assert!(single.contains(part), "{part} is not in\n{single}");
+        }
         let (_, opening) = page("/").await;
         assert!(opening.contains("there is no 48-stone database"), "{opening}");
         for (bad, part) in [
             ("/?pos=%3Cb%3E+0+0+0+0+0+0+0+0+0+0+0", "found `&lt;b&gt;`"),
-            ("/?moves=F3", "move 2: 3 is no pit"),
-            ("/?moves=FF", "move 2: F is not"),
+            ("/?moves=F3", "move 2, 3: expected a pit"),
+            ("/?moves=FF", "move 2, F: North is to move"),
+            ("/?pos=0-0-0-0-0-0-1-0-0-0-0-0-0-0-S&moves=A", "move 1, A: the game is over"),
         ] {
             let (status, shown) = page(bad).await;
             assert!(status == 400 && shown.contains(part), "{bad}: {shown}");
         }
+        // What there was no time for is not kept.
+        let busy = Limits { searches_max: 0, turn: Duration::ZERO, ..Limits::default() };
+        for (limits, codec, part) in [
+            (Limits::default(), Codec::Packed, "id=\"line\""),
+            // The maps tell the values, but the line is for a search.
+            (busy, Codec::Packed, "id=\"moves\""),
+            (busy, Codec::Zstd, "more to search than it can"),
+        ] {
+            let site = self::site(codec, false, limits);
+            site.warm();
+            let (head, body) = send(&site, get("/?pos=0+0+0+0+0+2+1+0+0+0+0+0")).await;
+            let text = String::from_utf8(body).unwrap();
+            assert!(text.contains(part), "{text}");
+            let (is_whole, kept) = (limits == Limits::default(), &head.headers()[header::CACHE_CONTROL]);
+            assert_eq!((kept == "no-store", text.contains("id=\"line\"")), (!is_whole, is_whole), "{text}");
+        }
         for path in ["/app.js", "/game.js", "/style.css"] {
             assert_eq!(page(path).await.0, 200, "{path}");
         }
+    });
+}
+
+#[test]
+fn games_are_read_and_written() {
+    let site = site(Codec::Packed, false, Limits::default());
+    run(async {
+        let read = async |text: &str| {
+            let request = Request::post("/v1/transcript").body(Body::from(text.to_owned())).unwrap();
+            let (head, body) = send(&site, request).await;
+            (head.status().as_u16(), serde_json::from_slice::<Value>(&body).unwrap())
+        };
+        let start = "0-0-0-0-0-2-1-1-0-0-0-1-20-23-N";
+        let text = format!("[Event \"a \\\"b\\\"\"]\n[FEN \"{start}\"]\n1... a1 {{why?}} (1... b) 2. F2x3 0-1");
+        let (status, game) = read(&text).await;
+        assert_eq!(status, 200, "{game}");
+        assert_eq!((&game["start"], &game["moves"]), (&json!(start), &json!("aF")));
+        assert_eq!(game["position"], "0-0-0-0-0-0-1-0-0-0-0-1-23-23-N");
+        assert_eq!(game["tags"], json!([{ "name": "Event", "value": "a \"b\"" }]));
+        assert_eq!(game["over"], Value::Null);
+        let (head, written) = send(&site, get(&format!("/v1/transcript?pos={start}&moves=aF"))).await;
+        assert_eq!(head.status(), 200);
+        let written = String::from_utf8(written).unwrap();
+        assert_eq!(written, format!("[Game \"Awari\"]\n[FEN \"{start}\"]\n\n1... a 2. F\n*\n"));
+        assert_eq!(read(&written).await.1["moves"], "aF");
+        // Two stones go round until the position comes again; whoever plays on is told where it was over.
+        let round = "[FEN \"1-0-0-0-0-0-1-0-0-0-0-0-23-23-S\"] AaBbCcDdEeFf AaB";
+        let (status, game) = read(round).await;
+        assert_eq!(status, 200, "{game}");
+        let over = &game["over"];
+        assert_eq!((&over["end"], &over["lead"]), (&json!("repeats"), &json!(0)), "{game}");
+        assert_eq!((&over["after"], game["moves"].as_str().unwrap().len()), (&json!(12), 15), "{game}");
+        for (text, part) in [
+            ("F4 F4", "move 2, `F4`: North is to move"),
+            ("F4 f4 B4", "move 3, `B4`: expected 4 stones sown, by the board it is 5"),
+            ("[FEN \"4-4\"]", "the tag FEN: "),
+            ("1. what", "after 0 moves: expected a move"),
+        ] {
+            let (status, refusal) = read(text).await;
+            assert_eq!((status, &refusal["code"]), (400, &json!("bad-transcript")));
+            assert!(refusal["message"].as_str().unwrap().contains(part), "{refusal}");
+        }
+        let bytes = Request::post("/v1/transcript").body(Body::from(vec![0xff, 0xfe])).unwrap();
+        assert_eq!(send(&site, bytes).await.0.status(), 400);
+        let (_, empty) = send(&site, get("/v1/transcript?pos=4+4+4+4+4+4+4+4+4+4+4+4")).await;
+        assert_eq!(String::from_utf8(empty).unwrap(), "[Game \"Awari\"]\n\n*\n");
     });
 }
 
@@ -273,6 +348,7 @@ fn the_server_is_as_described() {
         let bounded = "pos=0+0+0+0+2+3+1+0+0+0+0+1";
         let spoilt = "pos=1+1+0+0+0+0+1+1+0+0+0+0";
         let post = |body: String| Request::post("/v1/probe").body(Body::from(body)).unwrap();
+        let game = |text: Body| Request::post("/v1/transcript").body(text).unwrap();
         let batch = |positions: &[&str]| post(json!({ "positions": positions }).to_string());
         let tag = send(&plain, get("/healthz")).await;
         assert!(!tag.0.headers().contains_key(header::ETAG));
@@ -303,13 +379,23 @@ fn the_server_is_as_described() {
             (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}&moves=1")), 200),
             (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}&moves=x")), 400),
             (&plain, "/v1/mainline", get(&format!("/v1/mainline?{unknown}")), 404),
+            (&plain, "/v1/mainline", get(&long.replace("probe", "mainline")), 414),
             (&damaged, "/v1/mainline", get(&format!("/v1/mainline?{spoilt}")), 500),
             (&busy, "/v1/mainline", get(&format!("/v1/mainline?{known}")), 503),
             (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 200),
             (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=best")), 400),
             (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=good")), 404),
+            (&plain, "/v1/choose", get(&long.replace("probe", "choose")), 414),
             (&damaged, "/v1/choose", get(&format!("/v1/choose?{spoilt}&level=good")), 500),
             (&busy, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 503),
+            (&plain, "/v1/transcript", get(&format!("/v1/transcript?{unknown}&moves=FfBd")), 200),
+            (&plain, "/v1/transcript", get(&format!("/v1/transcript?{unknown}&moves=FF")), 400),
+            (&plain, "/v1/transcript", get(&long.replace("probe", "transcript")), 414),
+            (&plain, "/v1/transcript", game("1. F4 f4 {good} 2. B5 d5 *".into()), 200),
+            (&plain, "/v1/transcript", game("[FEN \"0-0-0-0-0-0-1-0-0-0-0-0-0-0-S\"]".into()), 200),
+            (&plain, "/v1/transcript", game("F5".into()), 400),
+            (&slow, "/v1/transcript", game(Body::new(Stalled)), 408),
+            (&plain, "/v1/transcript", game(" ".repeat(200_000).into()), 413),
             (&damaged, "/v1/databases", get("/v1/databases"), 200),
             (&plain, "/v1/databases/{stones}", get("/v1/databases/1"), 200),
             (&plain, "/v1/databases/{stones}", get("/v1/databases/2"), 200),

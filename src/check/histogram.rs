@@ -91,25 +91,23 @@ impl Histogram {
         Shares { won: share(1), drawn: share(0), lost: share(-1) }
     }
 
+    /// Counts scores, in parallel.
+    ///
+    /// # Panics
+    /// When a score is beyond -48 to 48.
+    pub fn of_scores(scores: &[Score]) -> Histogram {
+        let units = scores.par_chunks(UNIT_POSITIONS as usize).map(|unit| {
+            let mut histogram = Histogram::EMPTY;
+            counts(unit).for_each(|(score, positions)| histogram.add(score, positions));
+            histogram
+        });
+        units.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b))
+    }
+
     fn of_unit<L: Look>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram, CheckError> {
-        // Two tables in turn: runs of one score would wait on one counter.
-        let mut counts = [[0u32; 256]; 2];
-        let mut pairs = scores.chunks_exact(2);
-        for pair in &mut pairs {
-            counts[0][usize::from(pair[0] as u8)] += 1;
-            counts[1][usize::from(pair[1] as u8)] += 1;
-        }
-        for &score in pairs.remainder() {
-            counts[0][usize::from(score as u8)] += 1;
-        }
         let stones = database.index().stones();
         let mut histogram = Histogram::EMPTY;
-        for byte in 0..=u8::MAX {
-            let positions = counts[0][usize::from(byte)] + counts[1][usize::from(byte)];
-            if positions == 0 {
-                continue;
-            }
-            let score = byte as Score;
+        for (score, positions) in counts(scores) {
             if u32::from(score.unsigned_abs()) > stones {
                 let at = scores.iter().position(|&found| found == score);
                 return Err(CheckError::Range {
@@ -118,10 +116,27 @@ impl Histogram {
                     found: score,
                 });
             }
-            histogram.add(score, u64::from(positions));
+            histogram.add(score, positions);
         }
         Ok(histogram)
     }
+}
+
+/// The scores that occur among at most some thousand million.
+fn counts(scores: &[Score]) -> impl Iterator<Item = (Score, u64)> + use<> {
+    // Four tables in turn: runs of one score would wait on one counter.
+    let mut counts = [[0u32; 256]; 4];
+    let (fours, rest) = scores.as_chunks::<4>();
+    for four in fours {
+        for (counts, &score) in counts.iter_mut().zip(four) {
+            counts[usize::from(score as u8)] += 1;
+        }
+    }
+    for &score in rest {
+        counts[0][usize::from(score as u8)] += 1;
+    }
+    let sum = move |byte: u8| counts.iter().map(|counts| u64::from(counts[usize::from(byte)])).sum();
+    (0..=u8::MAX).map(move |byte| (byte as Score, sum(byte))).filter(|&(_, positions)| positions > 0)
 }
 
 fn slot(score: Score) -> Option<usize> {

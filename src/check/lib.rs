@@ -33,4 +33,4 @@ pub use look::{Database, Databases, Look};
 pub use published::Published;
 pub use report::{csv, json, table};
 pub use statistics::{Choice, Statistics};
-pub use verify::{Mistake, Verified, verify, verify_watched};
+pub use verify::{Mistake, Verified, verify, verify_counted, verify_watched};

@@ -57,6 +57,17 @@ pub fn verify_watched<L: Look>(
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified, CheckError> {
     let histogram = Histogram::of(databases.get(stones)?)?;
+    verify_counted(databases, stones, histogram, extent, watch)
+}
+
+/// As [`verify_watched`], of a database whose positions were counted when its checksums were compared.
+pub fn verify_counted<L: Look>(
+    databases: &Databases<L>,
+    stones: u32,
+    histogram: Histogram,
+    extent: Extent,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<Verified, CheckError> {
     let comparison: Comparison = walk(databases, stones, extent, watch)?;
     if comparison.mistakes > 0 {
         return Err(CheckError::Wrong {

@@ -55,39 +55,33 @@ pub(crate) fn apply(
     }
 }
 
-/// Recomputes units of several slabs and writes each at once, in parallel: for slabs that read nothing of `array`.
+/// Recomputes units of a slab that reads nothing of `array`, and writes each at once, in parallel.
 ///
-/// `slabs` has for each slab its units; `buffers` has one for each thread. Returns the number of changes.
+/// `buffers` has one for each thread. Returns the number of changes.
 ///
 /// # Panics
-/// When the units of a slab are not in ascending order, or reach beyond it.
-pub(crate) fn recompute_and_apply<'a>(
+/// When the units are not in ascending order, or reach beyond the slab.
+#[expect(clippy::too_many_arguments, reason = "what is recomputed, and where from and to")]
+pub(crate) fn recompute_and_apply(
     kernel: Kernel,
-    slabs: &[(&'a Slab, Vec<Unit>, SlabWork<'a>)],
+    slab: &Slab,
+    units: &[Unit],
+    work: &SlabWork,
     buffers: &[Mutex<Vec<i8>>],
     values: &[i8],
     array: &mut [i8],
-    tell: impl Fn(&Slab, Changed) + Sync,
+    tell: impl Fn(Changed) + Sync,
 ) -> u64 {
-    for (_, units, _) in slabs {
-        assert_apart(units.iter());
-    }
-    assert!(slabs.is_sorted_by(|(a, ..), (b, ..)| a.offset < b.offset), "no slab comes twice");
+    assert_apart(units.iter());
     let shared = Shared { start: array.as_mut_ptr(), len: array.len() };
-    let units: Vec<_> =
-        slabs.iter().flat_map(|(slab, units, work)| units.iter().map(move |unit| (*slab, unit, work))).collect();
-    let one = |&(slab, unit, work): &(&Slab, &Unit, &SlabWork)| {
+    let one = |unit: &Unit| {
         let mut staged =
             buffers[rayon::current_thread_index().unwrap_or(0)].lock().unwrap_or_else(PoisonError::into_inner);
         kernel.recompute(work, unit, values, &mut staged);
         // SAFETY: the units share no position, and `array` is ours alone: `values` is not part of it.
-        unsafe { shared.apply(kernel, slab, unit, &staged, |change| tell(slab, change)) }
+        unsafe { shared.apply(kernel, slab, unit, &staged, &tell) }
     };
-    if is_small(units.iter().map(|&(_, unit, _)| unit)) {
-        units.iter().map(one).sum()
-    } else {
-        units.par_iter().map(one).sum()
-    }
+    if is_small(units.iter()) { units.iter().map(one).sum() } else { units.par_iter().map(one).sum() }
 }
 
 /// Whether the calling thread is done with these sooner than another would be awake.

@@ -30,16 +30,25 @@ struct Workspace {
     unit: usize,
 }
 
-const WORKSPACE: Workspace = Workspace { stripe: 8 << 20, unit: 1 << 20 };
+/// Captures at hand, a thread.
+const UNIT_POSITIONS: usize = 1 << 20;
 
 /// Counts the choices of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`), in bounded
-/// memory: of a large slab, a stripe of the movers' halves at a time. So the parts of a row of scores are read in turn,
-/// and the captures from one end to the other.
+/// memory: of a slab of more than `stripe` positions, a stripe of the movers' halves at a time. So the parts of a row
+/// of scores are read in turn, as often as there are stripes, and the captures from one end to the other.
+///
+/// Each score is asked for once.
 ///
 /// # Errors
 /// The first of either reader.
-pub fn choice<E: Send>(tables: &Tables, index: &Index, captures: Read<E>, scores: Read<E>) -> Result<Choice, E> {
-    choice_within(WORKSPACE, tables, index, captures, scores)
+pub fn choice<E: Send>(
+    tables: &Tables,
+    index: &Index,
+    stripe: usize,
+    captures: Read<E>,
+    scores: Read<E>,
+) -> Result<Choice, E> {
+    choice_within(Workspace { stripe, unit: UNIT_POSITIONS }, tables, index, captures, scores)
 }
 
 fn choice_within<E: Send>(
@@ -184,7 +193,7 @@ mod tests {
             };
             let captures = |first: u64, out: &mut [Score]| fill(&capture_at, first, out);
             let scores = |first: u64, out: &mut [Score]| fill(&score_at, first, out);
-            let expected = choice(&tables, &index, &captures, &scores).unwrap();
+            let expected = choice(&tables, &index, 1 << 23, &captures, &scores).unwrap();
             let mut declined = 0;
             for slab in index.slabs() {
                 let (movers, opponents) = (u64::from(slab.mover_halves), u64::from(slab.opponent_halves));

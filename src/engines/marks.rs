@@ -30,15 +30,23 @@ impl Marks {
         Marks { words: (0..total).map(|_| AtomicU64::new(0)).collect(), slabs }
     }
 
-    /// Takes the marks of the chunks of a row that `chunks` has a bit for, counted from `chunk`; all in one word.
+    /// Takes the marks of the chunks of a row that `chunks` has a bit for, counted from `chunk`.
     pub(crate) fn take(&self, slab: usize, row: usize, chunk: usize, chunks: u16) -> u16 {
         let (first, words) = self.slabs[slab];
-        let word = &self.words[first + row * words + chunk / 64];
-        let marks = (word.load(Relaxed) >> (chunk % 64)) as u16 & chunks;
-        if marks != 0 {
-            word.fetch_and(!(u64::from(marks) << (chunk % 64)), Relaxed);
-        }
-        marks
+        let words = &self.words[first + row * words..][..words];
+        let take = |word: usize, wanted: u64| {
+            // Nothing is wanted of a word behind the row.
+            let Some(word) = words.get(word).filter(|_| wanted != 0) else { return 0 };
+            let marks = word.load(Relaxed) & wanted;
+            if marks != 0 {
+                word.fetch_and(!marks, Relaxed);
+            }
+            marks
+        };
+        let wanted = u128::from(chunks) << (chunk % 64);
+        let low = take(chunk / 64, wanted as u64);
+        let high = take(chunk / 64 + 1, (wanted >> 64) as u64);
+        ((u128::from(high) << 64 | u128::from(low)) >> (chunk % 64)) as u16
     }
 
     /// Marks every row chunk with a move to what changed: positions of `stones` stones whose opponent has the half of

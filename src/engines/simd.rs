@@ -218,6 +218,41 @@ mod x86 {
         unsafe { recompute_rows(work, unit, values, staged) }
     }
 
+    /// Rows between the one whose children are asked for and the one that is computed.
+    const AHEAD: usize = 4;
+
+    /// The children of rows with no more chunks are asked for ahead.
+    const ASKED_CHUNKS: usize = 4;
+
+    /// Asks for what the wanted chunks of a row will read.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+    fn ask(work: &SlabWork, unit: &Unit, row: usize, values: *const i8) {
+        let each_chunk = |visit: &dyn Fn(usize)| {
+            let mut left = unit.wanted[row];
+            while left != 0 {
+                visit(left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+        };
+        let captures = work.captures.as_ptr().wrapping_add((unit.row + row) * work.columns + unit.chunk * CHUNK);
+        each_chunk(&|at| _mm_prefetch::<_MM_HINT_T0>(captures.wrapping_add(at * CHUNK)));
+        for &to in &work.rows[unit.row + row] {
+            if to == RowMove::NONE {
+                break;
+            }
+            let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
+            let scores = values.wrapping_add(child.offset + to.rank() as usize * child.columns);
+            each_chunk(&|at| {
+                if let Some(piece) = child.gather.pieces.get(child.gather.first[unit.chunk + at] as usize) {
+                    let window = scores.wrapping_add(piece.base as usize);
+                    _mm_prefetch::<_MM_HINT_T0>(window);
+                    _mm_prefetch::<_MM_HINT_T0>(window.wrapping_add(CHUNK));
+                }
+            });
+        }
+    }
+
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
     unsafe fn recompute_rows(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
         let stride = unit.stride();
@@ -228,6 +263,10 @@ mod x86 {
             let wanted = unit.wanted[row];
             if wanted == 0 {
                 continue;
+            }
+            // The processor foresees long rows by itself.
+            if unit.chunks <= ASKED_CHUNKS && row + AHEAD < unit.rows {
+                ask(work, unit, row + AHEAD, values);
             }
             // SAFETY: `staged` holds `unit.rows` rows of `stride` bytes.
             let least = unsafe { staged.as_mut_ptr().add(row * stride) };

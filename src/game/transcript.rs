@@ -139,8 +139,14 @@ impl Transcript {
             text.push('\n');
         }
         let mut column = 0;
-        for (number, turn) in self.game.turns().iter().enumerate() {
-            let number = if number % 2 == 0 { format!("{}. ", number / 2 + 1) } else { String::new() };
+        // A game that North begins counts South's absent move.
+        let absent = usize::from(start.seats.side == Side::North);
+        for (at, turn) in self.game.turns().iter().enumerate() {
+            let number = match turn.side {
+                Side::South => format!("{}. ", (at + absent) / 2 + 1),
+                Side::North if at == 0 => "1... ".to_owned(),
+                Side::North => String::new(),
+            };
             let word = format!("{number}{}", turn.text());
             if column > 0 {
                 let fits = column + 1 + word.len() < 80;
@@ -321,6 +327,8 @@ mod tests {
         let transcript = parse(text).unwrap();
         assert_eq!(transcript.game.now().seats.south_store, 24);
         assert_eq!(transcript.text(), text);
+        let north = "[FEN \"0-1-0-0-0-2-1-1-0-0-0-1-20-22-N\"]\n\n1... a 2. B b\n";
+        assert_eq!(parse(north).unwrap().text(), north);
         let mut long = parse("").unwrap();
         while long.game.turns().len() < 200 {
             let Some((pit, _)) = long.game.now().board.moves(&Rules::AWARI).last() else { break };

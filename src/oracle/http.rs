@@ -13,6 +13,7 @@
 //! `http/openapi.json` describes the routes; a test holds the two together.
 
 mod batch;
+mod body;
 mod catalogue;
 mod limits;
 mod metrics;
@@ -22,11 +23,15 @@ mod refusal;
 mod reply;
 mod server;
 mod site;
+mod transcript;
 
 pub use catalogue::Catalogue;
 pub use limits::Limits;
 pub use server::{Server, Stop};
 pub use site::{Site, router};
 
-pub(crate) use probe::{Value, after, category, loss};
+pub(crate) use catalogue::Count;
+pub(crate) use probe::{STARVES, Value, best_first, category, loss};
 pub(crate) use refusal::Refusal;
+pub(crate) use reply::not_kept;
+pub(crate) use transcript::play_all;

@@ -1,19 +1,25 @@
 //! The page: a board, what it scores, and what its moves are worth.
 //!
 //! The server renders any position, and each legal move is a link to the position it leads to; the scripts in `page/`
-//! take over where there are any. An address is the whole state: `pos` the position the game began with, `moves` the
-//! letters of its moves, `at` how many of them are played on the board, `hide=1` to hide values.
+//! take over where there are any, and ask for this page again for what they do not render themselves: the table of
+//! moves, the line of best moves and the histogram. An address is the whole state: `pos` the position the game began
+//! with, `moves` the letters of its moves, `at` how many of them are played on the board, `hide=1` to hide values.
 
-use crate::http::{Refusal, Site, Value, category};
+mod board;
+mod details;
+
+use crate::http::{Refusal, Site, category, not_kept, play_all};
 use crate::{Answer, Bounds};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use game::notation::{MoveText, PositionText, Seats, Side};
+use details::Details;
+use game::notation::PositionText;
 use game::play::{End, Game};
-use game::{Board, Pit, Rules};
+use game::transcript::side_name;
+use game::{Board, Rules, Score};
 use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -21,7 +27,7 @@ use std::sync::Arc;
 /// What runs in the browser.
 pub(crate) const SCRIPT: &str = include_str!("page/app.js");
 
-/// The rules and the notation of games, which the script uses.
+/// The rules and the text of positions, which the script uses.
 pub(crate) const GAME: &str = include_str!("page/game.js");
 
 /// How it looks.
@@ -37,9 +43,20 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Address {
     pos: Option<String>,
-    moves: Option<String>,
-    at: Option<usize>,
+    #[serde(default)]
+    moves: String,
+    at: Option<String>,
     hide: Option<String>,
+}
+
+/// A game, and how much of it is on the board.
+#[derive(Debug)]
+struct Shown {
+    /// As far as it is on the board.
+    game: Game,
+    /// All moves that are known, also those that were taken back.
+    letters: String,
+    hidden: bool,
 }
 
 /// `GET /`.
@@ -47,41 +64,81 @@ pub(crate) async fn show(
     State(site): State<Arc<Site>>,
     query: Result<Query<Address>, QueryRejection>,
 ) -> impl IntoResponse {
-    let game = query.map_err(|error| error.body_text()).and_then(|Query(address)| {
-        let hidden = address.hide.as_deref() == Some("1");
-        Ok((game(&address)?, hidden))
-    });
-    let (status, markup) = match game {
-        Ok((game, hidden)) => {
-            let answer = site.answer(game.now().board).await;
-            (StatusCode::OK, document(&position(&game, &answer, hidden)))
+    let address = query.map(|Query(address)| address).map_err(|error| error.body_text());
+    let mut is_whole = true;
+    let (status, markup) = match address.as_ref().map_err(String::clone).and_then(Shown::new) {
+        Ok(shown) => {
+            let answer = site.answer(shown.game.now().board).await;
+            let details = match answer.as_ref().ok().filter(|_| !shown.hidden && shown.game.outcome().is_none()) {
+                Some(answer) => Some(Details::of(&site, answer).await),
+                None => None,
+            };
+            is_whole = match &answer {
+                Ok(_) => details.as_ref().is_none_or(Details::is_whole),
+                Err(refusal) => refusal.status != StatusCode::SERVICE_UNAVAILABLE,
+            };
+            (StatusCode::OK, document(&position(&shown, &answer, details.as_ref(), site.stones_max())))
         }
-        Err(what) => (StatusCode::BAD_REQUEST, document(&mistaken(&what))),
+        Err(what) => {
+            let written = address.ok().and_then(|address| address.pos).unwrap_or_default();
+            (StatusCode::BAD_REQUEST, document(&mistaken(&what, &written)))
+        }
     };
     let mut response: Response = (status, markup.into_string()).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    response
+    // What there was no time for may be there the next time.
+    if is_whole { response } else { not_kept(response) }
 }
 
-/// The game of an address, as far as it is played on the board.
-fn game(address: &Address) -> Result<Game, String> {
-    let opening = PositionText::of_game(Board::OPENING, Seats { south_store: 0, north_store: 0, side: Side::South });
-    let start = address.pos.as_deref().map_or(Ok(opening), str::parse).map_err(|error| error.to_string())?;
-    let mut game = Game::from(Rules::AWARI, &start);
-    let moves = address.moves.as_deref().unwrap_or_default();
-    for (number, letter) in moves.chars().enumerate().take(address.at.unwrap_or(usize::MAX)) {
-        let text: MoveText =
-            letter.to_string().parse().map_err(|_| format!("move {}: {letter} is no pit", number + 1))?;
-        if text.side != game.now().seats.side {
-            return Err(format!("move {}: {letter} is not a pit of the player to move", number + 1));
+impl Shown {
+    fn new(address: &Address) -> Result<Shown, String> {
+        let opening = PositionText::of_board(Board::OPENING);
+        let start = address.pos.as_deref().map_or(Ok(opening), str::parse).map_err(|error| error.to_string())?;
+        let mut game = Game::from(Rules::AWARI, &start);
+        play_all(&mut game, &address.moves)?;
+        let letters = address.moves.clone();
+        // A number that is none asks for nothing.
+        let at = address.at.as_deref().and_then(|at| at.parse().ok()).unwrap_or(usize::MAX);
+        while game.turns().len() > at {
+            game.take_back();
         }
-        if game.outcome().is_some() {
-            return Err(format!("move {}: the game is over", number + 1));
-        }
-        game.play(text.pit).map_err(|error| format!("move {}: {error}", number + 1))?;
+        Ok(Shown { game, letters, hidden: address.hide.as_deref() == Some("1") })
     }
-    Ok(game)
+
+    /// How many moves are on the board.
+    fn at(&self) -> usize {
+        self.game.turns().len()
+    }
+
+    /// The address of this game with so many of its moves on the board.
+    fn address(&self, at: usize) -> String {
+        self.written(&self.letters, at)
+    }
+
+    /// The address of this game with other moves from here on.
+    fn address_after(&self, more: &str) -> String {
+        let at = self.at() + more.len();
+        // The same moves again keep what came after them.
+        if self.letters[self.at()..].starts_with(more) {
+            return self.address(at);
+        }
+        self.written(&format!("{}{more}", &self.letters[..self.at()]), at)
+    }
+
+    fn written(&self, letters: &str, at: usize) -> String {
+        let mut address = format!("./?pos={}", self.game.start().text());
+        if !letters.is_empty() {
+            address += &format!("&moves={letters}");
+        }
+        if at < letters.len() {
+            address += &format!("&at={at}");
+        }
+        if self.hidden {
+            address += "&hide=1";
+        }
+        address
+    }
 }
 
 fn document(body: &Markup) -> Markup {
@@ -117,24 +174,45 @@ fn document(body: &Markup) -> Markup {
     }
 }
 
-fn mistaken(what: &str) -> Markup {
+fn mistaken(what: &str, written: &str) -> Markup {
     html! {
-        p.banner role="alert" { (what) }
-        (form(""))
+        p.banner role="alert" { "The address makes no sense: " (what) "." }
+        (form(written))
+        nav.controls { a href="./" { "To the opening position" } }
     }
 }
 
 /// A position, what it scores and what its moves are worth.
-fn position(game: &Game, answer: &Result<Answer, Refusal>, hidden: bool) -> Markup {
-    let now = game.now();
-    let text = now.text();
-    let known = answer.as_ref().ok().filter(|_| !hidden);
+fn position(
+    shown: &Shown,
+    answer: &Result<Answer, Refusal>,
+    details: Option<&Details<'_>>,
+    stones_max: Option<u32>,
+) -> Markup {
+    let beyond = stones_max.filter(|_| answer.as_ref().is_err_and(|refusal| refusal.code == "unknown-position"));
+    let known = details.map(|details| details.answer);
     let tone = known.map_or("banner".to_owned(), |answer| format!("banner {}", category(answer.score)));
+    let flip = Shown { game: shown.game.clone(), letters: shown.letters.clone(), hidden: !shown.hidden };
     html! {
-        (board(&text, game, known, if hidden { "&hide=1" } else { "" }))
-        p class=(tone) id="banner" role="status" { (banner(game, answer, hidden)) }
-        @if let Some(answer) = known { (table(&text, answer)) }
-        (form(&text.to_string()))
+        (board::board(shown, known))
+        p class=(tone) id="banner" role="status" { (banner(shown, answer, beyond)) }
+        nav.controls aria-label="The game" {
+            @if shown.at() > 0 {
+                a href=(shown.address(0)) { "Start" }
+                a href=(shown.address(shown.at() - 1)) { "← Back" }
+            }
+            @if shown.at() < shown.letters.len() { a href=(shown.address(shown.at() + 1)) { "Forward →" } }
+            @if let Some(stones) = beyond {
+                a href={ "./?pos=" (spread(stones)) } { "A position of " (stones) " stones" }
+            }
+            a href=(flip.address(flip.at())) { @if shown.hidden { "Show values" } @else { "Hide values" } }
+        }
+        @if let Some(details) = details {
+            (details.line(shown))
+            (details.moves(shown))
+            (details.histogram())
+        }
+        (form(&shown.game.now().text().to_string()))
     }
 }
 
@@ -147,11 +225,19 @@ fn form(text: &str) -> Markup {
     }
 }
 
-fn banner(game: &Game, answer: &Result<Answer, Refusal>, hidden: bool) -> String {
-    let side = name(game.now().seats.side);
-    if let Some(outcome) = game.outcome() {
+/// So many stones, as even as they come.
+fn spread(stones: u32) -> String {
+    let stones = stones as usize;
+    let pits: Vec<String> = (0..12).map(|pit| (stones * (pit + 1) / 12 - stones * pit / 12).to_string()).collect();
+    pits.join("+")
+}
+
+/// What there is to say first; `beyond` is the most stones of which there is a database, where there are more here.
+fn banner(shown: &Shown, answer: &Result<Answer, Refusal>, beyond: Option<u32>) -> String {
+    let side = side_name(shown.game.now().seats.side);
+    if let Some(outcome) = shown.game.outcome() {
         let why = match outcome.end {
-            End::CannotMove(side) => format!("{} cannot move", name(side)),
+            End::CannotMove(side) => format!("{} cannot move", side_name(side)),
             End::Repeats { .. } => "the position came again".to_owned(),
         };
         return match outcome.lead {
@@ -161,96 +247,47 @@ fn banner(game: &Game, answer: &Result<Answer, Refusal>, hidden: bool) -> String
         };
     }
     match answer {
-        _ if hidden => format!("{side} to move."),
-        Err(refusal) => format!("{side} to move; {}.", refusal.message),
+        _ if shown.hidden => format!("{side} to move."),
+        Err(refusal) => {
+            let reach = beyond.map(|stones| format!(" (the largest has {stones} stones)")).unwrap_or_default();
+            format!("{side} to move; {}{reach}.", refusal.message)
+        }
         Ok(answer) => match answer.score.score() {
             Some(0) => format!("{side} to move: a draw of the stones on the board."),
             Some(score) if score > 0 => format!("{side} to move wins by {}.", stones(score)),
             Some(score) => format!("{side} to move loses by {}.", stones(-score)),
-            None => format!("{side} to move: between {} and {:+} stones.", answer.score.low(), answer.score.high()),
+            None => {
+                format!(
+                    "{side} to move: between {} and {} stones.",
+                    signed(answer.score.low()),
+                    signed(answer.score.high())
+                )
+            }
         },
     }
 }
 
 /// With bounds that decide nothing, the bounds say all there is.
 fn worth(value: Bounds) -> String {
+    let text = match value.score() {
+        Some(score) => signed(score),
+        None => format!("{} to {}", signed(value.low()), signed(value.high())),
+    };
     match category(value) {
-        "unknown" => value.to_string(),
-        category => format!("{value} {category}"),
+        "unknown" => text,
+        category => format!("{text} {category}"),
     }
 }
 
-fn stones(count: i8) -> String {
+/// A score as people print it: the minus sign is no hyphen, at which a line may break.
+fn signed(score: Score) -> String {
+    match score {
+        0 => "0".to_owned(),
+        1.. => format!("+{score}"),
+        ..0 => format!("\u{2212}{}", score.unsigned_abs()),
+    }
+}
+
+fn stones(count: Score) -> String {
     if count == 1 { "1 stone".to_owned() } else { format!("{count} stones") }
-}
-
-fn name(side: Side) -> &'static str {
-    match side {
-        Side::South => "South",
-        Side::North => "North",
-    }
-}
-
-/// South's pits below, North's above; those of the player to move are links, which end with what is `kept`.
-fn board(text: &PositionText, game: &Game, known: Option<&Answer>, kept: &str) -> Markup {
-    let Seats { south_store, north_store, side } =
-        text.seats().unwrap_or(Seats { south_store: 0, north_store: 0, side: Side::South });
-    let moves = game.moves();
-    let pit = |owner: Side, pit: Pit| {
-        let half = if owner == side { text.board().mover() } else { text.board().opponent() };
-        let label = MoveText { pit, side: owner }.to_string();
-        let played = moves.iter().find(|(one, _)| owner == side && *one == pit);
-        let shown = known.filter(|_| owner == side).and_then(|answer| answer.moves.iter().find(|one| one.pit == pit));
-        let inside = html! {
-            span.name { (label) }
-            span.stones { (half[pit.number()]) }
-            span.value { @if let Some(one) = shown { (worth(one.value)) } }
-        };
-        let class = match shown {
-            Some(one) => format!("pit {}{}", category(one.value), if one.is_best { " best" } else { "" }),
-            None => "pit".to_owned(),
-        };
-        html! {
-            @match played {
-                Some((_, played)) => {
-                    @let next = crate::http::after(text, played.child, played.captured).to_string();
-                    a class=(class) href={ "./?pos=" (next) (kept) } { (inside) }
-                }
-                None => div class=(class) { (inside) }
-            }
-        }
-    };
-    html! {
-        div.board id="board" {
-            div.store.north { span.name { "North" } span.stones { (north_store) } }
-            div.row.north { @for at in Pit::ALL.into_iter().rev() { (pit(Side::North, at)) } }
-            div.row.south { @for at in Pit::ALL { (pit(Side::South, at)) } }
-            div.store.south { span.name { "South" } span.stones { (south_store) } }
-        }
-    }
-}
-
-fn table(text: &PositionText, answer: &Answer) -> Markup {
-    let mut moves: Vec<_> = answer.moves.iter().collect();
-    moves.sort_by_key(|one| std::cmp::Reverse((one.is_best, i16::from(one.value.low()) + i16::from(one.value.high()))));
-    let bounds = |value: Value| match value {
-        Value::Exact(value) => value.to_string(),
-        Value::Between { lo, hi } => format!("{lo} to {hi}"),
-    };
-    html! {
-        table id="moves" {
-            caption { "Moves, the best first" }
-            thead { tr { th scope="col" { "Pit" } th scope="col" { "Value" } th scope="col" { "Captures" } th scope="col" { "Loses" } } }
-            tbody {
-                @for one in moves {
-                    tr {
-                        th scope="row" { (MoveText { pit: one.pit, side: text.side() }) }
-                        td class=(category(one.value)) { (worth(one.value)) }
-                        td { (one.captured) }
-                        td { (bounds(crate::http::loss(answer.score, one))) }
-                    }
-                }
-            }
-        }
-    }
 }

@@ -503,6 +503,14 @@ impl Scores {
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is; [`StoreError::DigestDiffers`].
     pub fn verify_digest(&self) -> Result<(), StoreError> {
+        self.verify_digest_of(|_| ())
+    }
+
+    /// As [`verify_digest`](Self::verify_digest); `see` is given all scores in canonical order, some million at a time.
+    ///
+    /// # Errors
+    /// As [`verify_digest`](Self::verify_digest).
+    pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8])) -> Result<(), StoreError> {
         let mut hasher = blake3::Hasher::new();
         let mut scores = Vec::new();
         let mut first = 0;
@@ -513,6 +521,7 @@ impl Scores {
             scores.resize((positions.end - positions.start) as usize, 0);
             self.read_range(positions, &mut scores)?;
             hasher.update_rayon(bytes_of(&scores));
+            see(&scores);
         }
         let found = Digest(*hasher.finalize().as_bytes());
         if found == self.digest {

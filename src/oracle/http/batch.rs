@@ -2,9 +2,9 @@
 
 use super::probe::Probed;
 use super::refusal::Refusal;
-use super::reply;
 use super::site::Site;
-use axum::body::{Body, to_bytes};
+use super::{body, reply};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -41,16 +41,7 @@ pub(super) async fn run(State(site): State<Arc<Site>>, request: Request) -> Resu
 
 async fn read(site: &Site, body: Body) -> Result<Batch, Refusal> {
     let limits = &site.limits;
-    let bytes = tokio::time::timeout(limits.body, to_bytes(body, limits.body_bytes_max)).await;
-    let Ok(bytes) = bytes else {
-        let hint = "send it faster, or less of it";
-        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "the body took too long to arrive", hint));
-    };
-    // It is too long, or the client has gone and will not read this.
-    let bytes = bytes.map_err(|_| {
-        let message = format!("the body has more than {} bytes", limits.body_bytes_max);
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-long", message, "ask about fewer positions at a time")
-    })?;
+    let bytes = body::read(limits, body).await?;
     let hint = "{\"positions\": [\"0 0 0 0 0 2 1 0 0 0 0 0\"]}";
     let batch: Batch = serde_json::from_slice(&bytes).map_err(|error| {
         Refusal::new(StatusCode::BAD_REQUEST, "bad-body", format!("the body cannot be read: {error}"), hint)

@@ -27,10 +27,11 @@ pub(super) struct Entry {
     histogram: Option<Vec<Count>>,
 }
 
+/// How many positions have a score.
 #[derive(Clone, Copy, Debug, Serialize, Hash)]
-struct Count {
-    score: Score,
-    positions: u64,
+pub(crate) struct Count {
+    pub(crate) score: Score,
+    pub(crate) positions: u64,
 }
 
 #[derive(Serialize)]
@@ -88,6 +89,17 @@ impl Catalogue {
     pub(super) fn shown(&self, stones: u32) -> Option<impl Serialize + '_> {
         let entry = self.databases.get(&stones)?;
         Some(Shown { entry, histogram: entry.histogram.as_deref() })
+    }
+
+    /// How often each score occurs in a database, the least first, if somebody has counted.
+    pub(super) fn histogram(&self, stones: u32) -> Option<&[Count]> {
+        self.databases.get(&stones)?.histogram.as_deref()
+    }
+
+    /// The most stones of which there is a sound database.
+    pub(super) fn stones_max(&self) -> Option<u32> {
+        let sound = self.databases.values().filter(|entry| entry.digest.is_some());
+        sound.map(|entry| entry.stones).max()
     }
 
     /// How many there are, and how many of them are damaged.

@@ -25,6 +25,8 @@ pub struct Limits {
     pub body: Duration,
     /// How long a search may wait for its turn.
     pub turn: Duration,
+    /// How long the page waits for the line of best moves, without which it is a page still.
+    pub glance: Duration,
     /// How long a request may take in all.
     pub request: Duration,
     /// How long a batch goes on with positions that it has not begun.
@@ -48,6 +50,7 @@ impl Default for Limits {
             head: Duration::from_secs(20),
             body: Duration::from_secs(10),
             turn: Duration::from_secs(5),
+            glance: Duration::from_secs(2),
             request: Duration::from_secs(30),
             batch: Duration::from_secs(5),
             connection: Duration::from_secs(600),

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Routes by the names that `/metrics` gives them; what is none of them is counted last.
-pub(super) const ROUTES: [&str; 13] = [
+pub(super) const ROUTES: [&str; 14] = [
     "/v1/probe",
     "/v1/mainline",
     "/v1/choose",
+    "/v1/transcript",
     "/v1/databases",
     "/v1/databases/{stones}",
     "/v1/openapi.json",

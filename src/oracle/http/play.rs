@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 pub(super) struct LineQuery {
     pos: String,
-    moves: Option<usize>,
+    moves: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -55,7 +55,10 @@ pub(super) async fn mainline(
 ) -> Result<Response, Refusal> {
     let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
     let from = position(&query.pos)?;
-    let moves_max = query.moves.unwrap_or(site.limits.line_moves_max).min(site.limits.line_moves_max);
+    let moves_max = match query.moves {
+        Some(moves) => usize::try_from(moves).unwrap_or(usize::MAX).min(site.limits.line_moves_max),
+        None => site.limits.line_moves_max,
+    };
     let (score, line) = site
         .search(move |site| -> Result<_, OracleError> {
             let board = from.board();

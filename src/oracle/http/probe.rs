@@ -16,6 +16,9 @@ pub(crate) enum Value {
     Between { lo: i16, hi: i16 },
 }
 
+/// Why a move that starves is illegal.
+pub(crate) const STARVES: &str = "it would leave the opponent without stones, and another move does not";
+
 /// The answer to a question. Fields may be added, none is ever changed.
 #[derive(Debug, Serialize)]
 pub(super) struct Probed {
@@ -49,10 +52,6 @@ struct Forbidden {
 impl Probed {
     pub(super) fn new(position: &PositionText, answer: &Answer) -> Probed {
         let side = position.side();
-        let mut moves: Vec<&Move> = answer.moves.iter().collect();
-        // Twice the middle of what is known, so that nothing is rounded; the sort keeps A before F.
-        let worth = |one: &Move| i16::from(one.value.low()) + i16::from(one.value.high());
-        moves.sort_by_key(|one| std::cmp::Reverse((one.is_best, worth(one), one.captured)));
         let legal = |one: &Move| Legal {
             pit: MoveText { pit: one.pit, side }.to_string(),
             value: one.value.into(),
@@ -73,16 +72,14 @@ impl Probed {
                 Source::Rules => "rules",
                 Source::Search => "search",
             },
-            moves: moves.into_iter().map(legal).collect(),
+            moves: best_first(answer).into_iter().map(legal).collect(),
             illegal: answer
                 .illegal
                 .iter()
                 .map(|one| {
                     let (code, reason) = match one.reason {
                         Illegal::Empty(_) => ("empty", "the pit is empty"),
-                        Illegal::Starves(_) => {
-                            ("starves", "it would leave the opponent without stones, and another move does not")
-                        }
+                        Illegal::Starves(_) => ("starves", STARVES),
                     };
                     Forbidden { pit: MoveText { pit: one.pit, side }.to_string(), code, reason }
                 })
@@ -91,8 +88,17 @@ impl Probed {
     }
 }
 
+/// The legal moves, the best first.
+pub(crate) fn best_first(answer: &Answer) -> Vec<&Move> {
+    let mut moves: Vec<&Move> = answer.moves.iter().collect();
+    // Twice the middle of what is known, so that nothing is rounded; the sort keeps A before F.
+    let worth = |one: &Move| i16::from(one.value.low()) + i16::from(one.value.high());
+    moves.sort_by_key(|one| std::cmp::Reverse((one.is_best, worth(one), one.captured)));
+    moves
+}
+
 /// What a move leads to, in the form in which the position was written.
-pub(crate) fn after(position: &PositionText, child: Board, captured: u8) -> PositionText {
+pub(super) fn after(position: &PositionText, child: Board, captured: u8) -> PositionText {
     let Some(Seats { mut south_store, mut north_store, side }) = position.seats() else {
         return PositionText::of_board(child);
     };

@@ -1,12 +1,12 @@
 //! What is served, and the routes to it.
 
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Count};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::probe::Probed;
 use super::refusal::Refusal;
-use super::{batch, play, reply};
-use crate::{Answer, Oracle, page};
+use super::{batch, play, reply, transcript};
+use crate::{Answer, Line, Oracle, page};
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{MatchedPath, Path, Query, Request, State};
@@ -86,6 +86,22 @@ impl Site {
         Ok(self.search(move |site| site.oracle.answer(&board)).await??)
     }
 
+    /// The line of best moves of a position, unless it takes longer than a page waits.
+    pub(crate) async fn line(self: &Arc<Site>, board: Board, moves_max: usize) -> Option<Line> {
+        let line = self.search(move |site| site.oracle.line(&board, moves_max));
+        timeout(self.limits.glance, line).await.ok()?.ok()?.ok()
+    }
+
+    /// How often each score occurs among positions of so many stones, the least first, if somebody has counted.
+    pub(crate) fn histogram(&self, stones: u32) -> Option<&[Count]> {
+        self.catalogue.histogram(stones)
+    }
+
+    /// The most stones of which there is a sound database.
+    pub(crate) fn stones_max(&self) -> Option<u32> {
+        self.catalogue.stones_max()
+    }
+
     /// A seed that nobody asked for.
     pub(super) fn seed(&self) -> u32 {
         let (state, count) = &self.random;
@@ -103,6 +119,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/v1/probe", get(probe).post(batch::run))
         .route("/v1/mainline", get(play::mainline))
         .route("/v1/choose", get(play::choose))
+        .route("/v1/transcript", get(transcript::write).post(transcript::read))
         .route("/v1/databases", get(databases))
         .route("/v1/databases/{stones}", get(database))
         .route("/v1/openapi.json", get(|| async { reply::text(StatusCode::OK, "application/json", OPENAPI) }))

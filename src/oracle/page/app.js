@@ -1,6 +1,8 @@
 // The page: a board to play on, with what every move is worth. Its address is its whole state.
+//
+// The server renders what stands below the board (the line, the table of moves, the histogram) and reads and writes games.
 
-import { OPENING, STONES_MAX, exported, imported, moves, ownPits, pitName, pitOf, read, replay, stonesOf, written } from "./game.js";
+import { OPENING, STONES_MAX, moves, ownPits, pitName, pitOf, read, replay, stonesOf, written } from "./game.js";
 
 const LEVELS = ["fair", "good", "strong", "expert", "perfect"];
 const PRESETS = [
@@ -10,14 +12,21 @@ const PRESETS = [
   ["Feed or lose", "0-0-0-1-2-3-0-0-0-0-0-0-21-21-S"],
   ["Round and round", "1-0-0-0-0-0-1-0-0-0-0-0-23-23-S"],
 ];
+/** What the server renders, by ids. */
+const PARTS = ["line", "moves", "histogram"];
 /** Answers that are kept; the oldest goes first. */
 const ANSWERS_MAX = 300;
+/** The server reads no longer address than 4 KiB; a position takes some of it. */
+const LETTERS_MAX = 3900;
+/** How long a move can be looked at when the computer plays both sides, in milliseconds. */
+const PAUSE = 500;
 
 const state = { start: read(OPENING), letters: "", at: 0, hidden: false, computer: "", level: "good", editing: false, adding: true };
 const answers = new Map();
 let databases = [];
 let asked = 0;
 let notice = "";
+let lastChange = "";
 
 // ---- address
 
@@ -46,43 +55,70 @@ function fromAddress() {
   const at = Number(query.get("at") ?? state.letters.length);
   state.at = Number.isInteger(at) ? Math.min(Math.max(at, 0), state.letters.length) : state.letters.length;
   state.hidden = query.get("hide") === "1";
-  state.computer = ["S", "N"].includes(query.get("computer")) ? query.get("computer") : "";
+  state.computer = ["S", "N", "both"].includes(query.get("computer")) ? query.get("computer") : "";
   state.level = LEVELS.includes(query.get("level")) ? query.get("level") : "good";
   state.editing = query.get("edit") === "1";
 }
 
 // ---- questions
 
-async function ask(path) {
-  if (answers.has(path)) return answers.get(path);
-  const response = await fetch(path);
-  const answer = await response.json();
-  if (response.ok || response.status === 404) {
+/** What was answered before, or what is answered now if it is worth keeping. */
+async function remembered(key, find) {
+  if (answers.has(key)) return answers.get(key);
+  const answer = await find();
+  if (answer.code !== "busy") {
     if (answers.size >= ANSWERS_MAX) answers.delete(answers.keys().next().value);
-    answers.set(path, answer);
+    answers.set(key, answer);
   }
   return answer;
 }
 
-const probed = (position) => ask(`v1/probe?pos=${written(position)}`);
+const posted = (path, body) => fetch(path, { method: "POST", body });
+
+/** What is known of a position, or why nothing is. (In a batch, not to know is no failure that a browser reports.) */
+const probed = (position) => remembered(`probe ${written(position)}`, async () => {
+  const response = await posted("v1/probe", JSON.stringify({ positions: [written(position)] }));
+  const found = await response.json();
+  return found.answers ? (found.answers[0].error ?? found.answers[0]) : found;
+});
+
+const partsOf = (page) => Object.fromEntries(PARTS.map((id) => [id, page.getElementById(id)]));
+
+/** What the server renders of a position. */
+const rendered = (position) => remembered(`page ${written(position)}`, async () => {
+  const response = await fetch(`./?pos=${written(position)}`);
+  if (!response.ok) return { code: "busy" };
+  const parts = partsOf(new DOMParser().parseFromString(await response.text(), "text/html"));
+  // Something took too long, and may not the next time.
+  return response.headers.get("cache-control") === "no-store" ? { ...parts, code: "busy" } : parts;
+});
 
 // ---- moves through the game
 
 const game = () => replay(state.start, state.letters.slice(0, state.at));
 const now = () => game().positions.at(-1);
 
-function play(pit) {
+function play(pit, kind = "") {
   const { positions, outcome } = game();
   const move = moves(positions.at(-1)).find((one) => one.pit === pit);
   if (outcome || !move) {
     notice = outcome ? "The game is over." : whyNot(positions.at(-1), pit);
     return show();
   }
-  const letter = pitName(pit);
-  // The same move again keeps what came after it.
-  if (state.letters[state.at] !== letter) state.letters = state.letters.slice(0, state.at) + letter;
-  state.at += 1;
-  changed();
+  return playAll(pitName(pit), kind);
+}
+
+/** Plays moves one after the other, until the game is over. */
+function playAll(letters, kind = "") {
+  let played = state.letters.slice(0, state.at);
+  for (const letter of letters) {
+    if (replay(state.start, played).outcome) break;
+    played += letter;
+  }
+  // The same moves again keep what came after them.
+  if (!state.letters.startsWith(played)) state.letters = played;
+  state.at = played.length;
+  changed(kind);
 }
 
 function whyNot(position, pit) {
@@ -93,38 +129,63 @@ function whyNot(position, pit) {
 
 function go(at) {
   state.at = Math.min(Math.max(at, 0), state.letters.length);
-  // Who looks back does not want the computer to play on.
-  if (state.at < state.letters.length) state.computer = "";
-  changed();
+  changed("go");
 }
 
-function begin(position) {
+function begin(position, kind = "") {
   state.start = position;
   state.letters = "";
   state.at = 0;
-  changed();
+  changed(kind);
 }
 
 async function best() {
   const answer = await probed(now());
   const pit = answer.moves?.[0]?.pit;
-  if (pit) play(pitOf(pit));
+  if (pit) return play(pitOf(pit));
+  notice = outcome ? "" : "Nobody knows the best move.";
+  banner();
 }
 
 async function answerOfComputer(ticket) {
-  const position = now();
-  const answer = await ask(`v1/choose?pos=${written(position)}&level=${state.level}&seed=${Math.floor(Math.random() * 2 ** 32)}`);
-  if (ticket !== asked || state.editing) return;
-  if (answer.move) return play(pitOf(answer.move.pit));
+  if (state.computer === "both") await new Promise((resolve) => { setTimeout(resolve, PAUSE); });
+  if (ticket !== asked) return;
   const all = moves(position);
-  if (answer.code === "unknown-position" && all.length > 0) {
-    play(all[Math.floor(Math.random() * all.length)].pit);
+  if (answer.code === "unknown-position") {
+    play(all[Math.floor(Math.random() * all.length)].pit, "reply");
     notice = "No database knows that position: the computer chose at random.";
-    banner();
-  } else {
-    notice = answer.message ?? "The computer cannot move.";
-    banner();
+    return banner();
   }
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  const response = await fetch(`v1/choose?pos=${written(position)}&level=${state.level}&seed=${seed}`);
+  const chosen = await response.json();
+  if (ticket !== asked) return;
+  if (chosen.move) return play(pitOf(chosen.move.pit), "reply");
+  notice = `${chosen.message ?? "The computer cannot move"}.`;
+  banner();
+}
+
+/** Reads the game in the text field. */
+async function importGame() {
+  const response = await posted("v1/transcript", byId("ogn").value);
+  const found = await response.json();
+  const letters = found.moves?.slice(0, found.over?.after) ?? "";
+  if (!response.ok) notice = `That is no game: ${found.message}.`;
+  else if (letters.length > LETTERS_MAX) notice = `That game has more than ${LETTERS_MAX} moves.`;
+  else {
+    Object.assign(state, { start: read(found.start), letters, at: letters.length, computer: "", editing: false });
+    changed();
+    if (letters.length < found.moves.length) notice = `The game was over after move ${letters.length}; what follows is left out.`;
+  }
+  banner();
+}
+
+/** Writes this game into the text field. */
+async function exportGame() {
+  const response = await fetch(`v1/transcript?pos=${written(state.start)}&moves=${state.letters}`);
+  if (response.ok) byId("ogn").value = await response.text();
+  else notice = `The server does not write it: ${(await response.json()).message}.`;
+  banner();
 }
 
 /** Stones thrown into pits; what is left is shared between the stores. */
@@ -145,7 +206,7 @@ function edit(place, more) {
   else {
     const next = { ...position, pits: [...position.pits], stores: [...position.stores] };
     (place < 12 ? next.pits : next.stores)[at] += more;
-    return begin(next);
+    return begin(next, "edit");
   }
   show();
 }
@@ -166,7 +227,6 @@ function el(name, attributes = {}, ...children) {
 const byId = (id) => document.getElementById(id);
 const signed = (score) => (score > 0 ? `+${score}` : score < 0 ? `−${-score}` : "0");
 const text = (value) => (typeof value === "number" ? signed(value) : `${signed(value.lo)} to ${signed(value.hi)}`);
-const plain = (value) => (typeof value === "number" ? String(value) : `${value.lo} to ${value.hi}`);
 /** With bounds that decide nothing, the bounds say all there is. */
 const worth = (move) => (move.category === "unknown" ? text(move.value) : `${text(move.value)} ${move.category}`);
 const count = (stones) => (stones === 1 ? "1 stone" : `${stones} stones`);
@@ -179,6 +239,7 @@ let answer = null;
 /** Everything that stays while a game is played; what changes has an id. */
 function build() {
   const button = (label, title, action) => el("button", { type: "button", title, onclick: action }, label);
+  const tried = (action) => () => action().catch(noAnswer);
   const option = (value, label, chosen) => el("option", { value, selected: value === chosen }, label);
   const check = (label, id, action) => el("label", {}, el("input", { type: "checkbox", id, onchange: action }), ` ${label}`);
   const stones = databases.filter((one) => one.state === "sound" && one.stones > 0).map((one) => one.stones);
@@ -189,9 +250,9 @@ function build() {
       button("Start", "To the start (Home)", () => go(0)),
       button("← Back", "Take back (left arrow)", () => go(state.at - 1)),
       button("Forward →", "Forward (right arrow)", () => go(state.at + 1)),
-      button("Best", "Play the best move (space)", best),
+      button("Best", "Play the best move (space)", tried(best)),
       check("Hide values", "hide", (event) => { state.hidden = event.target.checked; changed(); }),
-      check("Edit", "edit", (event) => { state.editing = event.target.checked; state.computer = ""; changed(); }),
+      check("Edit", "edit", (event) => { state.editing = event.target.checked; changed(); }),
     ),
     el("div", { class: "controls", id: "editing" },
       el("label", {}, el("input", { type: "radio", name: "stone", checked: true, onchange: () => { state.adding = true; } }), " Add stones"),
@@ -200,26 +261,24 @@ function build() {
       button("Clear", "Take all stones away", () => begin({ pits: Array(12).fill(0), stores: [0, 0], side: "S" })),
     ),
     el("p", { class: "history", id: "history" }),
-    el("p", { class: "line", id: "line" }),
-    el("table", { id: "moves" }),
-    el("figure", { id: "histogram" }),
+    ...PARTS.map((id) => el("div", { id })),
     el("details", { open: true },
       el("summary", {}, "Positions and players"),
       el("div", { class: "controls" },
-        el("label", {}, "Preset ", el("select", { onchange: (event) => { if (event.target.value) begin(read(event.target.value)); event.target.value = ""; } },
+        el("label", {}, "Preset ", el("select", { id: "preset", onchange: (event) => { if (event.target.value) begin(read(event.target.value)); event.target.value = ""; } },
           option("", "choose"), ...PRESETS.map(([label, value]) => option(value, label)))),
         el("label", {}, "Random of ", el("select", { id: "stones" }, ...stones.map((one) => option(one, count(one), stones.at(-1))))),
         button("Random position", "Throw so many stones", () => begin(random(Number(byId("stones").value || 12)))),
       ),
       el("div", { class: "controls" },
         el("label", {}, "Computer plays ", el("select", { id: "computer", onchange: (event) => { state.computer = event.target.value; changed(); } },
-          option("", "nobody"), option("S", "South"), option("N", "North"))),
-        el("label", {}, "level ", el("select", { id: "level", onchange: (event) => { state.level = event.target.value; changed(); } },
+          option("", "nobody"), option("S", "South"), option("N", "North"), option("both", "both"))),
+        el("label", {}, "Level ", el("select", { id: "level", onchange: (event) => { state.level = event.target.value; changed(); } },
           ...LEVELS.map((level) => option(level, level)))),
       ),
       el("form", { class: "controls", onsubmit: (event) => {
         event.preventDefault();
-        try { begin(read(byId("pos").value)); } catch (error) { notice = `That is no position: ${error.message}.`; show(); }
+        try { begin(read(byId("pos").value)); } catch (error) { notice = `That is no position: ${error.message}.`; banner(); }
       } },
         el("label", {}, "Position ", el("input", { id: "pos", size: 34, autocomplete: "off", spellcheck: "false" })),
         el("button", {}, "Set"),
@@ -227,17 +286,11 @@ function build() {
     ),
     el("details", {},
       el("summary", {}, "Import and export"),
-      el("label", { for: "ogn" }, "A game in open game notation"),
+      el("label", { for: "ogn" }, "A game: 1. F f 2. B d, F4 f4 B5x2, with tags and comments or without"),
       el("textarea", { id: "ogn", rows: 6, spellcheck: "false" }),
       el("div", { class: "controls" },
-        button("Import", "Read the game above", () => {
-          try {
-            const { start, letters } = imported(byId("ogn").value);
-            Object.assign(state, { start, letters, at: letters.length, computer: "" });
-            changed();
-          } catch (error) { notice = `That is no game: ${error.message}.`; show(); }
-        }),
-        button("Export", "Write this game above", () => { byId("ogn").value = exported(state.start, state.letters, { Game: "Awari", Site: location.host }); }),
+        button("Import", "Read the game above", tried(importGame)),
+        button("Export", "Write this game above", tried(exportGame)),
       ),
     ),
     el("details", {}, el("summary", {}, "Keys"),
@@ -256,15 +309,30 @@ async function copy() {
   banner();
 }
 
-/** After any change of state: tells the address, shows, asks. */
-function changed() {
-  history.pushState(null, "", address());
+function noAnswer() {
+  notice = "The server does not answer.";
+  banner();
+}
+
+/**
+ * After any change of state: tells the address, shows, asks. Changes of one kind in a row are one step for the browser, and
+ * a move with the computer's reply is one, else going back would come to where the computer replies again.
+ */
+function changed(kind = "") {
+  const isSame = kind === "reply" || (kind && kind === lastChange);
+  try {
+    history[isSame ? "replaceState" : "pushState"](null, "", address());
+  } catch {
+    // Some browsers take only so many a minute. The next that they take says all.
+  }
+  lastChange = kind;
   notice = "";
   refresh();
 }
 
 async function refresh() {
   const ticket = ++asked;
+  byId("main").setAttribute("aria-busy", "true");
   ({ outcome } = game());
   position = now();
   answer = null;
@@ -274,28 +342,18 @@ async function refresh() {
     if (ticket !== asked) return;
     answer = found;
     show();
-    const isComputers = state.computer === position.side && !outcome && !state.editing && state.at === state.letters.length;
-    if (isComputers) return await answerOfComputer(ticket);
-    await more(ticket);
-  } catch {
+    const isShown = !state.hidden && !outcome && found.score !== undefined;
+    const parts = isShown ? await rendered(position) : {};
     if (ticket !== asked) return;
-    notice = "The server does not answer.";
-    banner();
+    for (const id of PARTS) byId(id).replaceWith(parts[id]?.cloneNode(true) ?? el("div", { id }));
+    const isComputers = [position.side, "both"].includes(state.computer) && !outcome && !state.editing && state.at === state.letters.length;
+    if (isComputers) await answerOfComputer(ticket);
+  } catch {
+    if (ticket === asked) noAnswer();
+  } finally {
+    // The last of several questions in a row says that all is there.
+    if (ticket === asked) byId("main").setAttribute("aria-busy", "false");
   }
-}
-
-/** What takes longer: the line, and the scores of all positions of as many stones. */
-async function more(ticket) {
-  if (state.hidden || outcome || answer?.score === undefined) return;
-  const line = await ask(`v1/mainline?pos=${written(position)}&moves=40`);
-  if (ticket !== asked) return;
-  if (line.moves) {
-    const ends = { over: "and the game is over", repeats: "and round again", "cut-off": "…", unknown: "…" };
-    byId("line").textContent = line.moves.length ? `Best play: ${line.moves.map((one) => one.pit + (one.captures ? `×${one.captures}` : "")).join(" ")} ${ends[line.end]}` : "";
-  }
-  if (!databases.some((one) => one.stones === answer.stones)) return;
-  const database = await ask(`v1/databases/${answer.stones}`);
-  if (ticket === asked) histogram(database);
 }
 
 function show() {
@@ -307,9 +365,8 @@ function show() {
   byId("computer").value = state.computer;
   byId("level").value = state.level;
   if (document.activeElement !== byId("pos")) byId("pos").value = written(position);
-  byId("line").textContent = "";
-  byId("histogram").replaceChildren();
-  table();
+  // What stands there is of another position until the server has rendered this one's.
+  for (const id of PARTS) byId(id).classList.add("stale");
   trail();
 }
 
@@ -351,6 +408,12 @@ function board() {
   if (focused !== undefined) document.querySelector(`[data-place="${focused}"]`)?.focus();
 }
 
+/** The most stones of which there is a database. */
+function reach() {
+  const most = databases.filter((one) => one.state === "sound").at(-1);
+  return most ? ` (the largest has ${count(most.stones)})` : "";
+}
+
 function verdict() {
   const side = sideName(position.side);
   if (outcome) {
@@ -358,7 +421,7 @@ function verdict() {
     return `The game is over: ${why}; ${lead === 0 ? "nobody wins" : `${lead > 0 ? "South" : "North"} wins by ${Math.abs(lead)}`}.`;
   }
   if (state.hidden || !answer) return `${side} to move.`;
-  if (answer.score === undefined) return `${side} to move; ${answer.message}.`;
+  if (answer.score === undefined) return `${side} to move; ${answer.message}${answer.code === "unknown-position" ? reach() : ""}.`;
   if (typeof answer.score !== "number") return `${side} to move: between ${signed(answer.score.lo)} and ${signed(answer.score.hi)} stones.`;
   if (answer.score === 0) return `${side} to move: a draw of the stones on the board.`;
   return `${side} to move ${answer.score > 0 ? "wins" : "loses"} by ${count(Math.abs(answer.score))}.`;
@@ -370,61 +433,31 @@ function banner() {
   byId("banner").textContent = notice ? `${notice} ${verdict()}` : verdict();
 }
 
-function table() {
-  const shown = !state.hidden && !outcome && answer?.moves?.length;
-  const row = (one) => el("tr", {},
-    el("th", { scope: "row" }, one.pit),
-    el("td", { class: one.category }, worth(one)),
-    el("td", {}, String(one.captures)),
-    el("td", {}, plain(one.loss)));
-  byId("moves").replaceChildren(...(shown ? [
-    el("caption", {}, "Moves, the best first"),
-    el("thead", {}, el("tr", {}, ...["Pit", "Value", "Captures", "Loses"].map((name) => el("th", { scope: "col" }, name)))),
-    el("tbody", {}, ...answer.moves.map(row)),
-    answer.illegal.length ? el("tfoot", {}, el("tr", {}, el("td", { colspan: 4 },
-      answer.illegal.filter((one) => one.code === "starves").map((one) => `${one.pit}: ${one.reason}`).join("; ")))) : null,
-  ].filter(Boolean) : []));
-}
-
 /** The moves of the game, each a button that goes there. */
 function trail() {
+  const focused = document.activeElement?.dataset?.step;
   byId("history").replaceChildren(...[...state.letters].map((letter, number) =>
     el("button", {
-      type: "button", "aria-label": `after move ${number + 1}, ${letter}`,
+      type: "button", "data-step": number + 1, "aria-label": `after move ${number + 1}, ${letter}`,
       "aria-current": number + 1 === state.at ? "step" : undefined, onclick: () => go(number + 1),
     }, letter)));
+  if (focused !== undefined) document.querySelector(`[data-step="${focused}"]`)?.focus();
+  const here = byId("history").querySelector("[aria-current]");
+  if (here) byId("history").scrollTop = here.offsetTop - byId("history").offsetTop - byId("history").clientHeight / 2;
 }
 
-function histogram(database) {
-  if (!database.histogram?.length) return;
-  const most = Math.max(...database.histogram.map((one) => one.positions));
-  const total = database.positions;
-  const width = 2 * database.stones + 1;
-  const space = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(space, "svg");
-  svg.setAttribute("viewBox", `0 0 ${width * 10} 100`);
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `How often each score occurs with ${count(database.stones)}`);
-  for (const { score, positions } of database.histogram) {
-    const bar = document.createElementNS(space, "rect");
-    const height = Math.max((positions / most) * 96, 1);
-    Object.entries({ x: (score + database.stones) * 10 + 1, y: 100 - height, width: 8, height }).forEach(([key, value]) => bar.setAttribute(key, value));
-    bar.setAttribute("class", `${score > 0 ? "win" : score < 0 ? "loss" : "draw"}${score === answer.score ? " now" : ""}`);
-    const title = document.createElementNS(space, "title");
-    title.textContent = `${signed(score)}: ${positions.toLocaleString("en")} positions`;
-    bar.append(title);
-    svg.append(bar);
-  }
-  const share = (fits) => `${((100 * database.histogram.filter((one) => fits(one.score)).reduce((sum, one) => sum + one.positions, 0)) / total).toFixed(1)} %`;
-  const caption = `All ${total.toLocaleString("en")} positions of ${count(database.stones)} by score, −${database.stones} to +${database.stones}` +
-    (typeof answer.score === "number" ? `; ${share((score) => score === answer.score)} score ${signed(answer.score)} like this one (outlined), ${share((score) => score < answer.score)} less.` : ".");
-  byId("histogram").replaceChildren(svg, el("figcaption", {}, caption));
-}
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-moves]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  playAll(link.dataset.moves);
+});
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), textarea, select")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("#pos, #stones, textarea")) return;
   const digit = /^Digit([1-6])$/.exec(event.code) ?? /^Numpad([1-6])$/.exec(event.code);
+  // The other keys are theirs.
+  if (!digit && event.target.closest("select, [type=radio]")) return;
   const place = event.target.dataset?.place;
   if (digit) {
     const pit = ownPits(position.side)[Number(digit[1]) - 1];
@@ -434,20 +467,23 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "ArrowLeft") go(state.at - 1);
   else if (event.key === "ArrowRight") go(state.at + 1);
   else if (event.key === "Home") go(0);
-  else if (event.key === " " && !event.target.closest("button, summary, a, input")) best();
+  else if (event.key === " " && !event.target.closest("button, summary, a, input")) best().catch(noAnswer);
   else if (event.key === "h") { state.hidden = !state.hidden; changed(); }
-  else if (event.key === "e") { state.editing = !state.editing; state.computer = ""; changed(); }
+  else if (event.key === "e") { state.editing = !state.editing; changed(); }
   else return;
   event.preventDefault();
 });
 
-addEventListener("popstate", () => { notice = ""; fromAddress(); refresh(); });
+addEventListener("popstate", () => { notice = ""; lastChange = ""; fromAddress(); refresh(); });
 
 fromAddress();
 try {
-  ({ databases } = await ask("v1/databases"));
+  ({ databases } = await (await fetch("v1/databases")).json());
 } catch {
   notice = "The server does not answer.";
 }
+// The server has rendered the address already.
+const parts = partsOf(document);
+if (parts.moves && !notice) answers.set(`page ${written(now())}`, parts);
 build();
 refresh();

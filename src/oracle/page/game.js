@@ -1,4 +1,4 @@
-// The rules of awari, and positions and games as text. Knows nothing of the page.
+// The rules of awari, and positions as text. Knows nothing of the page.
 //
 // A position names the pits from South's seat, whoever is to move: 0 to 5 are A to F, 6 to 11 are a to f.
 
@@ -68,65 +68,30 @@ export function moves(position) {
 /** The positions of a game, from its start on, and how it ended if it did. Throws at a move that is none. */
 export function replay(start, letters) {
   const positions = [start];
-  let outcome = over(positions);
+  const seen = new Set();
+  let outcome = over(start, seen);
   [...letters].forEach((letter, number) => {
     const what = `move ${number + 1}, ${letter}`;
     if (outcome) throw new Error(`${what}: the game is over`);
     const move = moves(positions.at(-1)).find((one) => pitName(one.pit) === letter);
     if (!move) throw new Error(`${what}: not a legal move`);
     positions.push(move.next);
-    outcome = over(positions);
+    outcome = over(move.next, seen);
   });
   return { positions, outcome };
 }
 
-/** How a game ended with the last of these positions: its reason, and by how much South leads. */
-function over(positions) {
-  const now = positions.at(-1);
+/** How a game ended with a position, after those seen: its reason, and by how much South leads. */
+function over(now, seen) {
   const lead = now.stores[0] - now.stores[1];
   if (starved(now)) {
     const left = stonesOf(now);
     const name = now.side === "S" ? "South" : "North";
     return { why: `${name} cannot move`, lead: lead + (now.side === "S" ? -left : left) };
   }
-  const text = written(now);
   // Stores are part of the text, and only grow.
-  return positions.slice(0, -1).some((one) => written(one) === text) ? { why: "the position came again", lead } : null;
-}
-
-/** A game in open game notation. */
-export function exported(start, letters, tags) {
-  const lines = Object.entries(tags).map(([name, value]) => `[${name} "${String(value).replaceAll('"', "'")}"]`);
-  const text = written(start);
-  if (text !== OPENING) lines.push(`[FEN "${text}"]`);
-  const words = [];
-  let number = 1;
-  [...letters].forEach((letter, at) => {
-    const isSouth = letter < "a";
-    if (isSouth) words.push(`${number}.`);
-    else if (at === 0) words.push(`${number}...`);
-    words.push(letter);
-    if (!isSouth) number += 1;
-  });
-  const { outcome } = replay(start, letters);
-  words.push(!outcome ? "*" : outcome.lead > 0 ? "1-0" : outcome.lead < 0 ? "0-1" : "1/2-1/2");
-  return `${lines.join("\n")}\n\n${words.join(" ")}\n`;
-}
-
-/** Start and letters of a game in open game notation. Throws what is wrong. */
-export function imported(text) {
-  let start = read(OPENING);
-  const plain = text.replace(/\{[^}]*\}/g, " ");
-  const rest = plain.replace(/\[\s*(\w+)\s+"([^"]*)"\s*\]/g, (_, name, value) => {
-    if (name === "FEN") start = read(value);
-    return " ";
-  });
-  const letters = rest
-    .split(/\s+/)
-    .map((word) => word.replace(/^\d+\.+/, ""))
-    .filter((word) => word && !/^(\*|1-0|0-1|1\/2-1\/2)$/.test(word));
-  const odd = letters.find((word) => pitOf(word) < 0 || word.length !== 1);
-  if (odd !== undefined) throw new Error(`"${odd}" is no move`);
-  replay(start, letters);
-  return { start, letters: letters.join("") };
+  const text = written(now);
+  if (seen.has(text)) return { why: "the position came again", lead };
+  seen.add(text);
+  return null;
 }

@@ -1,0 +1,140 @@
+//! Games as people write them down, read and written.
+
+use super::refusal::Refusal;
+use super::site::{Site, position};
+use super::{body, reply};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use game::notation::MoveText;
+use game::play::{End, Game, Outcome};
+use game::transcript::{Transcript, TranscriptError, side_name};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+#[derive(Serialize)]
+struct Read {
+    /// The position it begins with, in the long form.
+    start: String,
+    /// The letters of its moves.
+    moves: String,
+    /// The position after them, in the long form.
+    position: String,
+    tags: Vec<Tag>,
+    over: Option<Over>,
+}
+
+#[derive(Serialize)]
+struct Tag {
+    name: String,
+    value: String,
+}
+
+/// The first end of a game; who wrote it may have played on.
+#[derive(Serialize)]
+struct Over {
+    /// The number of moves before it.
+    after: usize,
+    end: &'static str,
+    /// South's stones minus North's, when all is taken or shared out.
+    lead: i8,
+}
+
+/// `POST /v1/transcript`.
+pub(super) async fn read(State(site): State<Arc<Site>>, request: Request) -> Result<Response, Refusal> {
+    let bytes = body::read(&site.limits, request.into_body()).await?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let message = format!("the body cannot be read: {error}");
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-body", message, "a game is text in UTF-8")
+    })?;
+    let transcript = Transcript::parse(*site.oracle.rules(), text)?;
+    let game = &transcript.game;
+    let over = over(game).map(|(after, outcome)| Over {
+        after,
+        end: match outcome.end {
+            End::CannotMove(_) => "over",
+            End::Repeats { .. } => "repeats",
+        },
+        lead: outcome.lead,
+    });
+    let read = Read {
+        start: game.start().text().to_string(),
+        moves: game.turns().iter().map(|turn| turn.text().to_string()).collect(),
+        position: game.now().text().to_string(),
+        over,
+        tags: transcript.tags.into_iter().map(|(name, value)| Tag { name, value }).collect(),
+    };
+    Ok(reply::json(StatusCode::OK, &read))
+}
+
+/// The first end of a game, and after how many moves it came.
+fn over(game: &Game) -> Option<(usize, Outcome)> {
+    let mut again = Game::from(*game.rules(), &game.start().text());
+    for (after, turn) in game.turns().iter().enumerate() {
+        if let Some(outcome) = again.outcome() {
+            return Some((after, outcome));
+        }
+        again.play(turn.pit).expect("it was played from the same position before");
+    }
+    again.outcome().map(|outcome| (game.turns().len(), outcome))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WriteQuery {
+    pos: String,
+    #[serde(default)]
+    moves: String,
+}
+
+/// `GET /v1/transcript`.
+pub(super) async fn write(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<WriteQuery>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
+    let mut game = Game::from(*site.oracle.rules(), &position(&query.pos)?);
+    play_all(&mut game, &query.moves).map_err(|what| {
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-moves", what, "moves=FfBd, as far as the game goes")
+    })?;
+    let result = match game.outcome().map(|outcome| outcome.lead) {
+        None => "*",
+        Some(1..) => "1-0",
+        Some(0) => "1/2-1/2",
+        Some(_) => "0-1",
+    };
+    let space = if game.turns().is_empty() { "\n\n" } else { "\n" };
+    let text = Transcript { tags: vec![("Game".to_owned(), "Awari".to_owned())], game }.text();
+    let text = format!("{}{space}{result}\n", text.trim_end());
+    Ok(reply::text(StatusCode::OK, "text/plain; charset=utf-8", text))
+}
+
+/// Plays the letters of moves, as they stand in an address.
+///
+/// # Errors
+/// Which of them cannot be played, and why.
+pub(crate) fn play_all(game: &mut Game, letters: &str) -> Result<(), String> {
+    for (at, letter) in letters.chars().enumerate() {
+        let place = format!("move {}, {letter}", at + 1);
+        let text: MoveText =
+            letter.to_string().parse().map_err(|_| format!("{place}: expected a pit, A to F or a to f"))?;
+        let side = game.now().seats.side;
+        if game.outcome().is_some() {
+            return Err(format!("{place}: the game is over"));
+        }
+        if text.side != side {
+            return Err(format!("{place}: {} is to move", side_name(side)));
+        }
+        game.play(text.pit).map_err(|error| format!("{place}: {error}"))?;
+    }
+    Ok(())
+}
+
+impl From<TranscriptError> for Refusal {
+    fn from(error: TranscriptError) -> Refusal {
+        let hint = "moves are pits, as `1. F f 2. B d` or `F4 f4 B5x2`; [FEN \"4-4-4-4-4-4-4-4-4-4-4-4-0-0-S\"] above them says \
+                    where to begin";
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-transcript", error.to_string(), hint)
+    }
+}

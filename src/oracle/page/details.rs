@@ -1,0 +1,183 @@
+//! What is said below the board: the line of best moves, the table of moves, and how often each score occurs.
+//!
+//! Each is an element with an id, which the script takes over as it is.
+
+use super::{Shown, signed, stones, worth};
+use crate::http::{Count, STARVES, Site, Value, best_first, category, loss};
+use crate::{Answer, Line, LineEnd};
+use game::notation::{MoveText, Side};
+use game::{Illegal, Score};
+use maud::{Markup, html};
+use std::sync::Arc;
+
+/// Moves of a line; more is no help to anybody who reads.
+const LINE_MOVES_MAX: usize = 40;
+
+/// Width of a bar with the space around it, and height of the longest, in units of the drawing.
+const BAR: usize = 10;
+const HEIGHT: f64 = 100.0;
+
+/// What is known of a position.
+#[derive(Debug)]
+pub(super) struct Details<'a> {
+    pub(super) answer: &'a Answer,
+    line: Option<Line>,
+    histogram: &'a [Count],
+}
+
+impl Details<'_> {
+    /// Asks for what an answer does not say.
+    pub(super) async fn of<'a>(site: &'a Arc<Site>, answer: &'a Answer) -> Details<'a> {
+        let line = if has_line(answer) { site.line(answer.board, LINE_MOVES_MAX).await } else { None };
+        Details { answer, line, histogram: site.histogram(answer.board.stones()).unwrap_or_default() }
+    }
+
+    /// Whether nothing is left out that takes too long.
+    pub(super) fn is_whole(&self) -> bool {
+        self.line.is_some() || !has_line(self.answer)
+    }
+
+    /// Best moves of both players, each a link to the position after it.
+    pub(super) fn line(&self, shown: &Shown) -> Markup {
+        let Some(line) = self.line.as_ref().filter(|line| !line.moves.is_empty()) else { return html! {} };
+        let mut side = shown.game.now().seats.side;
+        let mut letters = String::new();
+        let steps = line.moves.iter().map(|one| {
+            let name = MoveText { pit: one.pit, side };
+            side = side.other();
+            letters += &name.to_string();
+            (name, one.captured, letters.clone())
+        });
+        html! {
+            p.line id="line" {
+                "Best play: "
+                @for (name, captured, letters) in steps {
+                    a href=(shown.address_after(&letters)) data-moves=(letters) {
+                        (name) @if captured > 0 { "×" (captured) }
+                    }
+                    " "
+                }
+                @match line.end {
+                    LineEnd::Over => "and the game is over",
+                    LineEnd::Repeats { .. } => "and round again",
+                    LineEnd::CutOff | LineEnd::Unknown => "…",
+                }
+            }
+        }
+    }
+
+    /// The moves, the best first, and what is to be said of those that may not be played.
+    pub(super) fn moves(&self, shown: &Shown) -> Markup {
+        let answer = self.answer;
+        let side = shown.game.now().seats.side;
+        if answer.moves.is_empty() {
+            return html! {};
+        }
+        let lost = |value: Value| match value {
+            Value::Exact(value) => value.to_string(),
+            Value::Between { lo, hi } => format!("{lo} to {hi}"),
+        };
+        html! {
+            table id="moves" {
+                caption { "Moves, the best first" }
+                thead { tr { @for name in ["Pit", "Value", "Captures", "Loses"] { th scope="col" { (name) } } } }
+                tbody {
+                    @for one in best_first(answer) {
+                        tr {
+                            th scope="row" { (MoveText { pit: one.pit, side }) }
+                            td class=(category(one.value)) { (worth(one.value)) }
+                            td { (one.captured) }
+                            td { (lost(loss(answer.score, one))) }
+                        }
+                    }
+                }
+                (starving(answer, side))
+            }
+        }
+    }
+
+    /// How often each score occurs among all positions of as many stones; that of this position is outlined.
+    pub(super) fn histogram(&self) -> Markup {
+        let most = self.histogram.iter().map(|one| one.positions).max().unwrap_or_default();
+        let stones_here = self.answer.board.stones();
+        // With no stones there is one position, and nothing to compare it with.
+        let Some(outer) = Score::try_from(stones_here).ok().filter(|&outer| outer > 0 && most > 0) else {
+            return html! {};
+        };
+        let score = self.answer.score.score();
+        let bar = |one: &Count| {
+            let height = (one.positions as f64 / most as f64 * (HEIGHT - 4.0)).max(1.0);
+            let left = usize::try_from(i16::from(one.score) + i16::from(outer)).unwrap_or(0) * BAR;
+            let tone = match one.score {
+                1.. => "win",
+                0 => "draw",
+                ..0 => "loss",
+            };
+            html! {
+                rect class={ (tone) @if score == Some(one.score) { " now" } } x=(left + 1) width=(BAR - 2)
+                    y=(format!("{:.2}", HEIGHT - height)) height=(format!("{height:.2}")) {
+                    title { (signed(one.score)) ": " (grouped(one.positions)) " positions" }
+                }
+            }
+        };
+        let all: u64 = self.histogram.iter().map(|one| one.positions).sum();
+        let share = |fits: &dyn Fn(Score) -> bool| {
+            let fitting: u64 = self.histogram.iter().filter(|one| fits(one.score)).map(|one| one.positions).sum();
+            format!("{:.1}\u{a0}%", 100.0 * fitting as f64 / all as f64)
+        };
+        let of = format!("{} positions of {}", grouped(all), stones(outer));
+        html! {
+            figure id="histogram" {
+                svg viewBox={ "0 0 " ((2 * usize::from(outer.unsigned_abs()) + 1) * BAR) " " (HEIGHT) }
+                    preserveAspectRatio="none" role="img" aria-label={ "How often each score occurs in " (of) } {
+                    @for one in self.histogram { (bar(one)) }
+                }
+                figcaption {
+                    "All " (of) " by score, " (signed(-outer)) " to " (signed(outer))
+                    @if let Some(score) = score {
+                        "; " (share(&|one| one == score)) " score " (signed(score)) " like this one (outlined), "
+                        (share(&|one| one < score)) " score less"
+                    }
+                    "."
+                }
+            }
+        }
+    }
+}
+
+/// Whether best moves are known, and there are any.
+fn has_line(answer: &Answer) -> bool {
+    answer.score.score().is_some() && !answer.moves.is_empty()
+}
+
+fn starving(answer: &Answer, side: Side) -> Markup {
+    let starving = answer.illegal.iter().filter(|one| matches!(one.reason, Illegal::Starves(_)));
+    let names: Vec<String> = starving.map(|one| MoveText { pit: one.pit, side }.to_string()).collect();
+    html! {
+        @if !names.is_empty() {
+            tfoot { tr { td colspan="4" { (names.join(", ")) ": " (STARVES) } } }
+        }
+    }
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let (head, rest) = digits.split_at(first);
+    let mut groups: Vec<&str> = if head.is_empty() { Vec::new() } else { vec![head] };
+    groups.extend((0..rest.len()).step_by(3).map(|at| &rest[at..at + 3]));
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What is wrong with the looks of a page.
+
+/// A script that returns the faults it finds: what is wider than the window, what lies upon something else, what is cut
+/// off, what is too small for a finger, and text that hardly differs from its ground (WCAG 2.2, 1.4.3 and 2.5.8).
+pub(crate) const FAULTS: &str = r#"
+const faults = [];
+const name = (one) => `${one.tagName} ${one.id || one.className || ""} ${one.textContent.slice(0, 20)}`;
+// A phone makes the window wider where something does not fit, but not the page.
+const width = document.documentElement.clientWidth;
+if (document.documentElement.scrollWidth > width) faults.push(`${document.documentElement.scrollWidth} pixels wide`);
+
+const all = [...document.querySelectorAll("h1, .badge, .store, .pit, #banner, button, label, input, select, summary, textarea, #line a, nav a, caption, th, td, svg, figcaption, footer p")]
+  .filter((one) => one.checkVisibility() && one.getClientRects().length);
+const boxes = all.map((one) => one.getBoundingClientRect());
+all.forEach((one, at) => {
+  const box = boxes[at];
+  if (box.left < -0.5 || box.right > width + 0.5) faults.push(`beyond the edge: ${name(one)}`);
+  if (one.matches("button, .pit, .store") && one.scrollWidth > one.clientWidth + 1) faults.push(`cut off: ${name(one)}`);
+  if (one.matches("button, summary, #line a, nav a") && (box.width < 24 || box.height < 24)) faults.push(`too small: ${name(one)}`);
+  all.slice(at + 1).forEach((other, next) => {
+    if (one.contains(other) || other.contains(one)) return;
+    const with_ = boxes[at + 1 + next];
+    const wide = Math.min(box.right, with_.right) - Math.max(box.left, with_.left);
+    const high = Math.min(box.bottom, with_.bottom) - Math.max(box.top, with_.top);
+    if (wide > 1 && high > 1) faults.push(`one upon the other: ${name(one)}, ${name(other)}`);
+  });
+});
+
+const rgb = (text) => text.match(/[\d.]+/g).map(Number);
+const light = (text) => {
+  const [red, green, blue] = rgb(text).slice(0, 3).map((part) => part / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+};
+const ground = (one) => {
+  for (let at = one; at; at = at.parentElement) {
+    const color = getComputedStyle(at).backgroundColor;
+    if ((rgb(color)[3] ?? 1) === 1) return color;
+  }
+  return "rgb(255, 255, 255)";
+};
+for (const one of document.querySelectorAll("h1, .badge, .name, .stones, .value, #banner, button, label, input, select, textarea, summary, a, td, th, caption, figcaption, footer p")) {
+  if (!one.checkVisibility() || !one.textContent.trim()) continue;
+  const [a, b] = [light(getComputedStyle(one).color), light(ground(one))];
+  const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (contrast < 4.5) faults.push(`contrast of ${contrast.toFixed(2)}: ${name(one)}`);
+}
+return [...new Set(faults)];
+"#;
