@@ -64,13 +64,13 @@ pub(crate) struct Classes {
 const GUESS_OFFSET: u32 = 256;
 
 /// How often each code occurred in each class: `class << 8 | code`.
-pub(crate) type Counts = [u32; CLASSES << 8];
+pub(crate) type Counts = [u32];
 
 /// What the decoder looks up. By slot it looks up no more than the code, and by that the rest: tables of whole words would
 /// take four times the cache, which a look at one score finds cold (60 us a strip against 30).
 pub(crate) struct Slots {
     /// The code: `class << SLOT_BITS | slot`. Three more bytes, so that four can be read at each.
-    codes: Box<[u8; (CLASSES_MAX << SLOT_BITS) + 3]>,
+    codes: Box<[u8]>,
     /// Of a code, its frequency times 2^16 plus its first slot: `class << code_bits | code`.
     starts: Box<[u32]>,
     code_bits: u32,
@@ -78,7 +78,7 @@ pub(crate) struct Slots {
 
 /// The frequencies of the codes in each class, and where their slots begin: `class << 8 | code`.
 pub(crate) struct Model {
-    frequencies: Box<[u16; CLASSES << 8]>,
+    frequencies: Box<[u16]>,
 }
 
 impl Classes {
@@ -141,13 +141,13 @@ impl Classes {
 
 impl Model {
     /// Counts to begin with.
-    pub(crate) fn no_counts() -> Box<Counts> {
-        boxed()
+    pub(crate) fn no_counts(classes: usize) -> Box<Counts> {
+        vec![0; classes << 8].into()
     }
 
     /// The model that says what was counted.
     pub(crate) fn new(counts: &Counts, codes: usize) -> Self {
-        let mut frequencies = boxed::<u16, { CLASSES << 8 }>();
+        let mut frequencies = vec![0; counts.len()].into_boxed_slice();
         for (counts, frequencies) in counts.chunks_exact(256).zip(frequencies.chunks_exact_mut(256)) {
             scale(&counts[..codes], &mut frequencies[..codes]);
         }
@@ -171,7 +171,7 @@ impl Model {
 
     /// What the encoder looks up: `frequency << 16 | first slot`, by `class << 8 | code`.
     pub(crate) fn starts(&self) -> Box<Counts> {
-        let mut starts = boxed::<u32, { CLASSES << 8 }>();
+        let mut starts = vec![0; self.frequencies.len()].into_boxed_slice();
         for (frequencies, starts) in self.frequencies.chunks_exact(256).zip(starts.chunks_exact_mut(256)) {
             let mut slot = 0;
             for (&frequency, start) in frequencies.iter().zip(starts) {
@@ -184,15 +184,16 @@ impl Model {
 }
 
 impl Slots {
-    /// What to look up of a model of so many codes, from exactly its bytes. A class that does not occur decodes as zeros.
-    pub(crate) fn decode(bytes: &[u8], codes: usize) -> Result<Self, DecodeError> {
-        let short = || refuse(format!("a model of {CLASSES} classes"), "its end".to_owned());
-        let code_bits = codes.next_power_of_two().ilog2();
-        let mut starts = vec![0; CLASSES_MAX << code_bits].into_boxed_slice();
+    /// What to look up of a model of so many codes and classes, from exactly its bytes. A class that does not occur
+    /// decodes as zeros.
+    pub(crate) fn decode(bytes: &[u8], codes: usize, classes: usize) -> Result<Self, DecodeError> {
+        let short = || refuse(format!("a model of {classes} classes"), "its end".to_owned());
+        let (code_bits, places) = (codes.next_power_of_two().ilog2(), classes.max(CLASSES_MAX));
+        let mut starts = vec![0; places << code_bits].into_boxed_slice();
         // Each is written once: zeros ahead would take as long again.
-        let mut by_slot: Vec<u8> = Vec::with_capacity((CLASSES_MAX << SLOT_BITS) + 3);
+        let mut by_slot: Vec<u8> = Vec::with_capacity((places << SLOT_BITS) + 3);
         let mut rest = bytes;
-        for (number, starts) in starts.chunks_exact_mut(1 << code_bits).take(CLASSES).enumerate() {
+        for (number, starts) in starts.chunks_exact_mut(1 << code_bits).take(classes).enumerate() {
             let (&[first, count], after) = rest.split_first_chunk().ok_or_else(short)?;
             rest = after;
             let (first, count) = (usize::from(first), usize::from(count));
@@ -226,21 +227,22 @@ impl Slots {
         if !rest.is_empty() {
             return Err(refuse("the end of the model".to_owned(), format!("{} bytes", rest.len())));
         }
-        by_slot.resize((CLASSES_MAX << SLOT_BITS) + 3, 0);
-        let codes = by_slot.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has as many"));
-        Ok(Slots { codes, starts, code_bits })
+        by_slot.resize((places << SLOT_BITS) + 3, 0);
+        Ok(Slots { codes: by_slot.into(), starts, code_bits })
     }
 
     /// The code in a slot of a class, its frequency times 2^16 and its first slot.
     #[inline(always)]
-    pub(crate) fn look(&self, class: u8, slot: u32) -> (u8, u32) {
-        let class = usize::from(class) % CLASSES_MAX;
+    pub(crate) fn look(&self, class: usize, slot: u32) -> (u8, u32) {
         let code = self.codes[class << SLOT_BITS | (slot % SLOTS) as usize];
         (code, self.starts[class << self.code_bits | usize::from(code)])
     }
 
-    /// The tables, for the vector kernel, and by how many bits less than a slot a code's number is wide.
-    pub(crate) fn tables(&self) -> (&[u8; (CLASSES_MAX << SLOT_BITS) + 3], &[u32], u32) {
+    /// The tables, for the vector kernel, with places for [`CLASSES_MAX`] classes at least, and by how many bits less than
+    /// a slot a code's number is wide.
+    pub(crate) fn tables(&self) -> (&[u8], &[u32], u32) {
+        let is_there = self.codes.len() >= (CLASSES_MAX << SLOT_BITS) + 3;
+        assert!(is_there && self.starts.len() >= CLASSES_MAX << self.code_bits, "tables of that many places");
         (&self.codes, &self.starts, SLOT_BITS - self.code_bits)
     }
 
@@ -277,11 +279,6 @@ fn refuse(expected: String, found: String) -> DecodeError {
     DecodeError { expected, found }
 }
 
-/// Zeros, without a visit to the stack.
-fn boxed<T: Copy + Default, const N: usize>() -> Box<[T; N]> {
-    vec![T::default(); N].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {N} elements"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,7 +305,7 @@ mod tests {
     }
 
     fn counts(codes: usize, seed: u32) -> Box<Counts> {
-        let mut counts = boxed::<u32, { CLASSES << 8 }>();
+        let mut counts = Model::no_counts(CLASSES);
         for class in 0..CLASSES {
             for code in 0..codes {
                 let hash = ((class * 256 + code) as u32 ^ seed).wrapping_mul(0x9E37_79B9) >> 12;
@@ -342,7 +339,7 @@ mod tests {
             let model = Model::new(&counts(codes, 3), codes);
             let mut bytes = Vec::new();
             model.encode(&mut bytes);
-            let slots = |bytes: &[u8], codes| Slots::decode(bytes, codes);
+            let slots = |bytes: &[u8], codes| Slots::decode(bytes, codes, CLASSES);
             assert!(slots(&bytes, codes).is_ok());
             for length in 0..bytes.len() {
                 assert!(slots(&bytes[..length], codes).is_err());
@@ -364,7 +361,7 @@ mod tests {
         let model = Model::new(&counts, 41);
         let mut bytes = Vec::new();
         model.encode(&mut bytes);
-        let (starts, slots) = (model.starts(), Slots::decode(&bytes, 41).unwrap());
+        let (starts, slots) = (model.starts(), Slots::decode(&bytes, 41, CLASSES).unwrap());
         for class in 0..CLASSES {
             let mut sum = 0;
             for code in 0..41 {
@@ -372,7 +369,7 @@ mod tests {
                 assert_eq!(frequency > 0, counts[class << 8 | code] > 0);
                 sum += frequency;
                 for at in start..start + frequency {
-                    assert_eq!(slots.look(class as u8, at), (code as u8, starts[class << 8 | code]));
+                    assert_eq!(slots.look(class, at), (code as u8, starts[class << 8 | code]));
                 }
             }
             assert_eq!(sum, if class == 7 { 0 } else { SLOTS });
