@@ -93,7 +93,9 @@ pub(crate) fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
 fn fixed_bytes(settings: &Settings) -> u64 {
     let halves = game::binomial(settings.stones_max() + 6, 6);
     let block = match settings.codec {
-        Codec::Rans => (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX),
+        Codec::Rans | Codec::Floors => {
+            (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX)
+        }
         Codec::Raw | Codec::Packed | Codec::Zstd => 0,
     };
     halves * TABLE_BYTES + WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
@@ -298,7 +300,7 @@ impl OneDatabase<'_> {
         let bits = match codec {
             Codec::Raw => 8,
             // Compressed blocks are stored packed where that is smaller.
-            Codec::Packed | Codec::Zstd | Codec::Rans => {
+            Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors => {
                 u64::from((2 * self.stones + 2).next_power_of_two().ilog2().max(1))
             }
         };
