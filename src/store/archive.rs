@@ -143,6 +143,14 @@ mod tests {
         }
     }
 
+    /// Pins the format, as `golden_files` does.
+    #[test]
+    fn a_golden_file() {
+        let (_, disk) = archive(&Example::strips());
+        let file = disk.peek(&Example::path()).unwrap();
+        assert_eq!(format!("{:.16}", Digest::of(&file)), "c796abb111741f9f");
+    }
+
     #[test]
     fn an_archive_is_no_database() {
         let example = Example::strips();
