@@ -53,7 +53,7 @@ pub fn shape(index: &Index, orientation: Orientation) -> Shape {
 }
 
 /// As [`shape`], without the tables of an index.
-pub(crate) fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
+pub fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
     let orientation = match orientation {
         Orientation::MoverMajor => game::Orientation::MoverMajor,
         Orientation::OpponentMajor => game::Orientation::OpponentMajor,
@@ -66,7 +66,7 @@ pub(crate) fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
 }
 
 /// The values that a file may hold.
-pub(crate) fn range(kind: Kind, stones: u32) -> ValueRange {
+pub fn range(kind: Kind, stones: u32) -> ValueRange {
     match kind {
         Kind::Capture => ValueRange::new(engines::capture::none(stones), stones as i8),
         Kind::Database | Kind::Snapshot => ValueRange::new(-(stones as i8), stones as i8),

@@ -13,7 +13,7 @@ const MAY_USE: [(&str, &str, &[&str]); 13] = [
     ("engines", "src/engines", &["game", "store"]),
     ("check", "src/check", &["game", "store"]),
     ("oracle", "src/oracle", &["game", "store"]),
-    ("exchange", "src/exchange", &["game", "disk", "store"]),
+    ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
     ("stages", "stages", &["game", "disk", "store", "pipeline", "engines", "check"]),
     // What the tests of the binary share is a dev-dependency.
     (
