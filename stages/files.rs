@@ -134,8 +134,21 @@ pub(crate) fn write(
     codec: Codec,
     scores: &[i8],
 ) -> Result<(), StageError> {
+    write_runs(disk, path, settings, kind, index, codec, [scores])
+}
+
+/// As [`write`], of scores that come in runs.
+pub(crate) fn write_runs<'a>(
+    disk: &dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+    codec: Codec,
+    runs: impl IntoIterator<Item = &'a [i8]>,
+) -> Result<(), StageError> {
     let mut writer = create(disk, path, settings, kind, index, codec)?;
-    writer.append(scores).and_then(|()| writer.finish()).map_err(unwritable)?;
+    runs.into_iter().try_for_each(|run| writer.append(run)).and_then(|()| writer.finish()).map_err(unwritable)?;
     Ok(())
 }
 

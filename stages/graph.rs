@@ -51,7 +51,7 @@ const BAND_BYTES_MIN: u64 = 1 << 20;
 const BAND_BYTES_MAX: u64 = 8 << 20;
 
 /// The most decoded blocks that a stage keeps of the files it reads.
-const CACHE_BYTES_MAX: u64 = 256 << 20;
+const CACHE_BYTES_MAX: u64 = 1 << 30;
 /// And no budget is so small that fewer would do: captures read some hundred streams at a time.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// A cache takes no more than one part in so many of what the budget leaves: the allocator may hold on to it, so all
@@ -319,7 +319,10 @@ impl OneDatabase<'_> {
             return self.counting_cost();
         }
         // Besides the database, a snapshot.
-        self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 2, kept + self.file_bytes(Codec::Packed), kept)
+        let disk_bytes = kept + self.file_bytes(Codec::Packed);
+        let cost = self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 1, disk_bytes, kept);
+        let scores = engines::row_bytes(&self.settings.set.slabs(self.stones));
+        Cost { memory_bytes: cost.memory_bytes + scores, ..cost }
     }
 
     /// Of a stage of a method that solves bound after bound.

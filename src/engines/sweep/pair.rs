@@ -24,12 +24,14 @@ pub(crate) struct Pair<'a> {
     pub(crate) low: &'a Slab,
     tables: &'a Tables,
     /// For each chunk of rows of `high`, and behind the last, the first chunk of columns of `low` with those halves or
-    /// later ones. They differ where the position set leaves out halves of the opponent.
-    cuts: Vec<u32>,
+    /// later ones, and the end of those with earlier ones. They differ where the position set leaves out halves of the
+    /// opponent: a chunk of columns may have halves of two chunks of rows.
+    cuts: Vec<(usize, usize)>,
     block_chunks: usize,
 }
 
-/// Some rows of `high`, and the columns of `low` with the same halves, in chunks.
+/// Some rows of `high`, and the columns of `low` with the same halves, in chunks. Two blocks may share a chunk of
+/// columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) rows: Range<usize>,
@@ -51,12 +53,16 @@ impl<'a> Pair<'a> {
     pub(crate) fn new(tables: &'a Tables, high: &'a Slab, low: &'a Slab) -> Pair<'a> {
         let row_chunks = chunks(high.mover_halves);
         let inverse = &tables.gather(low.opponent_stones, STRAIGHT).inverse;
-        let mut cuts = vec![chunks(low.opponent_halves) as u32; row_chunks + 1];
+        let columns = chunks(low.opponent_halves);
+        let mut cuts = vec![(columns, 0); row_chunks + 1];
+        // A chunk of rows of which the position set has no half has no columns.
         for chunk in (0..row_chunks).rev() {
-            // A chunk of which the position set has no half has no columns.
-            cuts[chunk] = cuts[chunk + 1].min(inverse[chunk].0);
+            cuts[chunk].0 = cuts[chunk + 1].0.min(inverse[chunk].0 as usize);
         }
-        cuts[0] = 0;
+        for chunk in 0..row_chunks {
+            cuts[chunk + 1].1 = cuts[chunk].1.max(inverse[chunk].1 as usize);
+        }
+        (cuts[0].0, cuts[row_chunks].1) = (0, columns);
         let row_chunk = CHUNK * (high.opponent_halves as usize).next_multiple_of(CHUNK);
         let block_chunks = (BLOCK_POSITIONS / row_chunk).clamp(1, BLOCK_CHUNKS_MAX);
         Pair { high, low, tables, cuts, block_chunks }
@@ -72,7 +78,7 @@ impl<'a> Pair<'a> {
         let chunks = self.cuts.len() - 1;
         let block = move |first: usize| {
             let end = chunks.min(first + self.block_chunks);
-            Block { rows: first..end, columns: self.cuts[first] as usize..self.cuts[end] as usize }
+            Block { rows: first..end, columns: self.cuts[first].0..self.cuts[end].1 }
         };
         (0..chunks).step_by(self.block_chunks).rev().map(block)
     }
