@@ -122,7 +122,7 @@ pub fn predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
 }
 
 /// What each method is predicted to take for all stages of `stones`, and for disk besides that all smaller databases are
-/// there.
+/// there. Maps of files, which take only what is left, count for no memory.
 pub fn whole_predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
     let one = OneDatabase { settings, stones };
     let smaller = (0..stones).map(|stones| OneDatabase { settings, stones }.file_bytes(settings.codec)).sum::<u64>();
@@ -130,7 +130,7 @@ pub fn whole_predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
         let mut costs = vec![(one.load(Part::Capture), one.capture_cost())];
         costs.extend(one.solving(method));
         if settings.verify != Verify::None {
-            costs.push((one.load(Part::Verify), one.verify_cost()));
+            costs.push((one.load(Part::Verify), one.cost(one.load(Part::Verify), 0, 0, 0)));
         }
         costs.push((one.load(Part::Stats), one.stats_cost()));
         let prediction = one.prediction(method, costs);
