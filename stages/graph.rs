@@ -1,10 +1,11 @@
 //! The stages of a build and what they read, make and cost.
 //!
-//! For each number of stones: capture, solve, verify, statistics; the next number waits for the verification. A cost
-//! is a prediction from the rates measured on one core of a server of 2023 and scaled by threads: good enough to say
-//! minutes from hours, and to refuse what cannot fit.
+//! For each number of stones: capture, solve, verify, statistics; the next number waits for the verification. What a
+//! stage does is asked of the model in [`cost`](crate::cost), and what that takes of the machine; memory and disk are
+//! bounds, so that what cannot fit is refused.
 
 use crate::bounds::{self, Plane};
+use crate::cost::{Load, Model, Part, STAGE_SECONDS, packed_bits};
 use crate::{Method, Settings, files, settings::Verify};
 use engines::bound::PlaneLayout;
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
@@ -16,22 +17,6 @@ const CAPTURE_VERSION: u32 = 1;
 const PLANE_VERSION: u32 = 1;
 const VERIFY_VERSION: u32 = 1;
 const STATS_VERSION: u32 = 1;
-
-/// Nanoseconds of one core a position.
-const CAPTURE_NANOSECONDS: f64 = 4.0;
-const SWEEP_NANOSECONDS: f64 = 40.0;
-/// Updates wait for memory: 81 at 13 stones, 114 at 15, 150 at 18.
-const COUNTING_NANOSECONDS: f64 = 160.0;
-const SEEDS_NANOSECONDS: f64 = 11.0;
-const PREPROCESS_NANOSECONDS: f64 = 14.0;
-const POSTPROCESS_NANOSECONDS: f64 = 7.0;
-const MERGE_NANOSECONDS: f64 = 8.0;
-const ENCODE_NANOSECONDS: f64 = 5.0;
-const VERIFY_NANOSECONDS: f64 = 500.0;
-const SAMPLE_NANOSECONDS: f64 = 2.0;
-const STATS_NANOSECONDS: f64 = 4.0;
-/// Seconds a stage takes however small: syncing files and directories.
-const STAGE_SECONDS: f64 = 0.01;
 
 /// Memory of the process besides the arrays of a stage: code, staging, batches of positions on their way to or from
 /// a file.
@@ -57,6 +42,9 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// A cache takes no more than one part in so many of what the budget leaves: the allocator may hold on to it, so all
 /// stages count it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
+
+/// Planes of a bit a position in scratch files, at most: candidates, wins, and both as they were a bound before.
+const SCRATCH_PLANES: u64 = 4;
 
 /// The least that is held of a slab, of which workspace counts.
 const STRIPE_BYTES_MIN: u64 = 8 << 20;
@@ -117,33 +105,45 @@ pub(crate) fn graph(settings: &Settings) -> Graph {
 pub struct Prediction {
     /// The method.
     pub method: Method,
-    /// The most memory of its stages, in bytes.
-    pub memory_bytes: u64,
+    /// What its stages do.
+    pub load: Load,
     /// The time of all of them.
     pub seconds: f64,
+    /// The most memory of one of them, in bytes.
+    pub memory_bytes: u64,
+    /// The most disk, in bytes, with files that are removed afterwards.
+    pub disk_bytes: u64,
     /// Whether the memory is within the budget.
     pub fits: bool,
 }
 
-/// What each method is predicted to take for the database of `stones`.
+/// What each method is predicted to take to solve the database of `stones`, once its captures are known.
 pub fn predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
     let one = OneDatabase { settings, stones };
+    Method::ALL.map(|method| one.prediction(method, one.solving(method)))
+}
+
+/// What each method is predicted to take for all stages of `stones`, and for disk besides that all smaller databases are
+/// there. Maps of files, which take only what is left, count for no memory.
+pub fn whole_predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
+    let one = OneDatabase { settings, stones };
+    let smaller = (0..stones).map(|stones| OneDatabase { settings, stones }.file_bytes(settings.codec)).sum::<u64>();
     Method::ALL.map(|method| {
-        let cost = if method.has_bounds() {
-            let all = SEEDS_NANOSECONDS
-                + PREPROCESS_NANOSECONDS
-                + process_nanoseconds(method)
-                + POSTPROCESS_NANOSECONDS
-                + MERGE_NANOSECONDS;
-            let mut cost = one.bounds_cost(method, all, false);
-            cost.seconds += f64::from(3 * stones + 1) * STAGE_SECONDS;
-            cost
-        } else {
-            one.solve_cost(method)
-        };
-        let fits = cost.memory_bytes <= settings.memory_bytes;
-        Prediction { method, memory_bytes: cost.memory_bytes, seconds: cost.seconds, fits }
+        let mut costs = vec![(one.load(Part::Capture), one.capture_cost())];
+        costs.extend(one.solving(method));
+        if settings.verify != Verify::None {
+            costs.push((one.load(Part::Verify), one.cost(one.load(Part::Verify), 0, 0, 0)));
+        }
+        costs.push((one.load(Part::Stats), one.stats_cost()));
+        let prediction = one.prediction(method, costs);
+        let disk_bytes = prediction.disk_bytes + one.file_bytes(Codec::Packed) + smaller;
+        Prediction { disk_bytes, ..prediction }
     })
+}
+
+/// Bytes of the database of `stones` on disk, at most.
+pub fn database_bytes(settings: &Settings, stones: u32) -> u64 {
+    OneDatabase { settings, stones }.file_bytes(settings.codec)
 }
 
 /// The method for a database where none is asked for (Lincke 2002, section 2.5): of those that fit the memory the
@@ -158,15 +158,6 @@ pub(crate) fn pick(settings: &Settings, stones: u32) -> Method {
 /// Memory of a bound method besides its planes: workspace, tables, and what is told of the rows of the candidates.
 pub(crate) fn bounds_workspace(settings: &Settings, candidates: &PlaneLayout) -> u64 {
     fixed_bytes(settings) + BOUNDS_BYTES + candidates.rows() as u64 * 8
-}
-
-/// Nanoseconds of one core a position for all bounds together.
-fn process_nanoseconds(method: Method) -> f64 {
-    match method {
-        Method::OneBitDual => 120.0,
-        Method::OneBit => 45.0,
-        _ => 40.0,
-    }
 }
 
 /// The stages of one number of stones.
@@ -239,7 +230,8 @@ impl OneDatabase<'_> {
     fn declare_bounds(&self, method: Method, stages: &mut Vec<StageSpec>, artifacts: &mut Vec<ArtifactSpec>) {
         let stones = self.stones;
         let name = |plane: Plane| plane.name(stones);
-        let mut stage = |kind: &str, bound: Option<u32>, inputs: Vec<Plane>, outputs: &[Plane], nanoseconds| {
+        let part = |kind: &str| Part::of(kind, method).expect("each kind of stage is part of a build");
+        let mut stage = |kind: &str, bound: Option<u32>, inputs: Vec<Plane>, outputs: &[Plane]| {
             let parameters: Vec<u32> = std::iter::once(stones).chain(bound).collect();
             let mut inputs: Vec<_> = inputs.into_iter().map(name).collect();
             let mut produced: Vec<_> = outputs.iter().copied().map(name).collect();
@@ -251,7 +243,7 @@ impl OneDatabase<'_> {
             stages.push(StageSpec {
                 inputs,
                 outputs: produced,
-                cost: self.bounds_cost(method, nanoseconds, kind == "merge"),
+                cost: self.bounds_cost(method, part(kind), bound.map_or(1, |_| stones)),
                 ..StageSpec::new(StageName::new(kind, &parameters))
             });
             artifacts.extend(outputs.iter().map(|&plane| {
@@ -261,22 +253,19 @@ impl OneDatabase<'_> {
             }));
         };
         if stones > 0 {
-            stage("seeds", None, Vec::new(), &[Plane::WinSeeds, Plane::CandidateSeeds], SEEDS_NANOSECONDS);
+            stage("seeds", None, Vec::new(), &[Plane::WinSeeds, Plane::CandidateSeeds]);
         }
-        let share = 1.0 / f64::from(stones.max(1));
         for bound in (1..=stones).rev() {
             // The state is that of the bounds above.
             let above = || (bound + 1..=stones).rev().flat_map(|above| [Plane::Won(above), Plane::Lost(above)]);
             let inputs = [Plane::WinSeeds, Plane::CandidateSeeds].into_iter().chain(above()).collect();
-            stage("preprocess", Some(bound), inputs, &[Plane::Seed(bound)], PREPROCESS_NANOSECONDS * share);
+            stage("preprocess", Some(bound), inputs, &[Plane::Seed(bound)]);
             let inputs = [Plane::CandidateSeeds, Plane::Seed(bound)].into_iter().chain(above()).collect();
-            let outputs = [Plane::Won(bound), Plane::Lost(bound)];
-            stage("process", Some(bound), inputs, &outputs, process_nanoseconds(method) * share);
-            let outputs = [Plane::Decided(bound)];
-            stage("postprocess", Some(bound), vec![Plane::Lost(bound)], &outputs, POSTPROCESS_NANOSECONDS * share);
+            stage("process", Some(bound), inputs, &[Plane::Won(bound), Plane::Lost(bound)]);
+            stage("postprocess", Some(bound), vec![Plane::Lost(bound)], &[Plane::Decided(bound)]);
         }
         let inputs = (1..=stones).flat_map(|bound| [Plane::Won(bound), Plane::Decided(bound)]).collect();
-        stage("merge", None, inputs, &[], MERGE_NANOSECONDS);
+        stage("merge", None, inputs, &[]);
     }
 
     /// The databases that captures lead to.
@@ -300,16 +289,43 @@ impl OneDatabase<'_> {
         let bits = match codec {
             Codec::Raw => 8,
             // Compressed blocks are stored packed where that is smaller.
-            Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors => {
-                u64::from((2 * self.stones + 2).next_power_of_two().ilog2().max(1))
-            }
+            Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors => u64::from(packed_bits(self.stones)),
         };
         self.positions() * bits / 8 + 4096
     }
 
+    /// What the parts of a method do and cost that solve the database, each with all its bounds.
+    fn solving(&self, method: Method) -> Vec<(Load, Cost)> {
+        let parts = Part::solving(method).iter();
+        let of = |&part: &Part| match method.has_bounds() {
+            true => (self.bounds_load(method, part), self.bounds_cost(method, part, 1)),
+            false => (self.load(part), self.solve_cost(method)),
+        };
+        parts.map(of).collect()
+    }
+
+    /// The parts together.
+    fn prediction(&self, method: Method, costs: Vec<(Load, Cost)>) -> Prediction {
+        let most = |of: fn(&Cost) -> u64| costs.iter().map(|(_, cost)| of(cost)).max().unwrap_or(0);
+        let memory_bytes = most(|cost| cost.memory_bytes);
+        let bounds = if method.has_bounds() { 3 * self.stones } else { 0 };
+        Prediction {
+            method,
+            load: costs.iter().fold(Load::default(), |sum, &(load, _)| sum + load),
+            seconds: costs.iter().map(|(_, cost)| cost.seconds).sum::<f64>() + f64::from(bounds) * STAGE_SECONDS,
+            memory_bytes,
+            disk_bytes: most(|cost| cost.disk_bytes),
+            fits: memory_bytes <= self.settings.memory_bytes,
+        }
+    }
+
+    fn load(&self, part: Part) -> Load {
+        Model::default().load(self.settings, part, self.stones)
+    }
+
     fn capture_cost(&self) -> Cost {
         let bytes = self.file_bytes(Codec::Packed);
-        self.cost(CAPTURE_NANOSECONDS, 0, bytes, bytes)
+        self.cost(self.load(Part::Capture), 0, bytes, bytes)
     }
 
     /// Of a method that needs one stage.
@@ -320,41 +336,49 @@ impl OneDatabase<'_> {
         }
         // Besides the database, a snapshot.
         let disk_bytes = kept + self.file_bytes(Codec::Packed);
-        let cost = self.cost(SWEEP_NANOSECONDS + ENCODE_NANOSECONDS, 1, disk_bytes, kept);
+        let cost = self.cost(self.load(Part::Sweep), 1, disk_bytes, kept);
         let scores = engines::row_bytes(&self.settings.set.slabs(self.stones));
         Cost { memory_bytes: cost.memory_bytes + scores, ..cost }
     }
 
-    /// Of a stage of a method that solves bound after bound.
-    fn bounds_cost(&self, method: Method, nanoseconds: f64, is_last: bool) -> Cost {
-        let kept = if is_last { self.file_bytes(self.settings.codec) } else { 0 };
-        let cost = self.cost(nanoseconds, 0, bounds::disk_bytes(self.positions(), self.stones) + kept, kept);
+    /// Of a stage of a method that solves bound after bound, one of so many that make a part.
+    fn bounds_cost(&self, method: Method, part: Part, stages: u32) -> Cost {
+        let kept = if part == Part::Merge { self.file_bytes(self.settings.codec) } else { 0 };
+        let load = self.bounds_load(method, part).share(1.0 / f64::from(stages));
+        let cost = self.cost(load, 0, bounds::disk_bytes(self.positions(), self.stones) + kept, kept);
+        Cost { memory_bytes: self.bounds_memory(method), ..cost }
+    }
+
+    fn bounds_memory(&self, method: Method) -> u64 {
         let seeds = fixed_bytes(self.settings) + BOUNDS_BYTES + bounds::group_bytes(self.stones);
-        let state = bounds::memory_bytes(self.settings, self.stones, method);
-        Cost { memory_bytes: seeds.max(state), ..cost }
+        seeds.max(bounds::memory_bytes(self.settings, self.stones, method))
+    }
+
+    /// What a part does for a bound method: scratch files stay in memory that nobody else wants, where there is enough.
+    fn bounds_load(&self, method: Method, part: Part) -> Load {
+        let load = self.load(part);
+        let scratch = SCRATCH_PLANES * self.positions() / 8;
+        let spare = self.settings.hardware.memory_bytes.saturating_sub(self.bounds_memory(method));
+        if scratch <= spare { load.without_scratch() } else { load }
     }
 
     fn counting_cost(&self) -> Cost {
         let kept = self.file_bytes(self.settings.codec);
         // A snapshot has more values than scores: up to a byte a position.
         let disk_bytes = kept + self.file_bytes(Codec::Raw);
-        let cost = self.cost(COUNTING_NANOSECONDS + ENCODE_NANOSECONDS, 2, disk_bytes, kept);
+        let cost = self.cost(self.load(Part::Counting), 2, disk_bytes, kept);
         let more = engines::counting::memory_bytes(self.stones, self.settings.set, self.settings.threads);
         Cost { memory_bytes: cost.memory_bytes + more, ..cost }
     }
 
     fn stats_cost(&self) -> Cost {
-        let cost = self.cost(STATS_NANOSECONDS, 0, 4096, 4096);
+        let cost = self.cost(self.load(Part::Stats), 0, 4096, 4096);
         let stripe = stripe_bytes(self.settings, self.stones) as u64;
         Cost { memory_bytes: cost.memory_bytes + stripe.saturating_sub(STRIPE_BYTES_MIN), ..cost }
     }
 
     fn verify_cost(&self) -> Cost {
-        let nanoseconds = match self.settings.verify {
-            Verify::Full => VERIFY_NANOSECONDS,
-            Verify::Sample | Verify::None => SAMPLE_NANOSECONDS,
-        };
-        let mut cost = self.cost(nanoseconds, 0, 0, 0);
+        let mut cost = self.cost(self.load(Part::Verify), 0, 0, 0);
         let of = |stones| OneDatabase { settings: self.settings, stones };
         let mapped = self.settings.smaller(self.stones).chain([self.stones]);
         let mapped = mapped.map(|stones| of(stones).file_bytes(self.settings.codec)).sum();
@@ -365,12 +389,12 @@ impl OneDatabase<'_> {
         cost
     }
 
-    fn cost(&self, nanoseconds: f64, arrays: u64, disk_bytes: u64, disk_kept_bytes: u64) -> Cost {
+    fn cost(&self, load: Load, arrays: u64, disk_bytes: u64, disk_kept_bytes: u64) -> Cost {
         let positions = self.positions();
         let read = positions_with_smaller(self.settings, self.stones);
         Cost {
             positions,
-            seconds: positions as f64 * nanoseconds * 1e-9 / self.settings.threads as f64 + STAGE_SECONDS,
+            seconds: self.settings.hardware.seconds(&load, self.settings.threads) + STAGE_SECONDS,
             memory_bytes: positions * arrays + fixed_bytes(self.settings) + cache_bytes(self.settings, read),
             disk_bytes,
             disk_kept_bytes,

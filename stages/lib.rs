@@ -6,9 +6,11 @@
 
 mod bounds;
 mod capture;
+pub mod cost;
 mod counting;
 pub mod files;
 mod graph;
+mod hardware;
 mod method;
 mod settings;
 mod stats;
@@ -16,7 +18,8 @@ mod sweep;
 mod verify;
 mod watch;
 
-pub use graph::{Prediction, predictions};
+pub use graph::{Prediction, database_bytes, predictions, whole_predictions};
+pub use hardware::{Hardware, Limit};
 pub use method::Method;
 pub use settings::{Dual, DualIndex, Settings, Verify, schema};
 

@@ -1,6 +1,6 @@
 //! What a manifest may say, and what it then means.
 
-use crate::{Method, graph};
+use crate::{Hardware, Method, graph};
 use game::{PositionSet, Rules};
 use pipeline::Keep;
 use pipeline::manifest::{ByRange, Key, Manifest, Schema, Type, Value};
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use store::Codec;
 
-/// The most stones of a build. Databases with more would not fit any one machine; the index goes to 48.
-const STONES_MAX: u32 = 46;
+/// The most stones of a build: all of them.
+const STONES_MAX: u32 = game::STONES_MAX;
 
 /// What a block of bits may have: a page at least, and little enough that a cache has many.
 const BLOCK_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 20;
@@ -47,6 +47,8 @@ pub struct Settings {
     pub published: bool,
     /// The run directory.
     pub dir: PathBuf,
+    /// The machine that times are predicted for; this one, unless somebody asks for another.
+    pub hardware: Hardware,
 }
 
 /// Where the method one-bit-dual has its bits: on disk, in blocks, behind a cache.
@@ -230,6 +232,7 @@ impl Settings {
                 .expect("the schema lists the kinds of verification"),
             published: manifest.boolean("check.published"),
             dir: PathBuf::from(word("run.dir")),
+            hardware: Hardware::this(),
         }
     }
 

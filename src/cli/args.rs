@@ -84,6 +84,13 @@ pub(crate) struct ManifestArgs {
     /// The manifest
     #[arg(value_name = "MANIFEST")]
     pub(crate) manifest: PathBuf,
+    #[command(flatten)]
+    pub(crate) changes: ChangeArgs,
+}
+
+/// What the command line changes in a manifest.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ChangeArgs {
     /// The run directory, relative to the current one [default: run.dir of the manifest]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -181,12 +188,26 @@ pub(crate) enum ProgressMode {
 Examples:
   awari plan manifests/small.toml
   awari plan manifests/small.toml --check || echo there is work to do
-  awari plan manifests/small.toml --json | jq '.steps[].stage'")]
+  awari plan manifests/small.toml --json | jq '.steps[].stage'
+  awari plan manifests/workstation.toml --hardware manifests/hardware/server.toml
+  awari plan --up-to 48 --hardware manifests/hardware/server.toml
+
+With --hardware, threads and memory are those of that machine, unless the command line says otherwise.")]
 pub(crate) struct PlanArgs {
+    /// The manifest
+    #[arg(value_name = "MANIFEST", required_unless_present = "up_to")]
+    pub(crate) manifest: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) manifest: ManifestArgs,
+    pub(crate) changes: ChangeArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Predict for a machine: a file that describes it, `this`, or `reference`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hardware: Option<String>,
+    /// Show what each method takes for every database of up to so many stones, whatever is built already
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(game::STONES_MAX)),
+        conflicts_with_all = ["until", "force", "frozen", "check", "all"])]
+    pub(crate) up_to: Option<u32>,
     /// Exit with 10 if there is anything to do
     #[arg(long)]
     pub(crate) check: bool,

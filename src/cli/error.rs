@@ -18,8 +18,20 @@ pub(crate) enum CliError {
     /// The manifest cannot be read.
     #[error("the manifest cannot be read: {0}; nothing was done (manifests/quickstart.toml is one to start from)")]
     Unreadable(DiskError),
+    /// No machine has the name, and the file that would describe one cannot be read.
+    #[error(
+        "the hardware {name} is neither a name ({}) nor a file that can be read: {error}; nothing was done \
+         (manifests/hardware/server.toml is one to start from)",
+        stages::Hardware::NAMES.join(", ")
+    )]
+    NoHardware {
+        /// What was asked for.
+        name: String,
+        /// Why there is no such file.
+        error: DiskError,
+    },
     /// The manifest is no text.
-    #[error("{} is no manifest: it is not UTF-8 text; nothing was done", path.display())]
+    #[error("{} cannot be used: it is not UTF-8 text; nothing was done", path.display())]
     NotText {
         /// The manifest.
         path: PathBuf,
@@ -138,7 +150,10 @@ impl CliError {
     /// The exit code that tells scripts what happened.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            CliError::Unreadable(_) | CliError::NotText { .. } | CliError::Manifest { .. } => Exit::ManifestInvalid,
+            CliError::Unreadable(_)
+            | CliError::NoHardware { .. }
+            | CliError::NotText { .. }
+            | CliError::Manifest { .. } => Exit::ManifestInvalid,
             CliError::PathNotText(_) | CliError::Position(_) | CliError::Game(_) => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
             CliError::Run { error, .. } => error.exit(),

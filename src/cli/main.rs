@@ -20,6 +20,7 @@ mod explain;
 mod export;
 mod gc;
 mod logs;
+mod outlook;
 mod output;
 mod plain;
 mod plan;

@@ -2,33 +2,54 @@
 
 use crate::args::PlanArgs;
 use crate::error::CliError;
+use crate::outlook::{Machine, Outlook, Predicted, heading};
 use crate::output::{print, print_json, say};
 use crate::quantity;
 use crate::request::Request;
 use crate::summary::{align, columns};
 use disk::RealDisk;
 use pipeline::plan::{Step, Why};
+use pipeline::preflight::Room;
 use pipeline::{Budget, Exit, Orchestrator, Plan};
 use serde::Serialize;
-use stages::{Method, Prediction, Settings, predictions};
+use stages::{Method, Settings, predictions};
+use std::path::Path;
+
+/// What this machine is called.
+const THIS: &str = "this";
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
-    let request = Request::read(&disk, &args.manifest)?;
-    let dir = request.dir();
+    let request = Request::read_to_plan(&disk, args)?;
+    let (settings, dir) = (request.settings(), request.dir());
+    let machine = args.hardware.as_deref().unwrap_or(THIS);
+    if let Some(stones) = args.up_to {
+        Outlook::new(settings, stones).show(machine, args.json)?;
+        return Ok(Exit::Done);
+    }
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
     let plan = orchestrator.plan()?;
     if args.json {
-        let methods = databases(&plan).into_iter().map(|stones| Choice::new(request.settings(), stones)).collect();
-        print_json(&Json { plan: &plan, methods })?;
+        let methods = databases(&plan).into_iter().map(|stones| Choice::new(settings, stones)).collect();
+        print_json(&Json { plan: &plan, hardware: Machine::new(&settings.hardware), methods })?;
     } else {
+        if args.hardware.is_some() {
+            print(&heading(machine, settings))?;
+        }
         print(&text(&plan, args.all))?;
-        print(&methods(request.settings(), &databases(&plan), args.all))?;
+        print(&methods(settings, &databases(&plan), args.all))?;
     }
-    if !plan.steps.is_empty()
-        && let Err(error) = orchestrator.preflight(&plan)
-    {
-        say(format_args!("`run` would refuse to start: {error}"));
+    if !plan.steps.is_empty() {
+        let refusal = match settings.hardware.disk_bytes.filter(|_| machine != THIS) {
+            None => orchestrator.preflight(&plan).err().map(|error| error.to_string()),
+            Some(disk_free) => {
+                let room = Room { memory: Budget::new(settings.memory_bytes), memory_available: None, disk_free };
+                room.check(&plan.prediction, Path::new(machine)).err().map(|error| error.to_string())
+            }
+        };
+        if let Some(error) = refusal {
+            say(format_args!("`run` would refuse to start: {error}"));
+        }
     }
     Ok(if args.check && !plan.steps.is_empty() { Exit::WorkPending } else { Exit::Done })
 }
@@ -38,6 +59,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
 struct Json<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
+    hardware: Machine,
     methods: Vec<Choice>,
 }
 
@@ -49,23 +71,9 @@ struct Choice {
     predictions: Vec<Predicted>,
 }
 
-#[derive(Serialize)]
-struct Predicted {
-    method: &'static str,
-    memory_bytes: u64,
-    seconds: f64,
-    fits: bool,
-}
-
 impl Choice {
     fn new(settings: &Settings, stones: u32) -> Choice {
-        let predicted = |of: Prediction| Predicted {
-            method: of.method.word(),
-            memory_bytes: of.memory_bytes,
-            seconds: of.seconds,
-            fits: of.fits,
-        };
-        let predictions = predictions(settings, stones).map(predicted).into();
+        let predictions = predictions(settings, stones).map(|of| Predicted::new(settings, of)).into();
         Choice { stones, method: settings.method(stones).word(), predictions }
     }
 }

@@ -1,10 +1,11 @@
 //! What is asked for: a manifest, with what the command line changes in it.
 
-use crate::args::{ManifestArgs, SelectionArgs};
+use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
 use crate::error::CliError;
 use disk::Disk;
+use game::{PositionSet, STONES_MAX};
 use pipeline::{Budget, Manifest, RunOptions};
-use stages::{Awari, Settings, schema};
+use stages::{Awari, Hardware, Settings, schema};
 use std::path::{Path, PathBuf};
 
 /// A longer file is no manifest.
@@ -17,22 +18,45 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads the manifest of a command line. Options count as `--set` of the key they stand for, after all others.
+    /// Reads the manifest of a command line, to build what it asks for.
     pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<Request, CliError> {
         let text = read_text(disk, &args.manifest)?;
-        let mut overrides = args.set.clone();
-        let mut set = |key: &str, value: String| overrides.push((key.to_owned(), value));
-        if let Some(threads) = args.threads {
-            set("build.threads", threads.to_string());
+        let request = Request::parse(&args.manifest, text.clone(), &args.changes.overrides()?, |_| {})?;
+        let settings = request.settings();
+        if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
+            let message = format!("must end at {}: no file has room for the opening yet", STONES_MAX - 1);
+            let help = "leave it out, or plan it with `awari plan`";
+            let diagnostics = vec![request.manifest.diagnose("build.stones", &message, Some(help))];
+            return Err(CliError::Manifest { name: args.manifest.display().to_string(), text, diagnostics });
         }
-        if let Some(memory) = args.memory {
-            set("build.memory", quoted(&memory.to_string()));
+        Ok(request)
+    }
+
+    /// Reads what a command line wants to be planned, and for which machine.
+    pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<Request, CliError> {
+        let (path, text) = match &args.manifest {
+            Some(path) => (path.as_path(), read_text(disk, path)?),
+            None => (Path::new("--up-to"), String::new()),
+        };
+        let mut overrides = args.changes.overrides()?;
+        let hardware = match &args.hardware {
+            Some(name) => Some(hardware(disk, name)?),
+            None => args.manifest.is_none().then(Hardware::this),
+        };
+        if let Some(stones) = args.up_to {
+            overrides.push(("build.stones".to_owned(), format!("\"0..{stones}\"")));
         }
-        if let Some(dir) = &args.dir {
-            let dir = dir.to_str().ok_or_else(|| CliError::PathNotText(dir.clone()))?;
-            set("run.dir", quoted(dir));
-        }
-        Request::parse(&args.manifest, text, &overrides)
+        Request::parse(path, text, &overrides, |settings| {
+            let Some(hardware) = hardware else { return };
+            let is_given = |key: &str| overrides.iter().any(|(of, _)| of == key);
+            settings.hardware = hardware;
+            if !is_given("build.memory") {
+                settings.memory_bytes = hardware.memory_bytes;
+            }
+            if !is_given("build.threads") {
+                settings.threads = hardware.cores;
+            }
+        })
     }
 
     /// Reads the resolved manifest that a run has left in its directory; none if there is none.
@@ -41,16 +65,22 @@ impl Request {
         match read_text(disk, &path) {
             Err(CliError::Unreadable(error)) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
-            Ok(text) => Request::parse(&path, text, &[]).map(Some),
+            Ok(text) => Request::parse(&path, text, &[], |_| {}).map(Some),
         }
     }
 
-    fn parse(path: &Path, text: String, overrides: &[(String, String)]) -> Result<Request, CliError> {
+    fn parse(
+        path: &Path,
+        text: String,
+        overrides: &[(String, String)],
+        adapt: impl FnOnce(&mut Settings),
+    ) -> Result<Request, CliError> {
         let name = path.display().to_string();
         match Manifest::parse(&text, &name, &schema(), overrides) {
             Ok(manifest) => {
-                let work = Awari::new(Settings::new(&manifest));
-                Ok(Request { manifest, work })
+                let mut settings = Settings::new(&manifest);
+                adapt(&mut settings);
+                Ok(Request { manifest, work: Awari::new(settings) })
             }
             Err(diagnostics) => Err(CliError::Manifest { name, text, diagnostics }),
         }
@@ -86,6 +116,40 @@ impl Request {
             program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
             manifest: self.manifest.to_toml(),
         }
+    }
+}
+
+impl ChangeArgs {
+    /// The keys that are changed, in order. Options count as `--set` of the key they stand for, after all others.
+    fn overrides(&self) -> Result<Vec<(String, String)>, CliError> {
+        let mut overrides = self.set.clone();
+        let mut set = |key: &str, value: String| overrides.push((key.to_owned(), value));
+        if let Some(threads) = self.threads {
+            set("build.threads", threads.to_string());
+        }
+        if let Some(memory) = self.memory {
+            set("build.memory", quoted(&memory.to_string()));
+        }
+        if let Some(dir) = &self.dir {
+            let dir = dir.to_str().ok_or_else(|| CliError::PathNotText(dir.clone()))?;
+            set("run.dir", quoted(dir));
+        }
+        Ok(overrides)
+    }
+}
+
+/// The machine that a command line names, or that a file describes.
+fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware, CliError> {
+    if let Some(known) = Hardware::named(name) {
+        return Ok(known);
+    }
+    let text = read_text(disk, Path::new(name)).map_err(|error| match error {
+        CliError::Unreadable(error) => CliError::NoHardware { name: name.to_owned(), error },
+        other => other,
+    })?;
+    match Manifest::parse(&text, name, &Hardware::schema(), &[]) {
+        Ok(file) => Ok(Hardware::of_manifest(&file)),
+        Err(diagnostics) => Err(CliError::Manifest { name: name.to_owned(), text, diagnostics }),
     }
 }
 

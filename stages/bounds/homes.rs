@@ -221,6 +221,15 @@ fn cache_bytes(settings: &Settings, layout: &PlaneLayout, other: u64) -> u64 {
     settings.dual.cache_bytes.unwrap_or(left).min(layout.words() as u64 * 8)
 }
 
+/// Bytes of the cache of one-bit-dual, and of the plane of bits that it is of.
+pub(crate) fn cache_and_plane_bytes(settings: &Settings, stones: u32) -> (u64, u64) {
+    let slabs = settings.set.slabs(stones);
+    let candidates = PlaneLayout::of_slabs(&slabs, Orientation::MoverMajor);
+    let wins = PlaneLayout::of_slabs(&slabs, Orientation::OpponentMajor);
+    let cache_bytes = cache_bytes(settings, &wins, graph::bounds_workspace(settings, &candidates));
+    (cache_bytes, wins.words() as u64 * 8)
+}
+
 /// Memory of the whole process while the bounds of a database are solved.
 pub(crate) fn memory_bytes(settings: &Settings, stones: u32, method: Method) -> u64 {
     let slabs = settings.set.slabs(stones);

@@ -22,7 +22,7 @@ mod seeds;
 mod state;
 mod turn;
 
-pub(crate) use homes::memory_bytes;
+pub(crate) use homes::{cache_and_plane_bytes, memory_bytes};
 pub(crate) use planes::{Plane, disk_bytes};
 pub(crate) use seeds::group_bytes;
 pub(crate) use state::Slot;

@@ -1,0 +1,222 @@
+//! `awari plan --up-to N`: what each method takes for every database, whatever is built already.
+
+use crate::error::CliError;
+use crate::output::{print, print_json};
+use crate::quantity;
+use crate::summary::{align, columns};
+use pipeline::Budget;
+use serde::Serialize;
+use stages::{Hardware, Limit, Method, Prediction, Settings, database_bytes, whole_predictions};
+
+/// What a machine is said to have.
+#[derive(Serialize)]
+pub(crate) struct Machine {
+    cores: usize,
+    core_speed: f64,
+    memory_bytes: u64,
+    disk_bytes: Option<u64>,
+    read_bytes_a_second: f64,
+    write_bytes_a_second: f64,
+    operations_a_second: f64,
+}
+
+impl Machine {
+    pub(crate) fn new(hardware: &Hardware) -> Machine {
+        Machine {
+            cores: hardware.cores,
+            core_speed: hardware.core_speed,
+            memory_bytes: hardware.memory_bytes,
+            disk_bytes: hardware.disk_bytes,
+            read_bytes_a_second: hardware.read,
+            write_bytes_a_second: hardware.write,
+            operations_a_second: hardware.operations,
+        }
+    }
+}
+
+/// What a method is predicted to take.
+#[derive(Serialize)]
+pub(crate) struct Predicted {
+    method: &'static str,
+    memory_bytes: u64,
+    disk_bytes: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+    read_bytes: f64,
+    written_bytes: f64,
+    operations: f64,
+    /// What most of the time is waited for.
+    limit: &'static str,
+    /// Whether the memory suffices.
+    fits: bool,
+}
+
+impl Predicted {
+    pub(crate) fn new(settings: &Settings, of: Prediction) -> Predicted {
+        Predicted {
+            method: of.method.word(),
+            memory_bytes: of.memory_bytes,
+            disk_bytes: of.disk_bytes,
+            seconds: of.seconds,
+            cpu_seconds: of.load.cpu_seconds / settings.hardware.core_speed,
+            read_bytes: of.load.read_bytes + of.load.scratch_read_bytes,
+            written_bytes: of.load.written_bytes + of.load.scratch_written_bytes,
+            operations: of.load.random_reads + of.load.random_writes,
+            limit: settings.hardware.limit(&of.load, settings.threads).word(),
+            fits: of.fits,
+        }
+    }
+}
+
+/// One line on the machine that a plan is for.
+pub(crate) fn heading(name: &str, settings: &Settings) -> String {
+    let Hardware { cores, core_speed, disk_bytes, read, write, operations, .. } = settings.hardware;
+    let a_second = |bytes: f64| format!("{}/s", Budget::show(bytes as u64));
+    let room = disk_bytes.map_or(String::new(), |bytes| format!("{} of ", Budget::show(bytes)));
+    format!(
+        "predicted for {name}: {} on {} of {:.0} % of the reference, {} of memory, {room}disk that reads {}, writes {} \
+         and moves {} blocks/s\n",
+        quantity::plural(settings.threads as u64, "thread"),
+        quantity::plural(cores as u64, "core"),
+        core_speed * 100.0,
+        Budget::show(settings.memory_bytes),
+        a_second(read),
+        a_second(write),
+        quantity::grouped(operations as u64),
+    )
+}
+
+/// One database.
+struct Row {
+    stones: u32,
+    positions: u64,
+    database_bytes: u64,
+    chosen: Method,
+    predictions: [Prediction; 5],
+}
+
+impl Row {
+    fn new(settings: &Settings, stones: u32) -> Row {
+        Row {
+            stones,
+            positions: settings.set.positions(stones),
+            database_bytes: database_bytes(settings, stones),
+            chosen: settings.method(stones),
+            predictions: whole_predictions(settings, stones),
+        }
+    }
+
+    fn of_chosen(&self) -> &Prediction {
+        let chosen = self.predictions.iter().find(|prediction| prediction.method == self.chosen);
+        chosen.expect("there is a prediction for each method")
+    }
+}
+
+/// The databases of 0 to `stones` stones.
+pub(crate) struct Outlook<'a> {
+    settings: &'a Settings,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Json {
+    hardware: Machine,
+    memory_bytes: u64,
+    threads: usize,
+    databases: Vec<JsonRow>,
+}
+
+#[derive(Serialize)]
+struct JsonRow {
+    stones: u32,
+    positions: u64,
+    database_bytes: u64,
+    method: &'static str,
+    fits: bool,
+    predictions: Vec<Predicted>,
+}
+
+impl<'a> Outlook<'a> {
+    pub(crate) fn new(settings: &'a Settings, stones: u32) -> Outlook<'a> {
+        Outlook { settings, rows: (0..=stones).map(|stones| Row::new(settings, stones)).collect() }
+    }
+
+    pub(crate) fn show(&self, name: &str, json: bool) -> Result<(), CliError> {
+        if json {
+            return print_json(&self.json());
+        }
+        let mut text = heading(name, self.settings);
+        text += "every stage of a database; * is used, - does not fit, d waits for the disk\n";
+        text += &self.table("time", |of| quantity::time(of.seconds));
+        text += &self.table("most memory", |of| Budget::show(of.memory_bytes));
+        text += &self.table("most disk, all smaller databases included", |of| Budget::show(of.disk_bytes));
+        print(&(text + &self.verdict()))
+    }
+
+    fn fits(&self, of: &Prediction) -> bool {
+        of.fits && self.settings.hardware.disk_bytes.is_none_or(|free| of.disk_bytes <= free)
+    }
+
+    fn table(&self, what: &str, cell: impl Fn(&Prediction) -> String) -> String {
+        let headings: Vec<&str> =
+            ["stones", "positions", "database"].into_iter().chain(Method::ALL.map(Method::word)).collect();
+        let mut table = columns(&headings);
+        for row in &self.rows {
+            let cells = row.predictions.iter().map(|of| {
+                let fits = if self.fits(of) { ' ' } else { '-' };
+                let used = if of.method == row.chosen && fits == ' ' { '*' } else { fits };
+                let limit = self.settings.hardware.limit(&of.load, self.settings.threads);
+                format!("{} {used}{}", cell(of), if limit == Limit::Disk { 'd' } else { ' ' })
+            });
+            let first = [row.stones.to_string(), quantity::grouped(row.positions), Budget::show(row.database_bytes)];
+            table.add_row(first.into_iter().chain(cells));
+        }
+        align(&mut table, 0..headings.len());
+        format!("\n{what}:\n{}\n", table.trim_fmt())
+    }
+
+    /// How far one gets, what that takes, and what stands in the way.
+    fn verdict(&self) -> String {
+        let fitting: Vec<&Row> = self.rows.iter().take_while(|row| self.fits(row.of_chosen())).collect();
+        let mut text = String::from("\n");
+        if let (Some(first), Some(last)) = (fitting.first(), fitting.last()) {
+            let used = || fitting.iter().map(|row| row.of_chosen());
+            text += &format!(
+                "{}..{} fit: about {}, at most {} of memory and {} of disk\n",
+                first.stones,
+                last.stones,
+                quantity::about(used().map(|of| of.seconds).sum()),
+                Budget::show(used().map(|of| of.memory_bytes).max().unwrap_or(0)),
+                Budget::show(used().map(|of| of.disk_bytes).max().unwrap_or(0)),
+            );
+        }
+        if let Some(row) = self.rows.get(fitting.len()) {
+            let of = row.of_chosen();
+            text += &format!(
+                "{} does not: {} needs {} of memory and {} of disk\n",
+                row.stones,
+                of.method,
+                Budget::show(of.memory_bytes),
+                Budget::show(of.disk_bytes)
+            );
+        }
+        text
+    }
+
+    fn json(&self) -> Json {
+        let databases = self.rows.iter().map(|row| JsonRow {
+            stones: row.stones,
+            positions: row.positions,
+            database_bytes: row.database_bytes,
+            method: row.chosen.word(),
+            fits: self.fits(row.of_chosen()),
+            predictions: row.predictions.map(|of| Predicted::new(self.settings, of)).into(),
+        });
+        Json {
+            hardware: Machine::new(&self.settings.hardware),
+            memory_bytes: self.settings.memory_bytes,
+            threads: self.settings.threads,
+            databases: databases.collect(),
+        }
+    }
+}

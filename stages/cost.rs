@@ -1,0 +1,523 @@
+//! What stages do, whatever the machine: the model behind every predicted time.
+//!
+//! A stage of a database with n stones does something for each position: so many nanoseconds of one core, so many bytes
+//! read and written ([`Rates`]), each a constant, or one that grows from some n on. Besides, files of known length are
+//! read and written whole, codecs take their time, verification looks at so many positions, and two caches miss: that of
+//! blocks which captures read, and that of the bits of one-bit-dual. [`Hardware`](crate::Hardware) makes seconds of it.
+//!
+//! Each parameter is what builds of 14 to 20 stones took on the reference (all positions, one thread, codec zstd where
+//! nothing else is said, the least of two repetitions, others at work on the machine); what grows from 20 stones on is
+//! from the build of all reachable positions of up to 30 stones there. `cargo bench -p bench --bench cost_model` measures
+//! and compares them.
+
+use crate::{Method, Settings, Verify, bounds, graph};
+use check::{Extent, Sample};
+use store::Codec;
+
+/// What a stage does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Seconds of one core of the reference.
+    pub cpu_seconds: f64,
+    /// Bytes read in sequence, of files.
+    pub read_bytes: f64,
+    /// Bytes written in sequence, to files.
+    pub written_bytes: f64,
+    /// Bytes read in sequence, of scratch files.
+    pub scratch_read_bytes: f64,
+    /// Bytes written in sequence, to scratch files.
+    pub scratch_written_bytes: f64,
+    /// Blocks of scratch files read at random places.
+    pub random_reads: f64,
+    /// Blocks of scratch files written at random places.
+    pub random_writes: f64,
+}
+
+impl Load {
+    /// The same where scratch files stay in memory that nobody else wants.
+    #[must_use]
+    pub fn without_scratch(self) -> Load {
+        Load { scratch_read_bytes: 0.0, scratch_written_bytes: 0.0, random_reads: 0.0, random_writes: 0.0, ..self }
+    }
+
+    /// A share of it.
+    #[must_use]
+    pub fn share(self, share: f64) -> Load {
+        Load {
+            cpu_seconds: self.cpu_seconds * share,
+            read_bytes: self.read_bytes * share,
+            written_bytes: self.written_bytes * share,
+            scratch_read_bytes: self.scratch_read_bytes * share,
+            scratch_written_bytes: self.scratch_written_bytes * share,
+            random_reads: self.random_reads * share,
+            random_writes: self.random_writes * share,
+        }
+    }
+}
+
+impl std::ops::Add for Load {
+    type Output = Load;
+
+    fn add(self, other: Load) -> Load {
+        Load {
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+            scratch_read_bytes: self.scratch_read_bytes + other.scratch_read_bytes,
+            scratch_written_bytes: self.scratch_written_bytes + other.scratch_written_bytes,
+            random_reads: self.random_reads + other.random_reads,
+            random_writes: self.random_writes + other.random_writes,
+        }
+    }
+}
+
+/// A quantity that is the same up to some number of stones, and from there on grows with each.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Line {
+    /// Its value up to there.
+    pub level: f64,
+    /// The stones where it begins to grow: what is worked on no longer fits some cache, or the passes become more.
+    pub from: u32,
+    /// More with each stone.
+    pub a_stone: f64,
+}
+
+impl Line {
+    /// The same for all.
+    pub const fn constant(level: f64) -> Line {
+        Line { level, from: 0, a_stone: 0.0 }
+    }
+
+    /// One that grows.
+    pub const fn growing(level: f64, from: u32, a_stone: f64) -> Line {
+        Line { level, from, a_stone }
+    }
+
+    /// Its value, never below zero.
+    pub fn at(self, stones: u32) -> f64 {
+        (self.level + self.a_stone * f64::from(stones.saturating_sub(self.from))).max(0.0)
+    }
+}
+
+/// What a part of a build does for each position.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Nanoseconds of one core.
+    pub cpu: Line,
+    /// Bytes read, files of known length left out.
+    pub read: Line,
+    /// Bytes written, files of known length left out.
+    pub written: Line,
+}
+
+/// The stages of one kind of one database: of the bound methods those of all bounds together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// `capture:n`.
+    Capture,
+    /// `counting:n`.
+    Counting,
+    /// `sweep:n`.
+    Sweep,
+    /// `seeds:n`.
+    Seeds,
+    /// `preprocess:n:b`, candidates in memory.
+    PreprocessTwoBit,
+    /// `preprocess:n:b`, candidates on disk.
+    PreprocessOneBit,
+    /// `process:n:b`, two-bit.
+    ProcessTwoBit,
+    /// `process:n:b`, one-bit.
+    ProcessOneBit,
+    /// `process:n:b`, one-bit-dual, but for its misses.
+    ProcessOneBitDual,
+    /// `postprocess:n:b`.
+    Postprocess,
+    /// `merge:n`.
+    Merge,
+    /// `verify:n`.
+    Verify,
+    /// `stats:n`.
+    Stats,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 13] = [
+        Part::Capture,
+        Part::Counting,
+        Part::Sweep,
+        Part::Seeds,
+        Part::PreprocessTwoBit,
+        Part::PreprocessOneBit,
+        Part::ProcessTwoBit,
+        Part::ProcessOneBit,
+        Part::ProcessOneBitDual,
+        Part::Postprocess,
+        Part::Merge,
+        Part::Verify,
+        Part::Stats,
+    ];
+
+    /// The part that stages of a kind belong to, in the build of a database by a method.
+    pub fn of(kind: &str, method: Method) -> Option<Part> {
+        Some(match (kind, method) {
+            ("capture", _) => Part::Capture,
+            ("counting", _) => Part::Counting,
+            ("sweep", _) => Part::Sweep,
+            ("seeds", _) => Part::Seeds,
+            ("preprocess", Method::TwoBit) => Part::PreprocessTwoBit,
+            ("preprocess", _) => Part::PreprocessOneBit,
+            ("process", Method::TwoBit) => Part::ProcessTwoBit,
+            ("process", Method::OneBit) => Part::ProcessOneBit,
+            ("process", _) => Part::ProcessOneBitDual,
+            ("postprocess", _) => Part::Postprocess,
+            ("merge", _) => Part::Merge,
+            ("verify", _) => Part::Verify,
+            ("stats", _) => Part::Stats,
+            _ => return None,
+        })
+    }
+
+    /// Whether what it reads and writes is in scratch files, or nearly all of it.
+    const fn is_scratch(self) -> bool {
+        matches!(
+            self,
+            Part::PreprocessTwoBit
+                | Part::PreprocessOneBit
+                | Part::ProcessTwoBit
+                | Part::ProcessOneBit
+                | Part::ProcessOneBitDual
+        )
+    }
+
+    /// The parts that solve a database by a method, from its captures to its scores.
+    pub fn solving(method: Method) -> &'static [Part] {
+        match method {
+            Method::Counting => &[Part::Counting],
+            Method::Sweep => &[Part::Sweep],
+            Method::TwoBit => {
+                &[Part::Seeds, Part::PreprocessTwoBit, Part::ProcessTwoBit, Part::Postprocess, Part::Merge]
+            }
+            Method::OneBit => {
+                &[Part::Seeds, Part::PreprocessOneBit, Part::ProcessOneBit, Part::Postprocess, Part::Merge]
+            }
+            Method::OneBitDual => {
+                &[Part::Seeds, Part::PreprocessOneBit, Part::ProcessOneBitDual, Part::Postprocess, Part::Merge]
+            }
+        }
+    }
+
+    /// What it is called in tables.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Part::Capture => "capture",
+            Part::Counting => "counting",
+            Part::Sweep => "sweep",
+            Part::Seeds => "seeds",
+            Part::PreprocessTwoBit => "preprocess, two-bit",
+            Part::PreprocessOneBit => "preprocess, one-bit",
+            Part::ProcessTwoBit => "process, two-bit",
+            Part::ProcessOneBit => "process, one-bit",
+            Part::ProcessOneBitDual => "process, one-bit-dual",
+            Part::Postprocess => "postprocess",
+            Part::Merge => "merge",
+            Part::Verify => "verify",
+            Part::Stats => "stats",
+        }
+    }
+}
+
+/// Seconds a stage takes however small: syncing files and directories.
+pub(crate) const STAGE_SECONDS: f64 = 0.01;
+
+/// Nanoseconds to derive one score again by the plain rules: 380 to 419 a position with `verify = "full"`.
+const CHECK_NANOSECONDS: f64 = 400.0;
+
+/// How often verification decodes a position: for the digest, and where a sample falls (zstd takes 3 ns more than packed
+/// does, rans 22).
+const VERIFY_READS: f64 = 2.0;
+
+/// Captures read blocks again where those of all smaller databases, decoded, are more than 1.5 times the cache: up to so
+/// many times more, reached at 4 times the cache. At 1.6 times none, at 2.3 once more, at 3.3 four times, at 4.7 five.
+const CAPTURE_READS_MORE: f64 = 5.2;
+const CAPTURE_CACHE_SHARES: [f64; 2] = [1.5, 4.0];
+
+/// Nanoseconds of a miss of the cache of bits: a block read, often another written, and the copies. 5.2 µs at 20 stones
+/// and 39 % in the cache, 6.9 at 19 and 62 %.
+const MISS_NANOSECONDS: f64 = 5_500.0;
+
+/// Misses of a pass, in blocks of the whole plane, with a cache that holds the share s of it: so many times ln(1 / s). At
+/// 22 stones (`cargo bench -p bench --bench dual_index`) 5.7 at 1 %, 2.8 at 10 %, 1.8 at 20 %, 1.2 at 30 %, 0.5 at 50 %;
+/// 20 stones and 39 % give 286,779 misses of 289,000 predicted.
+const MISSES_A_PASS: f64 = 1.25;
+
+/// Of misses, those that have to write a block first.
+const MISSES_WRITTEN: f64 = 0.4;
+
+/// Passes of the bound methods over all bounds: 223 at 14 stones, 293 at 16, 412 at 20, 435 at 22.
+const PASSES: Line = Line::growing(223.0, 14, 26.5);
+
+/// Bits a position of compressed scores: zstd 3.4 at 15 stones, 3.7 at 20, 3.9 at 27; rans 3.1 at 18.
+const ZSTD_BITS: Line = Line::growing(3.41, 15, 0.043);
+const RANS_BITS: Line = Line::growing(3.1, 18, 0.043);
+
+/// What a codec costs over packing, for each position.
+struct CodecRates {
+    /// Nanoseconds to encode.
+    encode: f64,
+    /// Nanoseconds to decode.
+    decode: f64,
+    /// How often captures read a block that the cache could keep: the larger it is, the more ranges share one.
+    capture_reads: f64,
+}
+
+const fn codec_rates(codec: Codec) -> CodecRates {
+    match codec {
+        Codec::Raw | Codec::Packed => CodecRates { encode: 0.0, decode: 0.0, capture_reads: 1.15 },
+        Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, capture_reads: 1.15 },
+        // No manifest asks for archives.
+        Codec::Rans | Codec::Floors => CodecRates { encode: 6.0, decode: 10.5, capture_reads: 2.2 },
+    }
+}
+
+/// The cost model: what each part does for a position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    rates: [Rates; Part::ALL.len()],
+}
+
+impl Default for Model {
+    /// As measured on the reference.
+    fn default() -> Model {
+        Model { rates: Part::ALL.map(measured) }
+    }
+}
+
+/// The rates of a part, on the reference. What is measured besides includes the terms of [`besides`].
+const fn measured(part: Part) -> Rates {
+    const NONE: Line = Line::constant(0.0);
+    match part {
+        // 4.6 with codec packed, 5.6 with zstd.
+        Part::Capture => Rates { cpu: Line::constant(4.5), read: NONE, written: NONE },
+        // Updates wait for memory: 121 at 14 stones, 166 at 18, 200 at 20.
+        Part::Counting => Rates { cpu: Line::growing(115.0, 14, 14.0), read: NONE, written: NONE },
+        // 19.5 at 18 stones with codec packed, 23.8 at 20 with zstd, 35 at 24, 41 at 26, 52 at 30.
+        Part::Sweep => Rates { cpu: Line::growing(21.0, 20, 2.4), read: NONE, written: NONE },
+        Part::Seeds => Rates { cpu: Line::constant(10.2), read: NONE, written: Line::growing(0.28, 14, 0.0155) },
+        Part::PreprocessTwoBit => {
+            Rates { cpu: Line::constant(14.5), read: Line::constant(2.5), written: Line::constant(2.5) }
+        }
+        // Candidates on disk are read and written once more.
+        Part::PreprocessOneBit => {
+            Rates { cpu: Line::constant(15.2), read: Line::constant(4.9), written: Line::constant(4.9) }
+        }
+        // 46 at 16 stones, 50 at 20.
+        Part::ProcessTwoBit => Rates {
+            cpu: Line::growing(46.0, 16, 0.8),
+            read: Line::growing(3.8, 14, 0.115),
+            written: Line::growing(2.3, 14, 0.1),
+        },
+        // 53 at 16 stones, 55.5 at 20: candidates stream, where they changed, in each pass.
+        Part::ProcessOneBit => Rates {
+            cpu: Line::growing(53.0, 16, 0.7),
+            read: Line::growing(38.0, 14, 1.1),
+            written: Line::growing(29.5, 14, 0.6),
+        },
+        // 60 at 16 and 17 stones, where the cache holds all.
+        Part::ProcessOneBitDual => Rates {
+            cpu: Line::growing(60.0, 16, 0.7),
+            read: Line::growing(38.0, 14, 1.1),
+            written: Line::growing(29.5, 14, 0.6),
+        },
+        Part::Postprocess => {
+            Rates { cpu: Line::constant(6.3), read: Line::constant(0.24), written: Line::constant(0.25) }
+        }
+        // 10 with zstd.
+        Part::Merge => Rates { cpu: Line::constant(7.5), read: Line::constant(0.68), written: NONE },
+        // 3.0 at 18 stones with codec packed, 6.1 at 20 with zstd, 5.4 at 23, 11.9 at 28, 15.8 at 30: samples fall into
+        // blocks that no cache has.
+        Part::Verify => Rates { cpu: Line::growing(2.2, 24, 1.6), read: NONE, written: NONE },
+        // 6.6 at 20 stones. Blocks are read more than once where stripes share them: 3.5 bytes at 20, 2.0 at 29.
+        Part::Stats => Rates { cpu: Line::constant(5.6), read: Line::growing(3.4, 15, -0.18), written: NONE },
+    }
+}
+
+impl Model {
+    /// The rates of a part.
+    pub fn rates(&self, part: Part) -> Rates {
+        self.rates[part as usize]
+    }
+
+    /// The model with other rates for a part.
+    #[must_use]
+    pub fn with(mut self, part: Part, rates: Rates) -> Model {
+        self.rates[part as usize] = rates;
+        self
+    }
+
+    /// What a part of the build of a database does.
+    pub fn load(&self, settings: &Settings, part: Part, stones: u32) -> Load {
+        let positions = settings.set.positions(stones) as f64;
+        let Rates { cpu, read, written } = self.rates(part);
+        let cpu_seconds = cpu.at(stones) * positions * 1e-9;
+        let (read_bytes, written_bytes) = (read.at(stones) * positions, written.at(stones) * positions);
+        let line = match part.is_scratch() {
+            true => Load {
+                cpu_seconds,
+                scratch_read_bytes: read_bytes,
+                scratch_written_bytes: written_bytes,
+                ..Load::default()
+            },
+            false => Load { cpu_seconds, read_bytes, written_bytes, ..Load::default() },
+        };
+        line + besides(settings, part, stones)
+    }
+}
+
+/// What is not a line in the stones.
+fn besides(settings: &Settings, part: Part, stones: u32) -> Load {
+    let of = |stones| settings.set.positions(stones) as f64;
+    let positions = of(stones);
+    let CodecRates { encode, decode, capture_reads } = codec_rates(settings.codec);
+    let captures = positions * f64::from(packed_bits(stones)) / 8.0;
+    let scores = |stones| of(stones) * bits(settings.codec, stones) / 8.0;
+    let (nanoseconds, read_bytes, written_bytes, misses) = match part {
+        Part::Capture => {
+            let smaller = settings.smaller(stones);
+            let decoded = smaller.clone().map(of).sum::<f64>();
+            let cache = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones)) as f64;
+            let [from, to] = CAPTURE_CACHE_SHARES;
+            let reads = capture_reads + CAPTURE_READS_MORE * ((decoded / cache - from) / (to - from)).clamp(0.0, 1.0);
+            (reads * decode * decoded, reads * smaller.map(scores).sum::<f64>(), captures, 0.0)
+        }
+        Part::Counting | Part::Sweep => (encode * positions, captures, scores(stones), 0.0),
+        Part::Seeds => (0.0, captures, 0.0, 0.0),
+        Part::Merge => (encode * positions, 0.0, scores(stones), 0.0),
+        Part::ProcessOneBitDual => {
+            let misses = misses(settings, stones);
+            (MISS_NANOSECONDS * misses, 0.0, 0.0, misses)
+        }
+        Part::Verify => {
+            let extent = match settings.verify {
+                Verify::Full => Extent::Full,
+                Verify::Sample | Verify::None => Extent::Sample(Sample::default()),
+            };
+            let checked = extent.count(settings.set.positions(stones)) as f64;
+            (CHECK_NANOSECONDS * checked + VERIFY_READS * decode * positions, scores(stones), 0.0, 0.0)
+        }
+        Part::Stats => (decode * positions, captures + scores(stones), 0.0, 0.0),
+        _ => (0.0, 0.0, 0.0, 0.0),
+    };
+    Load {
+        cpu_seconds: nanoseconds * 1e-9,
+        read_bytes,
+        written_bytes,
+        random_reads: misses,
+        random_writes: MISSES_WRITTEN * misses,
+        ..Load::default()
+    }
+}
+
+/// Misses of the cache of one-bit-dual, all bounds together; with one index, to which nobody turns for speed, as with
+/// two.
+fn misses(settings: &Settings, stones: u32) -> f64 {
+    let (cache_bytes, plane_bytes) = bounds::cache_and_plane_bytes(settings, stones);
+    if cache_bytes >= plane_bytes {
+        return 0.0;
+    }
+    let blocks = plane_bytes as f64 / settings.dual.block_bytes as f64;
+    PASSES.at(stones) * blocks * MISSES_A_PASS * (plane_bytes as f64 / cache_bytes as f64).ln()
+}
+
+/// Bits of a packed position, scores and captures alike.
+pub(crate) fn packed_bits(stones: u32) -> u32 {
+    (2 * stones + 2).next_power_of_two().ilog2().max(1)
+}
+
+/// Bits that a position is likely to take.
+fn bits(codec: Codec, stones: u32) -> f64 {
+    let packed = f64::from(packed_bits(stones));
+    match codec {
+        Codec::Raw => 8.0,
+        Codec::Packed => packed,
+        Codec::Zstd => ZSTD_BITS.at(stones).min(packed),
+        Codec::Rans | Codec::Floors => RANS_BITS.at(stones).min(packed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::Manifest;
+
+    fn settings(more: &str) -> Settings {
+        let text = format!("[build]\nstones = \"0..48\"\nmemory = \"64 GiB\"\n{more}");
+        Settings::new(&Manifest::parse(&text, "m.toml", &crate::schema(), &[]).unwrap())
+    }
+
+    #[test]
+    fn parts_are_told_apart() {
+        for (at, part) in Part::ALL.into_iter().enumerate() {
+            assert_eq!(part as usize, at, "rates are looked up by place");
+        }
+        for method in Method::ALL {
+            let kinds = ["seeds", "preprocess", "process", "postprocess", "merge"];
+            let kinds = if method.has_bounds() { &kinds[..] } else { &[method.word()] };
+            let parts: Vec<_> = kinds.iter().map(|kind| Part::of(kind, method).unwrap()).collect();
+            assert_eq!(parts, Part::solving(method));
+        }
+        assert_eq!(Part::of("cook", Method::Sweep), None);
+    }
+
+    #[test]
+    fn lines_bend_and_stay_above_zero() {
+        let line = Line::growing(2.0, 10, 0.5);
+        assert_eq!([0, 10, 11, 14].map(|stones| line.at(stones)), [2.0, 2.0, 2.5, 4.0]);
+        assert_eq!(Line::growing(2.0, 10, -0.5).at(20), 0.0);
+    }
+
+    #[test]
+    fn rates_can_be_replaced() {
+        let settings = settings("");
+        let rates = Rates { cpu: Line::constant(1.0), read: Line::constant(2.0), written: Line::constant(3.0) };
+        let model = Model::default().with(Part::Seeds, rates);
+        let positions = settings.set.positions(20) as f64;
+        let load = model.load(&settings, Part::Seeds, 20);
+        assert_eq!(load.cpu_seconds, positions * 1e-9);
+        assert_eq!(load.written_bytes, positions * 3.0);
+        // Captures of 20 stones have six bits.
+        assert_eq!(load.read_bytes, positions * (2.0 + 0.75));
+        assert_eq!(model.load(&settings, Part::Sweep, 20), Model::default().load(&settings, Part::Sweep, 20));
+    }
+
+    #[test]
+    fn caches_miss_where_they_are_small() {
+        let load = |more: &str, part, stones| Model::default().load(&settings(more), part, stones);
+        let dual = |more| load(more, Part::ProcessOneBitDual, 20);
+        assert_eq!(dual("").random_reads, 0.0, "all bits are in memory");
+        let (half, tenth) = (dual("[dual]\ncache = \"5 MiB\""), dual("[dual]\ncache = \"1 MiB\""));
+        assert!(0.0 < half.random_reads && half.random_reads < tenth.random_reads);
+        assert!(half.cpu_seconds < tenth.cpu_seconds);
+        // 30 stones have 5.7 thousand million positions with fewer, of which the cache holds a fifth.
+        let reads = |stones| {
+            let smaller = settings("").smaller(stones).map(|stones| settings("").set.positions(stones)).sum::<u64>();
+            load("", Part::Capture, stones).read_bytes / smaller as f64
+        };
+        assert!(reads(20) < 0.9 && reads(30) > 4.0, "{} {}", reads(20), reads(30));
+    }
+
+    #[test]
+    fn a_build_of_a_share_does_a_share() {
+        let load = Load {
+            cpu_seconds: 4.0,
+            read_bytes: 8.0,
+            written_bytes: 16.0,
+            scratch_read_bytes: 32.0,
+            scratch_written_bytes: 64.0,
+            random_reads: 128.0,
+            random_writes: 256.0,
+        };
+        assert_eq!(load.share(0.25) + load.share(0.75), load);
+    }
+}

@@ -1,0 +1,218 @@
+//! The machine that a build is predicted for: this one, the reference, or one that a file describes.
+//!
+//! The *reference* is what the constants of the cost model were measured on: a core of a 2023 server (AMD Zen 4, AVX-512, 1
+//! MiB of second-level cache, shared with others) and its network drive. The speed of another core is given in per cent
+//! of it.
+
+use crate::cost::Load;
+use disk::clock;
+use pipeline::manifest::{Key, Manifest, Schema, Type, Value};
+
+/// Less memory than this no build does with.
+const MEMORY_BYTES_MIN: u64 = 48 << 20;
+
+/// A machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hardware {
+    /// Cores, at least one.
+    pub cores: usize,
+    /// Speed of a core; 1 is that of the reference.
+    pub core_speed: f64,
+    /// Bytes of memory that a build may take.
+    pub memory_bytes: u64,
+    /// Bytes of disk that are free; none is not known.
+    pub disk_bytes: Option<u64>,
+    /// Bytes a second that the disk reads in sequence.
+    pub read: f64,
+    /// Bytes a second that the disk writes in sequence.
+    pub write: f64,
+    /// Blocks at random places that the disk reads or writes a second, asked for by all cores at once.
+    pub operations: f64,
+}
+
+/// What takes the time of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The cores.
+    Cores,
+    /// The disk.
+    Disk,
+}
+
+impl Limit {
+    /// The word of tables.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Limit::Cores => "cores",
+            Limit::Disk => "disk",
+        }
+    }
+}
+
+impl Hardware {
+    /// The machine that the constants were measured on. Its drive: what `awari doctor` found beside other work (1.0 to 1.5
+    /// GB/s read, 0.9 written); operations from one-bit-dual at 20 stones with a cache of a tenth and each miss to the
+    /// drive, which is 80 s longer for a million of them.
+    pub const REFERENCE: Hardware = Hardware {
+        cores: 2,
+        core_speed: 1.0,
+        memory_bytes: 24 << 30,
+        disk_bytes: Some(128 << 30),
+        read: 1.2e9,
+        write: 0.9e9,
+        operations: 12_000.0,
+    };
+
+    /// Names that stand for a machine where a file could be named.
+    pub const NAMES: [&str; 2] = ["this", "reference"];
+
+    /// This machine: its cores and memory, with a core and a disk taken to be as fast as those of the reference.
+    pub fn this() -> Hardware {
+        Hardware {
+            cores: clock::cores(),
+            memory_bytes: clock::attainable_bytes().unwrap_or(Hardware::REFERENCE.memory_bytes),
+            disk_bytes: None,
+            ..Hardware::REFERENCE
+        }
+    }
+
+    /// The machine of a name.
+    pub fn named(name: &str) -> Option<Hardware> {
+        match name {
+            "this" => Some(Hardware::this()),
+            "reference" => Some(Hardware::REFERENCE),
+            _ => None,
+        }
+    }
+
+    /// The keys of a file that describes a machine.
+    pub fn schema() -> Schema {
+        let above_zero = |value: &Value| match value {
+            Value::Size(size) if size.bytes() == 0 => Err("must be more than nothing".to_owned()),
+            _ => Ok(()),
+        };
+        Schema::new()
+            .table("machine", "Cores and memory.")
+            .key(Key::required("machine.cores", Type::Integer(1, 4096), "Cores; a build has a thread on each."))
+            .key(Key::required("machine.memory", Type::Size, "The memory that a build may take.").check(|value| {
+                match value {
+                    Value::Size(size) if size.bytes() < MEMORY_BYTES_MIN => {
+                        Err(format!("must be at least 48 MiB, found {size}: buffers alone take most of that"))
+                    }
+                    _ => Ok(()),
+                }
+            }))
+            .key(Key::new(
+                "machine.core_speed",
+                Type::Integer(1, 10_000),
+                "100",
+                "Speed of a core in per cent of the reference's, a shared core of an AMD Zen 4 server of 2023.",
+            ))
+            .table("disk", "Where the run directory is.")
+            .key(Key::required("disk.free", Type::Size, "Room."))
+            .key(Key::required("disk.read", Type::Size, "What it reads a second, in sequence.").check(above_zero))
+            .key(Key::required("disk.write", Type::Size, "What it writes a second, in sequence.").check(above_zero))
+            .key(Key::required(
+                "disk.operations",
+                Type::Integer(1, 1_000_000_000),
+                "Blocks of 16 KiB at random places that it reads or writes a second, asked for by all cores at once.",
+            ))
+    }
+
+    /// The machine that a file of this [`schema`](Hardware::schema) describes.
+    pub fn of_manifest(file: &Manifest) -> Hardware {
+        Hardware {
+            cores: file.integer("machine.cores") as usize,
+            core_speed: file.integer("machine.core_speed") as f64 / 100.0,
+            memory_bytes: file.size("machine.memory").bytes(),
+            disk_bytes: Some(file.size("disk.free").bytes()),
+            read: file.size("disk.read").bytes() as f64,
+            write: file.size("disk.write").bytes() as f64,
+            operations: file.integer("disk.operations") as f64,
+        }
+    }
+
+    /// Seconds that the cores are busy, on so many threads.
+    pub fn core_seconds(&self, load: &Load, threads: usize) -> f64 {
+        load.cpu_seconds / self.core_speed / threads.clamp(1, self.cores) as f64
+    }
+
+    /// Seconds that the disk is busy.
+    pub fn disk_seconds(&self, load: &Load) -> f64 {
+        (load.read_bytes + load.scratch_read_bytes) / self.read
+            + (load.written_bytes + load.scratch_written_bytes) / self.write
+            + (load.random_reads + load.random_writes) / self.operations
+    }
+
+    /// Seconds that a stage takes, cores and disk working side by side.
+    pub fn seconds(&self, load: &Load, threads: usize) -> f64 {
+        self.core_seconds(load, threads).max(self.disk_seconds(load))
+    }
+
+    /// What a load waits for.
+    pub fn limit(&self, load: &Load, threads: usize) -> Limit {
+        if self.disk_seconds(load) > self.core_seconds(load, threads) { Limit::Disk } else { Limit::Cores }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "[machine]\ncores = 16\nmemory = \"128 GiB\"\ncore_speed = 150\n\n[disk]\nfree = \"4 TiB\"\n\
+                        read = \"3 GB\"\nwrite = \"2 GB\"\noperations = 100_000\n";
+
+    #[test]
+    fn a_file_is_read() {
+        let file = Manifest::parse(FILE, "m.toml", &Hardware::schema(), &[]).unwrap();
+        let expected = Hardware {
+            cores: 16,
+            core_speed: 1.5,
+            memory_bytes: 128 << 30,
+            disk_bytes: Some(4 << 40),
+            read: 3e9,
+            write: 2e9,
+            operations: 1e5,
+        };
+        assert_eq!(Hardware::of_manifest(&file), expected);
+    }
+
+    #[test]
+    fn mistakes_are_found() {
+        for (line, mistake) in [
+            ("cores = 0", "machine.cores must lie in 1..4096, not be 0"),
+            ("memory = \"1 MiB\"", "machine.memory must be at least 48 MiB"),
+            ("core_speed = 1.5", "machine.core_speed must be an integer"),
+            ("read = \"0 B\"", "disk.read must be more than nothing"),
+            ("operations = 0", "disk.operations must lie in 1..1000000000"),
+        ] {
+            let key = line.split(' ').next().unwrap();
+            let text =
+                FILE.lines().map(|of| if of.starts_with(key) { line } else { of }).collect::<Vec<_>>().join("\n");
+            let mistakes = Manifest::parse(&text, "m.toml", &Hardware::schema(), &[]).unwrap_err();
+            assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+            assert!(mistakes[0].message.starts_with(mistake), "{mistakes:?}");
+        }
+    }
+
+    #[test]
+    fn the_slower_of_cores_and_disk_counts() {
+        let machine =
+            Hardware { cores: 4, core_speed: 2.0, read: 100.0, write: 50.0, operations: 10.0, ..Hardware::REFERENCE };
+        let load = Load {
+            cpu_seconds: 80.0,
+            read_bytes: 150.0,
+            written_bytes: 50.0,
+            scratch_read_bytes: 50.0,
+            scratch_written_bytes: 50.0,
+            random_reads: 20.0,
+            random_writes: 10.0,
+        };
+        assert_eq!((machine.core_seconds(&load, 4), machine.disk_seconds(&load)), (10.0, 7.0));
+        assert_eq!((machine.seconds(&load, 4), machine.limit(&load, 4)), (10.0, Limit::Cores));
+        // More threads than cores are of no use.
+        assert_eq!((machine.seconds(&load, 64), machine.core_seconds(&load, 0)), (10.0, 40.0));
+        let slow = Hardware { operations: 1.0, ..machine };
+        assert_eq!((slow.seconds(&load, 4), slow.limit(&load, 4)), (34.0, Limit::Disk));
+    }
+}

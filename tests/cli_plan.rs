@@ -1,0 +1,136 @@
+//! Plans for other machines, and of databases that nobody asked to be built.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::fs;
+
+mod place;
+use place::Place;
+
+const MACHINE: &str = "[machine]\ncores = 8\nmemory = \"128 MiB\"\ncore_speed = 200\n\n[disk]\nfree = \"1 GiB\"\n\
+                       read = \"2 GB\"\nwrite = \"1 GB\"\noperations = 50_000\n";
+
+#[test]
+fn plans_are_made_for_other_machines() {
+    let place = Place::new(18);
+    let machine = |text: &str| fs::write(place.path("machine.toml"), text).unwrap();
+    machine(MACHINE);
+    let plan = |more: &[&str]| {
+        let mut args = vec!["plan", "m.toml", "--set", "build.method=auto", "--json"];
+        args.extend(more);
+        place.awari(&args).is(0).json()
+    };
+    let other = plan(&["--hardware", "machine.toml"]);
+    assert_eq!(other["hardware"]["cores"], 8);
+    assert_eq!(other["hardware"]["core_speed"], 2.0);
+    let method = |plan: &Value, stones: usize| plan["methods"][stones]["method"].as_str().unwrap().to_owned();
+    // The manifest's 256 MiB hold two bytes for each of 34.6 million positions, 128 MiB do not.
+    assert_eq!(method(&plan(&[]), 18), "sweep");
+    assert_eq!(method(&other, 12), "sweep");
+    assert_ne!(method(&other, 18), "sweep");
+    assert_eq!(method(&plan(&["--hardware", "machine.toml", "--memory", "1GiB"]), 18), "sweep");
+    // Cores that wait for nothing take a time in inverse proportion to their speed.
+    let seconds = |plan: &Value| {
+        let of = &plan["methods"][18]["predictions"][0];
+        assert_eq!((&of["method"], &of["limit"]), (&"counting".into(), &"cores".into()));
+        of["seconds"].as_f64().unwrap() - 0.01
+    };
+    let fast = seconds(&other);
+    machine(&MACHINE.replace("200", "50"));
+    let slow = seconds(&plan(&["--hardware", "machine.toml"]));
+    assert!((slow / fast - 4.0).abs() < 1e-6, "{slow} {fast}");
+    let threads = seconds(&plan(&["--hardware", "machine.toml", "--threads", "2"]));
+    assert!((threads / slow - 4.0).abs() < 1e-6, "{threads} {slow}");
+    // A slow disk is what is waited for.
+    machine(&MACHINE.replace("2 GB", "1 MB"));
+    let waits = plan(&["--hardware", "machine.toml"]);
+    assert_eq!(waits["methods"][18]["predictions"][0]["limit"], "disk");
+    // What the machine lacks is said, and nothing is written.
+    machine(&MACHINE.replace("1 GiB", "20 MiB"));
+    let ended = place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(0);
+    assert!(ended.out.starts_with("predicted for machine.toml: 8 threads on 8 cores of 200 %"), "{}", ended.out);
+    ended.says(&["would refuse to start", "of disk space, 20 MiB are free in machine.toml"]);
+    place.awari(&["plan", "m.toml", "--hardware", "this", "--check"]).is(10);
+    let reference = place.awari(&["plan", "m.toml", "--hardware", "reference"]).is(0);
+    assert!(reference.out.starts_with("predicted for reference: 2 threads on 2 cores of 100 %"), "{}", reference.out);
+    assert!(!place.path("run").exists());
+}
+
+#[test]
+fn mistakes_in_a_machine_come_all_at_once() {
+    let place = Place::new(3);
+    fs::write(
+        place.path("machine.toml"),
+        "[machine]\ncore = 8\nmemory = \"1 MiB\"\ncore_speed = 1.5\n\n[disc]\nread = \"3 GB\"\n\n[disk]\n\
+         read = \"fast\"\nwrite = \"0 B\"\noperations = 0\n",
+    )
+    .unwrap();
+    for args in [&["plan", "m.toml"][..], &["plan", "--up-to", "9"]] {
+        let args = [args, &["--hardware", "machine.toml"]].concat();
+        place.awari(&args).is(11).says(&[
+            "machine.toml:2:1: unknown key core in [machine] (did you mean cores?)",
+            "machine.toml:3:10: machine.memory must be at least 48 MiB",
+            "machine.toml:4:14: machine.core_speed must be an integer",
+            "machine.toml:6:2: unknown table [disc] (did you mean [disk]?)",
+            "machine.toml:10:8: disk.read must be a size",
+            "machine.toml:11:9: disk.write must be more than nothing",
+            "machine.toml:12:14: disk.operations must lie in 1..1000000000",
+            "mistakes in machine.toml; nothing was done",
+        ]);
+    }
+    let unknown = ["plan", "m.toml", "--hardware", "that"];
+    place.awari(&unknown).is(11).says(&["hardware that is neither a name (this, reference) nor a file"]);
+    fs::write(place.path("machine.toml"), [0xff]).unwrap();
+    place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(11).says(&["not UTF-8"]);
+    place.awari(&["plan"]).is(2).says(&["MANIFEST"]);
+    for bad in [&["--up-to", "49"][..], &["--up-to", "9", "--check"], &["--up-to", "9", "--until", "sweep:3"]] {
+        place.awari(&[&["plan"], bad].concat()).is(2);
+    }
+}
+
+#[test]
+fn an_outlook_shows_every_database_and_method() {
+    let place = Place::new(3);
+    let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/hardware/server.toml");
+    let outlook = |more: &[&str]| {
+        let args = [&["plan", "--up-to", "48", "--hardware", hardware, "--json"], more].concat();
+        place.awari(&args).is(0).json()["databases"].as_array().unwrap().clone()
+    };
+    let all = outlook(&[]);
+    assert_eq!(all.len(), 49);
+    assert_eq!((&all[48]["stones"], &all[48]["positions"]), (&48.into(), &279_871_768_995u64.into()));
+    for row in &all {
+        let predictions = row["predictions"].as_array().unwrap();
+        let methods: Vec<&str> = predictions.iter().map(|of| of["method"].as_str().unwrap()).collect();
+        assert_eq!(methods, ["counting", "sweep", "two-bit", "one-bit", "one-bit-dual"]);
+        let chosen = predictions.iter().find(|of| of["method"] == row["method"]).unwrap();
+        assert_eq!(chosen["fits"], true, "{row}");
+        for of in predictions {
+            assert!(of["disk_bytes"].as_u64() > row["database_bytes"].as_u64(), "{of}");
+            assert!(of["seconds"].as_f64().unwrap() > 0.0 && of["memory_bytes"].as_u64() > Some(16 << 20), "{of}");
+        }
+    }
+    // 240 GiB hold two bytes a position of 42 stones, and two bits of all.
+    assert_eq!((&all[42]["method"], &all[48]["method"]), (&"sweep".into(), &"two-bit".into()));
+    let reachable = outlook(&["--set", "game.positions=reachable"]);
+    assert_eq!(reachable[48]["positions"], 203_648_015_936u64);
+    let text = place.awari(&["plan", "--up-to", "20", "--memory", "128 MiB"]).is(0).out;
+    for part in ["\ntime:\n", "\nmost memory:\n", "84,672,315", "0..20 fit: about"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    // Nothing but one-bit-dual is left to auto where nothing fits.
+    let text = place.awari(&["plan", "--up-to", "40", "--memory", "128 MiB"]).is(0).out;
+    assert!(text.contains(" does not: one-bit-dual needs "), "{text}");
+    // The manifest's own range does not count, its other keys do.
+    place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = 2\n");
+    let rows = place.awari(&["plan", "m.toml", "--up-to", "6", "--json"]).is(0).json();
+    assert_eq!(rows["databases"][6]["positions"], 12_375);
+    assert_eq!(rows["memory_bytes"], 2u64 << 30);
+    // A manifest of all databases is planned, though one of them has no file yet that could hold it.
+    place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = \"0..48\"\n\n[run]\ndir = \"run\"\n");
+    let plan = place.awari(&["plan", "m.toml", "--hardware", hardware]).is(0);
+    assert!(plan.out.contains("verify:48"), "{}", plan.out);
+    place.awari(&["run", "m.toml"]).is(11).says(&["m.toml:5:10: build.stones must end at 47"]);
+    assert!(!place.path("run").exists());
+}
