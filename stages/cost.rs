@@ -277,7 +277,7 @@ const fn codec_rates(codec: Codec) -> CodecRates {
         Codec::Raw | Codec::Packed => CodecRates { encode: 0.0, decode: 0.0, capture_reads: 1.15 },
         Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, capture_reads: 1.15 },
         // No manifest asks for archives.
-        Codec::Rans | Codec::Floors => CodecRates { encode: 6.0, decode: 10.5, capture_reads: 2.2 },
+        Codec::Rans | Codec::Floors => CodecRates { encode: 6.0, decode: 3.5, capture_reads: 2.2 },
     }
 }
 

@@ -15,7 +15,7 @@ use store::{Codec, Kind};
 /// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
 const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
 
-/// Passes from a snapshot. What was swept before takes no more of them than zeros do, which is 50 at 20 stones; what
+/// Passes from a snapshot. What was swept before takes no more of them than zeros do, which is some tens; what
 /// was not may go on for ever.
 const PASSES_MAX: u64 = 1000;
 
