@@ -3,7 +3,7 @@
 use bench::{captures, solve};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use disk::MemoryDisk;
-use engines::{Bytes, Kernel, Tables, sweep};
+use engines::{Kernel, Rows, Tables, sweep};
 use game::{Index, PositionSet, Rules};
 use std::path::Path;
 use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
@@ -31,11 +31,11 @@ fn parts(criterion: &mut Criterion) {
     });
     for kernel in Kernel::available() {
         group.bench_function(format!("sweep {kernel:?}"), |bencher| {
-            let zeros = || Bytes::zeroed(index.positions() as usize).expect("there is memory");
-            let sweep = |mut values: Bytes| {
+            let zeros = || Rows::zeroed(&index).expect("there is memory");
+            let sweep = |mut values: Rows| {
                 pool.install(|| sweep::sweep(&tables, &index, &best, &mut values, kernel, &(), &mut |_| {}))
                     .expect("nobody stops it");
-                assert!(values[..] == last[..]);
+                assert!(values.to_vec() == last);
             };
             bencher.iter_batched(zeros, sweep, BatchSize::PerIteration);
         });

@@ -13,7 +13,7 @@ pub mod whole_board;
 use check::{Databases, Histogram, Published};
 use disk::clock;
 use engines::capture::InMemory;
-use engines::{Bytes, Kernel, Tables, capture, sweep};
+use engines::{Bytes, Kernel, Rows, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ pub struct Times {
 }
 
 /// Databases in memory, the smallest first.
-pub type Solved = Vec<Bytes>;
+pub type Solved = Vec<Vec<Score>>;
 
 /// The best captures of one database from all smaller ones.
 ///
@@ -67,11 +67,12 @@ pub fn solve(set: PositionSet, stones: u32, mut each: impl FnMut(Times)) -> Solv
         let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
         let best = captures(&tables, &index, &solved);
         let capture_cpu = clock::cpu_seconds() - cpu;
-        let mut scores = Bytes::zeroed(positions as usize).expect("there is memory for the scores");
+        let mut scores = Rows::zeroed(&index).expect("there is memory for the scores");
         let report = sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {})
             .expect("nobody stops it");
         let sweep_cpu = clock::cpu_seconds() - cpu - capture_cpu;
         each(Times { stones, positions, capture_cpu, sweep_cpu, wall: wall.elapsed().as_secs_f64(), report });
+        let scores = scores.to_vec();
         assert_published(stones, set, &scores);
         solved.push(scores);
     }

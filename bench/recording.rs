@@ -174,7 +174,7 @@ pub fn record(
     tables: &Arc<Tables>,
     index: &Index,
     captures: &Bytes,
-    scores: &Bytes,
+    scores: &[Score],
     page_bytes: usize,
     bounds: &RangeInclusive<u32>,
     mut each: impl FnMut(Recorded),

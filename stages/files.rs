@@ -53,7 +53,7 @@ pub fn shape(index: &Index, orientation: Orientation) -> Shape {
 }
 
 /// As [`shape`], without the tables of an index.
-pub(crate) fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
+pub fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
     let orientation = match orientation {
         Orientation::MoverMajor => game::Orientation::MoverMajor,
         Orientation::OpponentMajor => game::Orientation::OpponentMajor,
@@ -66,7 +66,7 @@ pub(crate) fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
 }
 
 /// The values that a file may hold.
-pub(crate) fn range(kind: Kind, stones: u32) -> ValueRange {
+pub fn range(kind: Kind, stones: u32) -> ValueRange {
     match kind {
         Kind::Capture => ValueRange::new(engines::capture::none(stones), stones as i8),
         Kind::Database | Kind::Snapshot => ValueRange::new(-(stones as i8), stones as i8),
@@ -134,8 +134,21 @@ pub(crate) fn write(
     codec: Codec,
     scores: &[i8],
 ) -> Result<(), StageError> {
+    write_runs(disk, path, settings, kind, index, codec, [scores])
+}
+
+/// As [`write`], of scores that come in runs.
+pub(crate) fn write_runs<'a>(
+    disk: &dyn Disk,
+    path: &Path,
+    settings: &Settings,
+    kind: Kind,
+    index: &Index,
+    codec: Codec,
+    runs: impl IntoIterator<Item = &'a [i8]>,
+) -> Result<(), StageError> {
     let mut writer = create(disk, path, settings, kind, index, codec)?;
-    writer.append(scores).and_then(|()| writer.finish()).map_err(unwritable)?;
+    runs.into_iter().try_for_each(|run| writer.append(run)).and_then(|()| writer.finish()).map_err(unwritable)?;
     Ok(())
 }
 

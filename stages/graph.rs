@@ -81,7 +81,9 @@ pub(crate) fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
 fn fixed_bytes(settings: &Settings) -> u64 {
     let halves = game::binomial(settings.stones_max() + 6, 6);
     let block = match settings.codec {
-        Codec::Rans => (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX),
+        Codec::Rans | Codec::Floors => {
+            (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX)
+        }
         Codec::Raw | Codec::Packed | Codec::Zstd => 0,
     };
     halves * TABLE_BYTES + WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
@@ -287,7 +289,7 @@ impl OneDatabase<'_> {
         let bits = match codec {
             Codec::Raw => 8,
             // Compressed blocks are stored packed where that is smaller.
-            Codec::Packed | Codec::Zstd | Codec::Rans => u64::from(packed_bits(self.stones)),
+            Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors => u64::from(packed_bits(self.stones)),
         };
         self.positions() * bits / 8 + 4096
     }
@@ -333,7 +335,10 @@ impl OneDatabase<'_> {
             return self.counting_cost();
         }
         // Besides the database, a snapshot.
-        self.cost(self.load(Part::Sweep), 2, kept + self.file_bytes(Codec::Packed), kept)
+        let disk_bytes = kept + self.file_bytes(Codec::Packed);
+        let cost = self.cost(self.load(Part::Sweep), 1, disk_bytes, kept);
+        let scores = engines::row_bytes(&self.settings.set.slabs(self.stones));
+        Cost { memory_bytes: cost.memory_bytes + scores, ..cost }
     }
 
     /// Of a stage of a method that solves bound after bound, one of so many that make a part.

@@ -4,7 +4,7 @@
 //! passes a snapshot holds, sweeping it on ends in the same scores.
 
 use crate::{Settings, Shared, files, watch::Watch};
-use engines::{Bytes, Kernel, Progress, sweep};
+use engines::{Bytes, Kernel, Progress, Rows, sweep};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::ops::ControlFlow;
@@ -30,7 +30,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let started = Instant::now();
     let mut last = started;
     let watch = Watch::new(context, index.positions());
-    let mut solve = |values: &mut Bytes, limited: &Limited| {
+    let mut solve = |values: &mut Rows, limited: &Limited| {
         sweep::sweep(&shared.tables(), &index, &captures, values, Kernel::detect(), limited, &mut |values| {
             limited.passes.fetch_sub(1, Ordering::Relaxed);
             if last.elapsed() >= context.snapshots().interval() {
@@ -48,7 +48,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let mut report = solve(&mut values, &limited);
     if report.is_err() && limited.is_over() {
         tracing::warn!("the snapshot of sweep:{stones} comes to no end, so it is none of a sweep, and is not used");
-        values.fill(0);
+        values.clear();
         resumed = false;
         report = solve(&mut values, &Limited { watch: &watch, passes: AtomicU64::new(u64::MAX) });
     }
@@ -61,7 +61,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     drop(captures);
     tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
     let path = context.output(&files::database(stones));
-    files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, &values)?;
+    files::write_runs(context.disk(), &path, settings, Kind::Database, &index, settings.codec, values.runs())?;
     Ok(StageReport::new(index.positions())
         .with("passes", report.passes)
         .with("recomputed", report.recomputed)
@@ -109,21 +109,21 @@ const SNAPSHOT: &str = "scores";
 
 impl Snapshot<'_> {
     /// The scores to start from, and whether they come from a snapshot.
-    fn read(&self) -> Result<(Bytes, bool), StageError> {
-        let positions = self.index.positions() as usize;
-        let mut values = Bytes::zeroed(positions).map_err(StageError::failed)?;
+    fn read(&self) -> Result<(Rows, bool), StageError> {
+        let mut values = Rows::zeroed(self.index).map_err(StageError::failed)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
         let path = saved.join(SNAPSHOT);
         let read = files::open_windowed(self.context.disk(), &path, self.settings, Kind::Snapshot, self.index)
-            .and_then(|file| file.read_into(&mut values));
+            .and_then(|file| values.fill(|positions, out| file.read_range(positions, out)));
         let Err(error) = read else { return Ok((values, true)) };
         files::begin_anew(saved, error)?;
-        values.fill(0);
+        values.clear();
         Ok((values, false))
     }
 
-    fn write(&self, values: &[i8]) -> Result<(), StageError> {
+    fn write(&self, values: &Rows) -> Result<(), StageError> {
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
-        files::write(self.context.disk(), &path, self.settings, Kind::Snapshot, self.index, Codec::Packed, values)
+        let (disk, kind) = (self.context.disk(), Kind::Snapshot);
+        files::write_runs(disk, &path, self.settings, kind, self.index, Codec::Packed, values.runs())
     }
 }

@@ -5,9 +5,9 @@
 use check::{Databases, Histogram, Published};
 use engines::capture::{CaptureError, ChildRow, InMemory, Smaller};
 use engines::counting::{Distribution, Report, Unsolved, checkpoint_range, counting};
-use engines::{Bytes, Kernel, Progress, Stopped, Tables, capture, sweep};
+use engines::{Bytes, Kernel, Progress, Rows, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, reference};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tests::Random;
 
@@ -34,7 +34,7 @@ fn build(set: PositionSet, stones: u32, kernel: Kernel) -> Vec<Vec<Score>> {
     for stones in 0..=stones {
         let index = Index::new(stones, set);
         let best = captures(&tables, &index, &databases);
-        let mut scores = Bytes::zeroed(index.positions() as usize).unwrap();
+        let mut scores = Rows::zeroed(&index).unwrap();
         sweep::sweep(&tables, &index, &best, &mut scores, kernel, &(), &mut |_| {}).unwrap();
         databases.push(scores.to_vec());
     }
@@ -125,26 +125,29 @@ fn sweeping_on_from_any_mixture() {
     let tables = Tables::new(Rules::AWARI, PositionSet::All, stones);
     let index = Index::new(stones, PositionSet::All);
     let best = captures(&tables, &index, smaller);
-    let sweep = |values: &mut Bytes, progress: &dyn Progress| {
+    let sweep = |values: &mut Rows, progress: &dyn Progress| {
         sweep::sweep(&tables, &index, &best, values, Kernel::detect(), progress, &mut |_| {})
     };
     let whole = StopAt(AtomicU64::new(u64::MAX));
-    sweep(&mut Bytes::zeroed(index.positions() as usize).unwrap(), &whole).unwrap();
+    sweep(&mut Rows::zeroed(&index).unwrap(), &whole).unwrap();
     let times = u64::MAX - whole.0.into_inner();
     let mut random = Random::new(1);
     for _ in 0..12 {
         let mut states = Vec::new();
         for _ in 0..2 {
-            let mut values = Bytes::zeroed(index.positions() as usize).unwrap();
+            let mut values = Rows::zeroed(&index).unwrap();
             assert_eq!(sweep(&mut values, &StopAt(AtomicU64::new(random.below(times)))), Err(Stopped));
-            states.push(values);
+            states.push(values.to_vec());
         }
-        let mut mixture = Bytes::zeroed(index.positions() as usize).unwrap();
-        for (position, value) in mixture.iter_mut().enumerate() {
-            *value = states[random.below(2) as usize][position];
-        }
+        let mut mixture = Rows::zeroed(&index).unwrap();
+        let any = |range: Range<u64>, out: &mut [Score]| {
+            let mut of = |position: u64| states[random.below(2) as usize][position as usize];
+            out.iter_mut().zip(range).for_each(|(value, position)| *value = of(position));
+            Ok::<_, ()>(())
+        };
+        mixture.fill(any).unwrap();
         sweep(&mut mixture, &()).unwrap();
-        assert!(mixture[..] == last[0]);
+        assert!(mixture.to_vec() == last[0]);
     }
 }
 

@@ -9,6 +9,7 @@ use stages::Method;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use store::Codec;
 use tracing_subscriber::filter::LevelFilter;
 
 /// Builds endgame databases of awari from a manifest, and answers questions from them.
@@ -53,6 +54,10 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Write databases in layouts that other programs read
     Export(ExportArgs),
+    /// Write databases in their smallest form, for keeping
+    Archive(ArchiveArgs),
+    /// Bring databases back from archives
+    Restore(RestoreArgs),
     /// Answer questions over HTTP, for programs and with a page for people
     Serve(ServeArgs),
     /// Say field by field why a stage is or is not up to date
@@ -410,6 +415,54 @@ pub(crate) struct ExportArgs {
     /// The most scores held in memory to bring them into another order
     #[arg(long, value_name = "SIZE", default_value = "512 MiB")]
     pub(crate) memory: Budget,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari archive --dir runs/small --out archives
+  awari archive --dir runs/small --stones 17..18 --out archives
+
+NN.archive holds the scores of NN.awari in about two thirds of the space: each is coded with the best that a capture
+reaches at hand, which follows from the databases of fewer stones. So these are needed here and by `awari restore`.
+
+A line of stdout for each file, as of `awari export`. Takes a byte of memory a position.")]
+pub(crate) struct ArchiveArgs {
+    #[command(flatten)]
+    pub(crate) databases: DatabasesArgs,
+    /// The directory to write into
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Replace other files of the same name
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari restore --from archives --dir runs/again
+  awari restore --from archives --dir runs/again --stones 0..12 --codec packed
+
+Writes databases/NN.awari for each NN.archive, from the fewest stones up, once the digest of its scores is right. One
+that is there already stays if it has the same scores, else that is an error. Ctrl-C leaves those that are complete;
+`awari run --dir` takes them as they are.")]
+pub(crate) struct RestoreArgs {
+    /// The directory of the archives
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: PathBuf,
+    /// The run directory, made if it is absent
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Only databases of so many stones: a range, both ends included, or one number
+    #[arg(long, value_name = "A..B", value_parser = stones)]
+    pub(crate) stones: Option<RangeInclusive<u32>>,
+    /// How they are stored: raw, packed, zstd or rans
+    #[arg(long, value_name = "CODEC", default_value_t = Codec::Zstd)]
+    pub(crate) codec: Codec,
+    /// Threads; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(crate) threads: u16,
 }
 
 /// A layout that other programs read.

@@ -80,6 +80,23 @@ pub(crate) enum CliError {
         /// The stones that were asked for.
         stones: Option<std::ops::RangeInclusive<u32>>,
     },
+    /// There are no archives to restore.
+    #[error("there are no archives{} in {}; `awari archive` writes some", of_stones(stones), dir.display())]
+    NoArchives {
+        /// The directory.
+        dir: PathBuf,
+        /// The stones that were asked for.
+        stones: Option<std::ops::RangeInclusive<u32>>,
+    },
+    /// Another database has the name already.
+    #[error(
+        "{} is there already and has other scores than the archive, or is damaged; `awari verify` says which; restore into \
+         another directory, or remove it", path.display()
+    )]
+    OtherDatabase {
+        /// The database.
+        path: PathBuf,
+    },
     /// A database that is needed is damaged.
     #[error("{what}")]
     Damaged {
@@ -145,7 +162,8 @@ impl CliError {
             | CliError::Disk(_)
             | CliError::Threads(_)
             | CliError::Serve { .. } => Exit::PreflightFailed,
-            CliError::NoDatabases { .. } => Exit::NoAnswer,
+            CliError::NoDatabases { .. } | CliError::NoArchives { .. } => Exit::NoAnswer,
+            CliError::OtherDatabase { .. } => Exit::PreflightFailed,
             CliError::Damaged { .. } => Exit::Integrity,
             CliError::Oracle(error) if error.is_damage() => Exit::Integrity,
             CliError::Oracle(OracleError::Missing { .. }) => Exit::NoAnswer,
@@ -159,7 +177,7 @@ impl CliError {
                 ExchangeError::Stopped => Exit::Stopped,
                 ExchangeError::TooLarge { .. } | ExchangeError::Unsupported { .. } => Exit::Usage,
                 ExchangeError::Missing { .. } => Exit::NoAnswer,
-                ExchangeError::Length { .. } => Exit::Integrity,
+                ExchangeError::Length { .. } | ExchangeError::Restored { .. } => Exit::Integrity,
                 ExchangeError::Store(error) if error.is_damage() => Exit::Integrity,
                 _ => Exit::PreflightFailed,
             },

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod analyze;
+mod archive;
 mod args;
 mod bar;
 mod completions;
@@ -60,6 +61,8 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::run(args),
         Command::Probe(args) => probe::run(args),
         Command::Export(args) => export::run(args),
+        Command::Archive(args) => archive::archive(args),
+        Command::Restore(args) => archive::restore(args),
         Command::Serve(args) => serve::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),

@@ -4,9 +4,9 @@
 //! A slice cannot say that, so this is the one place that writes through a shared pointer.
 
 use crate::kernel::{Destination, Kernel, SlabWork, UNIT_ROWS, Unit};
+use crate::rows::SlabRows;
 use crate::simd;
 use crate::tables::CHUNK;
-use game::Slab;
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -39,7 +39,7 @@ unsafe impl Sync for Shared {}
 /// When the units are not in ascending order, or reach beyond the slab.
 pub(crate) fn apply(
     kernel: Kernel,
-    slab: &Slab,
+    rows: SlabRows,
     batch: &[Staged],
     array: &mut [i8],
     tell: impl Fn(Changed) + Sync,
@@ -47,7 +47,7 @@ pub(crate) fn apply(
     assert_apart(batch.iter().map(|(unit, _)| *unit));
     let shared = Shared { start: array.as_mut_ptr(), len: array.len() };
     // SAFETY: the units share no position, and `array` is ours alone.
-    let one = |(unit, staged): &Staged| unsafe { shared.apply(kernel, slab, unit, staged, &tell) };
+    let one = |(unit, staged): &Staged| unsafe { shared.apply(kernel, rows, unit, staged, &tell) };
     if is_small(batch.iter().map(|(unit, _)| *unit)) {
         batch.iter().map(one).sum()
     } else {
@@ -64,7 +64,7 @@ pub(crate) fn apply(
 #[expect(clippy::too_many_arguments, reason = "what is recomputed, and where from and to")]
 pub(crate) fn recompute_and_apply(
     kernel: Kernel,
-    slab: &Slab,
+    rows: SlabRows,
     units: &[Unit],
     work: &SlabWork,
     buffers: &[Mutex<Vec<i8>>],
@@ -79,7 +79,7 @@ pub(crate) fn recompute_and_apply(
             buffers[rayon::current_thread_index().unwrap_or(0)].lock().unwrap_or_else(PoisonError::into_inner);
         kernel.recompute(work, unit, values, &mut staged);
         // SAFETY: the units share no position, and `array` is ours alone: `values` is not part of it.
-        unsafe { shared.apply(kernel, slab, unit, &staged, &tell) }
+        unsafe { shared.apply(kernel, rows, unit, &staged, &tell) }
     };
     if is_small(units.iter()) { units.iter().map(one).sum() } else { units.par_iter().map(one).sum() }
 }
@@ -101,8 +101,7 @@ impl Shared {
     ///
     /// # Safety
     /// No other thread is given a unit that shares a position with this one while the call lasts.
-    unsafe fn apply(&self, kernel: Kernel, slab: &Slab, unit: &Unit, staged: &[i8], tell: impl Fn(Changed)) -> u64 {
-        let stride = slab.mover_halves as usize;
+    unsafe fn apply(&self, kernel: Kernel, slab: SlabRows, unit: &Unit, staged: &[i8], tell: impl Fn(Changed)) -> u64 {
         let mut changes = 0;
         for at in 0..unit.chunks {
             let wanted = unit.wanted_rows(at);
@@ -110,14 +109,14 @@ impl Shared {
                 continue;
             }
             let column = (unit.chunk + at) * CHUNK;
-            assert!(column < slab.opponent_halves as usize, "a unit lies inside its slab");
+            assert!(column < slab.rows, "a unit lies inside its slab");
             let to = Destination {
-                offset: slab.offset as usize + column * stride + unit.row,
-                stride,
-                columns: CHUNK.min(slab.opponent_halves as usize - column),
+                offset: slab.offset + column * slab.stride + unit.row,
+                stride: slab.stride,
+                columns: CHUNK.min(slab.rows - column),
                 rows: unit.rows,
             };
-            assert!(unit.row + unit.rows <= stride, "a unit lies inside its slab");
+            assert!(unit.row + unit.rows <= slab.columns, "a unit lies inside its slab");
             let mut changed = [0; CHUNK];
             // SAFETY: the caller's word.
             unsafe { self.write(kernel, &staged[at * CHUNK..], unit.stride(), wanted, to, &mut changed) };

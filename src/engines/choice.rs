@@ -131,15 +131,17 @@ impl Stripe<'_> {
         let columns = self.slab.opponent_halves as usize;
         let (width, first) = (self.movers.len(), rows.start - self.movers.start);
         let mut declined = 0;
+        let mut turned = [[0; CHUNK]; CHUNK];
         for chunk in (0..columns).step_by(CHUNK) {
-            for column in chunk..columns.min(chunk + CHUNK) {
-                let scores = &self.scores[column * width + first..];
-                declined += captures[column..]
-                    .iter()
-                    .step_by(columns)
-                    .zip(scores)
-                    .filter(|&(&best, &score)| best != none && best < score)
-                    .count() as u64;
+            let lanes = CHUNK.min(columns - chunk);
+            for lane in 0..lanes {
+                let scores = &self.scores[(chunk + lane) * width + first..][..rows.len()];
+                scores.iter().zip(&mut turned).for_each(|(&score, turned)| turned[lane] = score);
+            }
+            for (captures, turned) in captures.chunks_exact(columns).zip(&turned) {
+                let pairs = captures[chunk..][..lanes].iter().zip(turned);
+                let here: u8 = pairs.map(|(&best, &score)| u8::from(best != none && best < score)).sum();
+                declined += u64::from(here);
             }
         }
         let moves = &self.tables.rows(self.slab.mover_stones)[rows];

@@ -45,10 +45,10 @@ pub(crate) struct Child<'a> {
     pub(crate) gather: &'a Gather,
     /// Offset of the child slab.
     pub(crate) offset: usize,
-    /// Positions of the child slab.
-    pub(crate) positions: usize,
-    /// Columns of the child slab in `OpponentMajor`.
-    pub(crate) columns: usize,
+    /// Bytes of the child slab.
+    pub(crate) bytes: usize,
+    /// Bytes from one row of the child slab in `OpponentMajor` to the next.
+    pub(crate) stride: usize,
 }
 
 /// A unit: rows and chunks of a slab, and per row the chunks wanted.
@@ -148,7 +148,7 @@ pub(crate) fn recompute_rows(
             let mut least = [i8::MAX; CHUNK];
             for to in work.rows[unit.row + row].iter().take_while(|&&to| to != RowMove::NONE) {
                 let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
-                let scores = &values[child.offset + to.rank() as usize * child.columns..];
+                let scores = &values[child.offset + to.rank() as usize * child.stride..];
                 let (first, end) = (child.gather.first[unit.chunk + at], child.gather.first[unit.chunk + at + 1]);
                 for piece in &child.gather.pieces[first as usize..end as usize] {
                     let window = scores[piece.base as usize..].first_chunk().expect("scores are padded by a window");
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::apply::apply;
     use crate::sweep::work;
-    use crate::{Bytes, Tables};
+    use crate::{Bytes, Rows, Tables};
     use game::{Index, PositionSet, Rules};
 
     /// A hash of the index: every byte of an array differs from its neighbours, whatever the pass.
@@ -224,13 +224,23 @@ mod tests {
         for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
             let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
             let len = index.positions() as usize;
-            let (values, captures) = (fake(len, 1), fake(len, 2));
+            let captures = fake(len, 2);
+            let fill = |seed: u64| {
+                let (mut rows, from) = (Rows::zeroed(&index).unwrap(), fake(len, seed));
+                rows.fill(|range, out| {
+                    out.copy_from_slice(&from[range.start as usize..range.end as usize]);
+                    Ok::<_, ()>(())
+                })
+                .unwrap();
+                rows
+            };
+            let scores = fill(1);
             for (at, slab) in index.slabs().iter().enumerate() {
-                let work = work(&tables, &index, &captures, slab, 0);
+                let work = work(&tables, &captures, slab, scores.slabs(), 0);
                 let mut expected: Option<(Vec<i8>, Vec<i8>)> = None;
                 for kernel in Kernel::available() {
                     let mut staged_all = Vec::new();
-                    let mut after = fake(len, 1);
+                    let mut after = fill(1);
                     for row in (0..slab.mover_halves as usize).step_by(UNIT_ROWS) {
                         let chunks_all = (slab.opponent_halves as usize).div_ceil(CHUNK);
                         for chunk in (0..chunks_all).step_by(UNIT_CHUNKS) {
@@ -242,8 +252,9 @@ mod tests {
                                 *wanted = if row % 3 == 0 { full } else { 0xb6d3 >> (row % 5) & full };
                             }
                             let mut staged = vec![0; unit.staged_bytes()];
-                            kernel.recompute(&work, &unit, values.padded(), &mut staged);
-                            apply(kernel, slab, &[(&unit, &mut staged)], &mut after, |_| {});
+                            kernel.recompute(&work, &unit, scores.bytes().padded(), &mut staged);
+                            let rows = after.slab(slab);
+                            apply(kernel, rows, &[(&unit, &mut staged)], after.bytes_mut(), |_| {});
                             // Lanes behind the last column hold anything.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
                             for row in staged.chunks(unit.stride()) {

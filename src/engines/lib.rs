@@ -14,6 +14,7 @@ pub mod counting;
 mod kernel;
 mod marks;
 mod memory;
+mod rows;
 mod simd;
 pub mod sweep;
 mod tables;
@@ -21,6 +22,7 @@ mod tables;
 pub use choice::{Choice, choice};
 pub use kernel::Kernel;
 pub use memory::Bytes;
+pub use rows::{Rows, row_bytes};
 pub use tables::Tables;
 
 use std::ops::ControlFlow;

@@ -210,7 +210,7 @@ mod x86 {
         assert!(unit.chunk + unit.chunks <= work.columns.div_ceil(CHUNK), "a unit lies inside its slab");
         for child in work.children.iter().flatten() {
             // Ranks of rows and bases of windows are below the halves of the child slab, see `Tables`.
-            assert!(child.offset + child.positions + PAD <= values.len(), "scores are padded by a window");
+            assert!(child.offset + child.bytes + PAD <= values.len(), "scores are padded by a window");
         }
         // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row
         // ranks and window bases come from `Tables`, built from ranks of halves, for the same slabs; and a window is
@@ -242,7 +242,7 @@ mod x86 {
                 break;
             }
             let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
-            let scores = values.wrapping_add(child.offset + to.rank() as usize * child.columns);
+            let scores = values.wrapping_add(child.offset + to.rank() as usize * child.stride);
             each_chunk(&|at| {
                 if let Some(piece) = child.gather.pieces.get(child.gather.first[unit.chunk + at] as usize) {
                     let window = scores.wrapping_add(piece.base as usize);
@@ -277,7 +277,7 @@ mod x86 {
                 }
                 let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
                 // SAFETY: the row is one of the child slab's.
-                let scores = unsafe { values.add(child.offset + to.rank() as usize * child.columns) };
+                let scores = unsafe { values.add(child.offset + to.rank() as usize * child.stride) };
                 let gather = child.gather;
                 let one = |at: usize| {
                     // SAFETY: see `recompute_avx512`; pieces and lanes are indexed by what `Gather` built.

@@ -23,6 +23,7 @@ use crate::apply::{Changed, Staged, apply, is_small, recompute_and_apply};
 use crate::kernel::{Child, Kernel, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
 use crate::marks::Marks;
 use crate::memory::Bytes;
+use crate::rows::{Rows, SlabRows};
 use crate::tables::{CHUNK, Tables};
 use crate::{Progress, Stopped};
 use game::sow::Class;
@@ -89,7 +90,7 @@ struct Done {
 
 /// Solves the database of `index` from its best captures (`MoverMajor`, see [`crate::capture`]).
 ///
-/// `values` is the array to solve in: zeros, or a mixture of earlier states. `checkpoint` sees it between passes.
+/// `values` is what to solve in: zeros, or a mixture of earlier states. `checkpoint` sees it between passes.
 ///
 /// # Panics
 /// When the arrays do not have the size of the index, or the tables serve fewer stones or another position set.
@@ -97,14 +98,17 @@ pub fn sweep(
     tables: &Tables,
     index: &Index,
     captures: &Bytes,
-    values: &mut Bytes,
+    values: &mut Rows,
     kernel: Kernel,
     progress: &dyn Progress,
-    checkpoint: &mut dyn FnMut(&Bytes),
+    checkpoint: &mut dyn FnMut(&Rows),
 ) -> Result<Report, Stopped> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
-    assert!(captures.len() as u64 == index.positions() && values.len() as u64 == index.positions());
+    assert!(captures.len() as u64 == index.positions() && values.slabs().len() == index.slabs().len());
+    assert!(index.slabs().iter().zip(values.slabs()).all(|(slab, rows)| {
+        rows.rows == slab.opponent_halves as usize && rows.columns == slab.mover_halves as usize
+    }));
     let threads = rayon::current_num_threads();
     let mut sweep = Sweep {
         tables,
@@ -148,7 +152,7 @@ pub fn sweep(
 
 impl Sweep<'_> {
     /// One block in one pass.
-    fn block(&mut self, pair: &Pair, block: &Block, pass: Pass, values: &mut Bytes) -> Done {
+    fn block(&mut self, pair: &Pair, block: &Block, pass: Pass, values: &mut Rows) -> Done {
         let (high, low) = (pair.high, pair.low);
         // Where both slabs are one, a position is taken as a row or as a column, not as both.
         let high_columns = 0..if pair.is_one() { block.columns.end } else { chunks(high.opponent_halves) };
@@ -188,14 +192,14 @@ impl Sweep<'_> {
         slab: &Slab,
         units: &[Unit],
         pass: Pass,
-        values: &mut Bytes,
+        values: &mut Rows,
         tell: &(impl Fn(&Changed) + Sync),
     ) -> Done {
         if units.is_empty() {
             return Done::default();
         }
         let mut staging = std::mem::take(&mut self.staging);
-        let work = work(self.tables, self.index, self.captures, slab, 0);
+        let work = work(self.tables, self.captures, slab, values.slabs(), 0);
         let mut changed = 0;
         let mut rest = units;
         while !rest.is_empty() {
@@ -208,14 +212,16 @@ impl Sweep<'_> {
                 buffer = others;
                 rest = after;
             }
-            let old = values.padded();
+            let old = values.bytes().padded();
             let recompute = |(unit, staged): &mut Staged| self.kernel.recompute(&work, unit, old, staged);
             if is_small(batch.iter().map(|(unit, _)| *unit)) {
                 batch.iter_mut().for_each(recompute);
             } else {
                 batch.par_iter_mut().for_each(recompute);
             }
-            changed += apply(self.kernel, slab, &batch, values, |change| self.note(slab, pass, &change, tell));
+            let rows = values.slab(slab);
+            changed +=
+                apply(self.kernel, rows, &batch, values.bytes_mut(), |change| self.note(slab, pass, &change, tell));
         }
         drop(work);
         self.staging = staging;
@@ -228,16 +234,17 @@ impl Sweep<'_> {
         slab: &Slab,
         units: &[Unit],
         pass: Pass,
-        values: &mut Bytes,
+        values: &mut Rows,
         tell: &(impl Fn(&Changed) + Sync),
     ) -> Done {
         if units.is_empty() {
             return Done::default();
         }
-        let split = (slab.offset + slab.positions()) as usize;
-        let work = work(self.tables, self.index, self.captures, slab, split);
-        let (low, high) = values.split_padded_at_mut(split);
-        let changed = recompute_and_apply(self.kernel, slab, units, &work, &self.buffers, high, low, |change| {
+        let rows = values.slab(slab);
+        let split = rows.offset + rows.bytes();
+        let work = work(self.tables, self.captures, slab, values.slabs(), split);
+        let (low, high) = values.bytes_mut().split_padded_at_mut(split);
+        let changed = recompute_and_apply(self.kernel, rows, units, &work, &self.buffers, high, low, |change| {
             self.note(slab, pass, &change, tell);
         });
         Done { recomputed: positions_of(slab, units), changed }
@@ -297,12 +304,12 @@ fn positions_of(slab: &Slab, units: &[Unit]) -> u64 {
     chunks * (CHUNK as u64).min(u64::from(slab.opponent_halves))
 }
 
-/// A slab as the kernels see it, which are given the scores from position `first` on.
+/// A slab as the kernels see it, which are given the scores of `rows` from byte `first` on.
 pub(crate) fn work<'a>(
     tables: &'a Tables,
-    index: &Index,
     captures: &'a Bytes,
     slab: &Slab,
+    rows: &[SlabRows],
     first: usize,
 ) -> SlabWork<'a> {
     let mut children = SlabWork::no_children();
@@ -310,13 +317,13 @@ pub(crate) fn work<'a>(
         let class = Class::from_number(number);
         let crossing = u32::from(class.crossing);
         if class.occurs() && crossing <= slab.mover_stones {
-            let to = index.slab(slab.opponent_stones + crossing);
-            let Some(offset) = (to.offset as usize).checked_sub(first) else { continue };
+            let to = rows[(slab.opponent_stones + crossing) as usize];
+            let Some(offset) = to.offset.checked_sub(first) else { continue };
             *child = Some(Child {
                 gather: tables.gather(slab.opponent_stones, number),
                 offset,
-                positions: to.positions() as usize,
-                columns: to.mover_halves as usize,
+                bytes: to.bytes(),
+                stride: to.stride,
             });
         }
     }

@@ -29,6 +29,32 @@ pub enum ExchangeError {
         /// The first byte that differs, or where the shorter ends.
         offset: u64,
     },
+    /// There is not enough memory for an array.
+    #[error("there is no memory for {bytes} bytes: {source}")]
+    Memory {
+        /// How many bytes.
+        bytes: usize,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// A file of other scores has the name already.
+    #[error(
+        "{} is there already and is no sound archive of these scores; --force replaces it, or choose another directory",
+        path.display()
+    )]
+    Others {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What came out of an archive is not what went in.
+    #[error(
+        "{} does not give the scores it was made of: expected the smaller databases that it was made with; restore them \
+         from the same set of archives, or build them", path.display()
+    )]
+    Restored {
+        /// The archive.
+        path: PathBuf,
+    },
     /// Text of so many positions is rarely meant.
     #[error(
         "the {stones}-stone database has {positions} positions, as csv about {bytes} bytes; expected at most {limit} \

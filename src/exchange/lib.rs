@@ -2,7 +2,7 @@
 //!
 //! [`export`] writes a database as bare bytes, as text, as a Parquet table, or as the files in which the Vrije
 //! Universiteit published the scores of 2002 (see [`Lexicographic`]); [`compare`] reads such files and tells where they
-//! differ.
+//! differ. [`archive()`] writes a database in its smallest form, which [`restore`] brings back.
 //!
 //! Invariants:
 //!
@@ -15,6 +15,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod archive;
 mod compare;
 mod csv;
 mod error;
@@ -26,6 +27,7 @@ mod sink;
 #[cfg(test)]
 mod solved;
 
+pub use archive::{BestCaptures, Target, archive, restore};
 pub use compare::{Comparison, Difference, compare, file_of};
 pub use error::ExchangeError;
 pub use export::{CSV_POSITIONS_MAX, Exported, Format, Options, export};

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::StoreError;
@@ -19,7 +19,11 @@ use crate::strips::Head;
 /// Decoded blocks of one or several files, no more than a number of bytes.
 pub struct BlockCache {
     shards: Vec<Mutex<Shard>>,
-    shard_bytes_max: usize,
+    /// Heads are few and large, and each serves a hundred strips: they have a shard of their own.
+    heads: Mutex<Shard>,
+    bytes_max: usize,
+    /// Bytes of heads, which the other shards do not have.
+    head_bytes: AtomicUsize,
     files: AtomicU64,
     decoded: AtomicU64,
 }
@@ -95,7 +99,9 @@ impl BlockCache {
         let shards = (blocks / SHARD_BLOCKS_MIN).clamp(1, SHARDS_MAX);
         Arc::new(BlockCache {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
-            shard_bytes_max: blocks / shards * BLOCK_POSITIONS,
+            heads: Mutex::default(),
+            bytes_max: blocks.saturating_mul(BLOCK_POSITIONS),
+            head_bytes: AtomicUsize::new(0),
             files: AtomicU64::new(0),
             decoded: AtomicU64::new(0),
         })
@@ -103,8 +109,7 @@ impl BlockCache {
 
     /// Bytes of scores and models held now.
     pub fn bytes(&self) -> u64 {
-        let shards = self.shards.iter();
-        shards.map(|shard| held(shard).bytes as u64).sum()
+        self.shards.iter().chain([&self.heads]).map(|shard| held(shard).bytes as u64).sum()
     }
 
     /// How many blocks or pieces were decoded, each as often as it was.
@@ -128,11 +133,19 @@ impl BlockCache {
     /// The head of a block of strips, read first if it is not here.
     fn head(&self, key: Key, scores: &Scores) -> Result<Arc<Head>, StoreError> {
         let key = Key { part: Part::Head, ..key };
-        if let Some(Content::Head(found)) = self.find(key) {
+        if let Some(Content::Head(found)) = held(&self.heads).find(key) {
             return Ok(found);
         }
         let head = Arc::new(scores.head_of_block(key.block)?);
-        self.insert(key, Content::Head(Arc::clone(&head)));
+        let content = Content::Head(Arc::clone(&head));
+        let bytes = {
+            let mut heads = held(&self.heads);
+            heads.insert(key, content, self.bytes_max / 2);
+            heads.bytes
+        };
+        if self.head_bytes.swap(bytes, Ordering::Relaxed) < bytes {
+            self.shards.iter().for_each(|shard| held(shard).shrink(self.shard_bytes_max()));
+        }
         Ok(head)
     }
 
@@ -141,7 +154,11 @@ impl BlockCache {
     }
 
     fn insert(&self, key: Key, content: Content) {
-        held(self.shard(key)).insert(key, content, self.shard_bytes_max);
+        held(self.shard(key)).insert(key, content, self.shard_bytes_max());
+    }
+
+    fn shard_bytes_max(&self) -> usize {
+        (self.bytes_max - self.head_bytes.load(Ordering::Relaxed)) / self.shards.len()
     }
 
     fn shard(&self, key: Key) -> &Mutex<Shard> {
@@ -184,12 +201,17 @@ impl Shard {
         if self.places.contains_key(&key) || bytes > bytes_max {
             return;
         }
-        while !self.slots.is_empty() && self.bytes + bytes > bytes_max {
-            self.give_up();
-        }
+        self.shrink(bytes_max - bytes);
         self.bytes += bytes;
         self.places.insert(key, self.slots.len());
         self.slots.push(Slot { key, content, used: false });
+    }
+
+    /// Gives up what is more than so many bytes.
+    fn shrink(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max {
+            self.give_up();
+        }
     }
 
     /// Gives up the next one that was not used of late.

@@ -15,6 +15,9 @@ pub enum Codec {
     /// Range asymmetric numeral systems with a value's neighbours in its row and the row above as context; a block that
     /// it makes no smaller than packing does is packed. The smallest, for scores.
     Rans,
+    /// As `Rans`, and besides with a floor a score: a value that it is at least. Only [`Archive`](crate::Archive) reads it,
+    /// given the same floors; no name stands for it.
+    Floors,
 }
 
 /// The values that a file may hold, both ends included.
@@ -92,15 +95,20 @@ impl fmt::Display for ValueRange {
 }
 
 impl Codec {
-    /// All codecs.
+    /// All codecs of files that stand for themselves.
     pub const ALL: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
 
     /// Whether its blocks are decoded, rather than read where they lie.
     pub fn is_compressed(self) -> bool {
         match self {
             Codec::Raw | Codec::Packed => false,
-            Codec::Zstd | Codec::Rans => true,
+            Codec::Zstd | Codec::Rans | Codec::Floors => true,
         }
+    }
+
+    /// Whether its blocks are whole rows.
+    pub(crate) fn has_bands(self) -> bool {
+        matches!(self, Codec::Rans | Codec::Floors)
     }
 
     pub(crate) fn tag(self) -> u8 {
@@ -109,11 +117,12 @@ impl Codec {
             Codec::Packed => 2,
             Codec::Zstd => 3,
             Codec::Rans => 4,
+            Codec::Floors => 5,
         }
     }
 
     pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        Codec::ALL.into_iter().find(|codec| codec.tag() == tag)
+        Codec::ALL.into_iter().chain([Codec::Floors]).find(|codec| codec.tag() == tag)
     }
 }
 
@@ -124,6 +133,7 @@ impl fmt::Display for Codec {
             Codec::Packed => "packed",
             Codec::Zstd => "zstd",
             Codec::Rans => "rans",
+            Codec::Floors => "rans with floors",
         })
     }
 }

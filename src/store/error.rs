@@ -55,6 +55,15 @@ pub enum StoreError {
         /// What is there.
         found: String,
     },
+    /// A file of scores that are read with those of other files.
+    #[error(
+        "{} is an archive, expected a database: its scores are restored from those of smaller databases",
+        path.display()
+    )]
+    Archive {
+        /// The file.
+        path: PathBuf,
+    },
     /// A whole file, but of something else.
     #[error(
         "{} is another file: expected {expected}, found {found}; \
@@ -121,6 +130,7 @@ impl StoreError {
             StoreError::NotOurs { path, .. }
             | StoreError::Version { path, .. }
             | StoreError::Damaged { path, .. }
+            | StoreError::Archive { path }
             | StoreError::Mismatch { path, .. }
             | StoreError::DigestDiffers { path, .. }
             | StoreError::OutOfRange { path, .. } => Some(path),

@@ -7,7 +7,7 @@ use crate::format::block_checksum;
 use crate::frames;
 use crate::identity::Kind;
 use crate::packed;
-use crate::strips::{self, Band};
+use crate::strips::{self, Band, Context};
 
 /// How one block is stored. Its values are the file's next ones in canonical order, whatever the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) enum Form {
     Frames,
     /// See the module `strips`.
     Strips,
+    /// The same, given floors.
+    Floors,
 }
 
 /// The bytes of a block mean nothing, although their checksum is right.
@@ -32,7 +34,7 @@ pub(crate) struct DecodeError {
 }
 
 impl Form {
-    const ALL: [Form; 5] = [Form::Raw, Form::Packed, Form::Zstd, Form::Frames, Form::Strips];
+    const ALL: [Form; 6] = [Form::Raw, Form::Packed, Form::Zstd, Form::Frames, Form::Strips, Form::Floors];
 
     pub(crate) fn tag(self) -> u8 {
         match self {
@@ -41,6 +43,7 @@ impl Form {
             Form::Zstd => 3,
             Form::Frames => 4,
             Form::Strips => 5,
+            Form::Floors => 6,
         }
     }
 
@@ -55,6 +58,7 @@ impl Form {
             Form::Packed => codec != Codec::Raw,
             Form::Zstd | Form::Frames => codec == Codec::Zstd,
             Form::Strips => codec == Codec::Rans,
+            Form::Floors => codec == Codec::Floors,
         }
     }
 
@@ -62,7 +66,7 @@ impl Form {
     pub(crate) fn version(self) -> u32 {
         match self {
             Form::Raw | Form::Packed | Form::Zstd => 1,
-            Form::Frames | Form::Strips => 2,
+            Form::Frames | Form::Strips | Form::Floors => 2,
         }
     }
 
@@ -79,7 +83,8 @@ impl Form {
             Form::Raw => bytes == values as u64,
             Form::Packed => bytes == packed_bytes,
             Form::Zstd | Form::Frames => bytes < packed_bytes,
-            Form::Strips => bytes < packed_bytes && bytes >= strips::bytes_min(band()) as u64,
+            Form::Strips => bytes < packed_bytes && bytes >= Context::Neighbours.bytes_min(band()) as u64,
+            Form::Floors => bytes < packed_bytes && bytes >= Context::Floors.bytes_min(band()) as u64,
         }
     }
 }
@@ -93,6 +98,8 @@ pub(crate) struct Values<'a> {
     /// For the codec rans.
     pub(crate) band: Band,
     pub(crate) range: ValueRange,
+    /// For the codec with floors: as many as values.
+    pub(crate) floors: &'a [u8],
 }
 
 /// The bytes of a block in a file of this codec and kind, and their form.
@@ -107,6 +114,8 @@ pub(crate) fn encode<'a>(codec: Codec, kind: Kind, block: Values<'a>) -> (Cow<'a
         (Codec::Rans, _) => {
             strips::encode(block.block, values, block.band, range).map(|bytes| (Cow::Owned(bytes), Form::Strips))
         }
+        (Codec::Floors, _) => strips::encode_floored(block.block, values, block.floors, block.band, range)
+            .map(|bytes| (Cow::Owned(bytes), Form::Floors)),
     };
     match compressed.filter(|(bytes, _)| bytes.len() < packed_bytes) {
         Some((bytes, form)) => (bytes, form),
@@ -121,7 +130,7 @@ pub(crate) fn encode<'a>(codec: Codec, kind: Kind, block: Values<'a>) -> (Cow<'a
 /// The checksum that the index has of a block of these bytes.
 pub(crate) fn checksum(form: Form, block: usize, bytes: &[u8]) -> Result<u64, DecodeError> {
     let covered = match form {
-        Form::Strips => &bytes[..strips::head_bytes(bytes, bytes.len())?],
+        Form::Strips | Form::Floors => &bytes[..strips::head_bytes(bytes, bytes.len())?],
         Form::Raw | Form::Packed | Form::Zstd | Form::Frames => bytes,
     };
     Ok(block_checksum(block, covered))
@@ -145,7 +154,7 @@ pub(crate) fn decode(
         Form::Packed => packed::unpack(block, first, range.low(), range.bits(), out),
         Form::Zstd => frames::decode_one(block, values, first, out)?,
         Form::Frames => frames::decode(block, values, first, out)?,
-        Form::Strips => unreachable!("strips have a head"),
+        Form::Strips | Form::Floors => unreachable!("strips have a head"),
     }
     match range.find_outside(out) {
         None => Ok(()),

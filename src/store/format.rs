@@ -7,12 +7,12 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
-//! | 8 | 4 | version: 1, or 2 if the codec is zstd or rans |
+//! | 8 | 4 | version: 1, or 2 if the codec is zstd or rans, with floors or without |
 //! | 12 | 4 | `header_bytes` |
 //! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
 //! | 18 | 1 | stones, at most 48 |
-//! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd, 4 rans |
+//! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd, 4 rans, 5 rans with floors |
 //! | 20 | 1 | least value, signed |
 //! | 21 | 1 | greatest value, signed |
 //! | 22 | 1 | of a plane, what its bits say: 1 to 6, in the order of [`Role`](crate::Role); else 0 |
@@ -23,7 +23,7 @@
 //! | 76 | 4 | number of parts, 1 (a later version may cut an artifact into parts) |
 //! | 80 | 8 | first position of this part, 0 |
 //! | 88 | 8 | positions in this part: all |
-//! | 96 | 4 | positions in a block, 65,536, or 0 if the codec is rans: see the module `layout` |
+//! | 96 | 4 | positions in a block, 65,536, or 0 if the codec is rans, with floors or without: see the module `layout` |
 //! | 100 | 4 | slabs, 1 to 49 |
 //! | 104 | 8 each | the slabs: rows (4), columns (4) |
 //! | | | zeros, up to a multiple of 64 less 8 |
@@ -39,7 +39,7 @@
 //! |---|---|---|
 //! | 0 | 8 | offset of the block in the file |
 //! | 8 | 4 | its bytes |
-//! | 12 | 1 | its form: 1 raw, 2 packed, 3 one frame, 4 frames, 5 strips; raw and packed files have no other than theirs, zstd files 2 to 4, rans files 2 and 5 |
+//! | 12 | 1 | its form: 1 raw, 2 packed, 3 one frame, 4 frames, 5 strips, 6 strips with floors; raw and packed files have no other than theirs, zstd files 2 to 4, rans files 2 and 5, those with floors 2 and 6 |
 //! | 13 | 3 | zero |
 //! | 16 | 8 | checksum of its bytes; of strips, of the head alone |
 //!
@@ -174,7 +174,7 @@ impl Header {
     pub(crate) fn new(identity: Identity, shape: Shape, range: ValueRange, codec: Codec) -> Self {
         let version = match codec {
             Codec::Raw | Codec::Packed => 1,
-            Codec::Zstd | Codec::Rans => 2,
+            Codec::Zstd | Codec::Rans | Codec::Floors => 2,
         };
         Header { version, identity, shape, range, codec }
     }
@@ -242,7 +242,7 @@ impl Header {
             )
         })?;
         let orientation = Orientation::of_tag(body[17]).ok_or(Malformed::new("orientation 1 or 2", body[17]))?;
-        let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1 to 4", body[19]))?;
+        let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1 to 5", body[19]))?;
         let stones = body[18];
         if usize::from(stones) >= SLABS_MAX {
             return Err(Malformed::new(format!("at most {} stones", SLABS_MAX - 1), stones));
@@ -286,7 +286,7 @@ impl Header {
 
 /// What the header says of blocks.
 fn block_positions(codec: Codec) -> u32 {
-    if codec == Codec::Rans { 0 } else { BLOCK_POSITIONS as u32 }
+    if codec.has_bands() { 0 } else { BLOCK_POSITIONS as u32 }
 }
 
 const COLUMNS: &str = "at most 4194304 columns in a file of the codec rans";
@@ -294,7 +294,7 @@ const _: () = assert!(BAND_COLUMNS_MAX == 4_194_304);
 
 fn check_columns(shape: &Shape, codec: Codec) -> Result<(), u32> {
     let most = shape.slabs().iter().map(|slab| slab.columns).max().unwrap_or(0);
-    if codec == Codec::Rans && most > BAND_COLUMNS_MAX { Err(most) } else { Ok(()) }
+    if codec.has_bands() && most > BAND_COLUMNS_MAX { Err(most) } else { Ok(()) }
 }
 
 impl IndexEntry {

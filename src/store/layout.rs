@@ -2,7 +2,7 @@
 //!
 //! A block is [`BLOCK_POSITIONS`] consecutive positions of one slab; the last of a slab is shorter. In files of the codec
 //! rans it is a band of whole rows, about a million positions of them: as many as have so many, but no fewer than 16 rows
-//! unless those have more than [`BAND_POSITIONS_MAX`]. Blocks are numbered in canonical order.
+//! unless those have more than [`BAND_POSITIONS_MAX`]. With floors it is four million and 40 rows. Blocks are numbered in canonical order.
 
 use std::ops::Range;
 
@@ -22,6 +22,10 @@ const BAND_POSITIONS: u64 = 1 << 20;
 
 /// Rows of a band of longer ones: strips are 16 rows high there, and have no neighbours above the first.
 const BAND_ROWS: u64 = 16;
+
+/// The same with floors: models are larger, and so are strips.
+const FLOORED_POSITIONS: u64 = 1 << 22;
+const FLOORED_ROWS: u64 = 40;
 
 /// Positions in a band, so that what holds one is bounded. Rows of 48 stones have 2,869,685 columns.
 pub(crate) const BAND_POSITIONS_MAX: u64 = 1 << 23;
@@ -137,20 +141,22 @@ impl Layout {
     pub(crate) fn data_bytes_max(&self, codec: Codec, range: ValueRange) -> u64 {
         let bits = match codec {
             Codec::Raw => 8,
-            Codec::Packed | Codec::Zstd | Codec::Rans => u64::from(range.bits()),
+            Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors => u64::from(range.bits()),
         };
         let slabs = self.slab_positions.windows(2).map(|slab| ((slab[1] - slab[0]) * bits).div_ceil(8));
         // Bands end within a byte.
-        slabs.sum::<u64>() + if codec == Codec::Rans { self.block_count() as u64 } else { 0 }
+        slabs.sum::<u64>() + if codec.has_bands() { self.block_count() as u64 } else { 0 }
     }
 }
 
 fn positions_in_block(slab: &SlabShape, codec: Codec) -> u64 {
-    if codec != Codec::Rans {
-        return BLOCK_POSITIONS as u64;
-    }
+    let (positions, rows) = match codec {
+        Codec::Raw | Codec::Packed | Codec::Zstd => return BLOCK_POSITIONS as u64,
+        Codec::Rans => (BAND_POSITIONS, BAND_ROWS),
+        Codec::Floors => (FLOORED_POSITIONS, FLOORED_ROWS),
+    };
     let columns = u64::from(slab.columns);
-    let rows = (BAND_POSITIONS / columns).max(BAND_ROWS.min(BAND_POSITIONS_MAX / columns)).max(1);
+    let rows = (positions / columns).max(rows.min(BAND_POSITIONS_MAX / columns)).max(1);
     rows * columns
 }
 

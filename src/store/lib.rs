@@ -16,10 +16,12 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod archive;
 mod cache;
 mod codec;
 mod error;
 mod flat;
+mod floors;
 mod form;
 mod format;
 mod frames;
@@ -32,6 +34,7 @@ mod pages;
 mod rans;
 mod scores;
 mod shape;
+mod simd;
 mod source;
 mod strips;
 mod tiles;
@@ -45,6 +48,7 @@ mod hostile;
 #[cfg(test)]
 mod round_trip;
 
+pub use archive::Archive;
 pub use cache::{BlockCache, CachedScores};
 pub use codec::{Codec, CodecError, ValueRange};
 pub use error::StoreError;

@@ -18,6 +18,7 @@
 //! | 1 or 2 | its frequency: if below 128 in one byte, else 128 + frequency / 256 and frequency % 256 |
 
 use crate::form::DecodeError;
+use crate::tiles::LANES;
 
 /// Classes of neighbours.
 pub(crate) const CLASSES: usize = GUESSES * ROUGHNESSES + 1;
@@ -38,7 +39,11 @@ pub(crate) const GUESSES: usize = 25;
 pub(crate) const ROUGHNESS_BOUNDS: [u32; 3] = [1, 4, 9];
 pub(crate) const ROUGHNESSES: usize = ROUGHNESS_BOUNDS.len() + 2;
 
-const _: () = assert!(CLASSES <= 128);
+/// Places for classes in a table, so that seven bits of a number are always one.
+pub(crate) const CLASSES_MAX: usize = 128;
+const _: () = assert!(CLASSES <= CLASSES_MAX);
+// As `Classes::parts` has it.
+const _: () = assert!(GUESSES <= 2 * LANES && ROUGHNESS_BOUNDS[2] < LANES as u32);
 
 /// Which neighbours a value has, in [`Classes::of`].
 pub(crate) const NONE: u8 = 0;
@@ -51,21 +56,29 @@ pub(crate) struct Classes {
     /// By guess plus [`GUESS_OFFSET`], its part times [`ROUGHNESSES`].
     guesses: [u8; 2048],
     roughnesses: [u8; 512],
+    guess_max: u32,
+    parts: [[u32; LANES]; 3],
 }
 
 /// Guesses are not far below zero.
 const GUESS_OFFSET: u32 = 256;
 
 /// How often each code occurred in each class: `class << 8 | code`.
-pub(crate) type Counts = [u32; CLASSES << 8];
+pub(crate) type Counts = [u32];
 
-/// By slot, what to do: `class << SLOT_BITS | slot`.
-pub(crate) type Slots = [u32; 128 << SLOT_BITS];
+/// What the decoder looks up. By slot it looks up no more than the code, and by that the rest: tables of whole words would
+/// take four times the cache, which a look at one score finds cold (60 us a strip against 30).
+pub(crate) struct Slots {
+    /// The code: `class << SLOT_BITS | slot`. Three more bytes, so that four can be read at each.
+    codes: Box<[u8]>,
+    /// Of a code, its frequency times 2^16 plus its first slot: `class << code_bits | code`.
+    starts: Box<[u32]>,
+    code_bits: u32,
+}
 
 /// The frequencies of the codes in each class, and where their slots begin: `class << 8 | code`.
 pub(crate) struct Model {
-    codes: usize,
-    frequencies: Box<[u16; CLASSES << 8]>,
+    frequencies: Box<[u16]>,
 }
 
 impl Classes {
@@ -81,7 +94,32 @@ impl Classes {
             (guess * GUESSES / (most + 1) * ROUGHNESSES) as u8
         };
         let roughness = |at: usize| ROUGHNESS_BOUNDS.iter().filter(|&&bound| at >= bound as usize).count() as u8;
-        Classes { guesses: std::array::from_fn(guess), roughnesses: std::array::from_fn(roughness) }
+        let part = |part: usize| ((part * ROUGHNESSES) as u32) << SLOT_BITS;
+        let parts = [
+            std::array::from_fn(part),
+            std::array::from_fn(|at| part(LANES + at)),
+            std::array::from_fn(|at| u32::from(roughness(at)) << SLOT_BITS),
+        ];
+        let (guesses, roughnesses) = (std::array::from_fn(guess), std::array::from_fn(roughness));
+        Classes { guesses, roughnesses, guess_max: most as u32, parts }
+    }
+
+    /// The greatest guess; greater ones count as it, and those below zero as zero.
+    pub(crate) fn guess_max(&self) -> u32 {
+        self.guess_max
+    }
+
+    /// A guess times this, without its last [`GUESS_SHIFT`](Self::GUESS_SHIFT) bits, is its part.
+    pub(crate) fn guess_scale(&self) -> u32 {
+        ((GUESSES as u32) << Self::GUESS_SHIFT) / (self.guess_max + 1) + 1
+    }
+
+    pub(crate) const GUESS_SHIFT: u32 = 20;
+
+    /// Where the slots of classes begin: by the first sixteen parts of guesses, by the next, and by roughness, of which
+    /// those from the last on are all alike, what comes on top.
+    pub(crate) fn parts(&self) -> &[[u32; LANES]; 3] {
+        &self.parts
     }
 
     /// The class of a value: the codes to the left, above, and to the left of that one, as far as `NEIGHBOURS` are there.
@@ -103,17 +141,17 @@ impl Classes {
 
 impl Model {
     /// Counts to begin with.
-    pub(crate) fn no_counts() -> Box<Counts> {
-        boxed()
+    pub(crate) fn no_counts(classes: usize) -> Box<Counts> {
+        vec![0; classes << 8].into()
     }
 
     /// The model that says what was counted.
     pub(crate) fn new(counts: &Counts, codes: usize) -> Self {
-        let mut frequencies = boxed::<u16, { CLASSES << 8 }>();
+        let mut frequencies = vec![0; counts.len()].into_boxed_slice();
         for (counts, frequencies) in counts.chunks_exact(256).zip(frequencies.chunks_exact_mut(256)) {
             scale(&counts[..codes], &mut frequencies[..codes]);
         }
-        Model { codes, frequencies }
+        Model { frequencies }
     }
 
     /// Appends its bytes.
@@ -131,36 +169,9 @@ impl Model {
         }
     }
 
-    /// Reads a model of so many codes from exactly its bytes.
-    pub(crate) fn decode(bytes: &[u8], codes: usize) -> Result<Self, DecodeError> {
-        let short = || refuse(format!("a model of {CLASSES} classes"), "its end".to_owned());
-        let mut frequencies = boxed::<u16, { CLASSES << 8 }>();
-        let mut rest = bytes.iter().copied();
-        let mut next = || rest.next().ok_or_else(short);
-        for (number, class) in frequencies.chunks_exact_mut(256).enumerate() {
-            let (first, count) = (usize::from(next()?), usize::from(next()?));
-            if first + count > codes {
-                return Err(refuse(format!("codes up to {codes}"), format!("{first} and {count} from there")));
-            }
-            let mut sum = 0;
-            for frequency in &mut class[first..first + count] {
-                let byte = u16::from(next()?);
-                *frequency = if byte < 128 { byte } else { (byte - 128) << 8 | u16::from(next()?) };
-                sum += u32::from(*frequency);
-            }
-            if sum != SLOTS && count > 0 {
-                return Err(refuse(format!("frequencies of class {number} that sum to {SLOTS}"), sum.to_string()));
-            }
-        }
-        match rest.count() {
-            0 => Ok(Model { codes, frequencies }),
-            more => Err(refuse("the end of the model".to_owned(), format!("{more} bytes"))),
-        }
-    }
-
     /// What the encoder looks up: `frequency << 16 | first slot`, by `class << 8 | code`.
     pub(crate) fn starts(&self) -> Box<Counts> {
-        let mut starts = boxed::<u32, { CLASSES << 8 }>();
+        let mut starts = vec![0; self.frequencies.len()].into_boxed_slice();
         for (frequencies, starts) in self.frequencies.chunks_exact(256).zip(starts.chunks_exact_mut(256)) {
             let mut slot = 0;
             for (&frequency, start) in frequencies.iter().zip(starts) {
@@ -170,30 +181,75 @@ impl Model {
         }
         starts
     }
-
-    /// What the decoder looks up, see [`Slot`]. A class that does not occur decodes as zeros.
-    pub(crate) fn slots(&self) -> Box<Slots> {
-        let mut slots = boxed::<u32, { 128 << SLOT_BITS }>();
-        for (frequencies, slots) in self.frequencies.chunks_exact(256).zip(slots.chunks_exact_mut(SLOTS as usize)) {
-            let mut start = 0;
-            for (code, &frequency) in frequencies[..self.codes].iter().enumerate() {
-                let end = start + usize::from(frequency);
-                if frequency > 0 {
-                    slots[start..end].fill(slot(code as u32, u32::from(frequency), start as u32));
-                }
-                start = end;
-            }
-            if start == 0 {
-                slots.fill(slot(0, SLOTS, 0));
-            }
-        }
-        slots
-    }
 }
 
-/// An entry of [`Slots`]: the code in 8 bits, its first slot in 10, its frequency in 11.
-const fn slot(code: u32, frequency: u32, start: u32) -> u32 {
-    code | start << 8 | frequency << 18
+impl Slots {
+    /// What to look up of a model of so many codes and classes, from exactly its bytes. A class that does not occur
+    /// decodes as zeros.
+    pub(crate) fn decode(bytes: &[u8], codes: usize, classes: usize) -> Result<Self, DecodeError> {
+        let short = || refuse(format!("a model of {classes} classes"), "its end".to_owned());
+        let (code_bits, places) = (codes.next_power_of_two().ilog2(), classes.max(CLASSES_MAX));
+        let mut starts = vec![0; places << code_bits].into_boxed_slice();
+        // Each is written once: zeros ahead would take as long again.
+        let mut by_slot: Vec<u8> = Vec::with_capacity((places << SLOT_BITS) + 3);
+        let mut rest = bytes;
+        for (number, starts) in starts.chunks_exact_mut(1 << code_bits).take(classes).enumerate() {
+            let (&[first, count], after) = rest.split_first_chunk().ok_or_else(short)?;
+            rest = after;
+            let (first, count) = (usize::from(first), usize::from(count));
+            if first + count > codes {
+                return Err(refuse(format!("codes up to {codes}"), format!("{first} and {count} from there")));
+            }
+            let mut sum = 0;
+            for (code, start) in starts.iter_mut().enumerate().skip(first).take(count) {
+                let (&byte, after) = rest.split_first().ok_or_else(short)?;
+                let (frequency, after) = match after.split_first() {
+                    _ if byte < 128 => (u32::from(byte), after),
+                    Some((&low, after)) => (u32::from(byte - 128) << 8 | u32::from(low), after),
+                    None => return Err(short()),
+                };
+                rest = after;
+                *start = frequency << 16 | sum;
+                sum += frequency;
+                if sum > SLOTS {
+                    break;
+                }
+                by_slot.resize(by_slot.len() + frequency as usize, code as u8);
+            }
+            if sum != SLOTS && count > 0 {
+                return Err(refuse(format!("frequencies of class {number} that sum to {SLOTS}"), sum.to_string()));
+            }
+            if count == 0 {
+                starts[0] = SLOTS << 16;
+                by_slot.resize((number + 1) << SLOT_BITS, 0);
+            }
+        }
+        if !rest.is_empty() {
+            return Err(refuse("the end of the model".to_owned(), format!("{} bytes", rest.len())));
+        }
+        by_slot.resize((places << SLOT_BITS) + 3, 0);
+        Ok(Slots { codes: by_slot.into(), starts, code_bits })
+    }
+
+    /// The code in a slot of a class, its frequency times 2^16 and its first slot.
+    #[inline(always)]
+    pub(crate) fn look(&self, class: usize, slot: u32) -> (u8, u32) {
+        let code = self.codes[class << SLOT_BITS | (slot % SLOTS) as usize];
+        (code, self.starts[class << self.code_bits | usize::from(code)])
+    }
+
+    /// The tables, for the vector kernel, with places for [`CLASSES_MAX`] classes at least, and by how many bits less than
+    /// a slot a code's number is wide.
+    pub(crate) fn tables(&self) -> (&[u8], &[u32], u32) {
+        let is_there = self.codes.len() >= (CLASSES_MAX << SLOT_BITS) + 3;
+        assert!(is_there && self.starts.len() >= CLASSES_MAX << self.code_bits, "tables of that many places");
+        (&self.codes, &self.starts, SLOT_BITS - self.code_bits)
+    }
+
+    /// Bytes that they take in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.codes.len() + size_of_val(&*self.starts)
+    }
 }
 
 /// Frequencies of sum [`SLOTS`] in proportion to counts, at least 1 where the count is.
@@ -223,11 +279,6 @@ fn refuse(expected: String, found: String) -> DecodeError {
     DecodeError { expected, found }
 }
 
-/// Zeros, without a visit to the stack.
-fn boxed<T: Copy + Default, const N: usize>() -> Box<[T; N]> {
-    vec![T::default(); N].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("it has {N} elements"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,7 +305,7 @@ mod tests {
     }
 
     fn counts(codes: usize, seed: u32) -> Box<Counts> {
-        let mut counts = boxed::<u32, { CLASSES << 8 }>();
+        let mut counts = Model::no_counts(CLASSES);
         for class in 0..CLASSES {
             for code in 0..codes {
                 let hash = ((class * 256 + code) as u32 ^ seed).wrapping_mul(0x9E37_79B9) >> 12;
@@ -267,19 +318,40 @@ mod tests {
         counts
     }
 
+    /// The vector kernel multiplies where tables are looked up else.
     #[test]
-    fn models_come_back() {
+    fn parts_of_guesses_are_the_same_by_table_and_by_scale() {
+        for codes in 1..=CODES_MAX {
+            let classes = Classes::new(codes);
+            for guess in 0..=classes.guess_max() {
+                let part = (guess * classes.guess_scale()) >> Classes::GUESS_SHIFT;
+                let found = u32::from(classes.guesses[(guess + GUESS_OFFSET) as usize]);
+                assert_eq!(part * ROUGHNESSES as u32, found, "{guess} of {codes} codes");
+                let [low, high, _] = classes.parts();
+                assert_eq!([&low[..], &high[..]].concat()[part as usize], found << SLOT_BITS);
+            }
+        }
+    }
+
+    #[test]
+    fn models_are_whole_or_refused() {
         for codes in [1, 2, 41, 97, 254] {
             let model = Model::new(&counts(codes, 3), codes);
             let mut bytes = Vec::new();
             model.encode(&mut bytes);
-            let back = Model::decode(&bytes, codes).unwrap();
-            assert!(back.frequencies == model.frequencies);
+            let slots = |bytes: &[u8], codes| Slots::decode(bytes, codes, CLASSES);
+            assert!(slots(&bytes, codes).is_ok());
             for length in 0..bytes.len() {
-                assert!(Model::decode(&bytes[..length], codes).is_err());
+                assert!(slots(&bytes[..length], codes).is_err());
             }
-            assert!(Model::decode(&[&bytes[..], &[0]].concat(), codes).is_err());
-            assert!(Model::decode(&bytes, codes - 1).is_err());
+            assert!(slots(&[&bytes[..], &[0]].concat(), codes).is_err());
+            assert!(slots(&bytes, codes - 1).is_err());
+            for at in [1, 2] {
+                // The sum of a class, or where it ends, is another.
+                bytes[at] ^= 1;
+                assert!(slots(&bytes, codes).is_err());
+                bytes[at] ^= 1;
+            }
         }
     }
 
@@ -287,7 +359,9 @@ mod tests {
     fn what_occurs_has_slots_and_nothing_else() {
         let counts = counts(41, 9);
         let model = Model::new(&counts, 41);
-        let (starts, slots) = (model.starts(), model.slots());
+        let mut bytes = Vec::new();
+        model.encode(&mut bytes);
+        let (starts, slots) = (model.starts(), Slots::decode(&bytes, 41, CLASSES).unwrap());
         for class in 0..CLASSES {
             let mut sum = 0;
             for code in 0..41 {
@@ -295,12 +369,11 @@ mod tests {
                 assert_eq!(frequency > 0, counts[class << 8 | code] > 0);
                 sum += frequency;
                 for at in start..start + frequency {
-                    let found = slots[class << SLOT_BITS | at as usize];
-                    assert_eq!(found, slot(code as u32, frequency, start));
+                    assert_eq!(slots.look(class, at), (code as u8, starts[class << 8 | code]));
                 }
             }
             assert_eq!(sum, if class == 7 { 0 } else { SLOTS });
         }
-        assert!(slots[7 << SLOT_BITS..8 << SLOT_BITS].iter().all(|&found| found == slot(0, SLOTS, 0)));
+        assert!((0..SLOTS).all(|at| slots.look(7, at) == (0, SLOTS << 16)));
     }
 }

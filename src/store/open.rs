@@ -138,8 +138,16 @@ impl Unverified {
     /// Accepts the file if it is the one that is meant.
     ///
     /// # Errors
-    /// [`StoreError::Mismatch`] with both sides.
+    /// [`StoreError::Mismatch`] with both sides; [`StoreError::Archive`] if it is one.
     pub fn expect(self, identity: &Identity, shape: &Shape) -> Result<Scores, StoreError> {
+        if self.codec() == Codec::Floors {
+            return Err(StoreError::Archive { path: self.path });
+        }
+        self.expect_any(identity, shape)
+    }
+
+    /// As [`expect`](Self::expect), whatever its codec.
+    pub(crate) fn expect_any(self, identity: &Identity, shape: &Shape) -> Result<Scores, StoreError> {
         let found = &self.header;
         let (expected, found) = if found.identity != *identity {
             (identity.to_string(), found.identity.to_string())

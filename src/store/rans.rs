@@ -14,8 +14,10 @@
 //!
 //! Codes are kept by step, then by lane: the neighbours of all lanes lie beside each other.
 
+use crate::floors::{Around, FlooredClasses};
 use crate::form::DecodeError;
 use crate::model::{BOTH, Classes, Counts, LEFT, NONE, SLOT_BITS, SLOTS, Slots, UPPER};
+use crate::simd;
 use crate::tiles::{LANES, Strip};
 
 /// The least state, and the one that coding starts from.
@@ -50,24 +52,22 @@ pub(crate) fn gather(strip: &Strip, values: &[u8], columns: usize, low: u8, step
         }
     }
     if strip.values() < strip.steps() * LANES {
-        pad(strip, steps);
+        (0..LANES).for_each(|lane| pad(strip, lane, steps));
     }
 }
 
-fn pad(strip: &Strip, steps: &mut [Step]) {
+fn pad(strip: &Strip, lane: usize, steps: &mut [Step]) {
     let width = strip.cell_columns;
-    for lane in 0..LANES {
-        let (rows, columns) = strip.cell(lane);
-        for row in 0..strip.cell_rows {
-            let there = if row < rows.len() { columns.len() } else { 0 };
-            for column in there..width {
-                let at = row * width + column;
-                steps[at][lane] = match (row, column) {
-                    (0, 0) => 0,
-                    (_, 0) => steps[at - width][lane],
-                    _ => steps[at - 1][lane],
-                };
-            }
+    let (rows, columns) = strip.cell(lane);
+    for row in 0..strip.cell_rows {
+        let there = if row < rows.len() { columns.len() } else { 0 };
+        for column in there..width {
+            let at = row * width + column;
+            steps[at][lane] = match (row, column) {
+                (0, 0) => 0,
+                (_, 0) => steps[at - width][lane],
+                _ => steps[at - 1][lane],
+            };
         }
     }
 }
@@ -81,19 +81,47 @@ pub(crate) struct Place {
 
 /// The way back from [`gather`]: writes the values of a strip to where they go in `out`, as far as that is there.
 pub(crate) fn scatter(strip: &Strip, steps: &[Step], low: u8, place: Place, out: &mut [u8]) {
-    for lane in 0..LANES {
-        let (rows, columns) = strip.cell(lane);
-        for (row, steps) in rows.zip(steps.chunks_exact(strip.cell_columns)) {
-            let begin = row * place.stride + columns.start;
+    let width = strip.cell_columns;
+    // Sixteen steps of all lanes are sixteen values of each: a matrix to be transposed.
+    let mut blocks = vec![[[0; LANES]; LANES]; width.div_ceil(LANES)];
+    for row in 0..strip.cell_rows {
+        for (block, steps) in blocks.iter_mut().zip(steps[row * width..(row + 1) * width].chunks(LANES)) {
+            block[..steps.len()].copy_from_slice(steps);
+            *block = transposed(*block).map(|step| step.map(|code| code.wrapping_add(low)));
+        }
+        for lane in 0..LANES {
+            let (rows, columns) = strip.cell(lane);
+            if row >= rows.len() {
+                continue;
+            }
+            let begin = (rows.start + row) * place.stride + columns.start;
             let (first, end) = (begin.max(place.origin), (begin + columns.len()).min(place.origin + out.len()));
-            if first < end {
-                let steps = &steps[first - begin..end - begin];
-                for (value, step) in out[first - place.origin..end - place.origin].iter_mut().zip(steps) {
-                    *value = step[lane].wrapping_add(low);
+            for (number, block) in blocks.iter().enumerate() {
+                let from = (begin + number * LANES).max(first);
+                let upto = (begin + (number + 1) * LANES).min(end);
+                if from < upto {
+                    let at = from - begin - number * LANES;
+                    out[from - place.origin..upto - place.origin].copy_from_slice(&block[lane][at..at + upto - from]);
                 }
             }
         }
     }
+}
+
+/// Rows become columns: four times, rows are interleaved with those eight further on.
+fn transposed(mut rows: [Step; LANES]) -> [Step; LANES] {
+    for _ in 0..LANES.ilog2() {
+        let before = rows;
+        for pair in 0..LANES / 2 {
+            for at in 0..LANES / 2 {
+                let (one, other) = (&before[pair], &before[pair + LANES / 2]);
+                (rows[2 * pair][2 * at], rows[2 * pair][2 * at + 1]) = (one[at], other[at]);
+                let at_high = at + LANES / 2;
+                (rows[2 * pair + 1][2 * at], rows[2 * pair + 1][2 * at + 1]) = (one[at_high], other[at_high]);
+            }
+        }
+    }
+    rows
 }
 
 /// Finds the class of every code of a strip.
@@ -119,16 +147,21 @@ pub(crate) fn classify(strip: &Strip, steps: &[Step], classes: &Classes, found: 
 }
 
 /// Counts codes by class.
-pub(crate) fn count(steps: &[Step], classes: &[Step], counts: &mut Counts) {
+pub(crate) fn count<C: Copy + Into<usize>>(steps: &[Step], classes: &[[C; LANES]], counts: &mut Counts) {
     for (step, classes) in steps.iter().zip(classes) {
         for (&code, &class) in step.iter().zip(classes) {
-            counts[usize::from(class) << 8 | usize::from(code)] += 1;
+            counts[class.into() << 8 | usize::from(code)] += 1;
         }
     }
 }
 
 /// Codes a strip and appends its bytes. `starts` has a frequency for all that occurs.
-pub(crate) fn encode(steps: &[Step], classes: &[Step], starts: &Counts, bytes: &mut Vec<u8>) {
+pub(crate) fn encode<C: Copy + Into<usize>>(
+    steps: &[Step],
+    classes: &[[C; LANES]],
+    starts: &Counts,
+    bytes: &mut Vec<u8>,
+) {
     assert!(steps.len() <= STEPS_MAX, "a strip of {} steps", steps.len());
     // A code takes at most ten bits, and gives at most one word.
     let mut words = vec![0u16; steps.len() * LANES];
@@ -136,7 +169,7 @@ pub(crate) fn encode(steps: &[Step], classes: &[Step], starts: &Counts, bytes: &
     let mut states = [STATE_MIN; LANES];
     for (step, classes) in steps.iter().zip(classes).rev() {
         for lane in (0..LANES).rev() {
-            let start = starts[usize::from(classes[lane]) << 8 | usize::from(step[lane])];
+            let start = starts[classes[lane].into() << 8 | usize::from(step[lane])];
             let (frequency, first) = (start >> 16, start & 0xFFFF);
             let mut state = states[lane];
             if u64::from(state) >= u64::from(frequency) << (u32::BITS - SLOT_BITS) {
@@ -159,36 +192,85 @@ pub(crate) fn decode(
     slots: &Slots,
     steps: &mut Vec<Step>,
 ) -> Result<(), DecodeError> {
-    let Some((head, words)) = bytes.split_at_checked(STATES_BYTES).filter(|(_, words)| words.len() % 2 == 0) else {
-        let found = format!("{} bytes", bytes.len());
-        return Err(DecodeError { expected: format!("{LANES} states and words"), found });
-    };
-    let mut states = [0; LANES];
-    for (state, bytes) in states.iter_mut().zip(head.as_chunks().0) {
-        *state = u32::from_le_bytes(*bytes);
-    }
-    let mut coder = Decoder { states, words: words.as_chunks().0, used: 0, classes, slots };
+    decode_by(false, strip, bytes, classes, slots, steps)
+}
+
+/// As [`decode`], with the vector kernel where there is one, or without.
+fn decode_by(
+    portable: bool,
+    strip: &Strip,
+    bytes: &[u8],
+    classes: &Classes,
+    slots: &Slots,
+    steps: &mut Vec<Step>,
+) -> Result<(), DecodeError> {
+    let mut coder = Decoder::new(bytes, slots)?;
     steps.clear();
     steps.resize(strip.steps(), [0; LANES]);
     let (first, rows) = steps.split_at_mut(strip.cell_columns);
-    let mut left = [0; LANES];
-    coder.step::<NONE>(&mut left, &[0; LANES], &[0; LANES], &mut first[0]);
-    for step in &mut first[1..] {
-        coder.step::<LEFT>(&mut left, &[0; LANES], &[0; LANES], step);
+    let none = &[0; LANES];
+    coder.step::<NONE>(classes, &mut [0; LANES], none, none, &mut first[0]);
+    let done = if portable { 1 } else { coder.vector_steps(classes, None, first) };
+    let mut left = first[done - 1];
+    for step in &mut first[done..] {
+        coder.step::<LEFT>(classes, &mut left, none, none, step);
     }
     let mut above = &*first;
     for row in rows.chunks_exact_mut(strip.cell_columns) {
-        coder.step::<UPPER>(&mut left, &above[0], &[0; LANES], &mut row[0]);
-        for (step, upper) in row[1..].iter_mut().zip(above.windows(2)) {
-            coder.step::<BOTH>(&mut left, &upper[1], &upper[0], step);
+        let done = if portable { 0 } else { coder.vector_steps(classes, Some(above), row) };
+        if done == 0 {
+            coder.step::<UPPER>(classes, &mut left, &above[0], none, &mut row[0]);
+        }
+        let done = done.max(1);
+        left = row[done - 1];
+        for (step, upper) in row[done..].iter_mut().zip(above[done - 1..].windows(2)) {
+            coder.step::<BOTH>(classes, &mut left, &upper[1], &upper[0], step);
         }
         above = row;
     }
-    if coder.used != coder.words.len() || coder.states != [STATE_MIN; LANES] {
-        let found = format!("{}, and states that are not at their start", coder.used);
-        return Err(DecodeError { expected: format!("{} words", coder.words.len()), found });
+    coder.end()
+}
+
+/// Decodes a strip of scores given their floors, `floors` being those of its lanes. What is none leaves anything in
+/// `steps`.
+pub(crate) fn decode_floored(
+    strip: &Strip,
+    bytes: &[u8],
+    classes: &FlooredClasses,
+    slots: &Slots,
+    floors: &[Step],
+    steps: &mut Vec<Step>,
+) -> Result<(), DecodeError> {
+    assert_eq!(floors.len(), strip.steps(), "the floors of the strip");
+    let mut coder = Decoder::new(bytes, slots)?;
+    steps.clear();
+    steps.resize(strip.steps(), [0; LANES]);
+    for at in 0..steps.len() {
+        let mut ahead = coder.ahead();
+        let (before, rest) = steps.split_at_mut(at);
+        let around = Around::of(at, strip.cell_columns, before, floors);
+        for (lane, code) in rest[0].iter_mut().enumerate() {
+            let symbol = coder.lane(lane, classes.of(&around, lane).into(), &mut ahead);
+            *code = classes.code(symbol, floors[at][lane]);
+        }
+        coder.used += ahead.used;
     }
-    Ok(())
+    coder.end()
+}
+
+/// Finds the class of every code of a strip given their floors, and what to code in its place.
+pub(crate) fn classify_floored(
+    strip: &Strip,
+    steps: &[Step],
+    floors: &[Step],
+    classes: &FlooredClasses,
+) -> (Vec<Step>, Vec<[u16; LANES]>) {
+    let all = steps.iter().zip(floors).enumerate().map(|(at, (step, floors_here))| {
+        let around = Around::of(at, strip.cell_columns, steps, floors);
+        let symbols: Step = std::array::from_fn(|lane| classes.symbol(step[lane], floors_here[lane]));
+        (symbols, std::array::from_fn(|lane| classes.of(&around, lane)))
+    });
+    all.unzip()
 }
 
 /// A strip being decoded.
@@ -196,47 +278,98 @@ struct Decoder<'a> {
     states: [u32; LANES],
     words: &'a [[u8; 2]],
     used: usize,
-    classes: &'a Classes,
     slots: &'a Slots,
 }
 
-impl Decoder<'_> {
+/// The next words, for one step.
+struct Ahead {
+    words: [[u8; 2]; LANES],
+    used: usize,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(bytes: &'a [u8], slots: &'a Slots) -> Result<Self, DecodeError> {
+        let Some((head, words)) = bytes.split_at_checked(STATES_BYTES).filter(|(_, words)| words.len() % 2 == 0) else {
+            let found = format!("{} bytes", bytes.len());
+            return Err(DecodeError { expected: format!("{LANES} states and words"), found });
+        };
+        let mut states = [0; LANES];
+        for (state, bytes) in states.iter_mut().zip(head.as_chunks().0) {
+            *state = u32::from_le_bytes(*bytes);
+        }
+        Ok(Decoder { states, words: words.as_chunks().0, used: 0, slots })
+    }
+
+    /// Whether everything was used.
+    fn end(&self) -> Result<(), DecodeError> {
+        if self.used == self.words.len() && self.states == [STATE_MIN; LANES] {
+            return Ok(());
+        }
+        let found = format!("{}, and states that are not at their start", self.used);
+        Err(DecodeError { expected: format!("{} words", self.words.len()), found })
+    }
+
+    /// Decodes codes of a row with vectors where the processor has them; returns how many are there then.
+    fn vector_steps(&mut self, classes: &Classes, above: Option<&[Step]>, row: &mut [Step]) -> usize {
+        let words = self.words.get(self.used..).unwrap_or(&[]);
+        let (done, used) = simd::steps(&mut self.states, words, classes, self.slots, above, row);
+        self.used += used;
+        done
+    }
+
     /// Decodes one code a lane, given those of its neighbours that are there. `left` becomes it.
     #[inline(always)]
-    fn step<const NEIGHBOURS: u8>(&mut self, left: &mut Step, upper: &Step, corner: &Step, step: &mut Step) {
-        // The last words are followed by zeros.
-        let mut last = [[0; 2]; LANES];
-        let ahead: &[[u8; 2]; LANES] = match self.words.get(self.used..).and_then(|words| words.first_chunk()) {
-            Some(ahead) => ahead,
+    fn step<const NEIGHBOURS: u8>(
+        &mut self,
+        classes: &Classes,
+        left: &mut Step,
+        upper: &Step,
+        corner: &Step,
+        step: &mut Step,
+    ) {
+        let mut ahead = self.ahead();
+        for lane in 0..LANES {
+            let class = classes.of::<NEIGHBOURS>(left[lane], upper[lane], corner[lane]);
+            let code = self.lane(lane, class.into(), &mut ahead);
+            // Twice, byte by byte: a copy of all would wait for the bytes to be stored.
+            (left[lane], step[lane]) = (code, code);
+        }
+        self.used += ahead.used;
+    }
+
+    /// The next words. The last are followed by zeros.
+    #[inline(always)]
+    fn ahead(&self) -> Ahead {
+        let words = match self.words.get(self.used..).and_then(|words| words.first_chunk()) {
+            Some(words) => *words,
             None => {
                 let rest = self.words.get(self.used..).unwrap_or(&[]);
-                last[..rest.len()].copy_from_slice(rest);
-                &last
+                std::array::from_fn(|at| rest.get(at).copied().unwrap_or_default())
             }
         };
-        let mut used = 0;
-        for lane in 0..LANES {
-            let class = self.classes.of::<NEIGHBOURS>(left[lane], upper[lane], corner[lane]);
-            let state = self.states[lane];
-            let at = state % SLOTS;
-            let slot = self.slots[usize::from(class % 128) << SLOT_BITS | at as usize];
-            // Twice, byte by byte: a copy of all would wait for the bytes to be stored.
-            (left[lane], step[lane]) = (slot as u8, slot as u8);
-            // At most 1024 times 2^22 - 1, and 1023.
-            let state = (slot >> 18) * (state >> SLOT_BITS) + (at - (slot >> 8) % SLOTS);
-            let filled = state << 16 | u32::from(u16::from_le_bytes(ahead[used % LANES]));
-            let is_short = state < STATE_MIN;
-            self.states[lane] = if is_short { filled } else { state };
-            used += usize::from(is_short);
-        }
-        self.used += used;
+        Ahead { words, used: 0 }
+    }
+
+    /// Decodes a code of a lane.
+    #[inline(always)]
+    fn lane(&mut self, lane: usize, class: usize, ahead: &mut Ahead) -> u8 {
+        let state = self.states[lane];
+        let at = state % SLOTS;
+        let (code, start) = self.slots.look(class, at);
+        // At most 1024 times 2^22 - 1, and 1023.
+        let state = (start >> 16) * (state >> SLOT_BITS) + (at - start % (1 << 16));
+        let filled = state << 16 | u32::from(u16::from_le_bytes(ahead.words[ahead.used % LANES]));
+        let is_short = state < STATE_MIN;
+        self.states[lane] = if is_short { filled } else { state };
+        ahead.used += usize::from(is_short);
+        code
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Model;
+    use crate::model::{CLASSES, Model};
     use crate::tiles::Tiling;
 
     #[test]
@@ -253,23 +386,28 @@ mod tests {
             let mut back = vec![0; values.len()];
             for number in 0..tiling.strips() {
                 let strip = tiling.strip(number);
-                let (mut steps, mut classes, mut counts) = (Vec::new(), Vec::new(), Model::no_counts());
+                let (mut steps, mut classes, mut counts) = (Vec::new(), Vec::new(), Model::no_counts(CLASSES));
                 gather(&strip, &values, columns, 250, &mut steps);
                 classify(&strip, &steps, &rule, &mut classes);
                 count(&steps, &classes, &mut counts);
                 let model = Model::new(&counts, codes);
                 let mut bytes = Vec::new();
+                model.encode(&mut bytes);
+                let slots = Slots::decode(&bytes, codes, CLASSES).unwrap();
+                bytes.clear();
                 encode(&steps, &classes, &model.starts(), &mut bytes);
                 let mut decoded = Vec::new();
-                decode(&strip, &bytes, &rule, &model.slots(), &mut decoded).unwrap();
+                decode(&strip, &bytes, &rule, &slots, &mut decoded).unwrap();
+                assert!(decoded == steps);
+                decode_by(true, &strip, &bytes, &rule, &slots, &mut decoded).unwrap();
                 assert!(decoded == steps);
                 scatter(&strip, &decoded, 250, Place { stride: columns, origin: 0 }, &mut back);
                 for length in [0, 3, STATES_BYTES - 1, bytes.len() - 1, bytes.len() - 2] {
                     let cut = &bytes[..length.min(bytes.len() - 1)];
-                    assert!(decode(&strip, cut, &rule, &model.slots(), &mut decoded).is_err());
+                    assert!(decode(&strip, cut, &rule, &slots, &mut decoded).is_err());
                 }
                 let longer = [&bytes[..], &[0, 0]].concat();
-                assert!(decode(&strip, &longer, &rule, &model.slots(), &mut decoded).is_err());
+                assert!(decode(&strip, &longer, &rule, &slots, &mut decoded).is_err());
             }
             assert!(back == values, "{rows} x {columns}");
         }

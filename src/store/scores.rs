@@ -22,7 +22,7 @@ use crate::open::Unverified;
 use crate::packed;
 use crate::shape::Shape;
 use crate::source::Source;
-use crate::strips::{self, Head};
+use crate::strips::{self, Context, Head};
 use crate::tiles::Tiling;
 
 /// The scores of a file, read through a map or in windows.
@@ -217,7 +217,7 @@ impl Scores {
         let place = self.layout.place(position);
         let (stored, form) = self.stored(place.block)?;
         let value = match form {
-            Form::Strips => {
+            Form::Strips | Form::Floors => {
                 let mut value = [0];
                 self.decode_stored(place.block, place.index, &mut value)?;
                 value[0]
@@ -254,7 +254,7 @@ impl Scores {
             (_, Reading::Look, Source::Mapped(_)) => match self.entry(block).form {
                 Form::Frames => self.spot_in_piece(block, index, frames::FRAME_VALUES),
                 Form::Raw | Form::Packed => Spot { block, part: Part::InPlace, at: 0, ahead: 1 },
-                Form::Zstd | Form::Strips => whole(),
+                Form::Zstd | Form::Strips | Form::Floors => whole(),
             },
         }
     }
@@ -461,7 +461,7 @@ impl Scores {
     /// Compares all checksums of a block.
     fn verify_block(&self, block: usize) -> Result<(), StoreError> {
         let entry = self.entry(block);
-        if entry.form != Form::Strips {
+        if !matches!(entry.form, Form::Strips | Form::Floors) {
             return self.check(block, &entry).map(drop);
         }
         let head = self.head(block, &entry)?;
@@ -482,7 +482,7 @@ impl Scores {
         let (bits, low) = match self.header.codec {
             Codec::Raw => (8, 0),
             Codec::Packed => (range.bits(), range.low()),
-            Codec::Zstd | Codec::Rans => return Ok(None),
+            Codec::Zstd | Codec::Rans | Codec::Floors => return Ok(None),
         };
         let damaged = (0..self.block_count()).into_par_iter().find_map_first(|block| self.stored(block).err());
         if let Some(error) = damaged {
@@ -591,6 +591,21 @@ impl Scores {
         Ok(self.source.read(entry.offset + bytes.start as u64, bytes.len())?)
     }
 
+    /// Decodes a whole block given the floors of its scores.
+    pub(crate) fn decode_floored(&self, block: usize, floors: &[i8], out: &mut [i8]) -> Result<(), StoreError> {
+        let entry = self.entry(block);
+        if entry.form != Form::Floors {
+            return self.decode_stored(block, 0, out);
+        }
+        let head = self.head(block, &entry)?;
+        let stored = self.stored_bytes(&entry)?;
+        for strip in 0..head.tiling().strips() {
+            head.decode_floored(block, strip, &stored[head.bytes_of(strip)], bytes_of(floors), bytes_of_mut(out))
+                .map_err(|error| self.damaged(block, error.expected, error.found))?;
+        }
+        Ok(())
+    }
+
     /// Reads the head of a block of strips and compares its checksum, unless that was done in a map.
     fn head(&self, block: usize, entry: &IndexEntry) -> Result<Head, StoreError> {
         let start = self.strip_bytes(entry, 0..strips::HEAD_FIXED_BYTES)?;
@@ -617,7 +632,8 @@ impl Scores {
                 let expected = format!("checksum {:016x}", entry.checksum);
                 return Err(DecodeError { expected, found: format!("{computed:016x}") });
             }
-            Head::decode(bytes, entry.bytes as usize, self.layout.band_of(block), self.header.range)
+            let context = if entry.form == Form::Floors { Context::Floors } else { Context::Neighbours };
+            Head::decode(bytes, entry.bytes as usize, self.layout.band_of(block), self.header.range, context)
         };
         decode().map_err(|error| self.damaged(block, error.expected, error.found))
     }

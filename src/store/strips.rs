@@ -8,6 +8,8 @@
 //! | | the model, see the module `model`, up to the end of the head |
 //! | | the strips, see the module `rans`, in order up to the end of the block |
 //!
+//! With floors, the module `floors` says how scores are coded; strips are larger and classes more, all else is the same.
+//!
 //! The checksum of such a block in the index covers its head alone, and the head has those of the strips: a look at one
 //! score reads, compares and decodes no more than a head and a strip.
 
@@ -18,18 +20,27 @@ use disk::bytes_of_mut;
 use rayon::prelude::*;
 
 use crate::codec::ValueRange;
+use crate::floors::{FLOORED_CLASSES, FlooredClasses};
 use crate::form::DecodeError;
 use crate::format::{strip_checksum, u16_at, u32_at, u64_at};
 use crate::model::{CLASSES, CODES_MAX, Classes, Counts, Model, Slots};
 use crate::packed;
 use crate::rans::{self, Place, Step};
-use crate::tiles::Tiling;
+use crate::tiles::{LANES, Strip, Tiling};
 
 /// Rows and columns of the band that a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Band {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
+}
+
+/// Whether scores are coded by their neighbours alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    Neighbours,
+    /// And by a floor for each, which who decodes must know.
+    Floors,
 }
 
 /// Bytes of a head before the strips' entries.
@@ -44,22 +55,44 @@ pub(crate) struct Head {
     band: Band,
     low: u8,
     tiling: Tiling,
-    classes: Classes,
-    slots: Box<Slots>,
+    rule: Rule,
+    slots: Slots,
     /// Where each strip begins in the block, and the last ends.
     bounds: Box<[u32]>,
     checksums: Box<[u64]>,
+}
+
+/// How a class is found.
+enum Rule {
+    Neighbours(Classes),
+    Floors(FlooredClasses),
+}
+
+impl Context {
+    fn tiling(self, band: Band) -> Tiling {
+        match self {
+            Context::Neighbours => Tiling::new(band.rows, band.columns),
+            Context::Floors => Tiling::large(band.rows, band.columns),
+        }
+    }
+
+    fn classes(self) -> usize {
+        match self {
+            Context::Neighbours => CLASSES,
+            Context::Floors => FLOORED_CLASSES,
+        }
+    }
+
+    /// The least bytes of such a block.
+    pub(crate) fn bytes_min(self, band: Band) -> usize {
+        HEAD_FIXED_BYTES + self.tiling(band).strips() * (ENTRY_BYTES + rans::BYTES_MIN) + 2 * self.classes()
+    }
 }
 
 impl Band {
     pub(crate) fn values(self) -> usize {
         self.rows * self.columns
     }
-}
-
-/// The least bytes of such a block.
-pub(crate) fn bytes_min(band: Band) -> usize {
-    HEAD_FIXED_BYTES + Tiling::new(band.rows, band.columns).strips() * (ENTRY_BYTES + rans::BYTES_MIN) + 2 * CLASSES
 }
 
 /// The length of a head, as its first bytes say, if it may have it.
@@ -74,43 +107,86 @@ pub(crate) fn head_bytes(start: &[u8], block_bytes: usize) -> Result<usize, Deco
     })
 }
 
-/// Codes a block on all threads of the current rayon pool, and says how long its head is. `None` if that makes it no
-/// smaller than packing does, or the range is that of all bytes.
+/// Codes a block on all threads of the current rayon pool. `None` if that makes it no smaller than packing does, or the
+/// range is that of all bytes.
 pub(crate) fn encode(block: usize, values: &[u8], band: Band, range: ValueRange) -> Option<Vec<u8>> {
-    assert_eq!(values.len(), band.values(), "the values of a band");
-    let packed_bytes = packed::packed_bytes(values.len(), range.bits());
     let codes = range.values();
-    if codes > CODES_MAX || bytes_min(band) >= packed_bytes {
+    if codes > CODES_MAX {
         return None;
     }
-    let (tiling, classes, low) = (Tiling::new(band.rows, band.columns), Classes::new(codes), range.low() as u8);
+    let (classes, low) = (Classes::new(codes), range.low() as u8);
+    encode_by(block, values, band, range, Context::Neighbours, |strip| {
+        let (mut steps, mut found) = (Vec::new(), Vec::new());
+        rans::gather(strip, values, band.columns, low, &mut steps);
+        rans::classify(strip, &steps, &classes, &mut found);
+        (steps, found)
+    })
+}
+
+/// As [`encode`], of scores with a floor each.
+pub(crate) fn encode_floored(
+    block: usize,
+    values: &[u8],
+    floors: &[u8],
+    band: Band,
+    range: ValueRange,
+) -> Option<Vec<u8>> {
+    assert_eq!(floors.len(), values.len(), "a floor for each value");
+    let codes = range.values();
+    if codes > CODES_MAX {
+        return None;
+    }
+    let (classes, low) = (FlooredClasses::new(codes), range.low() as u8);
+    encode_by(block, values, band, range, Context::Floors, |strip| {
+        let (mut steps, mut floors_of) = (Vec::new(), Vec::new());
+        rans::gather(strip, values, band.columns, low, &mut steps);
+        rans::gather(strip, floors, band.columns, low, &mut floors_of);
+        rans::classify_floored(strip, &steps, &floors_of, &classes)
+    })
+}
+
+/// What is to be coded of a strip, by step and lane, and the class of each.
+type Coded<C> = (Vec<Step>, Vec<[C; LANES]>);
+
+fn encode_by<C: Copy + Into<usize> + Send + Sync>(
+    block: usize,
+    values: &[u8],
+    band: Band,
+    range: ValueRange,
+    context: Context,
+    code: impl Fn(&Strip) -> Coded<C> + Sync,
+) -> Option<Vec<u8>> {
+    assert_eq!(values.len(), band.values(), "the values of a band");
+    let packed_bytes = packed::packed_bytes(values.len(), range.bits());
+    if context.bytes_min(band) >= packed_bytes {
+        return None;
+    }
+    let tiling = context.tiling(band);
     let tasks = (0..tiling.strips()).into_par_iter().step_by(STRIPS_A_TASK);
     let of_task = |first: usize| first..tiling.strips().min(first + STRIPS_A_TASK);
-    let counted: Vec<(Vec<Coded>, Box<Counts>)> = tasks
+    let counted: Vec<(Vec<Coded<C>>, Box<Counts>)> = tasks
         .map(|first| {
-            let mut counts = Model::no_counts();
+            let mut counts = Model::no_counts(context.classes());
             let coded = of_task(first).map(|number| {
-                let (mut steps, mut found) = (Vec::new(), Vec::new());
-                rans::gather(&tiling.strip(number), values, band.columns, low, &mut steps);
-                rans::classify(&tiling.strip(number), &steps, &classes, &mut found);
-                rans::count(&steps, &found, &mut counts);
-                Coded { steps, classes: found }
+                let coded = code(&tiling.strip(number));
+                rans::count(&coded.0, &coded.1, &mut counts);
+                coded
             });
             (coded.collect(), counts)
         })
         .collect();
-    let mut counts = Model::no_counts();
+    let mut counts = Model::no_counts(context.classes());
     for (_, some) in &counted {
         counts.iter_mut().zip(some.iter()).for_each(|(sum, some)| *sum += some);
     }
-    let model = Model::new(&counts, codes);
+    let model = Model::new(&counts, range.values());
     let starts = model.starts();
     let strips: Vec<Vec<u8>> = counted
         .into_par_iter()
         .flat_map_iter(|(coded, _)| coded)
-        .map(|coded| {
+        .map(|(steps, classes)| {
             let mut bytes = Vec::new();
-            rans::encode(&coded.steps, &coded.classes, &starts, &mut bytes);
+            rans::encode(&steps, &classes, &starts, &mut bytes);
             bytes
         })
         .collect();
@@ -127,17 +203,17 @@ pub(crate) fn encode(block: usize, values: &[u8], band: Band, range: ValueRange)
     (bytes.len() < packed_bytes).then_some(bytes)
 }
 
-/// A strip as the coder wants it.
-struct Coded {
-    steps: Vec<Step>,
-    classes: Vec<Step>,
-}
-
 impl Head {
     /// Reads a head from its bytes, for a block of so many.
-    pub(crate) fn decode(bytes: &[u8], block_bytes: usize, band: Band, range: ValueRange) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(
+        bytes: &[u8],
+        block_bytes: usize,
+        band: Band,
+        range: ValueRange,
+        context: Context,
+    ) -> Result<Self, DecodeError> {
         let refuse = |expected: String, found: String| Err(DecodeError { expected, found });
-        let tiling = Tiling::new(band.rows, band.columns);
+        let tiling = context.tiling(band);
         let (strips, codes) = (tiling.strips(), range.values());
         if codes > CODES_MAX {
             return refuse(format!("at most {CODES_MAX} values"), codes.to_string());
@@ -157,14 +233,18 @@ impl Head {
         if end != block_bytes {
             return refuse(format!("strips up to {block_bytes}"), end.to_string());
         }
-        let slots = Model::decode(&bytes[entries_end..], codes)?.slots();
+        let slots = Slots::decode(&bytes[entries_end..], codes, context.classes())?;
+        let rule = match context {
+            Context::Neighbours => Rule::Neighbours(Classes::new(codes)),
+            Context::Floors => Rule::Floors(FlooredClasses::new(codes)),
+        };
         let (bounds, checksums) = (bounds.into(), checksums.into());
-        Ok(Head { band, low: range.low() as u8, tiling, classes: Classes::new(codes), slots, bounds, checksums })
+        Ok(Head { band, low: range.low() as u8, tiling, rule, slots, bounds, checksums })
     }
 
     /// Bytes that it takes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Head>() + size_of::<Slots>() + self.checksums.len() * 12
+        size_of::<Head>() + self.slots.memory_bytes() + self.checksums.len() * 12
     }
 
     /// How the band is cut.
@@ -208,7 +288,19 @@ impl Head {
         first: usize,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
-        self.decode_to(block, number, bytes, Place { stride: self.band.columns, origin: first }, out)
+        self.decode_to(block, number, bytes, None, Place { stride: self.band.columns, origin: first }, out)
+    }
+
+    /// Decodes a strip given the floors of the whole band, and writes it to where it is in the band.
+    pub(crate) fn decode_floored(
+        &self,
+        block: usize,
+        number: usize,
+        bytes: &[u8],
+        floors: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), DecodeError> {
+        self.decode_to(block, number, bytes, Some(floors), Place { stride: self.band.columns, origin: 0 }, out)
     }
 
     /// Decodes a strip: its values row by row.
@@ -217,7 +309,7 @@ impl Head {
         let stride = strip.columns.len();
         let mut values = vec![0; strip.values()];
         let origin = strip.rows.start * stride + strip.columns.start;
-        self.decode_to(block, number, bytes, Place { stride, origin }, bytes_of_mut(&mut values))?;
+        self.decode_to(block, number, bytes, None, Place { stride, origin }, bytes_of_mut(&mut values))?;
         Ok(values)
     }
 
@@ -226,13 +318,23 @@ impl Head {
         block: usize,
         number: usize,
         bytes: &[u8],
+        floors: Option<&[u8]>,
         place: Place,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
         self.check(block, number, bytes)?;
         let strip = self.tiling.strip(number);
         STEPS.with_borrow_mut(|steps| {
-            rans::decode(&strip, bytes, &self.classes, &self.slots, steps).map_err(|error| DecodeError {
+            let decoded = match (&self.rule, floors) {
+                (Rule::Neighbours(classes), None) => rans::decode(&strip, bytes, classes, &self.slots, steps),
+                (Rule::Floors(classes), Some(floors)) => {
+                    let mut floors_of = Vec::new();
+                    rans::gather(&strip, floors, self.band.columns, self.low, &mut floors_of);
+                    rans::decode_floored(&strip, bytes, classes, &self.slots, &floors_of, steps)
+                }
+                _ => unreachable!("floors are given where they are needed"),
+            };
+            decoded.map_err(|error| DecodeError {
                 expected: format!("strip {number} with {}", error.expected),
                 found: error.found,
             })?;
@@ -271,9 +373,9 @@ mod tests {
             let (band, range) = (Band { rows, columns }, ValueRange::new(-20, 20));
             let values = scores(band, -20, 20);
             let block = encode(7, &values, band, range).expect("these compress");
-            assert!(block.len() >= bytes_min(band));
+            assert!(block.len() >= Context::Neighbours.bytes_min(band));
             let length = head_bytes(&block, block.len()).unwrap();
-            let head = Head::decode(&block[..length], block.len(), band, range).unwrap();
+            let head = Head::decode(&block[..length], block.len(), band, range, Context::Neighbours).unwrap();
             for (first, end) in [(0, band.values()), (5, 6), (columns / 2, columns), (columns - 1, columns + 1)] {
                 let mut out = vec![99; end.min(band.values()) - first];
                 for strip in head.strips_of(&(first..first + out.len())) {
@@ -292,6 +394,42 @@ mod tests {
         }
     }
 
+    /// Floors that are what most scores are, that are none, or that lie.
+    #[test]
+    fn floors_help_and_any_will_do() {
+        let (band, range) = (Band { rows: 90, columns: 700 }, ValueRange::new(-20, 20));
+        let values = scores(band, -20, 20);
+        let near = |at: usize, value: u8| match at % 5 {
+            0 => 0x80,
+            1 => value.wrapping_sub(3),
+            _ => value,
+        };
+        let kinds: [Vec<u8>; 3] = [
+            values.iter().enumerate().map(|(at, &value)| near(at, value)).collect(),
+            vec![0x80; values.len()],
+            (0..values.len() as u32).map(|at| blake3::hash(&at.to_le_bytes()).as_bytes()[0]).collect(),
+        ];
+        let plain = encode(3, &values, band, range).expect("it compresses").len();
+        for (kind, floors) in kinds.iter().enumerate() {
+            let block = encode_floored(3, &values, floors, band, range).expect("it compresses");
+            assert_eq!(kind == 0, block.len() < plain / 2, "{} of {plain} bytes", block.len());
+            let length = head_bytes(&block, block.len()).unwrap();
+            let head = Head::decode(&block[..length], block.len(), band, range, Context::Floors).unwrap();
+            let mut out = vec![99; values.len()];
+            for strip in 0..head.tiling().strips() {
+                head.decode_floored(3, strip, &block[head.bytes_of(strip)], floors, &mut out).unwrap();
+            }
+            assert!(out == values, "floors {kind}");
+            // With others it is something, or refused.
+            for other in &kinds {
+                for strip in 0..head.tiling().strips() {
+                    let _ = head.decode_floored(3, strip, &block[head.bytes_of(strip)], other, &mut out);
+                    assert!(out.iter().all(|&value| value == 99 || range.contains(value as i8)));
+                }
+            }
+        }
+    }
+
     #[test]
     fn what_does_not_pay_is_not_coded() {
         let band = Band { rows: 100, columns: 100 };
@@ -306,7 +444,7 @@ mod tests {
         let (band, range) = (Band { rows: 32, columns: 600 }, ValueRange::new(-20, 20));
         let block = encode(0, &scores(band, -20, 20), band, range).expect("it compresses");
         let length = head_bytes(&block, block.len()).unwrap();
-        let head = |bytes: &[u8], block_bytes, band| Head::decode(bytes, block_bytes, band, range);
+        let head = |bytes: &[u8], block_bytes, band| Head::decode(bytes, block_bytes, band, range, Context::Neighbours);
         assert!(head(&block[..length], block.len(), band).is_ok());
         assert!(head(&block[..length], block.len() + 1, band).is_err());
         assert!(head(&block[..length], block.len(), Band { rows: 64, columns: 600 }).is_err());

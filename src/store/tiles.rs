@@ -19,6 +19,9 @@ const CELL_COLUMNS: usize = 32;
 /// Values in a cell, about.
 const CELL_VALUES: usize = 512;
 
+/// And where nobody looks at single values: fewer states are stored, and more values have neighbours.
+const LARGE_CELL_VALUES: usize = 1280;
+
 /// A band cut into strips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tiling {
@@ -72,6 +75,18 @@ impl Tiling {
     /// # Panics
     /// If it has no row or no column.
     pub(crate) fn new(rows: usize, columns: usize) -> Self {
+        Tiling::of_cells(rows, columns, CELL_VALUES)
+    }
+
+    /// Cuts a band into strips of some 20,480 values.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub(crate) fn large(rows: usize, columns: usize) -> Self {
+        Tiling::of_cells(rows, columns, LARGE_CELL_VALUES)
+    }
+
+    fn of_cells(rows: usize, columns: usize, cell_values: usize) -> Self {
         assert!(rows > 0 && columns > 0, "a band has rows and columns");
         let mut lanes_across = LANES;
         while lanes_across > 1 && columns < lanes_across * CELL_COLUMNS {
@@ -80,7 +95,7 @@ impl Tiling {
         let across = Cut::new(columns.div_ceil(lanes_across), CELL_COLUMNS);
         // Narrow bands are one strip wide.
         let across = if lanes_across < LANES { Cut { parts: 1, ..across } } else { across };
-        let cell_rows = (CELL_VALUES * across.parts / across.units).max(1);
+        let cell_rows = (cell_values * across.parts / across.units).max(1);
         let down = Cut::new(rows.div_ceil(LANES / lanes_across), cell_rows);
         Tiling { rows, columns, lanes_across, across, down }
     }
@@ -168,28 +183,29 @@ mod tests {
             (2000, 56),
         ];
         for (rows, columns) in bands {
-            let tiling = Tiling::new(rows, columns);
-            let mut seen = vec![0; rows * columns];
-            for number in 0..tiling.strips() {
-                let strip = tiling.strip(number);
-                assert!(strip.values() > 0 && strip.steps() <= 1024, "{rows} x {columns}: {strip:?}");
-                assert!(strip.values() <= strip.steps() * LANES);
-                let mut values = 0;
-                for lane in 0..LANES {
-                    let (rows, cell_columns) = strip.cell(lane);
-                    for row in rows {
-                        for column in cell_columns.clone() {
-                            seen[row * columns + column] += 1;
-                            values += 1;
-                            assert_eq!(tiling.strip_of(row, column), number);
-                            assert!(tiling.strips_of_rows(row..row + 1).contains(&number));
+            for (tiling, steps_max) in [(Tiling::new(rows, columns), 1024), (Tiling::large(rows, columns), 2048)] {
+                let mut seen = vec![0; rows * columns];
+                for number in 0..tiling.strips() {
+                    let strip = tiling.strip(number);
+                    assert!(strip.values() > 0 && strip.steps() <= steps_max, "{rows} x {columns}: {strip:?}");
+                    assert!(strip.values() <= strip.steps() * LANES);
+                    let mut values = 0;
+                    for lane in 0..LANES {
+                        let (rows, cell_columns) = strip.cell(lane);
+                        for row in rows {
+                            for column in cell_columns.clone() {
+                                seen[row * columns + column] += 1;
+                                values += 1;
+                                assert_eq!(tiling.strip_of(row, column), number);
+                                assert!(tiling.strips_of_rows(row..row + 1).contains(&number));
+                            }
                         }
                     }
+                    assert_eq!(values, strip.values());
                 }
-                assert_eq!(values, strip.values());
+                assert!(seen.iter().all(|&times| times == 1), "{rows} x {columns}");
+                assert_eq!(tiling.strips_of_rows(0..rows), 0..tiling.strips());
             }
-            assert!(seen.iter().all(|&times| times == 1), "{rows} x {columns}");
-            assert_eq!(tiling.strips_of_rows(0..rows), 0..tiling.strips());
         }
     }
 

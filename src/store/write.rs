@@ -102,6 +102,7 @@ impl<'d> Writer<'d> {
     pub fn append(&mut self, scores: &[i8]) -> Result<(), StoreError> {
         self.positions += scores.len() as u64;
         assert!(self.positions <= self.layout.positions(), "as many scores as positions, not more");
+        assert!(self.codec != Codec::Floors, "a file with floors is written band by band");
         let mut rest = bytes_of(scores);
         // What is encoded but not written while the scores are at hand need not be copied.
         let mut ready: Vec<Encoded<'_>> = std::mem::take(&mut self.ready);
@@ -128,6 +129,35 @@ impl<'d> Writer<'d> {
         }
         self.ready = ready.into_iter().map(Encoded::into_owned).collect();
         Ok(())
+    }
+
+    /// The positions of the band that comes next, of a file of the codec [`Floors`](Codec::Floors); `None` after the last.
+    pub fn next_band(&self) -> Option<Range<u64>> {
+        (self.block < self.layout.block_count()).then(|| self.layout.positions_of(self.block))
+    }
+
+    /// Appends the scores of the next band to a file of the codec [`Floors`](Codec::Floors), each with a floor: a value
+    /// that it is at least, or one below the range for none. Any floors will do, those that scores often are the best;
+    /// who reads the file must have the same. Encodes on all threads of the current rayon pool.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    ///
+    /// # Panics
+    /// If the file is of another codec, or there are not as many scores and floors as positions in the band.
+    pub fn append_band(&mut self, scores: &[i8], floors: &[i8]) -> Result<(), StoreError> {
+        assert!(self.codec == Codec::Floors, "a file with floors");
+        let positions = self.next_band().expect("there is a band left");
+        let count = positions.end - positions.start;
+        assert_eq!((scores.len() as u64, floors.len() as u64), (count, count), "as many as positions in the band");
+        self.positions = positions.end;
+        self.hasher.update_rayon(bytes_of(scores));
+        let (range, codec, kind) = (self.range, self.codec, self.kind);
+        let (path, layout, values, floors) = (&self.path, &self.layout, bytes_of(scores), bytes_of(floors));
+        let encoder = Encoder { path, layout, range, codec, kind, first: positions.start, values, floors };
+        let encoded = encoder.encode(self.block)?;
+        self.block += 1;
+        write_blocks(&mut self.staged, &mut self.index, &[encoded])
     }
 
     /// Completes the file and publishes it.
@@ -176,7 +206,7 @@ impl<'d> Writer<'d> {
     ) -> Result<Vec<Encoded<'a>>, StoreError> {
         let Writer { staged, index, hasher, path, kind, layout, range, codec, .. } = self;
         let (range, codec, kind) = (*range, *codec, *kind);
-        let encoder = Encoder { path, layout, range, codec, kind, first: batch.positions.start, values };
+        let encoder = Encoder { path, layout, range, codec, kind, first: batch.positions.start, values, floors: &[] };
         let (written, encoded) = rayon::join(
             || write_blocks(staged, index, &ready),
             || {
@@ -257,6 +287,7 @@ struct Encoder<'a, 'w> {
     /// The position of the first value.
     first: u64,
     values: &'a [u8],
+    floors: &'a [u8],
 }
 
 impl<'a> Encoder<'a, '_> {
@@ -271,7 +302,8 @@ impl<'a> Encoder<'a, '_> {
                 range: self.range,
             });
         }
-        let block = Values { block: number, values, band: self.layout.band_of(number), range: self.range };
+        let floors = self.floors;
+        let block = Values { block: number, values, band: self.layout.band_of(number), range: self.range, floors };
         let (bytes, form) = form::encode(self.codec, self.kind, block);
         let checksum = form::checksum(form, number, &bytes).expect("it was encoded just now");
         Ok(Encoded { checksum, bytes, form })

@@ -3,7 +3,7 @@
 use super::database;
 use disk::{Digest, MemoryDisk};
 use std::path::Path;
-use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange, write};
+use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange, Writer, write};
 
 /// What the first bytes choose.
 const CHOICE_BYTES: usize = 7;
@@ -94,7 +94,24 @@ pub(super) fn files() -> Vec<(String, Vec<u8>)> {
             files.push((format!("{name}-{codec}"), disk.peek(path).expect("it was written")));
         }
     }
+    files.push(("archive".to_owned(), archive()));
     files
+}
+
+/// A file of scores with floors that most of them are.
+fn archive() -> Vec<u8> {
+    let slabs = vec![SlabShape { rows: 1, columns: 1 }, SlabShape { rows: 40, columns: 70 }];
+    let (shape, range) = (Shape::new(slabs).expect("slabs with rows and columns"), ValueRange::new(-9, 9));
+    let (disk, path) = (MemoryDisk::new(), Path::new("00.awari"));
+    let mut writer = Writer::create(&disk, path, &identity(), &shape, range, Codec::Floors).expect("there is space");
+    while let Some(band) = writer.next_band() {
+        let scores: Vec<i8> = band.map(|at| (at / 70 % 5 + at % 70 / 9) as i8 - 4).collect();
+        let floors: Vec<i8> =
+            scores.iter().enumerate().map(|(at, score)| if at % 3 == 0 { -10 } else { *score }).collect();
+        writer.append_band(&scores, &floors).expect("the scores are in the range");
+    }
+    writer.finish().expect("there is space");
+    disk.peek(path).expect("it was written")
 }
 
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {

@@ -10,8 +10,8 @@ const RECORD_HEADER_BYTES: usize = 16;
 const FOOTER_BYTES: usize = 72;
 const INDEX_ENTRY_BYTES: usize = 24;
 
-/// The form of a block of strips, where its head tells of them, and how long an entry there is.
-const STRIPS: u8 = 5;
+/// The forms of blocks of strips, where its head tells of them, and how long an entry there is.
+const STRIPS: [u8; 2] = [5, 6];
 const STRIPS_AT: usize = 8;
 const STRIP_ENTRY_BYTES: usize = 10;
 
@@ -52,7 +52,7 @@ fn try_seal_scores(bytes: &mut [u8]) -> Option<()> {
             let end = start.checked_add(number(&bytes[entry..], 8, 4) as usize);
             if let Some(end) = end.filter(|&end| end <= index_offset) {
                 let mut covered = start..end;
-                if bytes[entry + 12] == STRIPS {
+                if STRIPS.contains(&bytes[entry + 12]) {
                     seal_strips(bytes, covered.clone(), block as u64);
                     let head = bytes.get(start..start + 4).map_or(0, |head| number(head, 0, 4) as usize);
                     covered.end = end.min(start + head);

@@ -1,0 +1,173 @@
+//! `awari archive` and `awari restore`: databases in their smallest form, and back.
+
+use crate::args::{ArchiveArgs, RestoreArgs};
+use crate::databases::{artifact, cache_bytes, chosen, library, threads};
+use crate::error::CliError;
+use crate::output::{print, say};
+use crate::signals;
+use disk::{Disk, RealDisk};
+use engines::Tables;
+use exchange::{BestCaptures, ExchangeError, Exported, Target};
+use game::{Index, PositionSet, Rules};
+use oracle::{Held, OracleError};
+use pipeline::Exit;
+use pipeline::directory::Directory;
+use stages::files;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use store::{Archive, BlockCache, CachedScores, Kind, Scores, Unverified};
+
+/// What archives are called: `12.archive`.
+const SUFFIX: &str = ".archive";
+
+pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk::default();
+    let library = library(&disk, &args.databases.dir)?;
+    let chosen = chosen(&library, &args.databases)?;
+    let stop = signals::stop_flag()?;
+    let threads = threads(args.databases.threads)?;
+    let (rules, set) = (library.rules(), library.set());
+    let tables = Tables::new(rules, set, chosen.iter().copied().max().unwrap_or(0));
+    let mut smaller = Smaller::new(&args.databases.dir, rules, set);
+    for stones in chosen {
+        let scores = match library.held().get(&stones) {
+            Some(Held::Sound(scores)) => scores,
+            Some(Held::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
+            None => return Err(OracleError::Missing { stones }.into()),
+        };
+        let path = args.out.join(format!("{stones:02}{SUFFIX}"));
+        let one = || {
+            let captures = smaller.captures(&disk, &tables, stones, &stop)?;
+            Ok(exchange::archive(&disk, scores, &captures, &path, args.force, &stop)?)
+        };
+        match threads.install(one) {
+            Ok(file) => told(&file)?,
+            Err(CliError::Exchange(ExchangeError::Stopped)) => return Ok(stopped(stones)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk::default();
+    let archives = archives(&disk, &args.from)?;
+    let chosen: Vec<_> = match &args.stones {
+        Some(range) => archives.into_iter().filter(|(stones, ..)| range.contains(stones)).collect(),
+        None => archives.into_iter().collect(),
+    };
+    let Some((_, (_, first))) = chosen.first() else {
+        return Err(CliError::NoArchives { dir: args.from.clone(), stones: args.stones.clone() });
+    };
+    let (rules, set) = kind_of(&args.from, first)?;
+    let stop = signals::stop_flag()?;
+    let threads = threads(args.threads)?;
+    // Nobody else writes databases there meanwhile.
+    let _held = Directory::open(&disk, &args.dir, "awari restore")?;
+    let tables = Tables::new(rules, set, chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0));
+    let mut smaller = Smaller::new(&args.dir, rules, set);
+    for (stones, (path, file)) in chosen {
+        let identity = files::identity(rules.name, set, Kind::Database, stones);
+        let shape = files::shape_of(&set.slabs(stones), identity.orientation);
+        let range = files::range(Kind::Database, stones);
+        let archive = Archive::expect(file, &identity, &shape).map_err(OracleError::from)?;
+        if archive.range() != range {
+            let what = format!("{} has values in {}, expected {range}", path.display(), archive.range());
+            return Err(CliError::Damaged { what });
+        }
+        let to = artifact(stones).below(&args.dir);
+        if let Some(bytes) = disk.bytes(&to)? {
+            let there = Scores::open(&disk, &to).and_then(|there| there.expect(&identity, &shape));
+            if there.is_ok_and(|there| there.digest() == archive.digest()) {
+                told(&Exported { path: to, bytes, is_new: false })?;
+                continue;
+            }
+            return Err(CliError::OtherDatabase { path: to });
+        }
+        let target = Target { identity: &identity, shape: &shape, range, codec: args.codec };
+        let one = || {
+            let captures = smaller.captures(&disk, &tables, stones, &stop)?;
+            Ok(exchange::restore(&disk, &archive, &captures, &to, &target, &stop)?)
+        };
+        match threads.install(one) {
+            Ok(file) => told(&file)?,
+            Err(CliError::Exchange(ExchangeError::Stopped)) => return Ok(stopped(stones)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn told(file: &Exported) -> Result<(), CliError> {
+    let what = if file.is_new { "written" } else { "identical" };
+    print(&format!("{} {what} {}\n", file.path.display(), file.bytes))
+}
+
+fn stopped(stones: u32) -> Exit {
+    say(format_args!("stopped at {}: what was written before is complete", artifact(stones)));
+    Exit::Stopped
+}
+
+/// The databases that captures lead to, opened as they are needed.
+struct Smaller<'a> {
+    dir: &'a Path,
+    rules: Rules,
+    set: PositionSet,
+    cache: Arc<BlockCache>,
+    open: Vec<CachedScores>,
+}
+
+impl<'a> Smaller<'a> {
+    fn new(dir: &'a Path, rules: Rules, set: PositionSet) -> Smaller<'a> {
+        Smaller { dir, rules, set, cache: BlockCache::new(cache_bytes()), open: Vec::new() }
+    }
+
+    /// The best captures of a database of so many stones.
+    fn captures(
+        &mut self,
+        disk: &RealDisk,
+        tables: &Tables,
+        stones: u32,
+        stop: &AtomicBool,
+    ) -> Result<BestCaptures, CliError> {
+        let needed = (stones + 1).saturating_sub(u32::from(self.rules.capture_low));
+        for smaller in self.open.len() as u32..needed {
+            let path = artifact(smaller).below(self.dir);
+            if disk.bytes(&path)?.is_none() {
+                return Err(OracleError::Missing { stones: smaller }.into());
+            }
+            let identity = files::identity(self.rules.name, self.set, Kind::Database, smaller);
+            let shape = files::shape_of(&self.set.slabs(smaller), identity.orientation);
+            let scores = Scores::open(disk, &path).and_then(|file| file.expect(&identity, &shape));
+            let scores = scores.map_err(OracleError::from)?;
+            self.open.push(CachedScores::sharing(scores, Arc::clone(&self.cache)));
+        }
+        let index = Index::new(stones, self.set);
+        Ok(BestCaptures::of(tables, index, &self.open[..needed as usize], stop)?)
+    }
+}
+
+/// The archives of a directory by their stones.
+fn archives(disk: &RealDisk, dir: &Path) -> Result<BTreeMap<u32, (PathBuf, Unverified)>, CliError> {
+    let mut archives = BTreeMap::new();
+    for path in disk.list(dir)? {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(SUFFIX));
+        let stones = name.and_then(|stem| stem.parse().ok().filter(|stones: &u32| format!("{stones:02}") == stem));
+        if let Some(stones) = stones.filter(|&stones| stones <= game::STONES_MAX) {
+            let file = Scores::open(disk, &path).map_err(OracleError::from)?;
+            archives.insert(stones, (path, file));
+        }
+    }
+    Ok(archives)
+}
+
+/// Rules and positions of an archive, if this program knows them.
+fn kind_of(dir: &Path, file: &Unverified) -> Result<(Rules, PositionSet), CliError> {
+    let identity = file.identity();
+    let unknown = |what: String| OracleError::Unknown { path: dir.to_path_buf(), what };
+    let rules = Rules::by_name(&identity.rules).ok_or_else(|| unknown(format!("the rules \"{}\"", identity.rules)))?;
+    let set = identity.positions.parse().map_err(|_| unknown(format!("the positions \"{}\"", identity.positions)))?;
+    Ok((rules, set))
+}

@@ -1,0 +1,155 @@
+//! The scores of a database in memory, row by row, where kernels read and write them fast.
+
+use crate::memory::Bytes;
+use crate::tables::CHUNK;
+use game::{Index, Orientation, Slab};
+use std::io;
+use std::ops::Range;
+
+/// Rows as long as this begin at a multiple of 64 bytes: then a chunk of 64 columns is one line of the cache. For
+/// shorter ones that would take more memory than it saves time.
+const ALIGNED_COLUMNS_MIN: usize = 700;
+
+/// Positions read at a time, at least a row.
+const BATCH_POSITIONS: usize = 1 << 22;
+
+/// The scores of a database, `OpponentMajor`, zero at first. Takes some 2 % more memory than there are positions.
+#[derive(Debug)]
+pub struct Rows {
+    bytes: Bytes,
+    slabs: Vec<SlabRows>,
+}
+
+/// Where the rows of a slab are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlabRows {
+    /// Of the first row.
+    pub(crate) offset: usize,
+    /// Bytes from one row to the next.
+    pub(crate) stride: usize,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+impl SlabRows {
+    /// Bytes of the slab, and what is left out behind its rows.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows * self.stride
+    }
+
+    fn of(slab: &Slab, offset: usize) -> SlabRows {
+        let (rows, columns) = slab.rows_columns(Orientation::OpponentMajor);
+        let (rows, columns) = (rows as usize, columns as usize);
+        let is_aligned = columns >= ALIGNED_COLUMNS_MIN;
+        SlabRows { offset, stride: if is_aligned { columns.next_multiple_of(CHUNK) } else { columns }, rows, columns }
+    }
+}
+
+/// Bytes that the scores of the slabs of a database take as [`Rows`].
+pub fn row_bytes(slabs: &[Slab]) -> u64 {
+    place(slabs).last().map_or(0, |last| (last.offset + last.bytes()) as u64)
+}
+
+fn place(slabs: &[Slab]) -> Vec<SlabRows> {
+    let mut end = 0usize;
+    let one = |slab: &Slab| {
+        let rows = SlabRows::of(slab, end.next_multiple_of(CHUNK));
+        end = rows.offset + rows.bytes();
+        rows
+    };
+    slabs.iter().map(one).collect()
+}
+
+impl Rows {
+    /// The rows of the positions of an index, all scores 0.
+    pub fn zeroed(index: &Index) -> io::Result<Rows> {
+        let slabs = place(index.slabs());
+        Ok(Rows { bytes: Bytes::zeroed(row_bytes(index.slabs()) as usize)?, slabs })
+    }
+
+    /// Scores in canonical order, in runs of whole rows.
+    pub fn runs(&self) -> impl Iterator<Item = &[i8]> {
+        self.slabs.iter().flat_map(move |slab| {
+            let (runs, length) =
+                if slab.stride == slab.columns { (1, slab.bytes()) } else { (slab.rows, slab.columns) };
+            (0..runs).map(move |run| &self.bytes[slab.offset + run * slab.stride..][..length])
+        })
+    }
+
+    /// All scores in canonical order.
+    pub fn to_vec(&self) -> Vec<i8> {
+        self.runs().flatten().copied().collect()
+    }
+
+    /// Sets all scores to 0.
+    pub fn clear(&mut self) {
+        self.bytes.fill(0);
+    }
+
+    /// Sets all scores to what `read` gives of ranges of positions, asked for in canonical order.
+    ///
+    /// # Errors
+    /// The first of `read`; the scores are then anything.
+    pub fn fill<E>(&mut self, mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>) -> Result<(), E> {
+        let mut first = 0;
+        let mut batch = Vec::new();
+        for slab in &self.slabs {
+            let rows_at_once = (BATCH_POSITIONS / slab.columns).clamp(1, slab.rows);
+            for row in (0..slab.rows).step_by(rows_at_once) {
+                let rows = rows_at_once.min(slab.rows - row);
+                batch.resize(rows * slab.columns, 0);
+                read(first..first + batch.len() as u64, &mut batch)?;
+                first += batch.len() as u64;
+                let to = self.bytes[slab.offset + row * slab.stride..].chunks_mut(slab.stride);
+                for (from, to) in batch.chunks_exact(slab.columns).zip(to) {
+                    to[..slab.columns].copy_from_slice(from);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn slab(&self, slab: &Slab) -> SlabRows {
+        self.slabs[slab.mover_stones as usize]
+    }
+
+    pub(crate) fn slabs(&self) -> &[SlabRows] {
+        &self.slabs
+    }
+
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut Bytes {
+        &mut self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use game::PositionSet;
+
+    #[test]
+    fn what_is_filled_in_comes_out_and_rows_are_aligned() {
+        for (set, stones) in [(PositionSet::All, 12), (PositionSet::Reachable, 13), (PositionSet::All, 0)] {
+            let index = Index::new(stones, set);
+            let mut rows = Rows::zeroed(&index).unwrap();
+            let score = |position: u64| (position * 7 % 251) as i8;
+            let read = |positions: Range<u64>, out: &mut [i8]| {
+                out.iter_mut().zip(positions).for_each(|(out, position)| *out = score(position));
+                Ok::<_, ()>(())
+            };
+            rows.fill(read).unwrap();
+            assert!(rows.to_vec().iter().copied().eq((0..index.positions()).map(score)));
+            for slab in rows.slabs() {
+                assert!(slab.columns < ALIGNED_COLUMNS_MIN || slab.stride % CHUNK == 0 && slab.offset % CHUNK == 0);
+            }
+            assert_eq!(
+                rows.fill(|range, _| if range.start > 0 { Err(range.start) } else { Ok(()) }).is_err(),
+                stones > 0
+            );
+        }
+    }
+}
