@@ -7,13 +7,14 @@
 //! reads what the journal of a run directory measured instead. Counts are asserted, and that every part of each build has a
 //! prediction. The speed of a core that it ends with is what belongs into a file for `awari plan --hardware`.
 
+use bench::{build, manifest};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::RealDisk;
 use pipeline::journal::Contents;
 use pipeline::record::Measured;
 use pipeline::state::State;
-use pipeline::{Budget, Manifest, Orchestrator, RunOptions, StageName, directory};
+use pipeline::{Budget, Manifest, StageName, directory};
 use stages::cost::{Line, Model, Part, Rates};
 use stages::{Awari, Method, Settings, schema};
 use std::collections::BTreeMap;
@@ -84,10 +85,11 @@ fn main() {
         return compare(&settings, &run, arguments.left_out, positions_min);
     }
     for &method in &arguments.methods {
-        let settings = settings(&arguments, method);
+        let overrides = overrides(&arguments, method);
+        let settings = Settings::new(&manifest(&overrides));
         let mut best = Run::new();
         for _ in 0..arguments.turns {
-            for (key, taken) in measured(&arguments, &settings) {
+            for (key, taken) in measured(&settings, &overrides) {
                 let least = best.entry(key).or_insert(taken);
                 least.cpu_seconds = least.cpu_seconds.min(taken.cpu_seconds);
                 least.memory_bytes = least.memory_bytes.min(taken.memory_bytes);
@@ -98,8 +100,8 @@ fn main() {
     }
 }
 
-fn settings(arguments: &Arguments, method: Method) -> Settings {
-    let overrides = [
+fn overrides(arguments: &Arguments, method: Method) -> [(&'static str, String); 7] {
+    [
         ("build.stones", format!("\"0..{}\"", arguments.stones)),
         ("build.memory", "\"4 GiB\"".to_owned()),
         ("build.method", method.to_string()),
@@ -108,23 +110,12 @@ fn settings(arguments: &Arguments, method: Method) -> Settings {
         ("store.codec", arguments.codec.clone()),
         ("check.verify", arguments.verify.clone()),
     ]
-    .map(|(key, value)| (key.to_owned(), value));
-    Settings::new(&Manifest::parse("", "bench", &schema(), &overrides).expect("the keys are those of a manifest"))
 }
 
 /// Builds.
-fn measured(arguments: &Arguments, settings: &Settings) -> Run {
+fn measured(settings: &Settings, overrides: &[(&str, String)]) -> Run {
     let directory = tempfile::tempdir().expect("there is a temporary directory");
-    let options = RunOptions {
-        threads: arguments.threads,
-        memory: Budget::new(settings.memory_bytes),
-        keep: settings.keep,
-        ..RunOptions::default()
-    };
-    let awari = Awari::new(settings.clone());
-    let disk = RealDisk::default();
-    let orchestrator = Orchestrator::new(&disk, directory.path(), &awari, options);
-    let summary = orchestrator.run().expect("the build succeeds, and its counts are the published ones");
+    let summary = build(&RealDisk::default(), directory.path(), settings.threads, overrides);
     let mut run = Run::new();
     for ran in &summary.ran {
         add(&mut run, settings, &ran.stage, &ran.measured);

@@ -11,10 +11,13 @@ pub mod recording;
 pub mod whole_board;
 
 use check::{Databases, Histogram, Published};
-use disk::clock;
+use disk::{Disk, clock};
 use engines::capture::InMemory;
 use engines::{Bytes, Kernel, Rows, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
+use pipeline::{Budget, Manifest, Orchestrator, RunOptions, Summary};
+use stages::{Awari, Settings, schema};
+use std::path::Path;
 use std::time::Instant;
 
 /// Times of one database.
@@ -44,13 +47,7 @@ pub type Solved = Vec<Vec<Score>>;
 pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
     let mut best = Bytes::zeroed(index.positions() as usize).expect("there is memory for the captures");
     let smaller = InMemory::new(tables.set(), smaller.iter().map(|scores| &scores[..]));
-    let mut end = 0;
-    let mut receive = |scores: &[Score]| {
-        best[end..][..scores.len()].copy_from_slice(scores);
-        end += scores.len();
-        Ok(())
-    };
-    capture::capture(tables, index, &smaller, &(), &mut receive).expect("nobody stops it");
+    capture::capture_into(tables, index, &smaller, &(), &mut best).expect("nobody stops it");
     best
 }
 
@@ -77,6 +74,32 @@ pub fn solve(set: PositionSet, stones: u32, mut each: impl FnMut(Times)) -> Solv
         solved.push(scores);
     }
     solved
+}
+
+/// A manifest with nothing but these keys.
+///
+/// # Panics
+/// When they are no keys of a manifest.
+pub fn manifest(overrides: &[(&str, String)]) -> Manifest {
+    let overrides: Vec<_> = overrides.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    Manifest::parse("", "bench", &schema(), &overrides).expect("the keys are those of a manifest")
+}
+
+/// Builds what a manifest with nothing but these keys asks for.
+///
+/// # Panics
+/// When they are no keys of a manifest, or the build fails.
+pub fn build(disk: &dyn Disk, directory: &Path, threads: usize, overrides: &[(&str, String)]) -> Summary {
+    let manifest = manifest(overrides);
+    let settings = Settings::new(&manifest);
+    let options = RunOptions {
+        threads,
+        keep: settings.keep,
+        memory: Budget::new(settings.memory_bytes),
+        manifest: manifest.to_toml(),
+        ..RunOptions::default()
+    };
+    Orchestrator::new(disk, directory, &Awari::new(settings), options).run().expect("the build succeeds")
 }
 
 fn assert_published(stones: u32, set: PositionSet, scores: &[Score]) {

@@ -3,11 +3,11 @@
 //! Prints for each method the seconds by the clock and of processors that its stages took, each kind of stage on a line,
 //! and the ratio to sweep, the best of some repetitions. All must make the same bytes.
 
+use bench::build;
 use clap::Parser;
 use comfy_table::{Table, presets::NOTHING};
 use disk::{Io, RealDisk, clock};
-use pipeline::{Budget, Manifest, Orchestrator, RunOptions, Summary};
-use stages::{Awari, Settings, schema};
+use pipeline::Summary;
 use std::fs;
 use std::path::Path;
 
@@ -57,12 +57,12 @@ fn main() {
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let directory = arguments.dir.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let disk = RealDisk::new(arguments.io).expect("the kernel allows this way to the disk");
-    build(&arguments, &disk, &directory, arguments.stones - 1, "sweep");
+    built(&arguments, &disk, &directory, arguments.stones - 1, "sweep");
     let mut best: Vec<Option<Turn>> = vec![None; arguments.methods.len()];
     let mut expected = None;
     for _ in 0..arguments.turns {
         for (method, best) in arguments.methods.iter().zip(&mut best) {
-            let summary = build(&arguments, &disk, &directory, arguments.stones, method);
+            let summary = built(&arguments, &disk, &directory, arguments.stones, method);
             let turn = turn(&summary);
             if best.as_ref().is_none_or(|best| turn.wall < best.wall) {
                 *best = Some(turn);
@@ -95,7 +95,7 @@ fn main() {
     println!("peak memory {} MiB", clock::peak_resident_bytes().unwrap_or(0) >> 20);
 }
 
-fn build(arguments: &Arguments, disk: &RealDisk, directory: &Path, stones: u32, method: &str) -> Summary {
+fn built(arguments: &Arguments, disk: &RealDisk, directory: &Path, stones: u32, method: &str) -> Summary {
     let bits = game::PositionSet::All.positions(stones) / 8;
     let overrides = [
         ("build.stones", format!("\"0..{stones}\"")),
@@ -105,19 +105,8 @@ fn build(arguments: &Arguments, disk: &RealDisk, directory: &Path, stones: u32, 
         ("dual.cache", format!("{} KiB", (bits * arguments.cache / 100) >> 10)),
         ("store.keep", "all".to_owned()),
         ("check.verify", "none".to_owned()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value));
-    let manifest = Manifest::parse("", "bench", &schema(), &overrides).expect("the keys are those of a manifest");
-    let settings = Settings::new(&manifest);
-    let options = RunOptions {
-        threads: arguments.threads,
-        keep: settings.keep,
-        memory: Budget::new(settings.memory_bytes),
-        manifest: manifest.to_toml(),
-        ..RunOptions::default()
-    };
-    let awari = Awari::new(settings);
-    Orchestrator::new(disk, directory, &awari, options).run().expect("the build succeeds")
+    ];
+    build(disk, directory, arguments.threads, &overrides)
 }
 
 /// What the stages of the last database took.

@@ -5,14 +5,13 @@
 //! every block was touched. Games start anywhere in the largest database, South against North at the same level; what a
 //! move loses is told by the databases.
 
+use bench::build;
 use clap::Parser;
 use comfy_table::{Table, presets::NOTHING};
 use disk::{Disk, RealDisk};
 use game::play::Game;
 use game::{Board, Index, Orientation, PositionSet, Rules};
 use oracle::{Level, Library, Oracle};
-use pipeline::{Manifest, Orchestrator, RunOptions};
-use stages::{Awari, Settings, schema};
 use std::path::Path;
 use std::time::Instant;
 use store::Scores;
@@ -50,7 +49,7 @@ fn main() {
     table.load_style(NOTHING).set_header(["codec", "cache", "probes", "a second"]);
     for codec in ["raw", "packed", "zstd", "rans"] {
         let directory = temporary.path().join(codec);
-        build(&arguments, codec, &directory);
+        built(&arguments, codec, &directory);
         let boards = boards(&arguments);
         for (cache, bytes_max, turns) in [("one block", 0, 1), ("warm", 1 << 30, 2)] {
             if !["zstd", "rans"].contains(&codec) && cache == "one block" {
@@ -74,15 +73,13 @@ fn main() {
     levels(&arguments, &library(&temporary.path().join("packed"), 1 << 28));
 }
 
-fn build(arguments: &Arguments, codec: &str, directory: &Path) {
-    let text = format!(
-        "[build]\nstones = \"0..{}\"\n[store]\ncodec = \"{codec}\"\n[check]\nverify = \"none\"\n",
-        arguments.stones
-    );
-    let manifest = Manifest::parse(&text, "bench", &schema(), &[]).expect("the manifest is part of the bench");
-    let work = Awari::new(Settings::new(&manifest));
-    let options = RunOptions { threads: disk::clock::cores(), ..RunOptions::default() };
-    Orchestrator::new(&RealDisk::default(), directory, &work, options).run().expect("the build succeeds");
+fn built(arguments: &Arguments, codec: &str, directory: &Path) {
+    let overrides = [
+        ("build.stones", format!("\"0..{}\"", arguments.stones)),
+        ("store.codec", codec.to_owned()),
+        ("check.verify", "none".to_owned()),
+    ];
+    build(&RealDisk::default(), directory, disk::clock::cores(), &overrides);
 }
 
 fn library(directory: &Path, cache_bytes: u64) -> Oracle {

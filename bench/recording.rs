@@ -282,11 +282,10 @@ fn plane(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{captures, solve};
+    use crate::{build, captures, solve};
     use disk::MemoryDisk;
     use game::{PositionSet, Rules};
-    use pipeline::{Counter, Manifest, Orchestrator, RunOptions};
-    use stages::{Awari, Settings, schema};
+    use pipeline::Counter;
     use std::path::Path;
 
     const STONES: u32 = 12;
@@ -302,13 +301,8 @@ mod tests {
             ("dual.index", index.to_owned()),
             ("dual.cache", format!("{cache_bytes} B")),
             ("dual.block", format!("{BLOCK_BYTES} B")),
-        ]
-        .map(|(key, value)| (key.to_owned(), value));
-        let manifest = Manifest::parse("", "test", &schema(), &overrides).unwrap();
-        let settings = Settings::new(&manifest);
-        let options = RunOptions { threads: 1, manifest: manifest.to_toml(), ..RunOptions::default() };
-        let (disk, awari) = (MemoryDisk::new(), Awari::new(settings));
-        let summary = Orchestrator::new(&disk, Path::new("run"), &awari, options).run().unwrap();
+        ];
+        let summary = build(&MemoryDisk::new(), Path::new("run"), 1, &overrides);
         let bounds = summary.ran.iter().filter(|ran| ran.stage.kind() == "process");
         let counters = bounds.map(|ran| {
             ["passes", "cache hits", "cache misses"].map(|name| match ran.measured.report.counters[name] {

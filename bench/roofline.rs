@@ -7,13 +7,12 @@
 //! Shares: what a stage would take at the limit, by the bytes that it cannot avoid moving, over the processor time that
 //! it took. What those bytes are stands in [`unavoidable`].
 
+use bench::build;
 use clap::Parser;
 use comfy_table::{Table, presets::NOTHING};
 use disk::{Io, RealDisk, clock, machine::Speed};
 use game::PositionSet;
-use pipeline::{Budget, Manifest, Orchestrator, RunOptions};
 use rayon::prelude::*;
-use stages::{Awari, Settings, schema};
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -181,19 +180,8 @@ fn stages(arguments: &Arguments, directory: &Path, limits: &Limits) {
         ("build.stones", format!("\"0..{}\"", arguments.stones)),
         ("build.memory", "\"64 GiB\"".to_owned()),
         ("store.codec", arguments.codec.clone()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value));
-    let manifest = Manifest::parse("", "bench", &schema(), &overrides).expect("the keys are those of a manifest");
-    let settings = Settings::new(&manifest);
-    let options = RunOptions {
-        threads: arguments.threads,
-        memory: Budget::new(settings.memory_bytes),
-        manifest: manifest.to_toml(),
-        ..RunOptions::default()
-    };
-    let awari = Awari::new(settings);
-    let run = Orchestrator::new(&RealDisk::default(), &directory.join("run"), &awari, options).run();
-    let summary = run.expect("the build succeeds");
+    ];
+    let summary = build(&RealDisk::default(), &directory.join("run"), arguments.threads, &overrides);
     let mut table = Table::new();
     table.load_style(NOTHING);
     table.set_header(["stage", "ns of CPU a position", "bytes of files", "bytes of memory", "share of the limit"]);

@@ -3,13 +3,11 @@
 //! Prints for each database positions a second of processor time, nanoseconds a position, passes; for the whole run
 //! also the share of each kind of stage, peak memory and bytes a position on disk. Counts are asserted.
 
-use bench::solve;
+use bench::{build, solve};
 use clap::Parser;
 use comfy_table::{Table, presets::NOTHING};
 use disk::{RealDisk, clock};
 use game::PositionSet;
-use pipeline::{Budget, Manifest, Orchestrator, RunOptions};
-use stages::{Awari, Settings, schema};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -87,20 +85,9 @@ fn whole_run(arguments: &Arguments) {
         ("build.stones", format!("\"0..{}\"", arguments.stones)),
         ("build.memory", "\"64 GiB\"".to_owned()),
         ("store.codec", arguments.codec.clone()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value));
-    let manifest = Manifest::parse("", "bench", &schema(), &overrides).expect("the keys are those of a manifest");
-    let settings = Settings::new(&manifest);
-    let options = RunOptions {
-        threads: arguments.threads,
-        memory: Budget::new(settings.memory_bytes),
-        manifest: manifest.to_toml(),
-        ..RunOptions::default()
-    };
-    let awari = Awari::new(settings);
+    ];
     let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
-    let summary =
-        Orchestrator::new(&RealDisk::default(), directory.path(), &awari, options).run().expect("the build succeeds");
+    let summary = build(&RealDisk::default(), directory.path(), arguments.threads, &overrides);
     let (cpu, wall) = (clock::cpu_seconds() - cpu, wall.elapsed().as_secs_f64());
     let (mut positions, mut bytes) = (0, 0);
     let mut kinds: BTreeMap<String, f64> = BTreeMap::new();

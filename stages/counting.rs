@@ -59,7 +59,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     drop(captures);
     tracing::info!(supersteps = report.supersteps, "solved after {:.3} s", started.elapsed().as_secs_f64());
     let path = context.output(&files::database(stones));
-    files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, &values)?;
+    files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, [&values[..]])?;
     let total = report.total();
     Ok(StageReport::new(index.positions())
         .with("processors", report.processors.len() as u64)

@@ -124,21 +124,8 @@ pub(crate) fn create<'d>(
     Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
 }
 
-/// Publishes a file of `index`, to be opened by [`open`].
-pub(crate) fn write(
-    disk: &dyn Disk,
-    path: &Path,
-    settings: &Settings,
-    kind: Kind,
-    index: &Index,
-    codec: Codec,
-    scores: &[i8],
-) -> Result<(), StageError> {
-    write_runs(disk, path, settings, kind, index, codec, [scores])
-}
-
-/// As [`write`], of scores that come in runs.
-pub(crate) fn write_runs<'a>(
+/// Publishes a file of `index`, to be opened by [`open`]. Its scores come in runs, in canonical order.
+pub(crate) fn write<'a>(
     disk: &dyn Disk,
     path: &Path,
     settings: &Settings,

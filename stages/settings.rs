@@ -251,7 +251,7 @@ impl Settings {
 
     /// The databases that captures lead to from `stones` stones.
     pub fn smaller(&self, stones: u32) -> Range<u32> {
-        0..(stones + 1).saturating_sub(u32::from(self.rules.capture_low))
+        self.rules.smaller(stones)
     }
 
     /// The most stones of a database to build.

@@ -61,7 +61,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     drop(captures);
     tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
     let path = context.output(&files::database(stones));
-    files::write_runs(context.disk(), &path, settings, Kind::Database, &index, settings.codec, values.runs())?;
+    files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, values.runs())?;
     Ok(StageReport::new(index.positions())
         .with("passes", report.passes)
         .with("recomputed", report.recomputed)
@@ -124,6 +124,6 @@ impl Snapshot<'_> {
     fn write(&self, values: &Rows) -> Result<(), StageError> {
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
         let (disk, kind) = (self.context.disk(), Kind::Snapshot);
-        files::write_runs(disk, &path, self.settings, kind, self.index, Codec::Packed, values.runs())
+        files::write(disk, &path, self.settings, kind, self.index, Codec::Packed, values.runs())
     }
 }

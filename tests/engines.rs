@@ -16,14 +16,7 @@ const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
 fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
     let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
-    let mut end = 0;
-    let mut receive = |scores: &[Score]| {
-        best[end..][..scores.len()].copy_from_slice(scores);
-        end += scores.len();
-        Ok(())
-    };
-    capture::capture(tables, index, &smaller, &(), &mut receive).unwrap();
-    assert_eq!(end as u64, index.positions());
+    capture::capture_into(tables, index, &smaller, &(), &mut best).unwrap();
     best
 }
 

@@ -9,7 +9,7 @@ use disk::{Disk, RealDisk};
 use engines::Tables;
 use exchange::{BestCaptures, ExchangeError, Exported, Target};
 use game::{Index, PositionSet, Rules};
-use oracle::{Held, OracleError};
+use oracle::{Held, Library, OracleError};
 use pipeline::Exit;
 use pipeline::directory::Directory;
 use stages::files;
@@ -58,10 +58,10 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
         Some(range) => archives.into_iter().filter(|(stones, ..)| range.contains(stones)).collect(),
         None => archives.into_iter().collect(),
     };
-    let Some((_, (_, first))) = chosen.first() else {
+    let Some((_, (path, first))) = chosen.first() else {
         return Err(CliError::NoArchives { dir: args.from.clone(), stones: args.stones.clone() });
     };
-    let (rules, set) = kind_of(&args.from, first)?;
+    let (rules, set) = Library::kind_of(path, first.identity())?;
     let stop = signals::stop_flag()?;
     let threads = threads(args.threads)?;
     // Nobody else writes databases there meanwhile.
@@ -132,7 +132,7 @@ impl<'a> Smaller<'a> {
         stones: u32,
         stop: &AtomicBool,
     ) -> Result<BestCaptures, CliError> {
-        let needed = (stones + 1).saturating_sub(u32::from(self.rules.capture_low));
+        let needed = self.rules.smaller(stones).end;
         for smaller in self.open.len() as u32..needed {
             let path = artifact(smaller).below(self.dir);
             if disk.bytes(&path)?.is_none() {
@@ -153,21 +153,10 @@ impl<'a> Smaller<'a> {
 fn archives(disk: &RealDisk, dir: &Path) -> Result<BTreeMap<u32, (PathBuf, Unverified)>, CliError> {
     let mut archives = BTreeMap::new();
     for path in disk.list(dir)? {
-        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(SUFFIX));
-        let stones = name.and_then(|stem| stem.parse().ok().filter(|stones: &u32| format!("{stones:02}") == stem));
-        if let Some(stones) = stones.filter(|&stones| stones <= game::STONES_MAX) {
+        if let Some(stones) = Library::stones_before(&path, SUFFIX) {
             let file = Scores::open(disk, &path).map_err(OracleError::from)?;
             archives.insert(stones, (path, file));
         }
     }
     Ok(archives)
-}
-
-/// Rules and positions of an archive, if this program knows them.
-fn kind_of(dir: &Path, file: &Unverified) -> Result<(Rules, PositionSet), CliError> {
-    let identity = file.identity();
-    let unknown = |what: String| OracleError::Unknown { path: dir.to_path_buf(), what };
-    let rules = Rules::by_name(&identity.rules).ok_or_else(|| unknown(format!("the rules \"{}\"", identity.rules)))?;
-    let set = identity.positions.parse().map_err(|_| unknown(format!("the positions \"{}\"", identity.positions)))?;
-    Ok((rules, set))
 }

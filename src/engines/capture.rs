@@ -145,6 +145,27 @@ pub fn capture<S: Smaller>(
     Ok(())
 }
 
+/// As [`capture()`], into an array of all positions.
+///
+/// # Panics
+/// As [`capture()`], and when the array has another length.
+pub fn capture_into<S: Smaller>(
+    tables: &Tables,
+    index: &Index,
+    smaller: &S,
+    progress: &dyn Progress,
+    best: &mut [Score],
+) -> Result<(), CaptureError<S::Error>> {
+    assert_eq!(best.len() as u64, index.positions(), "a place for each position");
+    let mut end = 0;
+    let mut receive = |scores: &[Score]| {
+        best[end..][..scores.len()].copy_from_slice(scores);
+        end += scores.len();
+        Ok(())
+    };
+    capture(tables, index, smaller, progress, &mut receive)
+}
+
 /// Some consecutive rows.
 struct Unit<'a> {
     tables: &'a Tables,

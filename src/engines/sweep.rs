@@ -28,7 +28,7 @@ use crate::tables::{CHUNK, Tables};
 use crate::{Progress, Stopped};
 use game::sow::Class;
 use game::{Index, Slab};
-use pair::{Block, Pair, Wanted, chunks};
+use pair::{Block, Pair, Recent, Wanted, chunks};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -157,19 +157,21 @@ impl Sweep<'_> {
         // Where both slabs are one, a position is taken as a row or as a column, not as both.
         let high_columns = 0..if pair.is_one() { block.columns.end } else { chunks(high.opponent_halves) };
         let low_rows = 0..if pair.is_one() { block.rows.start * CHUNK } else { low.mover_halves as usize };
-        let mut recent = pair.recent(block);
+        // Once changes leave marks, these say all there is to take again.
+        let mut recent = (pass == Pass::Full).then(|| pair.recent(block));
         let mut all = Done::default();
         for round in 0..ROUNDS_MAX {
-            // What is marked says all there is to take again.
             let pass = if round > 0 && pass == Pass::FullMarking { Pass::Marked } else { pass };
-            let stale = (round > 0 && pass == Pass::Full).then(|| pair.stale_in_high(block, &recent));
+            let stale = recent.as_ref().filter(|_| round > 0).map(|recent| pair.stale_in_high(block, recent));
             let units = self.units(high, block.rows_of(high), high_columns.clone(), pass, stale);
-            recent.forget_high();
-            let mut done = self.staged(high, &units, pass, values, &|change| recent.changed_in_high(change));
-            let stale = (round > 0 && pass == Pass::Full).then(|| pair.stale_in_low(block, low_rows.clone(), &recent));
+            recent.iter_mut().for_each(Recent::forget_high);
+            let tell = |change: &Changed| recent.iter().for_each(|recent| recent.changed_in_high(change));
+            let mut done = self.staged(high, &units, pass, values, &tell);
+            let stale = recent.as_ref().filter(|_| round > 0);
+            let stale = stale.map(|recent| pair.stale_in_low(block, low_rows.clone(), recent));
             let units = self.units(low, low_rows.clone(), block.columns.clone(), pass, stale);
-            recent.forget_low();
-            let tell = |change: &Changed| recent.changed_in_low(change);
+            recent.iter_mut().for_each(Recent::forget_low);
+            let tell = |change: &Changed| recent.iter().for_each(|recent| recent.changed_in_low(change));
             let in_low = if pair.is_one() {
                 self.staged(low, &units, pass, values, &tell)
             } else {

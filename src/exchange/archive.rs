@@ -70,13 +70,7 @@ impl BestCaptures {
         let mut scores =
             Bytes::zeroed(positions).map_err(|source| ExchangeError::Memory { bytes: positions, source })?;
         let files = Files { databases, stop };
-        let mut end = 0;
-        let mut receive = |best: &[Score]| {
-            scores[end..][..best.len()].copy_from_slice(best);
-            end += best.len();
-            Ok(())
-        };
-        match capture::capture(tables, &index, &files, &files, &mut receive) {
+        match capture::capture_into(tables, &index, &files, &files, &mut scores) {
             Ok(()) => Ok(BestCaptures { index, scores }),
             Err(CaptureError::Stopped(_)) => Err(ExchangeError::Stopped),
             Err(CaptureError::Failed(error)) => Err(error.into()),

@@ -3,6 +3,7 @@
 //! Only [`crate::Board`] and the table builder in [`crate::sow`] ask a `Rules`; kernels see masks and lists.
 
 use crate::Board;
+use std::ops::Range;
 
 /// The parameters in which sowing games of this family differ, and the identity of a database.
 ///
@@ -34,6 +35,11 @@ impl Rules {
     /// Whether a pit holding `stones` is captured when the last stone fell there.
     pub const fn captures(&self, stones: u8) -> bool {
         self.capture_low <= stones && stones <= self.capture_high
+    }
+
+    /// The stones of the databases that captures lead to from `stones` stones: none captures fewer than a pit's least.
+    pub fn smaller(&self, stones: u32) -> Range<u32> {
+        0..(stones + 1).saturating_sub(u32::from(self.capture_low))
     }
 
     /// The score of a position whose mover has no move: the opponent takes what remains.

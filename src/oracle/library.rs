@@ -55,7 +55,7 @@ impl Library {
             let found = file.identity().clone();
             match &first {
                 None => {
-                    (library.rules, library.set) = kind_of(&path, &found)?;
+                    (library.rules, library.set) = Library::kind_of(&path, &found)?;
                     first = Some((path.clone(), found.clone()));
                 }
                 Some((first_path, of)) if (&of.rules, &of.positions) != (&found.rules, &found.positions) => {
@@ -90,7 +90,12 @@ impl Library {
 
     /// The stones that the name of a file says: 12 for `12.awari`.
     pub fn stones_of(path: &Path) -> Option<u32> {
-        let stem = path.file_name()?.to_str()?.strip_suffix(".awari")?;
+        Library::stones_before(path, ".awari")
+    }
+
+    /// The stones that stand in the name of a file before a suffix, in two digits.
+    pub fn stones_before(path: &Path, suffix: &str) -> Option<u32> {
+        let stem = path.file_name()?.to_str()?.strip_suffix(suffix)?;
         let stones: u32 = stem.parse().ok()?;
         (stones <= STONES_MAX && format!("{stones:02}") == stem).then_some(stones)
     }
@@ -115,6 +120,19 @@ impl Library {
         self.held
     }
 
+    /// Rules and positions of a file.
+    ///
+    /// # Errors
+    /// [`OracleError::Unknown`] if this program does not know them.
+    pub fn kind_of(path: &Path, identity: &Identity) -> Result<(Rules, PositionSet), OracleError> {
+        let unknown = |what: String| OracleError::Unknown { path: path.to_path_buf(), what };
+        let rules =
+            Rules::by_name(&identity.rules).ok_or_else(|| unknown(format!("the rules \"{}\"", identity.rules)))?;
+        let set =
+            identity.positions.parse().map_err(|_| unknown(format!("the positions \"{}\"", identity.positions)))?;
+        Ok((rules, set))
+    }
+
     fn identity(&self, stones: u32) -> Identity {
         Identity {
             kind: Kind::Database,
@@ -132,14 +150,6 @@ impl Library {
         });
         Shape::new(slabs.collect())
     }
-}
-
-/// Rules and positions of a file, if this program knows them.
-fn kind_of(path: &Path, identity: &Identity) -> Result<(Rules, PositionSet), OracleError> {
-    let unknown = |what: String| OracleError::Unknown { path: path.to_path_buf(), what };
-    let rules = Rules::by_name(&identity.rules).ok_or_else(|| unknown(format!("the rules \"{}\"", identity.rules)))?;
-    let set = identity.positions.parse().map_err(|_| unknown(format!("the positions \"{}\"", identity.positions)))?;
-    Ok((rules, set))
 }
 
 #[cfg(test)]
