@@ -333,7 +333,8 @@ mod tests {
     use crate::apply::apply;
     use crate::sweep::work;
     use crate::{Bytes, Rows, Tables};
-    use game::{Index, PositionSet, Rules};
+    use game::sow::SowMap;
+    use game::{Halves, Index, PositionSet, Rules};
 
     /// A hash of the index: every byte of an array differs from its neighbours, whatever the pass.
     fn fake(len: usize, seed: u64) -> Bytes {
@@ -343,6 +344,42 @@ mod tests {
             *byte = ((hash >> 40) % 15) as i8 - 7;
         }
         bytes
+    }
+
+    /// What a change marks: every parent, and with vectors nothing else.
+    #[test]
+    fn kernels_reach_every_parent() {
+        let rules = Rules::AWARI;
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+            let (tables, halves) = (Tables::new(rules, set, 2 * stones), Halves::new(2 * stones));
+            for number in (0..Class::COUNT).filter(|&number| Class::from_number(number).occurs()) {
+                let class = Class::from_number(number);
+                if u32::from(class.crossing) > stones {
+                    continue;
+                }
+                let (gather, map) = (tables.gather(stones, number), SowMap::new(&rules, &halves, set, stones, class));
+                for (chunk, targets) in map.targets.chunks(CHUNK).enumerate() {
+                    for child in 0..gather.inverse.len() {
+                        for columns in [u64::MAX, 1, 1 << 63, 0x1248_0102_8001_9009] {
+                            let leads = |&(lane, &to): &(usize, &u32)| {
+                                map.quiet[chunk] >> lane & 1 == 1
+                                    && to as usize / CHUNK == child
+                                    && columns >> (to as usize % CHUNK) & 1 == 1
+                            };
+                            let lanes = targets.iter().enumerate().filter(leads);
+                            let expected = lanes.fold(0, |lanes, (lane, _)| lanes | 1u64 << lane);
+                            let (from, to) = gather.inverse[child];
+                            assert!(expected == 0 || (from..to).contains(&(chunk as u32)));
+                            for kernel in Kernel::available() {
+                                let found = kernel.reached(gather, chunk, child, columns);
+                                assert_eq!(found & expected, expected, "{kernel:?}, class {number}");
+                                assert!(kernel != Kernel::Avx512 || found == expected, "class {number}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// Every row of every slab of a small database, on scores that no game has.
@@ -384,6 +421,9 @@ mod tests {
                             apply(kernel, &work, &unit, &staged, after.bytes_mut(), |_| {});
                             // Lanes behind the last column hold anything.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
+                            let spot = Spot { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
+                            let one = kernel.recompute_spot(&work, spot, scores.bytes().padded());
+                            assert!(one[..columns.min(CHUNK)] == staged[..columns.min(CHUNK)], "{kernel:?}, spot");
                             for row in staged.chunks(unit.stride()) {
                                 staged_all.extend_from_slice(&row[..columns]);
                             }
