@@ -16,9 +16,10 @@ pub(crate) struct Pair<'a> {
     columns_of_low: Cuts,
 }
 
-/// For each chunk of halves, and behind the last, the chunks of columns of which some half comes earlier. Where the
-/// position set leaves out halves of the opponent, a chunk of columns may have halves of two chunks.
-struct Cuts(Vec<usize>);
+/// For each chunk of halves, and behind the last, the first chunk of columns with those halves or later ones, and the
+/// end of those with earlier ones. They differ where the position set leaves out halves of the opponent: a chunk of
+/// columns may have halves of two chunks.
+struct Cuts(Vec<(usize, usize)>);
 
 /// Some ranks: rows of `high` and columns of `low`; and some others: columns of `high` and rows of `low`. All in chunks.
 #[derive(Clone, Debug)]
@@ -64,7 +65,8 @@ impl<'a> Pair<'a> {
         let last = if self.is_one() { high_rows.start } else { others.end };
         let tile = Tile {
             high_columns: self.columns_of_low.of(&others),
-            low_columns: self.columns_of_rows.of(&high_rows),
+            // Taken twice is less than not up to date.
+            low_columns: self.columns_of_rows.touching(&high_rows),
             low_rows: others.start.min(last)..others.end.min(last),
             high_rows,
         };
@@ -76,18 +78,28 @@ impl Cuts {
     /// Where so many chunks of halves begin among the columns of a slab.
     fn new(tables: &Tables, work: &SlabWork, halves: usize) -> Cuts {
         let inverse = &tables.gather(work.slab.opponent_stones, STRAIGHT).inverse;
-        let mut cuts = vec![0; halves + 1];
+        let columns = chunks(work.slab.opponent_halves);
+        let mut cuts = vec![(columns, 0); halves + 1];
         // A chunk of which the position set has no half has no columns.
+        for (chunk, &(first, _)) in inverse.iter().enumerate().rev() {
+            cuts[chunk].0 = cuts[chunk + 1].0.min(first as usize);
+        }
         for (chunk, &(_, end)) in inverse.iter().enumerate() {
-            cuts[chunk + 1] = cuts[chunk].max(end as usize);
+            cuts[chunk + 1].1 = cuts[chunk].1.max(end as usize);
         }
         // An opponent without stones is starved by such moves, and so nowhere among the columns they lead from.
-        cuts[halves] = chunks(work.slab.opponent_halves);
+        (cuts[0].0, cuts[halves].1) = (0, columns);
         Cuts(cuts)
     }
 
+    /// The chunks of columns of which some half is among `halves`.
+    fn touching(&self, halves: &Range<usize>) -> Range<usize> {
+        self.0[halves.start].0..self.0[halves.end].1
+    }
+
+    /// Those of them without halves before: each chunk of columns is of one of several ranges.
     fn of(&self, halves: &Range<usize>) -> Range<usize> {
-        self.0[halves.start]..self.0[halves.end]
+        self.0[halves.start].1..self.0[halves.end].1
     }
 }
 

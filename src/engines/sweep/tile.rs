@@ -26,8 +26,9 @@ const TILE_POSITIONS: usize = 3 << 17;
 /// around it read too.
 const BAND_CHUNKS_MIN: usize = 4;
 
-/// The most chunks of ranks in a band or in a part of the others: a word has a bit for each.
-const TILE_CHUNKS_MAX: usize = 64;
+/// The most chunks of ranks in a band or in a part of the others: a word has a bit for each chunk of columns, and there
+/// may be one more.
+const TILE_CHUNKS_MAX: usize = 63;
 
 /// How often a tile is taken in one pass, at most.
 const ROUNDS_MAX: usize = 4;
@@ -248,7 +249,7 @@ impl<'a, 'b> Side<'a, 'b> {
         inside: &Range<usize>,
     ) -> Side<'a, 'b> {
         let rows_end = (rows.end * CHUNK).min(work.slab.mover_halves as usize);
-        assert!(columns.len() <= TILE_CHUNKS_MAX, "a word has a bit for each chunk");
+        assert!(columns.len() <= u64::BITS as usize, "a word has a bit for each chunk");
         Side {
             work,
             straight,
