@@ -372,9 +372,6 @@ mod x86 {
     /// Rows between the one whose children are asked for and the one that is computed.
     const AHEAD: usize = 4;
 
-    /// The children of rows with no more chunks are asked for ahead.
-    const ASKED_CHUNKS: usize = 4;
-
     /// Asks for what the wanted chunks of a row will read.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
@@ -419,8 +416,7 @@ mod x86 {
             if wanted == 0 {
                 continue;
             }
-            // The processor foresees long rows by itself.
-            if unit.chunks <= ASKED_CHUNKS && row + AHEAD < unit.rows {
+            if row + AHEAD < unit.rows {
                 ask(work, unit, row + AHEAD, values, moves, floor);
             }
             // SAFETY: `staged` holds `unit.rows` rows of `stride` bytes.
