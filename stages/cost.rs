@@ -404,7 +404,7 @@ fn besides(settings: &Settings, part: Part, stones: u32) -> Load {
         Part::Verify => {
             let extent = match settings.verify {
                 Verify::Full => Extent::Full,
-                Verify::Sample | Verify::None => Extent::Sample(Sample::default()),
+                Verify::Sample | Verify::None => Extent::Tiles(Sample::default()),
             };
             let checked = extent.count(settings.set.positions(stones)) as f64;
             (CHECK_NANOSECONDS * checked + VERIFY_READS * decode * positions, scores(stones), 0.0, 0.0)

@@ -8,6 +8,8 @@
 //! A sample has no such order. Its look-ups are collected, sorted by database and position, and made in ascending
 //! order, so a compressed file decodes each block once a batch. Memory is one batch of look-ups.
 //!
+//! A sample of tiles goes tile by tile as a full walk does; its tiles are small.
+//!
 //! Tiles and batches depend on the database alone, and tallies are merged in their order: results do not depend on
 //! threads.
 
@@ -23,6 +25,12 @@ const TILE_MOVERS: u32 = 64;
 
 /// Opponents' halves in a tile, so that a tile has at most 2^20 positions.
 const TILE_OPPONENTS: u32 = 1 << 14;
+
+/// Halves of either player in a tile of a sample. Larger ones cost less and look at fewer places.
+const SAMPLE_TILE: u32 = 8;
+
+/// Tiles of a sample in one parallel unit.
+const SAMPLE_UNIT: u64 = 64;
 
 /// Positions in a batch of samples: some 1.3 million look-ups, 20 MB in all.
 const BATCH_POSITIONS: u64 = 1 << 18;
@@ -74,6 +82,9 @@ pub(crate) fn walk<L: Look, T: Tally>(
         Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
             sampled(databases, database, sample, watch)
         }
+        Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
+            tiled(databases, database, sample, watch)
+        }
         _ => full(databases, database, watch),
     }
 }
@@ -102,7 +113,16 @@ fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>, wat
     };
     let parts: Vec<T> = tiles.into_par_iter().map(walk).collect::<Result<_, _>>()?;
     let mut tally = merged(parts);
-    // The opening position of the reachable 48-stone database is in no slab.
+    see_opening(databases, database, &mut tally)?;
+    Ok(tally)
+}
+
+/// The opening position of the reachable 48-stone database, which is in no slab.
+fn see_opening<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    database: &Database<L>,
+    tally: &mut T,
+) -> Result<(), CheckError> {
     let in_slabs = database.index().slabs().iter().map(Slab::positions).sum();
     for position in in_slabs..database.positions() {
         let board = database.board(position);
@@ -110,6 +130,54 @@ fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>, wat
         let found = database.scores().score(position)?;
         tally.see(&Seen::new(databases.rules(), position, board, derived, found));
     }
+    Ok(())
+}
+
+/// The small tiles of a slab that a sample chooses among: so many, of which one row has so many.
+struct SampleTiles<'a> {
+    slab: &'a Slab,
+    first: u64,
+    in_row: u64,
+}
+
+fn tiled<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    database: &Database<L>,
+    sample: Sample,
+    watch: Watch,
+) -> Result<T, CheckError> {
+    let across = |halves: u32| u64::from(halves.div_ceil(SAMPLE_TILE));
+    let mut tiles = 0;
+    let mut slabs = Vec::new();
+    for slab in database.index().slabs() {
+        slabs.push(SampleTiles { slab, first: tiles, in_row: across(slab.mover_halves) });
+        tiles += across(slab.mover_halves) * across(slab.opponent_halves);
+    }
+    let positions = database.positions();
+    // The tiles at the edges of slabs are smaller than others.
+    let share = u128::from(sample.count(positions)) * u128::from(tiles);
+    let count = share.div_ceil(u128::from(positions)) as u64;
+    let walk = |unit: u64| {
+        let mut tally = T::default();
+        let mut seen = 0;
+        for at in unit * SAMPLE_UNIT..count.min((unit + 1) * SAMPLE_UNIT) {
+            let tile = sample.position(at, count, tiles);
+            let of = &slabs[slabs.partition_point(|slab| slab.first <= tile) - 1];
+            let (row, column) = ((tile - of.first) / of.in_row, (tile - of.first) % of.in_row);
+            let halves = |at: u64, end: u32| {
+                let first = at as u32 * SAMPLE_TILE;
+                first..end.min(first + SAMPLE_TILE)
+            };
+            let (movers, opponents) = (halves(column, of.slab.mover_halves), halves(row, of.slab.opponent_halves));
+            let tile = Tile { slab: of.slab, movers, opponents };
+            tally.merge(tile.walk(databases, database)?);
+            seen += tile.positions();
+        }
+        if watch(seen).is_break() { Err(CheckError::Stopped) } else { Ok(tally) }
+    };
+    let parts: Vec<T> = (0..count.div_ceil(SAMPLE_UNIT)).into_par_iter().map(walk).collect::<Result<_, _>>()?;
+    let mut tally = merged(parts);
+    see_opening(databases, database, &mut tally)?;
     Ok(tally)
 }
 
