@@ -1,9 +1,9 @@
 //! The stage `capture:n`: the best captures of all n-stone positions, from the smaller databases.
 //!
 //! Smaller databases are read through a cache of decoded blocks, captures are written as they come: memory does not
-//! depend on n but for the tables.
+//! depend on n but for the tables, and the captures themselves where the stage that comes next holds them anyway.
 
-use crate::{Shared, files, graph, watch::Watch};
+use crate::{Shared, files, graph, handed::Handed, watch::Watch};
 use engines::capture::{CaptureError, ChildRow, Smaller};
 use game::{Index, Score};
 use pipeline::{StageContext, StageError, StageReport};
@@ -14,24 +14,37 @@ use store::{BlockCache, CachedScores, Codec, Kind, StoreError, Window};
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let cache = BlockCache::new(graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones)));
+    let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+    let cache = BlockCache::new(cache_bytes);
     let smaller = Files::open(shared, stones, context, &cache)?;
     let path = context.output(&files::capture(stones));
     let mut writer = files::create(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed)?;
     let watch = Watch::new(context, index.positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
-    engines::capture::capture(&shared.tables(), &index, &smaller, &watch, &mut receive).map_err(
-        |error| match error {
-            CaptureError::Stopped(_) => StageError::Stopped,
-            CaptureError::Failed(error) => error,
-        },
-    )?;
-    writer.finish().map_err(files::unwritable)?;
+    let (tables, handed) = (shared.tables(), shared.handed());
+    let mut kept = match Handed::keeps_captures(settings, stones) {
+        true => Some(handed.array(settings, &index)?),
+        false => None,
+    };
+    let captured = match &mut kept {
+        Some(best) => engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive),
+        None => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
+    };
+    captured.map_err(|error| match error {
+        CaptureError::Stopped(_) => StageError::Stopped,
+        CaptureError::Failed(error) => error,
+    })?;
+    let written = writer.finish().map_err(files::unwritable)?;
+    if let Some(captures) = kept {
+        handed.keep_captures(written.digest, captures);
+    }
     Ok(StageReport::new(index.positions()).with("blocks", smaller.blocks()).with("decoded", cache.decoded()))
 }
 
 /// The smaller databases that captures can lead to, by their stones: none has one or `stones` captured less.
-struct Files(Vec<CachedScores>);
+struct Files {
+    databases: Vec<CachedScores>,
+}
 
 impl Files {
     fn open(
@@ -48,11 +61,12 @@ impl Files {
                 .map(|scores| CachedScores::sharing(scores, Arc::clone(cache)))
                 .map_err(|error| files::unreadable(&name, error))
         };
-        settings.smaller(stones).map(open).collect::<Result<_, _>>().map(Files)
+        let databases = settings.smaller(stones).map(open).collect::<Result<_, _>>()?;
+        Ok(Files { databases })
     }
 
     fn blocks(&self) -> u64 {
-        self.0.iter().map(|database| database.scores().block_count() as u64).sum()
+        self.databases.iter().map(|database| database.scores().block_count() as u64).sum()
     }
 }
 
@@ -65,7 +79,7 @@ impl Smaller for Files {
     }
 
     fn row<'w>(&'w self, window: &'w mut Window, row: ChildRow) -> Result<&'w [Score], StageError> {
-        let database = &self.0[row.stones as usize];
+        let database = &self.databases[row.stones as usize];
         let unreadable = |error: StoreError| files::unreadable(&files::database(row.stones), error);
         database.row(row.mover_stones as usize, row.row, row.columns, window).map_err(unreadable)
     }

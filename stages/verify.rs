@@ -32,12 +32,13 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             // None is beyond the range that the file gives, which was compared.
             let count = |scores: &[Score]| histogram = histogram.plus(&Histogram::of_scores(scores));
             scores.verify_digest_of(count).map_err(damaged)?;
+            shared.handed().keep_histogram(scores.digest(), &histogram);
         }
         databases.insert(smaller, CachedScores::sharing(scores, Arc::clone(&cache))).map_err(StageError::failed)?;
     }
     let extent = match settings.verify {
         Verify::Full => Extent::Full,
-        Verify::Sample | Verify::None => Extent::Sample(Sample::default()),
+        Verify::Sample | Verify::None => Extent::Tiles(Sample::default()),
     };
     context.progress().begin(extent.count(positions), "positions");
     let watch = |more| {

@@ -16,7 +16,7 @@ const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
 fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
     let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
-    capture::capture_into(tables, index, &smaller, &(), &mut best).unwrap();
+    capture::capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
     best
 }
 
@@ -100,6 +100,14 @@ fn reachable_scores_are_those_of_all() {
 /// Stops when it is asked for the n-th time.
 struct StopAt(AtomicU64);
 
+struct Stop;
+
+impl Progress for Stop {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+}
+
 impl Progress for StopAt {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         match self.0.fetch_sub(1, Relaxed) {
@@ -150,12 +158,6 @@ fn captures_stop_where_they_are_told_to_or_fail() {
     let tables = Tables::new(Rules::AWARI, PositionSet::All, 7);
     let index = Index::new(7, PositionSet::All);
     let smaller = InMemory::new(PositionSet::All, databases.iter().map(Vec::as_slice));
-    struct Stop;
-    impl Progress for Stop {
-        fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
     let stopped = capture::capture(&tables, &index, &smaller, &Stop, &mut |_| Ok(()));
     assert_eq!(stopped, Err(CaptureError::Stopped(Stopped)));
 

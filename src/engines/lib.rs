@@ -19,7 +19,7 @@ mod simd;
 pub mod sweep;
 mod tables;
 
-pub use choice::{Choice, choice};
+pub use choice::{Choice, choice, choice_of};
 pub use kernel::Kernel;
 pub use memory::Bytes;
 pub use rows::{Rows, row_bytes};

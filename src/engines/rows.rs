@@ -63,8 +63,24 @@ fn place(slabs: &[Slab]) -> Vec<SlabRows> {
 impl Rows {
     /// The rows of the positions of an index, all scores 0.
     pub fn zeroed(index: &Index) -> io::Result<Rows> {
+        Rows::zeroed_within(index, 0)
+    }
+
+    /// As [`zeroed`](Self::zeroed), in an array with room for at least `len_max` bytes.
+    pub fn zeroed_within(index: &Index, len_max: usize) -> io::Result<Rows> {
+        let len = row_bytes(index.slabs()) as usize;
+        Ok(Rows { bytes: Bytes::zeroed_within(len, len.max(len_max))?, slabs: place(index.slabs()) })
+    }
+
+    /// As [`zeroed`](Self::zeroed), in the memory of an array that nobody needs any more. `None` if it is too short.
+    pub fn zeroed_in(index: &Index, spare: Bytes) -> Option<Rows> {
         let slabs = place(index.slabs());
-        Ok(Rows { bytes: Bytes::zeroed(row_bytes(index.slabs()) as usize)?, slabs })
+        Some(Rows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
+    }
+
+    /// The memory of the rows.
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
     }
 
     /// Scores in canonical order, in runs of whole rows.
@@ -107,6 +123,12 @@ impl Rows {
             }
         }
         Ok(())
+    }
+
+    /// A row of a slab.
+    pub(crate) fn row(&self, slab: &Slab, row: usize) -> &[i8] {
+        let rows = self.slab(slab);
+        &self.bytes[rows.offset + row * rows.stride..][..rows.columns]
     }
 
     pub(crate) fn slab(&self, slab: &Slab) -> SlabRows {

@@ -1,0 +1,144 @@
+//! What one stage leaves in memory for those that come next in the same process.
+//!
+//! Nothing depends on it: a stage that finds nothing here reads files, with the same result. What is found is told apart
+//! by content digests, which the files have in their headers, so it is what reading them would give. And large arrays go
+//! from database to database: the kernel clears each page at its first touch, which takes as long as a pass of a kernel.
+
+use crate::Settings;
+use check::Histogram;
+use disk::Digest;
+use engines::{Bytes, Choice, Rows};
+use game::Index;
+use pipeline::{StageError, StageSpec};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What there is.
+#[derive(Default)]
+pub(crate) struct Handed(Mutex<Content>);
+
+#[derive(Default)]
+struct Content {
+    captures: Option<(Digest, Bytes)>,
+    choice: Option<Chosen>,
+    histogram: Option<(Digest, Histogram)>,
+    spare: Vec<Bytes>,
+}
+
+/// What was counted of a database and its captures.
+struct Chosen {
+    captures: Digest,
+    database: Digest,
+    choice: Choice,
+}
+
+impl Handed {
+    /// Lets go of what the stage that comes has no use for, and of spare arrays that its budget leaves no room for.
+    pub(crate) fn begin(&self, stage: &StageSpec, settings: &Settings) {
+        let mut content = self.content();
+        let is_solved_here = matches!(stage.name.kind(), "sweep" | "counting");
+        if !is_solved_here && let Some((_, captures)) = content.captures.take() {
+            content.spare.push(captures);
+        }
+        // What sweep takes is told with its arrays, and these they are.
+        while stage.name.kind() != "sweep"
+            && !content.spare.is_empty()
+            && stage.cost.memory_bytes + content.spare.iter().map(Bytes::memory_bytes).sum::<u64>()
+                > settings.memory_bytes
+        {
+            content.spare.pop();
+        }
+    }
+
+    /// Whether captures of these stones are kept for the stage that solves.
+    pub(crate) fn keeps_captures(settings: &Settings, stones: u32) -> bool {
+        !settings.method(stones).has_bounds()
+    }
+
+    /// An array for the captures of an index, its content anything.
+    pub(crate) fn array(&self, settings: &Settings, index: &Index) -> Result<Bytes, StageError> {
+        let len = index.positions() as usize;
+        match self.spare().and_then(|spare| spare.resized(len)) {
+            Some(bytes) => Ok(bytes),
+            // A limit on addresses may forbid the room.
+            None => Bytes::zeroed_within(len, room(settings).max(len))
+                .or_else(|_| Bytes::zeroed(len))
+                .map_err(StageError::failed),
+        }
+    }
+
+    /// Rows for the scores of an index, all 0.
+    pub(crate) fn rows(&self, settings: &Settings, index: &Index) -> Result<Rows, StageError> {
+        let found = self.spare().and_then(|spare| Rows::zeroed_in(index, spare));
+        match found {
+            Some(rows) => Ok(rows),
+            None => {
+                Rows::zeroed_within(index, room(settings)).or_else(|_| Rows::zeroed(index)).map_err(StageError::failed)
+            }
+        }
+    }
+
+    /// Takes an array that its owner is done with.
+    pub(crate) fn give_back(&self, bytes: Bytes) {
+        self.content().spare.push(bytes);
+    }
+
+    /// Keeps captures whose content has this digest.
+    pub(crate) fn keep_captures(&self, digest: Digest, captures: Bytes) {
+        self.content().captures = Some((digest, captures));
+    }
+
+    /// The captures with this digest, if they are here.
+    pub(crate) fn captures(&self, digest: Digest) -> Option<Bytes> {
+        let (found, captures) = self.content().captures.take()?;
+        (found == digest).then_some(captures)
+    }
+
+    /// Keeps what was counted of a database and its captures.
+    pub(crate) fn keep_choice(&self, captures: Digest, database: Digest, choice: Choice) {
+        self.content().choice = Some(Chosen { captures, database, choice });
+    }
+
+    /// What was counted of a database and its captures.
+    pub(crate) fn choice(&self, captures: Digest, database: Digest) -> Option<Choice> {
+        let content = self.content();
+        let chosen = content.choice.as_ref()?;
+        (chosen.captures == captures && chosen.database == database).then_some(chosen.choice)
+    }
+
+    /// Keeps how many positions of a database have which score.
+    pub(crate) fn keep_histogram(&self, database: Digest, histogram: &Histogram) {
+        self.content().histogram = Some((database, histogram.clone()));
+    }
+
+    /// How many positions of a database have which score.
+    pub(crate) fn histogram(&self, database: Digest) -> Option<Histogram> {
+        let content = self.content();
+        let (found, histogram) = content.histogram.as_ref()?;
+        (*found == database).then(|| histogram.clone())
+    }
+
+    /// The largest spare array.
+    fn spare(&self) -> Option<Bytes> {
+        let spare = &mut self.content().spare;
+        let largest = (0..spare.len()).max_by_key(|&at| spare[at].memory_bytes())?;
+        Some(spare.swap_remove(largest))
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        // Each change is one assignment.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The longest array that a database of the build takes.
+fn room(settings: &Settings) -> usize {
+    let largest = (0..=settings.stones_max()).rev().find(|&stones| Handed::keeps_captures(settings, stones));
+    largest.map_or(0, |stones| engines::row_bytes(&settings.set.slabs(stones)) as usize)
+}
+
+impl fmt::Debug for Handed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handed({} spare arrays)", self.content().spare.len())
+    }
+}
