@@ -1,13 +1,16 @@
 //! The stage `capture:n`: the best captures of all n-stone positions, from the smaller databases.
 //!
 //! Smaller databases are read through a cache of decoded blocks, captures are written as they come: memory does not
-//! depend on n but for the tables, and the captures themselves where the stage that comes next holds them anyway.
+//! depend on n but for the tables, and the captures themselves where the stage that comes next holds them anyway. Where
+//! these are held and the cache is too small, smaller databases are read from one end to the other.
 
 use crate::{Shared, files, graph, handed::Handed, watch::Watch};
-use engines::capture::{CaptureError, ChildRow, Smaller};
+use engines::capture::{CaptureError, ChildRow, Sequential, Smaller};
 use game::{Index, Score};
 use pipeline::{StageContext, StageError, StageReport};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use store::{BlockCache, CachedScores, Codec, Kind, StoreError, Window};
 
 /// Runs the stage.
@@ -26,7 +29,13 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         true => Some(handed.array(settings, &index)?),
         false => None,
     };
+    let all_smaller: u64 = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum();
     let captured = match &mut kept {
+        // Blocks would be decoded again and again.
+        Some(best) if all_smaller > cache_bytes => {
+            let captured = engines::capture::capture_by_children(&tables, &index, &smaller, &watch, best);
+            captured.and_then(|()| receive(best).map_err(CaptureError::Failed))
+        }
         Some(best) => engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive),
         None => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
     };
@@ -38,12 +47,15 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     if let Some(captures) = kept {
         handed.keep_captures(written.digest, captures);
     }
-    Ok(StageReport::new(index.positions()).with("blocks", smaller.blocks()).with("decoded", cache.decoded()))
+    let decoded = cache.decoded() + smaller.decoded.load(Ordering::Relaxed);
+    Ok(StageReport::new(index.positions()).with("blocks", smaller.blocks()).with("decoded", decoded))
 }
 
 /// The smaller databases that captures can lead to, by their stones: none has one or `stones` captured less.
 struct Files {
     databases: Vec<CachedScores>,
+    /// Blocks decoded in sequence.
+    decoded: AtomicU64,
 }
 
 impl Files {
@@ -62,7 +74,7 @@ impl Files {
                 .map_err(|error| files::unreadable(&name, error))
         };
         let databases = settings.smaller(stones).map(open).collect::<Result<_, _>>()?;
-        Ok(Files { databases })
+        Ok(Files { databases, decoded: AtomicU64::new(0) })
     }
 
     fn blocks(&self) -> u64 {
@@ -82,5 +94,21 @@ impl Smaller for Files {
         let database = &self.databases[row.stones as usize];
         let unreadable = |error: StoreError| files::unreadable(&files::database(row.stones), error);
         database.row(row.mover_stones as usize, row.row, row.columns, window).map_err(unreadable)
+    }
+}
+
+impl Sequential for Files {
+    type Error = StageError;
+
+    fn run_end(&self, stones: u32, position: u64) -> u64 {
+        let scores = self.databases[stones as usize].scores();
+        scores.block_range(scores.block_of(position)).end
+    }
+
+    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), StageError> {
+        let scores = self.databases[stones as usize].scores();
+        let blocks = scores.block_of(positions.end - 1) - scores.block_of(positions.start) + 1;
+        self.decoded.fetch_add(blocks as u64, Ordering::Relaxed);
+        scores.read_range(positions, out).map_err(|error| files::unreadable(&files::database(stones), error))
     }
 }

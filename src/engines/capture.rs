@@ -8,10 +8,16 @@
 //! takes 2.5 and 1 ns a position. Tried and lost: one move after the other through a whole batch of rows (15 to 22
 //! times), larger units (17 times at 2^19 positions), units handed to threads in order (no difference).
 //!
+//! Where the captures are in memory and the smaller databases are not, it goes the other way round: see `children`.
+//!
 //! Results come out in batches, so that memory does not depend on the size of the database.
 //!
 //! Positions that end here are included: with no stones the mover has lost what remains, and where every move leaves the
 //! opponent without stones the mover takes all.
+
+mod children;
+
+pub use children::{Sequential, capture_by_children};
 
 use crate::tables::{RowMove, Tables};
 use crate::{Progress, Stopped};
@@ -187,6 +193,14 @@ fn batches<'a>(tables: &'a Tables, index: &'a Index) -> impl Iterator<Item = Bat
 }
 
 impl Batch<'_> {
+    /// See [`Unit::begin`].
+    fn begin(&self, best: &mut [Score]) {
+        let &Batch { tables, index, slab, .. } = self;
+        let unit = self.unit_rows * slab.opponent_halves as usize;
+        let units = best.par_chunks_mut(unit).zip(self.moves.par_chunks(self.unit_rows));
+        units.for_each(|(best, moves)| Unit { tables, index, slab, moves }.begin(best));
+    }
+
     fn capture<S: Smaller>(&self, smaller: &S, best: &mut [Score]) -> Result<(), S::Error> {
         let &Batch { tables, index, slab, .. } = self;
         let unit = self.unit_rows * slab.opponent_halves as usize;
