@@ -4,9 +4,10 @@
 //! depend on n but for the tables, and the captures themselves where the stage that comes next holds them anyway. Where
 //! these are held and the cache is too small, smaller databases are read from one end to the other.
 
-use crate::{Shared, files, graph, handed::Handed, watch::Watch};
+use crate::{Shared, files, handed::Handed, watch::Watch};
+use engines::Bytes;
 use engines::capture::{CaptureError, ChildRow, Sequential, Smaller};
-use game::{Index, Score};
+use game::{Index, Score, Slab};
 use pipeline::{StageContext, StageError, StageReport};
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use store::{BlockCache, CachedScores, Codec, Kind, StoreError, Window};
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+    let cache_bytes = shared.handed().cache_bytes(settings, stones);
     let cache = BlockCache::new(cache_bytes);
     let smaller = Files::open(shared, stones, context, &cache)?;
     let path = context.output(&files::capture(stones));
@@ -29,10 +30,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         true => Some(handed.array(settings, &index)?),
         false => None,
     };
-    let all_smaller: u64 = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum();
     let captured = match &mut kept {
         // Blocks would be decoded again and again.
-        Some(best) if all_smaller > cache_bytes => {
+        Some(best) if smaller.read_positions() > cache_bytes => {
             let captured = engines::capture::capture_by_children(&tables, &index, &smaller, &watch, best);
             captured.and_then(|()| receive(best).map_err(CaptureError::Failed))
         }
@@ -53,9 +53,17 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
 
 /// The smaller databases that captures can lead to, by their stones: none has one or `stones` captured less.
 struct Files {
-    databases: Vec<CachedScores>,
+    databases: Vec<File>,
     /// Blocks decoded in sequence.
     decoded: AtomicU64,
+}
+
+/// One of them.
+struct File {
+    scores: CachedScores,
+    slabs: Vec<Slab>,
+    /// All scores, if they are in memory.
+    kept: Option<Arc<Bytes>>,
 }
 
 impl Files {
@@ -70,7 +78,11 @@ impl Files {
             let name = files::database(stones);
             let index = Index::new(stones, settings.set);
             files::open_windowed(context.disk(), &context.input(&name), settings, Kind::Database, &index)
-                .map(|scores| CachedScores::sharing(scores, Arc::clone(cache)))
+                .map(|scores| File {
+                    kept: shared.handed().database(stones, scores.digest()),
+                    scores: CachedScores::sharing(scores, Arc::clone(cache)),
+                    slabs: index.slabs().to_vec(),
+                })
                 .map_err(|error| files::unreadable(&name, error))
         };
         let databases = settings.smaller(stones).map(open).collect::<Result<_, _>>()?;
@@ -78,7 +90,13 @@ impl Files {
     }
 
     fn blocks(&self) -> u64 {
-        self.databases.iter().map(|database| database.scores().block_count() as u64).sum()
+        self.databases.iter().map(|database| database.scores.scores().block_count() as u64).sum()
+    }
+
+    /// Positions of those that are not in memory.
+    fn read_positions(&self) -> u64 {
+        let read = self.databases.iter().filter(|database| database.kept.is_none());
+        read.map(|database| database.scores.scores().shape().positions()).sum()
     }
 }
 
@@ -92,8 +110,12 @@ impl Smaller for Files {
 
     fn row<'w>(&'w self, window: &'w mut Window, row: ChildRow) -> Result<&'w [Score], StageError> {
         let database = &self.databases[row.stones as usize];
+        if let Some(kept) = &database.kept {
+            let first = database.slabs[row.mover_stones as usize].offset as usize;
+            return Ok(&kept[first + row.row as usize * row.columns as usize..][..row.columns as usize]);
+        }
         let unreadable = |error: StoreError| files::unreadable(&files::database(row.stones), error);
-        database.row(row.mover_stones as usize, row.row, row.columns, window).map_err(unreadable)
+        database.scores.row(row.mover_stones as usize, row.row, row.columns, window).map_err(unreadable)
     }
 }
 
@@ -101,12 +123,17 @@ impl Sequential for Files {
     type Error = StageError;
 
     fn run_end(&self, stones: u32, position: u64) -> u64 {
-        let scores = self.databases[stones as usize].scores();
+        let scores = self.databases[stones as usize].scores.scores();
         scores.block_range(scores.block_of(position)).end
     }
 
     fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), StageError> {
-        let scores = self.databases[stones as usize].scores();
+        let database = &self.databases[stones as usize];
+        if let Some(kept) = &database.kept {
+            out.copy_from_slice(&kept[positions.start as usize..positions.end as usize]);
+            return Ok(());
+        }
+        let scores = database.scores.scores();
         let blocks = scores.block_of(positions.end - 1) - scores.block_of(positions.start) + 1;
         self.decoded.fetch_add(blocks as u64, Ordering::Relaxed);
         scores.read_range(positions, out).map_err(|error| files::unreadable(&files::database(stones), error))

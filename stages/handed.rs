@@ -4,14 +4,15 @@
 //! by content digests, which the files have in their headers, so it is what reading them would give. And large arrays go
 //! from database to database: the kernel clears each page at its first touch, which takes as long as a pass of a kernel.
 
-use crate::Settings;
+use crate::{Settings, graph};
 use check::Histogram;
 use disk::Digest;
 use engines::{Bytes, Choice, Rows};
 use game::Index;
 use pipeline::{StageError, StageSpec};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What there is.
 #[derive(Default)]
@@ -23,6 +24,8 @@ struct Content {
     choice: Option<Chosen>,
     histogram: Option<(Digest, Histogram)>,
     spare: Vec<Bytes>,
+    /// Whole databases, in canonical order, in the place of decoded blocks.
+    databases: BTreeMap<u32, (Digest, Arc<Bytes>)>,
 }
 
 /// What was counted of a database and its captures.
@@ -39,6 +42,10 @@ impl Handed {
         let is_solved_here = matches!(stage.name.kind(), "sweep" | "counting");
         if !is_solved_here && let Some((_, captures)) = content.captures.take() {
             content.spare.push(captures);
+        }
+        // Others do not count a cache of blocks.
+        if !matches!(stage.name.kind(), "capture" | "sweep" | "counting" | "verify" | "stats") {
+            content.databases.clear();
         }
         // What sweep takes is told with its arrays, and these they are.
         while stage.name.kind() != "sweep"
@@ -118,6 +125,46 @@ impl Handed {
         (*found == database).then(|| histogram.clone())
     }
 
+    /// Keeps the scores of a database for those that captures lead from there, as far as these may take memory for what
+    /// they read; smaller databases give way. Without memory, it is read.
+    pub(crate) fn keep_database(&self, settings: &Settings, stones: u32, digest: Digest, scores: &Rows) {
+        let is_read = (stones + 1..=settings.stones_max()).any(|above| settings.smaller(above).contains(&stones));
+        let bytes = settings.set.positions(stones);
+        let most = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        if !is_read || bytes > most {
+            return;
+        }
+        while self.database_bytes() + bytes > most {
+            self.content().databases.pop_first();
+        }
+        if let Ok(scores) = scores.to_bytes() {
+            self.content().databases.insert(stones, (digest, Arc::new(scores)));
+        }
+    }
+
+    /// The scores of a database, if those with this digest are here.
+    pub(crate) fn database(&self, stones: u32, digest: Digest) -> Option<Arc<Bytes>> {
+        let content = self.content();
+        let (found, scores) = content.databases.get(&stones)?;
+        (*found == digest).then(|| Arc::clone(scores))
+    }
+
+    /// Bytes of a cache of blocks besides the databases that are here.
+    pub(crate) fn cache_bytes(&self, settings: &Settings, stones: u32) -> u64 {
+        let bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        bytes.saturating_sub(self.database_bytes())
+    }
+
+    /// Whether any database is here.
+    pub(crate) fn has_databases(&self) -> bool {
+        !self.content().databases.is_empty()
+    }
+
+    /// Bytes of the databases that are here.
+    fn database_bytes(&self) -> u64 {
+        self.content().databases.values().map(|(_, scores)| scores.memory_bytes()).sum()
+    }
+
     /// The largest spare array.
     fn spare(&self) -> Option<Bytes> {
         let spare = &mut self.content().spare;
@@ -139,6 +186,7 @@ fn room(settings: &Settings) -> usize {
 
 impl fmt::Debug for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handed({} spare arrays)", self.content().spare.len())
+        let content = self.content();
+        write!(f, "Handed({} databases, {} spare arrays)", content.databases.len(), content.spare.len())
     }
 }

@@ -66,6 +66,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let runs = values.runs();
     let digest = files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, runs)?;
     shared.handed().keep_choice(captures_digest, digest, choice);
+    shared.handed().keep_database(settings, stones, digest, &values);
     shared.handed().give_back(values.into_bytes());
     Ok(StageReport::new(index.positions())
         .with("passes", report.passes)

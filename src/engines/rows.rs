@@ -92,6 +92,21 @@ impl Rows {
         })
     }
 
+    /// All scores in canonical order, in an array of their own.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn to_bytes(&self) -> io::Result<Bytes> {
+        let mut bytes = Bytes::zeroed(self.slabs.iter().map(|slab| slab.rows * slab.columns).sum())?;
+        let mut rest = &mut bytes[..];
+        for run in self.runs() {
+            let (now, later) = rest.split_at_mut(run.len());
+            now.copy_from_slice(run);
+            rest = later;
+        }
+        Ok(bytes)
+    }
+
     /// All scores in canonical order.
     pub fn to_vec(&self) -> Vec<i8> {
         self.runs().flatten().copied().collect()
@@ -165,6 +180,7 @@ mod tests {
             };
             rows.fill(read).unwrap();
             assert!(rows.to_vec().iter().copied().eq((0..index.positions()).map(score)));
+            assert_eq!(rows.to_vec(), rows.to_bytes().unwrap()[..]);
             for slab in rows.slabs() {
                 assert!(slab.columns < ALIGNED_COLUMNS_MIN || slab.stride % CHUNK == 0 && slab.offset % CHUNK == 0);
             }
