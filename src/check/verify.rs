@@ -68,16 +68,7 @@ pub fn verify_counted<L: Look>(
     extent: Extent,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified, CheckError> {
-    let comparison: Comparison = walk(databases, stones, extent, watch)?;
-    if comparison.mistakes > 0 {
-        return Err(CheckError::Wrong {
-            stones,
-            mistakes: comparison.mistakes,
-            checked: comparison.checked,
-            first: comparison.named(),
-        });
-    }
-    Ok(Verified { stones, checked: comparison.checked, histogram, choice: comparison.choice })
+    walk::<L, Comparison>(databases, stones, extent, watch)?.verified(stones, histogram)
 }
 
 impl Verified {
@@ -115,7 +106,7 @@ impl fmt::Display for Mistake {
 
 /// What a walk finds.
 #[derive(Default)]
-struct Comparison {
+pub(crate) struct Comparison {
     checked: u64,
     mistakes: u64,
     /// Those at the lowest positions.
@@ -124,6 +115,15 @@ struct Comparison {
 }
 
 impl Comparison {
+    /// The verdict.
+    pub(crate) fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
+        if self.mistakes > 0 {
+            let (mistakes, checked, first) = (self.mistakes, self.checked, self.named());
+            return Err(CheckError::Wrong { stones, mistakes, checked, first });
+        }
+        Ok(Verified { stones, checked: self.checked, histogram, choice: self.choice })
+    }
+
     fn named(&self) -> Vec<Mistake> {
         self.lowest.iter().map(|&(_, mistake)| mistake).collect()
     }

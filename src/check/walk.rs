@@ -30,7 +30,7 @@ const TILE_OPPONENTS: u32 = 1 << 14;
 const SAMPLE_TILE: u32 = 8;
 
 /// Tiles of a sample in one parallel unit.
-const SAMPLE_UNIT: u64 = 64;
+const SAMPLE_UNIT: usize = 64;
 
 /// Positions in a batch of samples: some 1.3 million look-ups, 20 MB in all.
 const BATCH_POSITIONS: u64 = 1 << 18;
@@ -53,7 +53,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn new(rules: &Rules, position: u64, board: Board, derived: Derived, found: Score) -> Seen {
+    pub(crate) fn new(rules: &Rules, position: u64, board: Board, derived: Derived, found: Score) -> Seen {
         Seen { position, board, derived, expected: derived.score(&board, rules), found }
     }
 }
@@ -118,7 +118,7 @@ fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>, wat
 }
 
 /// The opening position of the reachable 48-stone database, which is in no slab.
-fn see_opening<L: Look, T: Tally>(
+pub(crate) fn see_opening<L: Look, T: Tally>(
     databases: &Databases<L>,
     database: &Database<L>,
     tally: &mut T,
@@ -140,12 +140,8 @@ struct SampleTiles<'a> {
     in_row: u64,
 }
 
-fn tiled<L: Look, T: Tally>(
-    databases: &Databases<L>,
-    database: &Database<L>,
-    sample: Sample,
-    watch: Watch,
-) -> Result<T, CheckError> {
+/// The tiles of a sample, ascending.
+pub(crate) fn sample_tiles<L: Look>(database: &Database<L>, sample: Sample) -> Vec<Tile<'_>> {
     let across = |halves: u32| u64::from(halves.div_ceil(SAMPLE_TILE));
     let mut tiles = 0;
     let mut slabs = Vec::new();
@@ -157,40 +153,59 @@ fn tiled<L: Look, T: Tally>(
     // The tiles at the edges of slabs are smaller than others.
     let share = u128::from(sample.count(positions)) * u128::from(tiles);
     let count = share.div_ceil(u128::from(positions)) as u64;
-    let walk = |unit: u64| {
+    let chosen = (0..count).map(|at| {
+        let tile = sample.position(at, count, tiles);
+        let of = &slabs[slabs.partition_point(|slab| slab.first <= tile) - 1];
+        let (row, column) = ((tile - of.first) / of.in_row, (tile - of.first) % of.in_row);
+        let halves = |at: u64, end: u32| {
+            let first = at as u32 * SAMPLE_TILE;
+            first..end.min(first + SAMPLE_TILE)
+        };
+        let (movers, opponents) = (halves(column, of.slab.mover_halves), halves(row, of.slab.opponent_halves));
+        Tile { slab: of.slab, movers, opponents }
+    });
+    chosen.collect()
+}
+
+fn tiled<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    database: &Database<L>,
+    sample: Sample,
+    watch: Watch,
+) -> Result<T, CheckError> {
+    let walk = |tiles: &[Tile<'_>]| {
         let mut tally = T::default();
-        let mut seen = 0;
-        for at in unit * SAMPLE_UNIT..count.min((unit + 1) * SAMPLE_UNIT) {
-            let tile = sample.position(at, count, tiles);
-            let of = &slabs[slabs.partition_point(|slab| slab.first <= tile) - 1];
-            let (row, column) = ((tile - of.first) / of.in_row, (tile - of.first) % of.in_row);
-            let halves = |at: u64, end: u32| {
-                let first = at as u32 * SAMPLE_TILE;
-                first..end.min(first + SAMPLE_TILE)
-            };
-            let (movers, opponents) = (halves(column, of.slab.mover_halves), halves(row, of.slab.opponent_halves));
-            let tile = Tile { slab: of.slab, movers, opponents };
+        for tile in tiles {
             tally.merge(tile.walk(databases, database)?);
-            seen += tile.positions();
         }
+        let seen = tiles.iter().map(Tile::positions).sum();
         if watch(seen).is_break() { Err(CheckError::Stopped) } else { Ok(tally) }
     };
-    let parts: Vec<T> = (0..count.div_ceil(SAMPLE_UNIT)).into_par_iter().map(walk).collect::<Result<_, _>>()?;
+    let tiles = sample_tiles(database, sample);
+    let parts: Vec<T> = tiles.par_chunks(SAMPLE_UNIT).map(walk).collect::<Result<_, _>>()?;
     let mut tally = merged(parts);
     see_opening(databases, database, &mut tally)?;
     Ok(tally)
 }
 
 /// A rectangle of a slab.
-struct Tile<'a> {
+pub(crate) struct Tile<'a> {
     slab: &'a Slab,
     movers: Range<u32>,
     opponents: Range<u32>,
 }
 
 impl Tile<'_> {
-    fn positions(&self) -> u64 {
+    pub(crate) fn positions(&self) -> u64 {
         self.movers.len() as u64 * self.opponents.len() as u64
+    }
+
+    /// Its positions, in canonical order.
+    pub(crate) fn each(&self) -> impl Iterator<Item = u64> + '_ {
+        self.opponents.clone().flat_map(|opponent| {
+            let row = self.slab.offset + u64::from(opponent) * u64::from(self.slab.mover_halves);
+            self.movers.clone().map(move |mover| row + u64::from(mover))
+        })
     }
 
     fn walk<L: Look, T: Tally>(&self, databases: &Databases<L>, database: &Database<L>) -> Result<T, CheckError> {
@@ -340,7 +355,7 @@ fn errands<L: Look>(databases: &Databases<L>, first_asker: usize, boards: &[Boar
     Ok(errands)
 }
 
-fn merged<T: Tally>(parts: Vec<T>) -> T {
+pub(crate) fn merged<T: Tally>(parts: Vec<T>) -> T {
     let mut tally = T::default();
     for part in parts {
         tally.merge(part);
