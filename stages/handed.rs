@@ -35,6 +35,17 @@ struct Chosen {
     choice: Choice,
 }
 
+impl Content {
+    /// Memory of spare arrays, and of databases beyond a cache that stages count.
+    fn memory_bytes(&self, cache_bytes: u64) -> u64 {
+        self.spare.iter().map(Bytes::memory_bytes).sum::<u64>() + self.database_bytes().saturating_sub(cache_bytes)
+    }
+
+    fn database_bytes(&self) -> u64 {
+        self.databases.values().map(|(_, scores)| scores.memory_bytes()).sum()
+    }
+}
+
 impl Handed {
     /// Lets go of what the stage that comes has no use for, and of spare arrays that its budget leaves no room for.
     pub(crate) fn begin(&self, stage: &StageSpec, settings: &Settings) {
@@ -48,12 +59,15 @@ impl Handed {
             content.databases.clear();
         }
         // What sweep takes is told with its arrays, and these they are.
-        while stage.name.kind() != "sweep"
-            && !content.spare.is_empty()
-            && stage.cost.memory_bytes + content.spare.iter().map(Bytes::memory_bytes).sum::<u64>()
-                > settings.memory_bytes
-        {
-            content.spare.pop();
+        if stage.name.kind() == "sweep" {
+            return;
+        }
+        let stones = stage.name.parameters().first().copied().unwrap_or(0);
+        let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        while stage.cost.memory_bytes + content.memory_bytes(cache_bytes) > settings.memory_bytes {
+            if content.spare.pop().is_none() && content.databases.pop_first().is_none() {
+                break;
+            }
         }
     }
 
@@ -130,7 +144,8 @@ impl Handed {
     pub(crate) fn keep_database(&self, settings: &Settings, stones: u32, digest: Digest, scores: &Rows) {
         let is_read = (stones + 1..=settings.stones_max()).any(|above| settings.smaller(above).contains(&stones));
         let bytes = settings.set.positions(stones);
-        let most = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        // What the next capture counts; stages before are held to theirs when they begin.
+        let most = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones + 1));
         if !is_read || bytes > most {
             return;
         }
@@ -162,7 +177,7 @@ impl Handed {
 
     /// Bytes of the databases that are here.
     fn database_bytes(&self) -> u64 {
-        self.content().databases.values().map(|(_, scores)| scores.memory_bytes()).sum()
+        self.content().database_bytes()
     }
 
     /// The largest spare array.
@@ -188,5 +203,73 @@ impl fmt::Debug for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let content = self.content();
         write!(f, "Handed({} databases, {} spare arrays)", content.databases.len(), content.spare.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::{Cost, Manifest, StageName};
+
+    fn settings() -> Settings {
+        let text = "[build]\nstones = \"0..12\"\nmemory = \"64 MiB\"\nmethod = \"sweep\"\nthreads = 1";
+        Settings::new(&Manifest::parse(text, "m.toml", &crate::schema(), &[]).unwrap())
+    }
+
+    fn stage(kind: &str, memory_bytes: u64) -> StageSpec {
+        let name = StageName::new(kind, &[12]);
+        StageSpec { cost: Cost { memory_bytes, ..Cost::default() }, ..StageSpec::new(name) }
+    }
+
+    #[test]
+    fn captures_are_for_who_solves_and_told_by_their_digest() {
+        let (settings, index) = (settings(), Index::new(12, game::PositionSet::All));
+        let (right, wrong) = (Digest::of(b"right"), Digest::of(b"wrong"));
+        let handed = Handed::default();
+        let keep = || handed.keep_captures(right, handed.array(&settings, &index).unwrap());
+        keep();
+        handed.begin(&stage("sweep", 0), &settings);
+        assert_eq!(handed.captures(right).unwrap().len() as u64, index.positions());
+        assert!(handed.captures(right).is_none(), "they were taken");
+        keep();
+        assert!(handed.captures(wrong).is_none());
+        keep();
+        handed.begin(&stage("verify", 0), &settings);
+        assert!(handed.captures(right).is_none());
+        assert_eq!(handed.content().spare.len(), 1, "the array serves again");
+    }
+
+    #[test]
+    fn nothing_is_kept_beyond_the_budget() {
+        let settings = settings();
+        let handed = Handed::default();
+        let digest = Digest::of(b"any");
+        for stones in 0..=12 {
+            let rows = handed.rows(&settings, &Index::new(stones, game::PositionSet::All)).unwrap();
+            handed.keep_database(&settings, stones, digest, &rows);
+            handed.give_back(rows.into_bytes());
+        }
+        assert_eq!(handed.database(10, digest).unwrap().len() as u64, game::PositionSet::All.positions(10));
+        assert!(handed.database(11, digest).is_none(), "no capture of up to 12 stones leads there");
+        assert!(handed.database(10, Digest::of(b"other")).is_none());
+        handed.begin(&stage("stats", 8 << 20), &settings);
+        assert!(!handed.content().spare.is_empty() && handed.has_databases());
+        handed.begin(&stage("stats", 64 << 20), &settings);
+        assert!(handed.content().spare.is_empty() && handed.has_databases(), "databases are within the cache");
+        handed.begin(&stage("process", 0), &settings);
+        assert!(!handed.has_databases());
+    }
+
+    #[test]
+    fn counts_are_told_by_both_digests() {
+        let handed = Handed::default();
+        let digest = |text: &str| Digest::of(text.as_bytes());
+        let choice = Choice { offered: 3, declined: 2 };
+        handed.keep_choice(digest("captures"), digest("database"), choice);
+        assert_eq!(handed.choice(digest("captures"), digest("database")), Some(choice));
+        assert_eq!(handed.choice(digest("other"), digest("database")), None);
+        assert_eq!(handed.choice(digest("captures"), digest("other")), None);
+        handed.keep_histogram(digest("database"), &Histogram::EMPTY);
+        assert!(handed.histogram(digest("database")).is_some() && handed.histogram(digest("other")).is_none());
     }
 }

@@ -15,8 +15,8 @@
 //! the positions: every position is as likely as before, but those that share a tile come together. Their children lie
 //! together too, in a few rows, so a look costs half as much in memory, and a fraction of it where blocks are decoded.
 //! What it may miss is what keeps to few tiles: k bad positions in t tiles it misses with a chance of at most
-//! (1 - s)^t. A block of a file, 65,536 positions, is in about a thousand tiles, and those of its parents in several
-//! thousand more.
+//! (1 - s)^t. Of the whole blocks of a file, 65,536 positions, a sample of 16 to 27 stones touches 96 to 100 %; and
+//! the parents of a bad one, which are in others, do not follow from their children either.
 
 /// Everything, or a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
