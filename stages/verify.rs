@@ -48,7 +48,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         let index = Index::new(smaller, settings.set);
         let damaged = |error| files::unreadable(&name, error);
         let scores = open(context.disk(), &context.input(&name), settings, Kind::Database, &index).map_err(damaged)?;
-        let scores = Shelf::File(CachedScores::sharing(scores, Arc::clone(&cache)));
+        let scores = Shelf::File(Box::new(CachedScores::sharing(scores, Arc::clone(&cache))));
         databases.insert(smaller, scores).map_err(StageError::failed)?;
     }
     let sample = Sample::default();
@@ -108,7 +108,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
 
 /// Where the scores of a database are.
 enum Shelf {
-    File(CachedScores),
+    File(Box<CachedScores>),
     /// In memory, those that the file has by its digest: smaller databases, verified themselves.
     Kept(Arc<Bytes>),
 }
@@ -130,7 +130,7 @@ impl Look for Shelf {
 
     fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<(), CheckError> {
         match self {
-            Shelf::File(scores) => Look::scores(scores, positions, out),
+            Shelf::File(scores) => Look::scores(&**scores, positions, out),
             Shelf::Kept(scores) => Look::scores(&&scores[..], positions, out),
         }
     }
