@@ -47,7 +47,7 @@ pub type Solved = Vec<Vec<Score>>;
 pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
     let mut best = Bytes::zeroed(index.positions() as usize).expect("there is memory for the captures");
     let smaller = InMemory::new(tables.set(), smaller.iter().map(|scores| &scores[..]));
-    capture::capture_into(tables, index, &smaller, &(), &mut best).expect("nobody stops it");
+    capture::capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).expect("nobody stops it");
     best
 }
 

@@ -1,37 +1,70 @@
 //! The stage `capture:n`: the best captures of all n-stone positions, from the smaller databases.
 //!
 //! Smaller databases are read through a cache of decoded blocks, captures are written as they come: memory does not
-//! depend on n but for the tables.
+//! depend on n but for the tables, and the captures themselves where the stage that comes next holds them anyway. Where
+//! these are held and the cache is too small, smaller databases are read from one end to the other.
 
-use crate::{Shared, files, graph, watch::Watch};
-use engines::capture::{CaptureError, ChildRow, Smaller};
-use game::{Index, Score};
+use crate::{Shared, files, handed::Handed, watch::Watch};
+use engines::Bytes;
+use engines::capture::{CaptureError, ChildRow, Sequential, Smaller};
+use game::{Index, Score, Slab};
 use pipeline::{StageContext, StageError, StageReport};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use store::{BlockCache, CachedScores, Codec, Kind, StoreError, Window};
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let cache = BlockCache::new(graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones)));
+    let cache_bytes = shared.handed().cache_bytes(settings, stones);
+    let cache = BlockCache::new(cache_bytes);
     let smaller = Files::open(shared, stones, context, &cache)?;
     let path = context.output(&files::capture(stones));
     let mut writer = files::create(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed)?;
     let watch = Watch::new(context, index.positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
-    engines::capture::capture(&shared.tables(), &index, &smaller, &watch, &mut receive).map_err(
-        |error| match error {
-            CaptureError::Stopped(_) => StageError::Stopped,
-            CaptureError::Failed(error) => error,
-        },
-    )?;
-    writer.finish().map_err(files::unwritable)?;
-    Ok(StageReport::new(index.positions()).with("blocks", smaller.blocks()).with("decoded", cache.decoded()))
+    let (tables, handed) = (shared.tables(), shared.handed());
+    let mut kept = match Handed::keeps_captures(settings, stones) {
+        true => Some(handed.array(settings, &index)?),
+        false => None,
+    };
+    let captured = match &mut kept {
+        // Blocks would be decoded again and again.
+        Some(best) if smaller.read_positions() > cache_bytes => {
+            let captured = engines::capture::capture_by_children(&tables, &index, &smaller, &watch, best);
+            captured.and_then(|()| receive(best).map_err(CaptureError::Failed))
+        }
+        Some(best) => engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive),
+        None => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
+    };
+    captured.map_err(|error| match error {
+        CaptureError::Stopped(_) => StageError::Stopped,
+        CaptureError::Failed(error) => error,
+    })?;
+    let written = writer.finish().map_err(files::unwritable)?;
+    if let Some(captures) = kept {
+        handed.keep_captures(written.digest, captures);
+    }
+    let decoded = cache.decoded() + smaller.decoded.load(Ordering::Relaxed);
+    Ok(StageReport::new(index.positions()).with("blocks", smaller.blocks()).with("decoded", decoded))
 }
 
 /// The smaller databases that captures can lead to, by their stones: none has one or `stones` captured less.
-struct Files(Vec<CachedScores>);
+struct Files {
+    databases: Vec<File>,
+    /// Blocks decoded in sequence.
+    decoded: AtomicU64,
+}
+
+/// One of them.
+struct File {
+    scores: CachedScores,
+    slabs: Vec<Slab>,
+    /// All scores, if they are in memory.
+    kept: Option<Arc<Bytes>>,
+}
 
 impl Files {
     fn open(
@@ -45,14 +78,25 @@ impl Files {
             let name = files::database(stones);
             let index = Index::new(stones, settings.set);
             files::open_windowed(context.disk(), &context.input(&name), settings, Kind::Database, &index)
-                .map(|scores| CachedScores::sharing(scores, Arc::clone(cache)))
+                .map(|scores| File {
+                    kept: shared.handed().database(stones, scores.digest()),
+                    scores: CachedScores::sharing(scores, Arc::clone(cache)),
+                    slabs: index.slabs().to_vec(),
+                })
                 .map_err(|error| files::unreadable(&name, error))
         };
-        settings.smaller(stones).map(open).collect::<Result<_, _>>().map(Files)
+        let databases = settings.smaller(stones).map(open).collect::<Result<_, _>>()?;
+        Ok(Files { databases, decoded: AtomicU64::new(0) })
     }
 
     fn blocks(&self) -> u64 {
-        self.0.iter().map(|database| database.scores().block_count() as u64).sum()
+        self.databases.iter().map(|database| database.scores.scores().block_count() as u64).sum()
+    }
+
+    /// Positions of those that are not in memory.
+    fn read_positions(&self) -> u64 {
+        let read = self.databases.iter().filter(|database| database.kept.is_none());
+        read.map(|database| database.scores.scores().shape().positions()).sum()
     }
 }
 
@@ -65,8 +109,33 @@ impl Smaller for Files {
     }
 
     fn row<'w>(&'w self, window: &'w mut Window, row: ChildRow) -> Result<&'w [Score], StageError> {
-        let database = &self.0[row.stones as usize];
+        let database = &self.databases[row.stones as usize];
+        if let Some(kept) = &database.kept {
+            let first = database.slabs[row.mover_stones as usize].offset as usize;
+            return Ok(&kept[first + row.row as usize * row.columns as usize..][..row.columns as usize]);
+        }
         let unreadable = |error: StoreError| files::unreadable(&files::database(row.stones), error);
-        database.row(row.mover_stones as usize, row.row, row.columns, window).map_err(unreadable)
+        database.scores.row(row.mover_stones as usize, row.row, row.columns, window).map_err(unreadable)
+    }
+}
+
+impl Sequential for Files {
+    type Error = StageError;
+
+    fn run_end(&self, stones: u32, position: u64) -> u64 {
+        let scores = self.databases[stones as usize].scores.scores();
+        scores.block_range(scores.block_of(position)).end
+    }
+
+    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), StageError> {
+        let database = &self.databases[stones as usize];
+        if let Some(kept) = &database.kept {
+            out.copy_from_slice(&kept[positions.start as usize..positions.end as usize]);
+            return Ok(());
+        }
+        let scores = database.scores.scores();
+        let blocks = scores.block_of(positions.end - 1) - scores.block_of(positions.start) + 1;
+        self.decoded.fetch_add(blocks as u64, Ordering::Relaxed);
+        scores.read_range(positions, out).map_err(|error| files::unreadable(&files::database(stones), error))
     }
 }

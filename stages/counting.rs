@@ -19,7 +19,7 @@ const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let captures = sweep::read_captures(settings, &index, context)?;
+    let (captures, _) = sweep::read_captures(shared, &index, context)?;
     let snapshot = Snapshot { settings, index: &index, context };
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
@@ -56,7 +56,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         }
         Err(error @ Unsolved::Inconsistent) => return Err(StageError::failed(error)),
     };
-    drop(captures);
+    shared.handed().give_back(captures);
     tracing::info!(supersteps = report.supersteps, "solved after {:.3} s", started.elapsed().as_secs_f64());
     let path = context.output(&files::database(stones));
     files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, [&values[..]])?;

@@ -1,7 +1,7 @@
 //! Which files a run has, and opening them as what they must be.
 
 use crate::Settings;
-use disk::Disk;
+use disk::{Digest, Disk};
 use game::{Index, PositionSet, Slab};
 use pipeline::{ArtifactName, StageError};
 use std::path::Path;
@@ -124,7 +124,8 @@ pub(crate) fn create<'d>(
     Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
 }
 
-/// Publishes a file of `index`, to be opened by [`open`]. Its scores come in runs, in canonical order.
+/// Publishes a file of `index`, to be opened by [`open`]. Its scores come in runs, in canonical order. Returns their
+/// digest.
 pub(crate) fn write<'a>(
     disk: &dyn Disk,
     path: &Path,
@@ -133,10 +134,10 @@ pub(crate) fn write<'a>(
     index: &Index,
     codec: Codec,
     runs: impl IntoIterator<Item = &'a [i8]>,
-) -> Result<(), StageError> {
+) -> Result<Digest, StageError> {
     let mut writer = create(disk, path, settings, kind, index, codec)?;
-    runs.into_iter().try_for_each(|run| writer.append(run)).and_then(|()| writer.finish()).map_err(unwritable)?;
-    Ok(())
+    let appended = runs.into_iter().try_for_each(|run| writer.append(run));
+    Ok(appended.and_then(|()| writer.finish()).map_err(unwritable)?.digest)
 }
 
 /// The error of a stage whose output could not be written.

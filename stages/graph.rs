@@ -129,7 +129,7 @@ pub fn whole_predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
     let one = OneDatabase { settings, stones };
     let smaller = (0..stones).map(|stones| OneDatabase { settings, stones }.file_bytes(settings.codec)).sum::<u64>();
     Method::ALL.map(|method| {
-        let mut costs = vec![(one.load(Part::Capture), one.capture_cost())];
+        let mut costs = vec![(one.load(Part::Capture), one.capture_cost(method))];
         costs.extend(one.solving(method));
         if settings.verify != Verify::None {
             costs.push((one.load(Part::Verify), one.cost(one.load(Part::Verify), 0, 0, 0)));
@@ -176,16 +176,16 @@ impl OneDatabase<'_> {
         if let Some(before) = stones.checked_sub(1).filter(|_| self.settings.verify != Verify::None) {
             after.push(StageName::new("verify", &[before]));
         }
+        let method = self.settings.method(stones);
         stages.push(StageSpec {
             inputs: smaller.clone(),
             outputs: vec![capture.clone()],
             after,
-            cost: self.capture_cost(),
+            cost: self.capture_cost(method),
             ..StageSpec::new(StageName::new("capture", &[stones]))
         });
         artifacts.push(self.artifact(capture.clone(), ArtifactKind::Intermediate, "capture").version(CAPTURE_VERSION));
 
-        let method = self.settings.method(stones);
         if method.has_bounds() {
             self.declare_bounds(method, stages, artifacts);
         } else {
@@ -323,9 +323,11 @@ impl OneDatabase<'_> {
         Model::default().load(self.settings, part, self.stones)
     }
 
-    fn capture_cost(&self) -> Cost {
+    fn capture_cost(&self, method: Method) -> Cost {
         let bytes = self.file_bytes(Codec::Packed);
-        self.cost(self.load(Part::Capture), 0, bytes, bytes)
+        // Who solves in memory is handed them.
+        let arrays = u64::from(!method.has_bounds());
+        self.cost(self.load(Part::Capture), arrays, bytes, bytes)
     }
 
     /// Of a method that needs one stage.

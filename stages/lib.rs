@@ -10,6 +10,7 @@ pub mod cost;
 mod counting;
 pub mod files;
 mod graph;
+mod handed;
 mod hardware;
 mod method;
 mod settings;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     settings: Settings,
     tables: Mutex<Option<Arc<Tables>>>,
     slot: bounds::Slot,
+    handed: handed::Handed,
 }
 
 impl Shared {
@@ -66,6 +68,11 @@ impl Shared {
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// What stages leave to those that come next.
+    pub(crate) fn handed(&self) -> &handed::Handed {
+        &self.handed
+    }
+
     /// The state of a database that is solved bound after bound.
     pub(crate) fn slot(&self) -> &bounds::Slot {
         &self.slot
@@ -77,7 +84,12 @@ impl Awari {
     pub fn new(settings: Settings) -> Awari {
         Awari {
             graph: graph::graph(&settings),
-            shared: Shared { settings, tables: Mutex::new(None), slot: bounds::Slot::default() },
+            shared: Shared {
+                settings,
+                tables: Mutex::new(None),
+                slot: bounds::Slot::default(),
+                handed: handed::Handed::default(),
+            },
         }
     }
 
@@ -153,6 +165,7 @@ impl Work for Awari {
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::failed)?;
         let stones = stage.name.parameters().first().copied().unwrap_or(0);
+        self.shared.handed.begin(stage, &self.shared.settings);
         pool.install(|| match stage.name.kind() {
             "capture" => capture::run(&self.shared, stones, context),
             "counting" => counting::run(&self.shared, stones, context),

@@ -1,4 +1,5 @@
-//! The stage `stats:n`: the figures that the papers report, counted over the whole database.
+//! The stage `stats:n`: the figures that the papers report, counted over the whole database: by the stages that solved and
+//! verified it, if they ran in this process, else here.
 
 use crate::{Shared, files, graph};
 use check::{Choice, Histogram, Statistics};
@@ -6,7 +7,7 @@ use disk::Staged;
 use game::{Index, Score};
 use pipeline::{ArtifactName, StageContext, StageError, StageReport};
 use std::sync::{Mutex, PoisonError};
-use store::{CachedScores, Kind};
+use store::{CachedScores, Kind, Scores};
 
 /// Decoded blocks of scores: each is needed while the parts of its rows are read, one after the other on each thread.
 const CACHE_BYTES: u64 = 8 << 20;
@@ -21,28 +22,45 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     };
     let (captures_name, scores_name) = (files::capture(stones), files::database(stones));
     let captures = open(&captures_name, Kind::Capture)?;
-    let scores = CachedScores::new(open(&scores_name, Kind::Database)?, CACHE_BYTES);
-    let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
-    let read_captures = |first: u64, out: &mut [Score]| {
-        captures.read_range(end(first, out), out).map_err(|error| files::unreadable(&captures_name, error))
+    let scores = open(&scores_name, Kind::Database)?;
+    let handed = shared.handed();
+    let counted = handed.choice(captures.digest(), scores.digest()).zip(handed.histogram(scores.digest()));
+    let (choice, histogram) = match counted {
+        Some(counted) => counted,
+        None => count(shared, &index, &captures, scores)?,
     };
-    // Each score is read once, so they are counted by the way. None is beyond the range that the file gives.
-    let histogram = Mutex::new(Histogram::EMPTY);
-    let read_scores = |first: u64, out: &mut [Score]| {
-        scores.read_range(end(first, out), out).map_err(|error| files::unreadable(&scores_name, error))?;
-        let counted = Histogram::of_scores(out);
-        let mut histogram = histogram.lock().unwrap_or_else(PoisonError::into_inner);
-        *histogram = histogram.plus(&counted);
-        Ok(())
-    };
-    let stripe = graph::stripe_bytes(settings, stones);
-    let choice = engines::choice(&shared.tables(), &index, stripe, &read_captures, &read_scores)?;
     let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
-    let histogram = histogram.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = Statistics::new(stones, histogram, choice).json() + "\n";
     let path = context.output(&files::stats(stones));
     let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;
     staged.write(text.as_bytes())?;
     staged.publish()?;
     Ok(StageReport::new(index.positions()))
+}
+
+/// Reads captures and scores, and counts. Each score is read once, so they are counted by the way; none is beyond the
+/// range that the file gives.
+fn count(
+    shared: &Shared,
+    index: &Index,
+    captures: &Scores,
+    scores: Scores,
+) -> Result<(engines::Choice, Histogram), StageError> {
+    let stones = index.stones();
+    let scores = CachedScores::new(scores, CACHE_BYTES);
+    let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
+    let read_captures = |first: u64, out: &mut [Score]| {
+        captures.read_range(end(first, out), out).map_err(|error| files::unreadable(&files::capture(stones), error))
+    };
+    let histogram = Mutex::new(Histogram::EMPTY);
+    let read_scores = |first: u64, out: &mut [Score]| {
+        scores.read_range(end(first, out), out).map_err(|error| files::unreadable(&files::database(stones), error))?;
+        let counted = Histogram::of_scores(out);
+        let mut histogram = histogram.lock().unwrap_or_else(PoisonError::into_inner);
+        *histogram = histogram.plus(&counted);
+        Ok(())
+    };
+    let stripe = graph::stripe_bytes(shared.settings(), stones);
+    let choice = engines::choice(&shared.tables(), index, stripe, &read_captures, &read_scores)?;
+    Ok((choice, histogram.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }

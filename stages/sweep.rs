@@ -3,7 +3,8 @@
 //! Between passes the scores so far are snapshot on a timer, and when the run is asked to stop; whatever mixture of
 //! passes a snapshot holds, sweeping it on ends in the same scores.
 
-use crate::{Settings, Shared, files, watch::Watch};
+use crate::{Shared, files, watch::Watch};
+use disk::Digest;
 use engines::{Bytes, Kernel, Progress, Rows, sweep};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
@@ -23,8 +24,8 @@ const PASSES_MAX: u64 = 1000;
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let captures = read_captures(settings, &index, context)?;
-    let snapshot = Snapshot { settings, index: &index, context };
+    let (captures, captures_digest) = read_captures(shared, &index, context)?;
+    let snapshot = Snapshot { shared, index: &index, context };
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
     let started = Instant::now();
@@ -58,10 +59,15 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         }
         return Err(StageError::Stopped);
     };
-    drop(captures);
     tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
+    let choice = engines::choice_of(&shared.tables(), &index, &captures, &values);
+    shared.handed().give_back(captures);
     let path = context.output(&files::database(stones));
-    files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, values.runs())?;
+    let runs = values.runs();
+    let digest = files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, runs)?;
+    shared.handed().keep_choice(captures_digest, digest, choice);
+    shared.handed().keep_database(settings, stones, digest, &values);
+    shared.handed().give_back(values.into_bytes());
     Ok(StageReport::new(index.positions())
         .with("passes", report.passes)
         .with("recomputed", report.recomputed)
@@ -69,15 +75,24 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         .with("resumed", u64::from(resumed)))
 }
 
-/// Reads the capture database of an index, every block checked. Not through a map: its pages would be memory too.
-pub(crate) fn read_captures(settings: &Settings, index: &Index, context: &StageContext) -> Result<Bytes, StageError> {
+/// The capture database of an index and its digest: what the stage before has left, or read, every block checked. Not
+/// through a map: its pages would be memory too.
+pub(crate) fn read_captures(
+    shared: &Shared,
+    index: &Index,
+    context: &StageContext,
+) -> Result<(Bytes, Digest), StageError> {
+    let (settings, handed) = (shared.settings(), shared.handed());
     let name = files::capture(index.stones());
     let damaged = |error| files::unreadable(&name, error);
     let path = context.input(&name);
     let file = files::open_windowed(context.disk(), &path, settings, Kind::Capture, index).map_err(damaged)?;
-    let mut captures = Bytes::zeroed(index.positions() as usize).map_err(StageError::failed)?;
+    if let Some(captures) = handed.captures(file.digest()) {
+        return Ok((captures, file.digest()));
+    }
+    let mut captures = handed.array(settings, index)?;
     file.read_into(&mut captures).map_err(damaged)?;
-    Ok(captures)
+    Ok((captures, file.digest()))
 }
 
 /// Stops after so many passes, too.
@@ -100,7 +115,7 @@ impl Progress for Limited<'_> {
 
 /// The snapshot of a stage that is under way.
 struct Snapshot<'a> {
-    settings: &'a Settings,
+    shared: &'a Shared,
     index: &'a Index,
     context: &'a StageContext<'a>,
 }
@@ -110,10 +125,11 @@ const SNAPSHOT: &str = "scores";
 impl Snapshot<'_> {
     /// The scores to start from, and whether they come from a snapshot.
     fn read(&self) -> Result<(Rows, bool), StageError> {
-        let mut values = Rows::zeroed(self.index).map_err(StageError::failed)?;
+        let settings = self.shared.settings();
+        let mut values = self.shared.handed().rows(settings, self.index)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
         let path = saved.join(SNAPSHOT);
-        let read = files::open_windowed(self.context.disk(), &path, self.settings, Kind::Snapshot, self.index)
+        let read = files::open_windowed(self.context.disk(), &path, settings, Kind::Snapshot, self.index)
             .and_then(|file| values.fill(|positions, out| file.read_range(positions, out)));
         let Err(error) = read else { return Ok((values, true)) };
         files::begin_anew(saved, error)?;
@@ -124,6 +140,6 @@ impl Snapshot<'_> {
     fn write(&self, values: &Rows) -> Result<(), StageError> {
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
         let (disk, kind) = (self.context.disk(), Kind::Snapshot);
-        files::write(disk, &path, self.settings, kind, self.index, Codec::Packed, values.runs())
+        files::write(disk, &path, self.shared.settings(), kind, self.index, Codec::Packed, values.runs()).map(drop)
     }
 }

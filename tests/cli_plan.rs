@@ -43,7 +43,7 @@ fn plans_are_made_for_other_machines() {
     let threads = seconds(&plan(&["--hardware", "machine.toml", "--threads", "2"]));
     assert!((threads / slow - 4.0).abs() < 1e-6, "{threads} {slow}");
     // A slow disk is what is waited for.
-    machine(&MACHINE.replace("2 GB", "1 MB"));
+    machine(&MACHINE.replace("1 GB", "1 MB"));
     let waits = plan(&["--hardware", "machine.toml"]);
     assert_eq!(waits["methods"][18]["predictions"][0]["limit"], "disk");
     // What the machine lacks is said, and nothing is written.

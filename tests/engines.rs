@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use check::{Databases, Histogram, Published};
-use engines::capture::{CaptureError, ChildRow, InMemory, Smaller};
+use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, Smaller};
 use engines::counting::{Distribution, Report, Unsolved, checkpoint_range, counting};
 use engines::{Bytes, Kernel, Progress, Rows, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, reference};
@@ -16,7 +16,7 @@ const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
 fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
     let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
-    capture::capture_into(tables, index, &smaller, &(), &mut best).unwrap();
+    capture::capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
     best
 }
 
@@ -100,6 +100,14 @@ fn reachable_scores_are_those_of_all() {
 /// Stops when it is asked for the n-th time.
 struct StopAt(AtomicU64);
 
+struct Stop;
+
+impl Progress for Stop {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+}
+
 impl Progress for StopAt {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         match self.0.fetch_sub(1, Relaxed) {
@@ -150,12 +158,6 @@ fn captures_stop_where_they_are_told_to_or_fail() {
     let tables = Tables::new(Rules::AWARI, PositionSet::All, 7);
     let index = Index::new(7, PositionSet::All);
     let smaller = InMemory::new(PositionSet::All, databases.iter().map(Vec::as_slice));
-    struct Stop;
-    impl Progress for Stop {
-        fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
     let stopped = capture::capture(&tables, &index, &smaller, &Stop, &mut |_| Ok(()));
     assert_eq!(stopped, Err(CaptureError::Stopped(Stopped)));
 
@@ -210,6 +212,51 @@ fn choices_are_those_of_the_rules() {
             let choice = engines::choice(&tables, &index, 10_000, &captures, &scores).unwrap();
             assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
         }
+    }
+}
+
+/// Databases in memory, read from one end to the other, in runs that keep to no rows; one of them fails.
+struct Runs<'a> {
+    smaller: &'a [Vec<Score>],
+    torn: Option<u32>,
+}
+
+impl Sequential for Runs<'_> {
+    type Error = u32;
+
+    fn run_end(&self, _: u32, position: u64) -> u64 {
+        (position / 1000 + 1) * 1000
+    }
+
+    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), u32> {
+        out.copy_from_slice(&self.smaller[stones as usize][positions.start as usize..positions.end as usize]);
+        if self.torn == Some(stones) { Err(stones) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn captures_told_by_children_are_the_same() {
+    for set in SETS {
+        let solved = build(set, 11, Kernel::Portable);
+        for stones in 0..=11 {
+            let tables = Tables::new(Rules::AWARI, set, stones);
+            let index = Index::new(stones, set);
+            let smaller = &solved[..stones as usize];
+            let expected = captures(&tables, &index, smaller);
+            for threads in [1, 3] {
+                let mut best = vec![99; index.positions() as usize];
+                let runs = Runs { smaller, torn: None };
+                with_threads(threads, || capture::capture_by_children(&tables, &index, &runs, &(), &mut best)).unwrap();
+                assert_eq!(best, expected[..], "{stones} stones, {set}, {threads} threads");
+            }
+        }
+        let (tables, index) = (Tables::new(Rules::AWARI, set, 11), Index::new(11, set));
+        let mut best = vec![0; index.positions() as usize];
+        let runs = Runs { smaller: &solved, torn: Some(8) };
+        let failed = capture::capture_by_children(&tables, &index, &runs, &(), &mut best);
+        assert_eq!(failed, Err(CaptureError::Failed(8)));
+        let stopped = capture::capture_by_children(&tables, &index, &runs, &Stop, &mut best);
+        assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
     }
 }
 

@@ -10,13 +10,23 @@
 //! nothing of the seed: the same seed looks at the same positions again. A wrong score is seldom alone in this: parents
 //! that rest on it do not follow any more either.
 
+//!
+//! A sample of tiles is cut so from the tiles of all slabs, eight halves of one player by eight of the other, instead of
+//! the positions: every position is as likely as before, but those that share a tile come together. Their children lie
+//! together too, in a few rows, so a look costs half as much in memory, and a fraction of it where blocks are decoded.
+//! What it may miss is what keeps to few tiles: k bad positions in t tiles it misses with a chance of at most
+//! (1 - s)^t. Of the whole blocks of a file, 65,536 positions, a sample of 16 to 27 stones touches 96 to 100 %; and
+//! the parents of a bad one, which are in others, do not follow from their children either.
+
 /// Everything, or a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Every position.
     Full,
-    /// Some.
+    /// Some, each chosen alone.
     Sample(Sample),
+    /// About as many, in tiles of up to 64.
+    Tiles(Sample),
 }
 
 /// Which positions a sample has.
@@ -38,11 +48,11 @@ impl Default for Sample {
 }
 
 impl Extent {
-    /// How many of `positions` it has.
+    /// How many of `positions` it has; of tiles, about.
     pub fn count(&self, positions: u64) -> u64 {
         match self {
             Extent::Full => positions,
-            Extent::Sample(sample) => sample.count(positions),
+            Extent::Sample(sample) | Extent::Tiles(sample) => sample.count(positions),
         }
     }
 }

@@ -124,19 +124,41 @@ impl Histogram {
 
 /// The scores that occur among at most some thousand million.
 fn counts(scores: &[Score]) -> impl Iterator<Item = (Score, u64)> + use<> {
-    // Four tables in turn: runs of one score would wait on one counter.
-    let mut counts = [[0u32; 256]; 4];
-    let (fours, rest) = scores.as_chunks::<4>();
-    for four in fours {
-        for (counts, &score) in counts.iter_mut().zip(four) {
-            counts[usize::from(score as u8)] += 1;
-        }
+    let mut counts = [0u64; 256];
+    // Without an early exit this runs at the speed of memory.
+    let outside = scores.iter().fold(0, |any, &score| any | (score as u8).wrapping_add(PAIRED_MAX));
+    let is_paired = outside < 2 * PAIRED_MAX && scores.len() >= PAIRS_MIN;
+    let (paired, single) = scores.split_at(if is_paired { scores.len() / 4 * 4 } else { 0 });
+    if is_paired {
+        count_pairs(paired, &mut counts);
     }
-    for &score in rest {
-        counts[0][usize::from(score as u8)] += 1;
+    single.iter().for_each(|&score| counts[usize::from(score as u8)] += 1);
+    (0..=u8::MAX).map(move |byte| (byte as Score, counts[usize::from(byte)])).filter(|&(_, positions)| positions > 0)
+}
+
+/// Scores of -64 to 63 are counted in pairs: half as many counters to go to and back.
+const PAIRED_MAX: u8 = 64;
+const PAIRED_BITS: u32 = 7;
+
+/// For fewer the tables are not worth their while.
+const PAIRS_MIN: usize = 1 << 16;
+
+fn count_pairs(scores: &[Score], counts: &mut [u64; 256]) {
+    // Two tables in turn: runs of one score would wait on one counter.
+    let mut tables = vec![[0u32; 2]; 1 << (2 * PAIRED_BITS)];
+    let mask = (1 << PAIRED_BITS) - 1;
+    let pair = |a: Score, b: Score| usize::from(a as u8 & mask) << PAIRED_BITS | usize::from(b as u8 & mask);
+    for &[a, b, c, d] in scores.as_chunks::<4>().0 {
+        tables[pair(a, b)][0] += 1;
+        tables[pair(c, d)][1] += 1;
     }
-    let sum = move |byte: u8| counts.iter().map(|counts| u64::from(counts[usize::from(byte)])).sum();
-    (0..=u8::MAX).map(move |byte| (byte as Score, sum(byte))).filter(|&(_, positions)| positions > 0)
+    // Seven bits back to eight.
+    let byte = |bits: usize| bits | (bits & usize::from(PAIRED_MAX)) << 1;
+    for (pair, found) in tables.iter().enumerate() {
+        let found = u64::from(found[0]) + u64::from(found[1]);
+        counts[byte(pair >> PAIRED_BITS)] += found;
+        counts[byte(pair & usize::from(mask))] += found;
+    }
 }
 
 fn slot(score: Score) -> Option<usize> {
@@ -159,6 +181,20 @@ mod tests {
         assert_eq!(histogram.total(), 12);
         assert_eq!(histogram.scores().collect::<Vec<_>>(), [(-1, 4), (0, 4), (1, 4)]);
         assert_eq!((histogram.positions(2), histogram.positions(100)), (0, 0));
+    }
+
+    #[test]
+    fn pairs_are_counted_as_single_scores_are() {
+        for beyond in [None, Some(-128), Some(64), Some(127)] {
+            let mut scores: Vec<Score> =
+                (0..PAIRS_MIN as u32 + 7).map(|at| ((at % 1000 * at % 128) as i32 - 64) as Score).collect();
+            scores[PAIRS_MIN / 3] = beyond.unwrap_or(63);
+            let mut expected = [0; 256];
+            scores.iter().for_each(|&score| expected[usize::from(score as u8)] += 1);
+            let mut found = [0; 256];
+            counts(&scores).for_each(|(score, positions)| found[usize::from(score as u8)] = positions);
+            assert_eq!(found, expected, "{beyond:?}");
+        }
     }
 
     #[test]

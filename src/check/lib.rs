@@ -19,6 +19,7 @@ mod report;
 #[cfg(test)]
 mod solved;
 mod statistics;
+mod stream;
 mod verify;
 mod walk;
 
@@ -33,4 +34,5 @@ pub use look::{Database, Databases, Look};
 pub use published::Published;
 pub use report::{csv, json, table};
 pub use statistics::{Choice, Statistics};
+pub use stream::{Stream, verify_streamed};
 pub use verify::{Mistake, Verified, verify, verify_counted, verify_watched};

@@ -68,16 +68,7 @@ pub fn verify_counted<L: Look>(
     extent: Extent,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified, CheckError> {
-    let comparison: Comparison = walk(databases, stones, extent, watch)?;
-    if comparison.mistakes > 0 {
-        return Err(CheckError::Wrong {
-            stones,
-            mistakes: comparison.mistakes,
-            checked: comparison.checked,
-            first: comparison.named(),
-        });
-    }
-    Ok(Verified { stones, checked: comparison.checked, histogram, choice: comparison.choice })
+    walk::<L, Comparison>(databases, stones, extent, watch)?.verified(stones, histogram)
 }
 
 impl Verified {
@@ -115,7 +106,7 @@ impl fmt::Display for Mistake {
 
 /// What a walk finds.
 #[derive(Default)]
-struct Comparison {
+pub(crate) struct Comparison {
     checked: u64,
     mistakes: u64,
     /// Those at the lowest positions.
@@ -124,6 +115,15 @@ struct Comparison {
 }
 
 impl Comparison {
+    /// The verdict.
+    pub(crate) fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
+        if self.mistakes > 0 {
+            let (mistakes, checked, first) = (self.mistakes, self.checked, self.named());
+            return Err(CheckError::Wrong { stones, mistakes, checked, first });
+        }
+        Ok(Verified { stones, checked: self.checked, histogram, choice: self.choice })
+    }
+
     fn named(&self) -> Vec<Mistake> {
         self.lowest.iter().map(|&(_, mistake)| mistake).collect()
     }
@@ -183,12 +183,49 @@ mod tests {
         }
     }
 
+    const TILES: Extent = Extent::Tiles(Sample { one_in: 10, at_least: 100, seed: 1 });
+
     #[test]
     fn a_sample_finds_what_a_full_walk_finds_there() {
         let databases = solved(6, PositionSet::Reachable);
         let all: Places = walk(&databases, 6, Extent::Full, &|_| ControlFlow::Continue(())).unwrap();
-        let some: Places = walk(&databases, 6, SAMPLE, &|_| ControlFlow::Continue(())).unwrap();
-        assert!(some.0.len() > 1_000 && some.0.iter().all(|place| all.0.contains(place)));
+        for sample in [SAMPLE, TILES] {
+            let some: Places = walk(&databases, 6, sample, &|_| ControlFlow::Continue(())).unwrap();
+            assert!(some.0.len() > 1_000 && some.0.iter().all(|place| all.0.contains(place)));
+        }
+    }
+
+    #[test]
+    fn every_position_is_in_as_many_samples_of_tiles() {
+        const SEEDS: u64 = 600;
+        let databases = solved(5, PositionSet::All);
+        let positions = PositionSet::All.positions(5);
+        let mut looked = vec![0; positions as usize];
+        for seed in 0..SEEDS {
+            let sample = Sample { one_in: 10, at_least: 100, seed };
+            let seen: Places = walk(&databases, 5, Extent::Tiles(sample), &|_| ControlFlow::Continue(())).unwrap();
+            let of_asked = seen.0.len() as f64 / sample.count(positions) as f64;
+            assert!((0.7..1.4).contains(&of_asked), "{of_asked}");
+            seen.0.iter().for_each(|place| looked[place.0 as usize] += 1);
+        }
+        let (least, most) = (looked.iter().min().unwrap(), looked.iter().max().unwrap());
+        // A tenth of so many is 60, with a standard deviation of 7.
+        assert!((25..60).contains(least) && (60..110).contains(most), "{least} to {most} of {SEEDS}");
+    }
+
+    #[test]
+    fn a_sample_of_tiles_finds_a_block_of_wrong_scores() {
+        let right = solved(7, PositionSet::All);
+        let positions = PositionSet::All.positions(7);
+        let block = positions / 50;
+        for first in (0..50).map(|at| at * block) {
+            let mut databases = solved(7, PositionSet::All);
+            let mut scores = right.get(7).unwrap().scores().clone();
+            scores[first as usize..(first + block) as usize].iter_mut().for_each(|score| *score = -*score);
+            databases.insert(7, scores.clone()).unwrap();
+            let is_wrong = scores != *right.get(7).unwrap().scores();
+            assert_eq!(verify(&databases, 7, TILES).is_err(), is_wrong, "{first}");
+        }
     }
 
     #[derive(Default)]
@@ -253,7 +290,7 @@ mod tests {
     #[test]
     fn a_walk_can_be_stopped() {
         let databases = solved(6, PositionSet::All);
-        for extent in [Extent::Full, SAMPLE] {
+        for extent in [Extent::Full, SAMPLE, TILES] {
             let stopped = verify_watched(&databases, 6, extent, &|_| ControlFlow::Break(()));
             assert!(matches!(stopped, Err(CheckError::Stopped)));
         }

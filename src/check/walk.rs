@@ -8,6 +8,8 @@
 //! A sample has no such order. Its look-ups are collected, sorted by database and position, and made in ascending
 //! order, so a compressed file decodes each block once a batch. Memory is one batch of look-ups.
 //!
+//! A sample of tiles goes tile by tile as a full walk does; its tiles are small.
+//!
 //! Tiles and batches depend on the database alone, and tallies are merged in their order: results do not depend on
 //! threads.
 
@@ -23,6 +25,12 @@ const TILE_MOVERS: u32 = 64;
 
 /// Opponents' halves in a tile, so that a tile has at most 2^20 positions.
 const TILE_OPPONENTS: u32 = 1 << 14;
+
+/// Halves of either player in a tile of a sample. Larger ones cost less and look at fewer places.
+const SAMPLE_TILE: u32 = 8;
+
+/// Tiles of a sample in one parallel unit.
+const SAMPLE_UNIT: usize = 64;
 
 /// Positions in a batch of samples: some 1.3 million look-ups, 20 MB in all.
 const BATCH_POSITIONS: u64 = 1 << 18;
@@ -45,7 +53,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn new(rules: &Rules, position: u64, board: Board, derived: Derived, found: Score) -> Seen {
+    pub(crate) fn new(rules: &Rules, position: u64, board: Board, derived: Derived, found: Score) -> Seen {
         Seen { position, board, derived, expected: derived.score(&board, rules), found }
     }
 }
@@ -73,6 +81,9 @@ pub(crate) fn walk<L: Look, T: Tally>(
     match extent {
         Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
             sampled(databases, database, sample, watch)
+        }
+        Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
+            tiled(databases, database, sample, watch)
         }
         _ => full(databases, database, watch),
     }
@@ -102,7 +113,16 @@ fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>, wat
     };
     let parts: Vec<T> = tiles.into_par_iter().map(walk).collect::<Result<_, _>>()?;
     let mut tally = merged(parts);
-    // The opening position of the reachable 48-stone database is in no slab.
+    see_opening(databases, database, &mut tally)?;
+    Ok(tally)
+}
+
+/// The opening position of the reachable 48-stone database, which is in no slab.
+pub(crate) fn see_opening<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    database: &Database<L>,
+    tally: &mut T,
+) -> Result<(), CheckError> {
     let in_slabs = database.index().slabs().iter().map(Slab::positions).sum();
     for position in in_slabs..database.positions() {
         let board = database.board(position);
@@ -110,19 +130,82 @@ fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>, wat
         let found = database.scores().score(position)?;
         tally.see(&Seen::new(databases.rules(), position, board, derived, found));
     }
+    Ok(())
+}
+
+/// The small tiles of a slab that a sample chooses among: so many, of which one row has so many.
+struct SampleTiles<'a> {
+    slab: &'a Slab,
+    first: u64,
+    in_row: u64,
+}
+
+/// The tiles of a sample, ascending.
+pub(crate) fn sample_tiles<L: Look>(database: &Database<L>, sample: Sample) -> Vec<Tile<'_>> {
+    let across = |halves: u32| u64::from(halves.div_ceil(SAMPLE_TILE));
+    let mut tiles = 0;
+    let mut slabs = Vec::new();
+    for slab in database.index().slabs() {
+        slabs.push(SampleTiles { slab, first: tiles, in_row: across(slab.mover_halves) });
+        tiles += across(slab.mover_halves) * across(slab.opponent_halves);
+    }
+    let positions = database.positions();
+    // The tiles at the edges of slabs are smaller than others.
+    let share = u128::from(sample.count(positions)) * u128::from(tiles);
+    let count = share.div_ceil(u128::from(positions)) as u64;
+    let chosen = (0..count).map(|at| {
+        let tile = sample.position(at, count, tiles);
+        let of = &slabs[slabs.partition_point(|slab| slab.first <= tile) - 1];
+        let (row, column) = ((tile - of.first) / of.in_row, (tile - of.first) % of.in_row);
+        let halves = |at: u64, end: u32| {
+            let first = at as u32 * SAMPLE_TILE;
+            first..end.min(first + SAMPLE_TILE)
+        };
+        let (movers, opponents) = (halves(column, of.slab.mover_halves), halves(row, of.slab.opponent_halves));
+        Tile { slab: of.slab, movers, opponents }
+    });
+    chosen.collect()
+}
+
+fn tiled<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    database: &Database<L>,
+    sample: Sample,
+    watch: Watch,
+) -> Result<T, CheckError> {
+    let walk = |tiles: &[Tile<'_>]| {
+        let mut tally = T::default();
+        for tile in tiles {
+            tally.merge(tile.walk(databases, database)?);
+        }
+        let seen = tiles.iter().map(Tile::positions).sum();
+        if watch(seen).is_break() { Err(CheckError::Stopped) } else { Ok(tally) }
+    };
+    let tiles = sample_tiles(database, sample);
+    let parts: Vec<T> = tiles.par_chunks(SAMPLE_UNIT).map(walk).collect::<Result<_, _>>()?;
+    let mut tally = merged(parts);
+    see_opening(databases, database, &mut tally)?;
     Ok(tally)
 }
 
 /// A rectangle of a slab.
-struct Tile<'a> {
+pub(crate) struct Tile<'a> {
     slab: &'a Slab,
     movers: Range<u32>,
     opponents: Range<u32>,
 }
 
 impl Tile<'_> {
-    fn positions(&self) -> u64 {
+    pub(crate) fn positions(&self) -> u64 {
         self.movers.len() as u64 * self.opponents.len() as u64
+    }
+
+    /// Its positions, in canonical order.
+    pub(crate) fn each(&self) -> impl Iterator<Item = u64> + '_ {
+        self.opponents.clone().flat_map(|opponent| {
+            let row = self.slab.offset + u64::from(opponent) * u64::from(self.slab.mover_halves);
+            self.movers.clone().map(move |mover| row + u64::from(mover))
+        })
     }
 
     fn walk<L: Look, T: Tally>(&self, databases: &Databases<L>, database: &Database<L>) -> Result<T, CheckError> {
@@ -272,7 +355,7 @@ fn errands<L: Look>(databases: &Databases<L>, first_asker: usize, boards: &[Boar
     Ok(errands)
 }
 
-fn merged<T: Tally>(parts: Vec<T>) -> T {
+pub(crate) fn merged<T: Tally>(parts: Vec<T>) -> T {
     let mut tally = T::default();
     for part in parts {
         tally.merge(part);

@@ -8,10 +8,16 @@
 //! takes 2.5 and 1 ns a position. Tried and lost: one move after the other through a whole batch of rows (15 to 22
 //! times), larger units (17 times at 2^19 positions), units handed to threads in order (no difference).
 //!
+//! Where the captures are in memory and the smaller databases are not, it goes the other way round: see `children`.
+//!
 //! Results come out in batches, so that memory does not depend on the size of the database.
 //!
 //! Positions that end here are included: with no stones the mover has lost what remains, and where every move leaves the
 //! opponent without stones the mover takes all.
+
+mod children;
+
+pub use children::{Sequential, capture_by_children};
 
 use crate::tables::{RowMove, Tables};
 use crate::{Progress, Stopped};
@@ -25,6 +31,9 @@ const UNIT_POSITIONS: usize = 1 << 15;
 
 /// Units of a batch for each thread, between two calls of the receiver.
 const BATCH_UNITS: usize = 16;
+
+/// Positions that the receiver is shown at a time where all captures are kept anyway.
+const PORTION_POSITIONS: usize = 8 << 20;
 
 /// The value of a position that offers no capture: less than any score.
 pub const fn none(stones: u32) -> Score {
@@ -119,33 +128,15 @@ pub fn capture<S: Smaller>(
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     let mut best = Vec::new();
-    for slab in index.slabs() {
-        let columns = slab.opponent_halves as usize;
-        let moves = tables.rows(slab.mover_stones);
-        let unit_rows = (UNIT_POSITIONS / columns).max(1);
-        let batch_rows = unit_rows * BATCH_UNITS * rayon::current_num_threads();
-        for first in (0..moves.len()).step_by(batch_rows) {
-            let moves = &moves[first..moves.len().min(first + batch_rows)];
-            best.clear();
-            best.resize(moves.len() * columns, none(index.stones()));
-            let units = best.par_chunks_mut(unit_rows * columns).zip(moves.par_chunks(unit_rows));
-            units
-                .try_for_each_init(
-                    || smaller.window(),
-                    |window, (best, moves)| Unit { tables, index, slab, moves }.capture(smaller, window, best),
-                )
-                .and_then(|()| receive(&best))
-                .map_err(CaptureError::Failed)?;
-            let done = slab.offset + ((first + moves.len()) * columns) as u64;
-            if progress.advance(done, index.positions()).is_break() {
-                return Err(Stopped.into());
-            }
-        }
+    for batch in batches(tables, index) {
+        best.resize(batch.positions, 0);
+        batch.capture(smaller, &mut best).and_then(|()| receive(&best)).map_err(CaptureError::Failed)?;
+        batch.tell(progress)?;
     }
     Ok(())
 }
 
-/// As [`capture()`], into an array of all positions.
+/// As [`capture()`], into an array of all positions, whatever it holds, of which `receive` sees larger portions.
 ///
 /// # Panics
 /// As [`capture()`], and when the array has another length.
@@ -155,15 +146,81 @@ pub fn capture_into<S: Smaller>(
     smaller: &S,
     progress: &dyn Progress,
     best: &mut [Score],
+    receive: Receive<S::Error>,
 ) -> Result<(), CaptureError<S::Error>> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert_eq!(best.len() as u64, index.positions(), "a place for each position");
-    let mut end = 0;
-    let mut receive = |scores: &[Score]| {
-        best[end..][..scores.len()].copy_from_slice(scores);
-        end += scores.len();
-        Ok(())
-    };
-    capture(tables, index, smaller, progress, &mut receive)
+    let (mut received, mut end) = (0, 0);
+    for batch in batches(tables, index) {
+        let to = &mut best[end..][..batch.positions];
+        end += batch.positions;
+        batch.capture(smaller, to).map_err(CaptureError::Failed)?;
+        if end - received >= PORTION_POSITIONS {
+            receive(&best[received..end]).map_err(CaptureError::Failed)?;
+            received = end;
+        }
+        batch.tell(progress)?;
+    }
+    receive(&best[received..]).map_err(CaptureError::Failed)
+}
+
+/// Some consecutive rows of a slab, captured for on all threads.
+struct Batch<'a> {
+    tables: &'a Tables,
+    index: &'a Index,
+    slab: &'a Slab,
+    moves: &'a [[RowMove; HALF_PITS]],
+    unit_rows: usize,
+    positions: usize,
+    /// Positions up to its end.
+    end: u64,
+}
+
+/// All rows, in canonical order.
+fn batches<'a>(tables: &'a Tables, index: &'a Index) -> impl Iterator<Item = Batch<'a>> {
+    index.slabs().iter().flat_map(move |slab| {
+        let columns = slab.opponent_halves as usize;
+        let moves = tables.rows(slab.mover_stones);
+        let unit_rows = (UNIT_POSITIONS / columns).max(1);
+        let batch_rows = unit_rows * BATCH_UNITS * rayon::current_num_threads();
+        (0..moves.len()).step_by(batch_rows).map(move |first| {
+            let rows = first..moves.len().min(first + batch_rows);
+            let end = slab.offset + (rows.end * columns) as u64;
+            let positions = rows.len() * columns;
+            Batch { tables, index, slab, moves: &moves[rows], unit_rows, positions, end }
+        })
+    })
+}
+
+impl Batch<'_> {
+    /// See [`Unit::begin`].
+    fn begin(&self, best: &mut [Score]) {
+        let &Batch { tables, index, slab, .. } = self;
+        let unit = self.unit_rows * slab.opponent_halves as usize;
+        let units = best.par_chunks_mut(unit).zip(self.moves.par_chunks(self.unit_rows));
+        units.for_each(|(best, moves)| Unit { tables, index, slab, moves }.begin(best));
+    }
+
+    fn capture<S: Smaller>(&self, smaller: &S, best: &mut [Score]) -> Result<(), S::Error> {
+        let &Batch { tables, index, slab, .. } = self;
+        let unit = self.unit_rows * slab.opponent_halves as usize;
+        best.par_chunks_mut(unit).zip(self.moves.par_chunks(self.unit_rows)).try_for_each_init(
+            || smaller.window(),
+            |window, (best, moves)| Unit { tables, index, slab, moves }.capture(smaller, window, best),
+        )
+    }
+
+    fn tell(&self, progress: &dyn Progress) -> Result<(), Stopped> {
+        if progress.advance(self.end, self.index.positions()).is_break() { Err(Stopped) } else { Ok(()) }
+    }
+}
+
+/// Takes into account what captures of so many stones lead to.
+fn improve(best: &mut [Score], entries: &[(u32, u32)], captured: u8, scores: &[Score]) {
+    for &(column, child) in entries {
+        let best = &mut best[column as usize];
+        *best = (*best).max(captured as Score - scores[child as usize]);
+    }
 }
 
 /// Some consecutive rows.
@@ -176,10 +233,7 @@ struct Unit<'a> {
 
 impl Unit<'_> {
     fn capture<S: Smaller>(&self, smaller: &S, window: &mut S::Window, best: &mut [Score]) -> Result<(), S::Error> {
-        if self.slab.mover_stones == 0 {
-            best.fill(-(self.index.stones() as Score));
-            return Ok(());
-        }
+        self.begin(best);
         let columns = self.slab.opponent_halves as usize;
         // Move by move through all rows, so that few streams are read at a time.
         for at in 0..HALF_PITS {
@@ -189,10 +243,19 @@ impl Unit<'_> {
                 }
             }
         }
-        for (best, moves) in best.chunks_exact_mut(columns).zip(self.moves) {
+        Ok(())
+    }
+
+    /// What is known without smaller databases.
+    fn begin(&self, best: &mut [Score]) {
+        if self.slab.mover_stones == 0 {
+            best.fill(-(self.index.stones() as Score));
+            return;
+        }
+        best.fill(none(self.index.stones()));
+        for (best, moves) in best.chunks_exact_mut(self.slab.opponent_halves as usize).zip(self.moves) {
             self.starve(moves, best);
         }
-        Ok(())
     }
 
     fn capture_move<S: Smaller>(
@@ -216,10 +279,7 @@ impl Unit<'_> {
                 columns: game::Halves::count(mover_stones),
             };
             let scores = smaller.row(window, child)?;
-            for &(column, child) in entries {
-                let best = &mut best[column as usize];
-                *best = (*best).max(captured as Score - scores[child as usize]);
-            }
+            improve(best, entries, captured, scores);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! only the other moves are best follows from the best capture and the score.
 
 use crate::capture;
+use crate::rows::Rows;
 use crate::tables::{CHUNK, RowMove, Tables};
 use game::{Index, Score, Slab};
 use rayon::prelude::*;
@@ -127,42 +128,109 @@ impl Stripe<'_> {
     }
 
     fn count_rows(&self, rows: Range<usize>, captures: &[Score]) -> Choice {
-        let none = capture::none(self.index.stones());
-        let columns = self.slab.opponent_halves as usize;
         let (width, first) = (self.movers.len(), rows.start - self.movers.start);
-        let mut declined = 0;
-        let mut turned = [[0; CHUNK]; CHUNK];
-        for chunk in (0..columns).step_by(CHUNK) {
-            let lanes = CHUNK.min(columns - chunk);
-            for lane in 0..lanes {
-                let scores = &self.scores[(chunk + lane) * width + first..][..rows.len()];
-                scores.iter().zip(&mut turned).for_each(|(&score, turned)| turned[lane] = score);
-            }
-            for (captures, turned) in captures.chunks_exact(columns).zip(&turned) {
-                let pairs = captures[chunk..][..lanes].iter().zip(turned);
-                let here: u8 = pairs.map(|(&best, &score)| u8::from(best != none && best < score)).sum();
-                declined += u64::from(here);
-            }
-        }
-        let moves = &self.tables.rows(self.slab.mover_stones)[rows];
-        Choice { offered: moves.iter().map(|moves| offered(self.tables, self.slab, moves)).sum(), declined }
+        let height = rows.len();
+        let scores = |column: usize| &self.scores[column * width + first..][..height];
+        count_rows(self.tables, self.index, self.slab, rows, captures, scores)
     }
 }
 
-/// Columns of a row that offer both a capturing and a non-capturing move.
-fn offered(tables: &Tables, slab: &Slab, moves: &[RowMove]) -> u64 {
-    let words = (slab.opponent_halves as usize).div_ceil(CHUNK);
-    let moves = || {
-        moves.iter().take_while(|&&to| to != RowMove::NONE).map(|to| tables.columns(slab.opponent_stones, to.class()))
+/// As [`choice()`], of captures and scores in memory.
+///
+/// # Panics
+/// When an array has another length than the index.
+pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &Rows) -> Choice {
+    let units = index.slabs().iter().flat_map(|slab| {
+        let movers = slab.mover_halves as usize;
+        (0..movers).step_by(CHUNK).map(move |first| (slab, first..movers.min(first + CHUNK)))
+    });
+    let units: Vec<_> = units.collect();
+    let count = |(slab, rows): (&Slab, Range<usize>)| {
+        let columns = slab.opponent_halves as usize;
+        let captures = &captures[slab.offset as usize + rows.start * columns..][..rows.len() * columns];
+        let (first, height) = (rows.start, rows.len());
+        let scores = |column: usize| &scores.row(slab, column)[first..][..height];
+        count_rows(tables, index, slab, rows, captures, scores)
     };
-    (0..words)
-        .map(|word| {
-            let any = |columns: fn(&crate::tables::Columns) -> &[u64]| {
-                moves().fold(0, |any, class| any | columns(class)[word])
+    units.into_par_iter().map(count).reduce(Choice::default, Choice::plus)
+}
+
+/// Counts at most 64 rows of a slab: their captures, and for each column its scores there.
+fn count_rows<'a>(
+    tables: &Tables,
+    index: &Index,
+    slab: &Slab,
+    rows: Range<usize>,
+    captures: &[Score],
+    scores: impl Fn(usize) -> &'a [Score],
+) -> Choice {
+    let none = capture::none(index.stones());
+    let columns = slab.opponent_halves as usize;
+    let mut declined = 0;
+    let mut tile = [[0; CHUNK]; CHUNK];
+    for chunk in (0..columns).step_by(CHUNK) {
+        let lanes = CHUNK.min(columns - chunk);
+        for (lane, tile) in tile[..lanes].iter_mut().enumerate() {
+            match scores(chunk + lane).try_into() {
+                Ok(whole) => *tile = whole,
+                Err(_) => tile[..rows.len()].copy_from_slice(scores(chunk + lane)),
+            }
+        }
+        let turned = transposed(&tile);
+        for (captures, turned) in captures.chunks_exact(columns).zip(&turned) {
+            let count = |captures: &[Score]| -> u8 {
+                captures.iter().zip(turned).map(|(&best, &score)| u8::from(best != none && best < score)).sum()
             };
-            u64::from((any(|class| &class.quiet) & any(|class| &class.capturing)).count_ones())
-        })
-        .sum()
+            let captures = &captures[chunk..][..lanes];
+            // Of known length the loop is unrolled into vectors.
+            let here = captures.first_chunk::<CHUNK>().map_or_else(|| count(captures), |whole| count(whole));
+            declined += u64::from(here);
+        }
+    }
+    let moves = &tables.rows(slab.mover_stones)[rows];
+    let mut words = Vec::new();
+    Choice { offered: moves.iter().map(|moves| offered(tables, slab, moves, &mut words)).sum(), declined }
+}
+
+/// Rows for columns, in blocks of 8 by 8 bytes, each row of which is a word (Warren, *Hacker's Delight*, section 7-3);
+/// eight blocks side by side, which a vector instruction takes together.
+fn transposed(tile: &[[Score; CHUNK]; CHUNK]) -> [[Score; CHUNK]; CHUNK] {
+    type Words = [u64; CHUNK / 8];
+    let mut turned = [[0; CHUNK]; CHUNK];
+    for (block, rows) in tile.as_chunks::<8>().0.iter().enumerate() {
+        let mut rows: [Words; 8] = rows.each_ref().map(|row| {
+            let words = row.as_chunks::<8>().0;
+            std::array::from_fn(|at| u64::from_le_bytes(words[at].map(|score| score as u8)))
+        });
+        for (distance, bits, mask) in
+            [(4, 32, 0x0000_0000_ffff_ffffu64), (2, 16, 0x0000_ffff_0000_ffff), (1, 8, 0x00ff_00ff_00ff_00ff)]
+        {
+            for low in (0..8).filter(|row| row & distance == 0) {
+                let (a, b) = (rows[low], rows[low + distance]);
+                rows[low] = std::array::from_fn(|at| a[at] & mask | (b[at] & mask) << bits);
+                rows[low + distance] = std::array::from_fn(|at| a[at] >> bits & mask | b[at] & !mask);
+            }
+        }
+        for (column, turned) in turned.iter_mut().enumerate() {
+            let bytes = rows[column % 8][column / 8].to_le_bytes().map(|byte| byte as Score);
+            turned[block * 8..][..8].copy_from_slice(&bytes);
+        }
+    }
+    turned
+}
+
+/// Columns of a row that offer both a capturing and a non-capturing move. `words` is a buffer.
+fn offered(tables: &Tables, slab: &Slab, moves: &[RowMove], words: &mut Vec<[u64; 2]>) -> u64 {
+    words.clear();
+    words.resize((slab.opponent_halves as usize).div_ceil(CHUNK), [0; 2]);
+    for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+        let class = tables.columns(slab.opponent_stones, to.class());
+        for ([quiet, capturing], (&q, &c)) in words.iter_mut().zip(class.quiet.iter().zip(&class.capturing)) {
+            *quiet |= q;
+            *capturing |= c;
+        }
+    }
+    words.iter().map(|[quiet, capturing]| u64::from((quiet & capturing).count_ones())).sum()
 }
 
 impl Choice {
@@ -175,6 +243,15 @@ impl Choice {
 mod tests {
     use super::*;
     use game::{PositionSet, Rules};
+
+    #[test]
+    fn rows_become_columns() {
+        let tile = std::array::from_fn(|row| std::array::from_fn(|column| (row * 5 + column * 3) as Score));
+        let turned = transposed(&tile);
+        for (row, column) in (0..CHUNK).flat_map(|row| (0..CHUNK).map(move |column| (row, column))) {
+            assert_eq!(turned[column][row], tile[row][column]);
+        }
+    }
 
     /// Any bytes will do: which moves are offered is a matter of the rules, which is best of the bytes.
     #[test]
@@ -209,6 +286,11 @@ mod tests {
                 let found = choice_within(Workspace { stripe, unit }, &tables, &index, &captures, &scores);
                 assert_eq!(found, Ok(expected), "{stripe}, {unit}");
             }
+            let mut best = vec![0; index.positions() as usize];
+            fill(&capture_at, 0, &mut best).unwrap();
+            let mut rows = Rows::zeroed(&index).unwrap();
+            rows.fill(|positions, out| scores(positions.start, out)).unwrap();
+            assert_eq!(choice_of(&tables, &index, &best, &rows), expected);
         }
     }
 }

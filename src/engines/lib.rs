@@ -19,10 +19,10 @@ mod simd;
 pub mod sweep;
 mod tables;
 
-pub use choice::{Choice, choice};
+pub use choice::{Choice, choice, choice_of};
 pub use kernel::Kernel;
 pub use memory::Bytes;
-pub use rows::Rows;
+pub use rows::{Rows, row_bytes};
 pub use tables::Tables;
 
 use std::ops::ControlFlow;

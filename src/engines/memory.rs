@@ -18,17 +18,51 @@ const FILL_BYTES: usize = 2 << 20;
 pub struct Bytes {
     map: MmapMut,
     len: usize,
+    /// Behind the last byte that may not be zero, or be read: the pages behind it were never touched.
+    touched: usize,
 }
 
 impl Bytes {
     /// `len` zero bytes and the padding. Pages are taken when first touched.
     pub fn zeroed(len: usize) -> io::Result<Bytes> {
-        let bytes = len.checked_add(PAD).ok_or(io::ErrorKind::OutOfMemory)?;
+        Bytes::zeroed_within(len, len)
+    }
+
+    /// As [`zeroed`](Self::zeroed), with room for up to `len_max` bytes: see [`resized`](Self::resized). Room that is not
+    /// used takes addresses, no memory.
+    pub fn zeroed_within(len: usize, len_max: usize) -> io::Result<Bytes> {
+        assert!(len <= len_max);
+        let bytes = len_max.checked_add(PAD).ok_or(io::ErrorKind::OutOfMemory)?;
         let map = MmapMut::map_anon(bytes)?;
         // Rows are read at strides of a row: with small pages the translation of addresses costs more than the reads.
         // Refused where the kernel has no huge pages; then it is only slower.
         let _ = map.advise(Advice::HugePage);
-        Ok(Bytes { map, len })
+        Ok(Bytes { map, len, touched: len + PAD })
+    }
+
+    /// The same memory as an array of another length, its bytes anything: the kernel clears a page at its first touch,
+    /// which takes as long as writing it some times over, so an array is better used again. `None` if there is no room.
+    pub fn resized(mut self, len: usize) -> Option<Bytes> {
+        if len.checked_add(PAD)? > self.map.len() {
+            return None;
+        }
+        self.len = len;
+        self.touched = self.touched.max(len + PAD);
+        Some(self)
+    }
+
+    /// As [`resized`](Self::resized), all bytes 0.
+    pub fn zeroed_again(self, len: usize) -> Option<Bytes> {
+        // Behind these the kernel has cleared, or will.
+        let used = self.touched.min(len);
+        let mut bytes = self.resized(len)?;
+        bytes[..used].par_chunks_mut(FILL_BYTES).for_each(|chunk| chunk.fill(0));
+        Some(bytes)
+    }
+
+    /// The most bytes of memory that it can have taken so far.
+    pub fn memory_bytes(&self) -> u64 {
+        self.touched as u64
     }
 
     /// `len` times the same score, written by all threads of the current pool.
@@ -40,13 +74,14 @@ impl Bytes {
 
     /// The array with its padding.
     pub(crate) fn padded_mut(&mut self) -> &mut [i8] {
+        let bytes = &mut self.map[..self.len + PAD];
         // SAFETY: as in `deref_mut`.
-        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.map.len()) }
+        unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
     }
 
     /// The array with its padding.
     pub(crate) fn padded(&self) -> &[i8] {
-        as_scores(&self.map)
+        as_scores(&self.map[..self.len + PAD])
     }
 }
 
@@ -69,4 +104,24 @@ impl DerefMut for Bytes {
 fn as_scores(bytes: &[u8]) -> &[i8] {
     // SAFETY: u8 and i8 have the same size and alignment and every bit pattern is valid for both.
     unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_memory_serves_arrays_of_other_lengths() {
+        let mut bytes = Bytes::zeroed_within(100, 1000).unwrap();
+        assert_eq!((bytes.len(), bytes.padded().len()), (100, 100 + PAD));
+        bytes.fill(7);
+        let mut bytes = bytes.zeroed_again(1000).unwrap();
+        assert_eq!((bytes.len(), bytes.padded().len(), bytes.memory_bytes()), (1000, 1000 + PAD, 1000 + PAD as u64));
+        assert!(bytes.iter().all(|&score| score == 0));
+        bytes.fill(7);
+        let bytes = bytes.zeroed_again(500).unwrap().resized(10).unwrap();
+        assert!(bytes.iter().all(|&score| score == 0));
+        assert_eq!((bytes.len(), bytes.memory_bytes()), (10, 1000 + PAD as u64));
+        assert!(bytes.resized(1001).is_none());
+    }
 }

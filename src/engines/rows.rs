@@ -46,7 +46,7 @@ impl SlabRows {
 }
 
 /// Bytes that the scores of the slabs of a database take as [`Rows`].
-pub(crate) fn row_bytes(slabs: &[Slab]) -> u64 {
+pub fn row_bytes(slabs: &[Slab]) -> u64 {
     place(slabs).last().map_or(0, |last| (last.offset + last.bytes()) as u64)
 }
 
@@ -64,8 +64,24 @@ fn place(slabs: &[Slab]) -> Vec<SlabRows> {
 impl Rows {
     /// The rows of the positions of an index, all scores 0.
     pub fn zeroed(index: &Index) -> io::Result<Rows> {
+        Rows::zeroed_within(index, 0)
+    }
+
+    /// As [`zeroed`](Self::zeroed), in an array with room for at least `len_max` bytes.
+    pub fn zeroed_within(index: &Index, len_max: usize) -> io::Result<Rows> {
+        let len = row_bytes(index.slabs()) as usize;
+        Ok(Rows { bytes: Bytes::zeroed_within(len, len.max(len_max))?, slabs: place(index.slabs()) })
+    }
+
+    /// As [`zeroed`](Self::zeroed), in the memory of an array that nobody needs any more. `None` if it is too short.
+    pub fn zeroed_in(index: &Index, spare: Bytes) -> Option<Rows> {
         let slabs = place(index.slabs());
-        Ok(Rows { bytes: Bytes::zeroed(row_bytes(index.slabs()) as usize)?, slabs })
+        Some(Rows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
+    }
+
+    /// The memory of the rows.
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
     }
 
     /// Scores in canonical order, in runs of whole rows.
@@ -75,6 +91,21 @@ impl Rows {
                 if slab.stride == slab.columns { (1, slab.bytes()) } else { (slab.rows, slab.columns) };
             (0..runs).map(move |run| &self.bytes[slab.offset + run * slab.stride..][..length])
         })
+    }
+
+    /// All scores in canonical order, in an array of their own.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn to_bytes(&self) -> io::Result<Bytes> {
+        let mut bytes = Bytes::zeroed(self.slabs.iter().map(|slab| slab.rows * slab.columns).sum())?;
+        let mut rest = &mut bytes[..];
+        for run in self.runs() {
+            let (now, later) = rest.split_at_mut(run.len());
+            now.copy_from_slice(run);
+            rest = later;
+        }
+        Ok(bytes)
     }
 
     /// All scores in canonical order.
@@ -108,6 +139,12 @@ impl Rows {
             }
         }
         Ok(())
+    }
+
+    /// A row of a slab.
+    pub(crate) fn row(&self, slab: &Slab, row: usize) -> &[i8] {
+        let rows = self.slabs[slab.mover_stones as usize];
+        &self.bytes[rows.offset + row * rows.stride..][..rows.columns]
     }
 
     pub(crate) fn slabs(&self) -> &[SlabRows] {
@@ -154,6 +191,7 @@ mod tests {
             };
             rows.fill(read).unwrap();
             assert!(rows.to_vec().iter().copied().eq((0..index.positions()).map(score)));
+            assert_eq!(rows.to_vec(), rows.to_bytes().unwrap()[..]);
             for slab in rows.slabs() {
                 assert!(slab.columns < ALIGNED_COLUMNS_MIN || slab.stride % CHUNK == 0 && slab.offset % CHUNK == 0);
             }

@@ -70,7 +70,7 @@ impl BestCaptures {
         let mut scores =
             Bytes::zeroed(positions).map_err(|source| ExchangeError::Memory { bytes: positions, source })?;
         let files = Files { databases, stop };
-        match capture::capture_into(tables, &index, &files, &files, &mut scores) {
+        match capture::capture_into(tables, &index, &files, &files, &mut scores, &mut |_| Ok(())) {
             Ok(()) => Ok(BestCaptures { index, scores }),
             Err(CaptureError::Stopped(_)) => Err(ExchangeError::Stopped),
             Err(CaptureError::Failed(error)) => Err(error.into()),

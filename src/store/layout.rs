@@ -16,6 +16,7 @@ use crate::strips::Band;
 pub const BLOCK_POSITIONS: usize = 1 << 16;
 
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
+const BLOCK_POSITIONS_64: u64 = BLOCK_POSITIONS as u64;
 
 /// Positions in a band of rows that are not too long: its model is then a hundredth of it.
 const BAND_POSITIONS: u64 = 1 << 20;
@@ -48,13 +49,23 @@ pub(crate) struct Layout {
     block_positions: Vec<u64>,
     /// Columns of each slab.
     columns: Vec<u32>,
+    /// For each run of `1 << guess_shift` positions the slab of its first: few slabs begin in a run.
+    guesses: [u8; GUESSES],
+    guess_shift: u32,
 }
+
+/// Runs of positions that a slab is guessed by. A search by halves among some twenty slabs costs more than all else that
+/// a look at a score does in memory.
+const GUESSES: usize = 256;
+const _: () = assert!(crate::shape::SLABS_MAX <= 256);
 
 /// Where a position is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) block: usize,
     pub(crate) index: usize,
+    /// How many from it on are in the block.
+    pub(crate) ahead: usize,
 }
 
 impl Layout {
@@ -72,7 +83,12 @@ impl Layout {
             slab_blocks.push(blocks);
         }
         let columns = shape.slabs().iter().map(|slab| slab.columns).collect();
-        Layout { slab_positions, slab_blocks, block_positions, columns }
+        let guess_shift = (u64::BITS - positions.leading_zeros()).saturating_sub(GUESSES.ilog2());
+        let guesses = std::array::from_fn(|run| {
+            let first = (run as u64) << guess_shift;
+            (slab_positions.partition_point(|&start| start <= first) - 1).min(shape.slabs().len() - 1) as u8
+        });
+        Layout { slab_positions, slab_blocks, block_positions, columns, guesses, guess_shift }
     }
 
     pub(crate) fn positions(&self) -> u64 {
@@ -118,10 +134,19 @@ impl Layout {
     #[inline]
     pub(crate) fn place(&self, position: u64) -> Place {
         assert!(position < self.positions(), "there is no position {position}");
-        let slab = self.slab_positions.partition_point(|&first| first <= position) - 1;
+        let mut slab = usize::from(self.guesses[(position >> self.guess_shift) as usize]);
+        while self.slab_positions[slab + 1] <= position {
+            slab += 1;
+        }
         let inside = position - self.slab_positions[slab];
         let in_block = self.block_positions[slab];
-        Place { block: self.slab_blocks[slab] + (inside / in_block) as usize, index: (inside % in_block) as usize }
+        // Most are of one size, which is divided by in no time.
+        let (number, index) = match in_block {
+            BLOCK_POSITIONS_64 => (inside / BLOCK_POSITIONS_64, inside % BLOCK_POSITIONS_64),
+            _ => (inside / in_block, inside % in_block),
+        };
+        let ahead = (in_block - index).min(self.slab_positions[slab + 1] - position);
+        Place { block: self.slab_blocks[slab] + number as usize, index: index as usize, ahead: ahead as usize }
     }
 
     /// The rows of a block. They are whole in a file of the codec rans only.
@@ -188,7 +213,8 @@ mod tests {
             assert_eq!(positions.start, next);
             next = positions.end;
             for (position, index) in [(positions.start, 0), (positions.end - 1, layout.len_of(block) - 1)] {
-                assert_eq!(layout.place(position), Place { block, index });
+                let ahead = layout.len_of(block) - index;
+                assert_eq!(layout.place(position), Place { block, index, ahead });
             }
         }
         assert_eq!(next, layout.positions());

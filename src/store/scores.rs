@@ -242,11 +242,8 @@ impl Scores {
     /// Where a score is, and what is worth decoding to see it.
     #[inline]
     pub(crate) fn spot(&self, position: u64, reading: Reading) -> Spot {
-        let Place { block, index } = self.layout.place(position);
-        let whole = || {
-            let values = self.layout.len_of(block);
-            Spot { block, part: Part::Whole, at: index, ahead: values - index }
-        };
+        let Place { block, index, ahead } = self.layout.place(position);
+        let whole = || Spot { block, part: Part::Whole, at: index, ahead };
         match (self.codec(), reading, &self.source) {
             (Codec::Rans, ..) => self.spot_in_band(block, index),
             // Without a map, the whole block is read and compared with its checksum anyway.
@@ -544,7 +541,7 @@ impl Scores {
                 return None;
             }
             let place = self.layout.place(position);
-            let length = rest.len().min(self.layout.len_of(place.block) - place.index);
+            let length = rest.len().min(place.ahead);
             let (piece, after) = std::mem::take(&mut rest).split_at_mut(length);
             rest = after;
             position += length as u64;

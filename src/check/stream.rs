@@ -1,0 +1,281 @@
+//! A sample of tiles whose look-ups are made in the order of the files, while these are read from one end to the other.
+//!
+//! For databases that are compressed: a look decodes some thousand scores, and a tile looks at fifty places, so tile by
+//! tile everything is decoded several times. Here all look-ups of a round are collected and sorted. Those into the database
+//! itself are answered as its scores pass by, which happens anyway, to compare their digest; those into smaller ones, which
+//! captures make, block by block, each block once. Memory is a round of look-ups; where the sample is larger, more rounds
+//! follow, which go through the database once more each.
+
+use crate::derive::Derived;
+use crate::look::{Database, Databases, Look};
+use crate::verify::{Comparison, Verified};
+use crate::walk::{Seen, Tally, Tile, Watch, merged, sample_tiles, see_opening};
+use crate::{CheckError, Histogram, Sample};
+use game::Score;
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+/// Memory for each position of a round: its look-ups, those of one database twice while they are gathered, and answers.
+pub const POSITION_BYTES: u64 = 115;
+
+/// A round has no fewer positions, if there are as many: 15 MB.
+const ROUND_MIN: u64 = 1 << 17;
+
+/// Positions, or look-ups, in one parallel unit.
+const UNIT: usize = 1 << 14;
+
+/// Positions of a whole tile.
+const TILE_POSITIONS_MAX: usize = 64;
+
+/// Bits for the number of a position in its round, and for a position in a database: C(59, 11) is less than 2^39.
+const ASKER_BITS: u32 = 25;
+const POSITION_BITS: u32 = 39;
+const _: () = assert!(ASKER_BITS + POSITION_BITS == u64::BITS);
+
+/// Gives all scores of a database in canonical order to a function, and counts them.
+pub type Stream<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&[Score])) -> Result<Histogram, CheckError>;
+
+/// As [`verify_counted`](crate::verify_counted) with a sample of tiles, in rounds of about so many bytes. The first is
+/// answered by `stream`, which is called once.
+///
+/// # Errors
+/// As that, and those of `stream`.
+pub fn verify_streamed<L: Look>(
+    databases: &Databases<L>,
+    stones: u32,
+    sample: Sample,
+    round_bytes: u64,
+    stream: Stream,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<Verified, CheckError> {
+    let database = databases.get(stones)?;
+    let tiles = sample_tiles(database, sample);
+    let most = (round_bytes / POSITION_BYTES).clamp(ROUND_MIN, 1 << ASKER_BITS) as usize / TILE_POSITIONS_MAX;
+    let mut rounds = tiles.chunks(most);
+    let mut comparison = Comparison::default();
+    let mut round = Round::collect(databases, database, rounds.next().unwrap_or_default(), watch)?;
+    let mut at = 0;
+    let histogram = stream(&mut |scores| {
+        round.hear(at, scores);
+        at += scores.len() as u64;
+    })?;
+    comparison.merge(round.finish(databases, database, watch)?);
+    for tiles in rounds {
+        let mut round = Round::collect(databases, database, tiles, watch)?;
+        let own = std::mem::take(&mut round.asked[0]);
+        round.look(database, &own, 0)?;
+        let found = std::mem::take(&mut round.asked_found);
+        round.look_found(database, &found)?;
+        comparison.merge(round.finish(databases, database, watch)?);
+    }
+    see_opening(databases, database, &mut comparison)?;
+    comparison.verified(stones, histogram)
+}
+
+/// Some positions, and what is asked of them.
+struct Round {
+    positions: Vec<u64>,
+    /// By captured stones, ascending by position: where children are, and of which position.
+    asked: Vec<Vec<Errand>>,
+    /// The positions themselves, likewise.
+    asked_found: Vec<Errand>,
+    /// How many of the database's own were answered as it passed by.
+    heard: usize,
+    heard_found: usize,
+    derived: Vec<Derived>,
+    found: Vec<Score>,
+}
+
+/// A look-up: the position, and above all else the order, and the number of who asks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Errand(u64);
+
+impl Errand {
+    fn new(position: u64, asker: usize) -> Errand {
+        Errand(position << ASKER_BITS | asker as u64)
+    }
+
+    fn position(self) -> u64 {
+        self.0 >> ASKER_BITS
+    }
+
+    fn asker(self) -> usize {
+        (self.0 & ((1 << ASKER_BITS) - 1)) as usize
+    }
+}
+
+impl Round {
+    fn collect<L: Look>(
+        databases: &Databases<L>,
+        database: &Database<L>,
+        tiles: &[Tile],
+        watch: Watch,
+    ) -> Result<Round, CheckError> {
+        let positions: Vec<u64> = tiles.iter().flat_map(Tile::each).collect();
+        let stones = database.index().stones();
+        let units = positions.par_chunks(UNIT).enumerate().map(|(unit, positions)| {
+            let mut asked: Vec<Vec<Errand>> = vec![Vec::new(); stones as usize + 1];
+            for (asker, &position) in (unit * UNIT..).zip(positions) {
+                for (_, played) in database.board(position).moves(databases.rules()) {
+                    let child = databases.get(stones - u32::from(played.captured))?.position(&played.child)?;
+                    asked[usize::from(played.captured)].push(Errand::new(child, asker));
+                }
+            }
+            if watch(0).is_break() { Err(CheckError::Stopped) } else { Ok(asked) }
+        });
+        let mut units: Vec<_> = units.collect::<Result<_, CheckError>>()?;
+        let asked = (0..=stones as usize).map(|captured| {
+            let parts: Vec<_> = units.iter_mut().map(|asked| std::mem::take(&mut asked[captured])).collect();
+            let mut asked = parts.concat();
+            asked.par_sort_unstable();
+            asked
+        });
+        let asked = asked.collect();
+        let mut asked_found: Vec<_> =
+            positions.iter().enumerate().map(|(asker, &position)| Errand::new(position, asker)).collect();
+        asked_found.par_sort_unstable();
+        let (derived, found) = (vec![Derived::NONE; positions.len()], vec![0; positions.len()]);
+        Ok(Round { positions, asked, asked_found, heard: 0, heard_found: 0, derived, found })
+    }
+
+    /// Scores of the database from position `first` on pass by.
+    fn hear(&mut self, first: u64, scores: &[Score]) {
+        let Round { asked, asked_found, heard, heard_found, derived, found, .. } = self;
+        let score = |errand: &Errand| scores.get((errand.position() - first) as usize).copied();
+        while let Some((errand, score)) = asked[0].get(*heard).and_then(|errand| Some((errand, score(errand)?))) {
+            derived[errand.asker()].offer(0, score);
+            *heard += 1;
+        }
+        while let Some((errand, score)) = asked_found.get(*heard_found).and_then(|it| Some((it, score(it)?))) {
+            found[errand.asker()] = score;
+            *heard_found += 1;
+        }
+    }
+
+    /// Looks up the children by moves that capture so many stones.
+    fn look<L: Look>(&mut self, child: &Database<L>, asked: &[Errand], captured: u8) -> Result<(), CheckError> {
+        for (errand, score) in asked.iter().zip(answers(child, asked)?) {
+            self.derived[errand.asker()].offer(captured, score);
+        }
+        Ok(())
+    }
+
+    /// Looks up the positions themselves.
+    fn look_found<L: Look>(&mut self, database: &Database<L>, asked: &[Errand]) -> Result<(), CheckError> {
+        for (errand, score) in asked.iter().zip(answers(database, asked)?) {
+            self.found[errand.asker()] = score;
+        }
+        Ok(())
+    }
+
+    /// Looks up the children in smaller databases, and compares.
+    fn finish<L: Look>(
+        mut self,
+        databases: &Databases<L>,
+        database: &Database<L>,
+        watch: Watch,
+    ) -> Result<Comparison, CheckError> {
+        let stones = database.index().stones();
+        for captured in 1..=stones {
+            let asked = std::mem::take(&mut self.asked[captured as usize]);
+            if !asked.is_empty() {
+                self.look(databases.get(stones - captured)?, &asked, captured as u8)?;
+            }
+            if watch(0).is_break() {
+                return Err(CheckError::Stopped);
+            }
+        }
+        let Round { positions, derived, found, .. } = &self;
+        let units = positions.par_chunks(UNIT).zip(derived.par_chunks(UNIT)).zip(found.par_chunks(UNIT));
+        let compare = |((positions, derived), found): ((&[u64], &[Derived]), &[Score])| {
+            let mut comparison = Comparison::default();
+            for ((&position, &derived), &found) in positions.iter().zip(derived).zip(found) {
+                let board = database.board(position);
+                comparison.see(&Seen::new(databases.rules(), position, board, derived, found));
+            }
+            if watch(positions.len() as u64).is_break() { Err(CheckError::Stopped) } else { Ok(comparison) }
+        };
+        Ok(merged(units.map(compare).collect::<Result<_, _>>()?))
+    }
+}
+
+/// The scores at ascending places.
+fn answers<L: Look>(database: &Database<L>, asked: &[Errand]) -> Result<Vec<Score>, CheckError> {
+    let mut answers = vec![0; asked.len()];
+    asked.par_chunks(UNIT).zip(answers.par_chunks_mut(UNIT)).try_for_each_init(
+        Vec::new,
+        |places, (asked, answers)| {
+            places.clear();
+            places.extend(asked.iter().map(|errand| errand.position()));
+            database.scores().scores(places, answers)
+        },
+    )?;
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solved::solved;
+    use crate::{Extent, verify};
+    use game::PositionSet;
+
+    const SAMPLE: Sample = Sample { one_in: 10, at_least: 100, seed: 1 };
+
+    fn streamed(databases: &Databases<Vec<Score>>, stones: u32, round: u64) -> Result<Verified, CheckError> {
+        let database = databases.get(stones)?;
+        let stream = &mut |see: &mut dyn FnMut(&[Score])| {
+            database.scores().chunks(1000).for_each(see);
+            Histogram::of(database)
+        };
+        verify_streamed(databases, stones, SAMPLE, round, stream, &|_| ControlFlow::Continue(()))
+    }
+
+    #[test]
+    fn finds_what_tile_by_tile_is_found() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let mut databases = solved(7, set);
+            for stones in 0..=7 {
+                let expected = verify(&databases, stones, Extent::Tiles(SAMPLE)).unwrap();
+                // A sample of all is a full walk there.
+                let found = streamed(&databases, stones, 0).unwrap();
+                assert!(found == expected || found.checked() >= set.positions(stones));
+            }
+            let mut scores = databases.get(7).unwrap().scores().clone();
+            scores.iter_mut().step_by(100).for_each(|score| *score = -*score);
+            databases.insert(7, scores).unwrap();
+            let expected = verify(&databases, 7, Extent::Tiles(SAMPLE)).unwrap_err().to_string();
+            assert_eq!(streamed(&databases, 7, 0).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn rounds_add_up() {
+        let databases = solved(7, PositionSet::All);
+        let database = databases.get(7).unwrap();
+        let tiles = sample_tiles(database, SAMPLE);
+        let watch: Watch = &|_| ControlFlow::Continue(());
+        let whole = Round::collect(&databases, database, &tiles, watch).unwrap();
+        let of = |mut round: Round| {
+            let own = std::mem::take(&mut round.asked[0]);
+            round.look(database, &own, 0).unwrap();
+            let found = std::mem::take(&mut round.asked_found);
+            round.look_found(database, &found).unwrap();
+            round.finish(&databases, database, watch).unwrap().verified(7, Histogram::EMPTY).unwrap().checked()
+        };
+        let parts = tiles.chunks(10).map(|tiles| of(Round::collect(&databases, database, tiles, watch).unwrap()));
+        assert_eq!(of(whole), parts.sum::<u64>());
+    }
+
+    #[test]
+    fn can_be_stopped_and_fails_with_its_stream() {
+        let databases = solved(6, PositionSet::All);
+        let stop: Watch = &|_| ControlFlow::Break(());
+        let never = &mut |_: &mut dyn FnMut(&[Score])| Ok(Histogram::EMPTY);
+        assert!(matches!(verify_streamed(&databases, 6, SAMPLE, 0, never, stop), Err(CheckError::Stopped)));
+        let fails = &mut |_: &mut dyn FnMut(&[Score])| Err(CheckError::Missing { stones: 3 });
+        let go: Watch = &|_| ControlFlow::Continue(());
+        let failed = verify_streamed(&databases, 6, SAMPLE, 0, fails, go);
+        assert!(matches!(failed, Err(CheckError::Missing { stones: 3 })));
+    }
+}
