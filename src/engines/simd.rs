@@ -11,7 +11,7 @@ pub(crate) use absent::*;
 
 #[cfg(not(target_arch = "x86_64"))]
 mod absent {
-    use crate::bound::{Child, Push, RowBits};
+    use crate::bound::{Child, Push, RowBits, WonRow};
     use crate::kernel::{Destination, SlabWork, Unit};
 
     pub(crate) fn has_avx2() -> bool {
@@ -26,13 +26,15 @@ mod absent {
         false
     }
 
-    pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut Vec<(u32, u64)>, _: &Child<R>, _: u32) -> u64 {
+    pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut [u64], _: usize, _: &Child<R>, _: u32) -> u64 {
         unreachable!("this kernel is only chosen where it is available")
     }
 
-    pub(crate) fn push_row_bmi2(_: &[(u32, u64)], _: &Push, _: &mut Vec<(u32, u64)>) {
+    pub(crate) fn push_row_bmi2(_: &[(u32, u64)], _: &Push, _: &mut WonRow) {
         unreachable!("this kernel is only chosen where it is available")
     }
+
+    pub(crate) use push_row_bmi2 as push_row_avx512;
 
     pub(crate) fn recompute_avx2(_: &SlabWork, _: &Unit, _: &[i8], _: &mut [i8]) {
         unreachable!("this kernel is only chosen where it is available")
@@ -49,7 +51,7 @@ mod absent {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::bound::{Child, Push, RowBits, row};
+    use crate::bound::{Child, Push, RowBits, WonRow, row};
     use crate::kernel::{self, Destination, SlabWork, UNIT_ROWS, Unit};
     use crate::memory::PAD;
     use crate::tables::{CHUNK, Piece, RowMove};
@@ -66,23 +68,40 @@ mod x86 {
     }
 
     /// See [`crate::bound::BitKernel::pull`].
-    pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut Vec<(u32, u64)>, child: &Child<R>, shift: u32) -> u64 {
+    pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        fn enabled<R: RowBits>(left: &mut Vec<(u32, u64)>, child: &Child<R>, shift: u32) -> u64 {
-            row::pull_row(left, child, shift, |word, mask| _pext_u64(word, mask))
+        fn enabled<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+            row::pull_row(left, first, child, shift, |word, mask| _pext_u64(word, mask))
         }
         // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
-        unsafe { enabled(left, child, shift) }
+        unsafe { enabled(left, first, child, shift) }
     }
 
     /// See [`crate::bound::BitKernel::push`].
-    pub(crate) fn push_row_bmi2(lost: &[(u32, u64)], push: &Push, won: &mut Vec<(u32, u64)>) {
+    pub(crate) fn push_row_bmi2(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut Vec<(u32, u64)>) {
+        fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
             let compress = |word, mask| _pext_u64(word, mask);
             row::push_row(lost, push, won, compress, |word, mask| _pdep_u64(word, mask));
         }
         // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
+        unsafe { enabled(lost, push, won) }
+    }
+
+    /// See [`crate::bound::BitKernel::push`].
+    pub(crate) fn push_row_avx512(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
+        #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
+        fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
+            let hits = |from: &[u64], bits: u64| {
+                let these = 0xff >> (8 - from.len().min(8));
+                // SAFETY: what the mask leaves out is not read; the slice has what it keeps.
+                let from = unsafe { _mm512_maskz_loadu_epi64(these, from.as_ptr().cast()) };
+                _mm512_test_epi64_mask(from, _mm512_set1_epi64(bits as i64))
+            };
+            let compress = |word, mask| _pext_u64(word, mask);
+            row::push_row_by_eights(lost, push, won, hits, compress, |word, mask| _pdep_u64(word, mask));
+        }
+        // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
         unsafe { enabled(lost, push, won) }
     }
 

@@ -15,8 +15,8 @@ pub trait Wins<E>: Sync {
     where
         Self: 'a;
 
-    /// A row. `buffer` is the home's to use.
-    fn row<'a>(&'a self, slab: usize, row: usize, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
+    /// A row, of which these words will be read. `buffer` is the home's to use.
+    fn row<'a>(&'a self, slab: usize, row: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
 
     /// Sets bits of a row, and tells in which of its words some were not set before.
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32));
@@ -65,7 +65,7 @@ impl WinsInMemory {
 impl<E> Wins<E> for WinsInMemory {
     type Row<'a> = &'a [AtomicU64];
 
-    fn row<'a>(&'a self, slab: usize, row: usize, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
+    fn row<'a>(&'a self, slab: usize, row: usize, _: Range<usize>, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
         let slab = &self.slabs[slab];
         &self.words[slab.word(row)..][..slab.row_words]
     }

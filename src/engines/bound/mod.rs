@@ -30,4 +30,4 @@ pub use row::BitKernel;
 pub use solver::{Failure, Report, Solver};
 
 pub(crate) use routes::{Pull, Push};
-pub(crate) use row::Child;
+pub(crate) use row::{Child, WonRow};
