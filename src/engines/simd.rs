@@ -36,6 +36,14 @@ mod absent {
 
     pub(crate) use push_row_bmi2 as push_row_avx512;
 
+    pub(crate) fn by_value_avx512(_: &[i8], _: impl FnMut(i8, u64)) {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
+    pub(crate) fn mark_avx512(_: &mut [i8], _: impl Iterator<Item = (i8, u64)>) {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
     pub(crate) fn recompute_avx2(_: &SlabWork, _: &Unit, _: &[i8], _: &mut [i8]) {
         unreachable!("this kernel is only chosen where it is available")
     }
@@ -51,7 +59,7 @@ mod absent {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::bound::{Child, Push, RowBits, WonRow, row};
+    use crate::bound::{self, Child, Push, RowBits, WonRow, row};
     use crate::kernel::{self, Destination, SlabWork, UNIT_ROWS, Unit};
     use crate::memory::PAD;
     use crate::tables::{CHUNK, Piece, RowMove};
@@ -103,6 +111,36 @@ mod x86 {
         }
         // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
         unsafe { enabled(lost, push, won) }
+    }
+
+    /// See [`crate::bound::BitKernel::by_value`].
+    pub(crate) fn by_value_avx512(bytes: &[i8], each: impl FnMut(i8, u64)) {
+        #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
+        fn enabled(bytes: &[i8], each: impl FnMut(i8, u64)) {
+            // SAFETY: what the mask leaves out is not read; the slice has what it keeps.
+            let all = unsafe { _mm512_maskz_loadu_epi8(_bzhi_u64(u64::MAX, bytes.len() as u32), bytes.as_ptr()) };
+            bound::bytes::by_value(bytes, |value| _mm512_cmpeq_epi8_mask(all, _mm512_set1_epi8(value)), each);
+        }
+        assert!(bytes.len() <= CHUNK);
+        // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
+        unsafe { enabled(bytes, each) }
+    }
+
+    /// See [`crate::bound::BitKernel::mark`].
+    pub(crate) fn mark_avx512(bytes: &mut [i8], marks: impl Iterator<Item = (i8, u64)>) {
+        #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
+        fn enabled(bytes: &mut [i8], marks: impl Iterator<Item = (i8, u64)>) {
+            let mut all = _mm512_setzero_si512();
+            for (value, mask) in marks {
+                all = _mm512_mask_blend_epi8(mask, all, _mm512_set1_epi8(value));
+            }
+            let these = _bzhi_u64(u64::MAX, bytes.len() as u32);
+            // SAFETY: what the mask leaves out is not written; the slice has what it keeps.
+            unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr(), these, all) }
+        }
+        assert!(bytes.len() <= CHUNK);
+        // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
+        unsafe { enabled(bytes, marks) }
     }
 
     /// See [`crate::Kernel::recompute`].

@@ -16,6 +16,7 @@
 //!
 //! The methods differ in where the planes live: see [`Wins`] and [`Units`].
 
+pub(crate) mod bytes;
 mod homes;
 mod in_memory;
 pub(crate) mod plane;
