@@ -25,48 +25,38 @@ pub enum BitKernel {
 }
 
 /// The wins of a row being found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WonRow {
-    /// Zeros outside of `from..to`.
+    /// Zeros where nothing was found.
     words: Vec<u64>,
-    from: usize,
-    to: usize,
-}
-
-impl Default for WonRow {
-    fn default() -> WonRow {
-        WonRow { words: Vec::new(), from: usize::MAX, to: 0 }
-    }
 }
 
 impl WonRow {
-    /// Makes room for a row of so many words.
-    pub(crate) fn reserve(&mut self, words: usize) {
-        if self.words.len() < words {
-            self.words.resize(words, 0);
-        }
+    /// Makes it a row of so many words.
+    pub(crate) fn resize(&mut self, words: usize) {
+        self.words.resize(words, 0);
     }
 
     #[inline(always)]
     fn add(&mut self, word: u32, bits: u64) {
-        let word = word as usize;
-        self.words[word] |= bits;
-        self.from = self.from.min(word);
-        self.to = self.to.max(word + 1);
+        self.words[word as usize] |= bits;
     }
 
     /// Lists what was found by word, and forgets it.
     pub(crate) fn take(&mut self, into: &mut Vec<(u32, u64)>) {
         into.clear();
-        if self.from < self.to {
-            for (at, word) in (self.from as u32..).zip(&mut self.words[self.from..self.to]) {
+        // Most words of long rows are zeros.
+        for (eight, words) in (0..).step_by(8).zip(self.words.chunks_mut(8)) {
+            if words.iter().fold(0, |any, word| any | word) == 0 {
+                continue;
+            }
+            for (at, word) in (eight..).zip(words) {
                 if *word != 0 {
                     into.push((at, *word));
                     *word = 0;
                 }
             }
         }
-        (self.from, self.to) = (usize::MAX, 0);
     }
 }
 
@@ -267,7 +257,7 @@ mod tests {
             let pushes = tables.pushes(number as u32).iter().filter(|push| push.first.len() > slab.row_words);
             let won = pushes.map(|push| {
                 let (mut row, mut won) = (WonRow::default(), Vec::new());
-                row.reserve(slab.rows.div_ceil(WORD));
+                row.resize(slab.rows.div_ceil(WORD));
                 kernel.push(&lost, push, &mut row);
                 row.take(&mut won);
                 won

@@ -390,7 +390,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             }
             let Some(parents) = self.index.opponent_rank(&half) else { continue };
             let target = (opponent + crossing) as usize;
-            workspace.wins.reserve(self.wins_layout.slabs()[target].row_words);
+            workspace.wins.resize(self.wins_layout.slabs()[target].row_words);
             for ends in [Ends::Mover, Ends::Opponent] {
                 let class = Class { crossing: crossing as u8, ends };
                 let captures = ends == Ends::Opponent && self.tables.rules().captures(after[last]);
