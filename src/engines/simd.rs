@@ -13,6 +13,7 @@ pub(crate) use absent::*;
 mod absent {
     use crate::bound::{Child, Push, RowBits, WonRow};
     use crate::kernel::{Destination, SlabWork, Unit};
+    use std::sync::atomic::AtomicU64;
 
     pub(crate) fn has_avx2() -> bool {
         false
@@ -35,6 +36,8 @@ mod absent {
     }
 
     pub(crate) use push_row_bmi2 as push_row_avx512;
+
+    pub(crate) fn prefetch(_: &[AtomicU64]) {}
 
     pub(crate) fn by_value_avx512(_: &[i8], _: impl FnMut(i8, u64)) {
         unreachable!("this kernel is only chosen where it is available")
@@ -64,6 +67,7 @@ mod x86 {
     use crate::memory::PAD;
     use crate::tables::{CHUNK, Piece, RowMove};
     use std::arch::x86_64::*;
+    use std::sync::atomic::AtomicU64;
 
     /// Whether the processor and the system have what the functions for AVX2 enable.
     pub(crate) fn has_avx2() -> bool {
@@ -111,6 +115,14 @@ mod x86 {
         }
         // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
         unsafe { enabled(lost, push, won) }
+    }
+
+    /// Has words brought to the first cache.
+    pub(crate) fn prefetch(words: &[AtomicU64]) {
+        for line in words.chunks(8) {
+            // SAFETY: every processor of this kind has the instruction, which reads nothing that shows.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
+        }
     }
 
     /// See [`crate::bound::BitKernel::by_value`].

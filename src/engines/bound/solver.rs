@@ -352,6 +352,10 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let mut waiting = 0;
         let moves = || moves.iter().enumerate().take_while(|&(_, &to)| to != RowMove::NONE);
         let crossing = |&(_, to): &(usize, &RowMove)| to.crossing() > 0;
+        for (_, to) in moves() {
+            let words = self.tables.pull(opponent, to.crossing()).child_words(&words);
+            self.wins.expect((opponent + to.crossing()) as usize, to.rank() as usize, words);
+        }
         // Those that cross take more work, and find less left.
         for (slot, to) in moves().filter(|to| !crossing(to)).chain(moves().filter(crossing)) {
             if left.iter().all(|&word| word == 0) {
