@@ -308,29 +308,30 @@ const fn measured(part: Part) -> Rates {
         // 19.5 at 18 stones with codec packed, 23.8 at 20 with zstd, 35 at 24, 41 at 26, 52 at 30.
         Part::Sweep => Rates { cpu: Line::growing(21.0, 20, 2.4), read: NONE, written: NONE },
         Part::Seeds => Rates { cpu: Line::constant(4.1), read: NONE, written: Line::growing(0.49, 14, 0.022) },
-        // 17 at 14 stones, where stages are many and small, 11.5 at 16, 9.3 at 18 and 19.
+        // 17 at 14 stones, where stages are many and small, 11.5 at 16, 9.3 at 18 and 19, 10.1 at 22: bounds are more.
         Part::PreprocessTwoBit => {
-            Rates { cpu: Line::constant(9.8), read: Line::constant(2.5), written: Line::constant(2.5) }
+            Rates { cpu: Line::growing(9.7, 19, 0.2), read: Line::constant(2.5), written: Line::constant(2.5) }
         }
         // Candidates on disk are read and written once more.
         Part::PreprocessOneBit => {
-            Rates { cpu: Line::constant(10.6), read: Line::constant(4.9), written: Line::constant(4.9) }
+            Rates { cpu: Line::growing(10.5, 19, 0.2), read: Line::constant(4.9), written: Line::constant(4.9) }
         }
-        // 27.2 at 16 stones, 25.5 at 18, 26.8 at 19; more at 14, where tables are a good part of it.
+        // 27.2 at 16 stones, 25.5 at 18, 27.6 at 22; more at 14, where tables are a good part of it. Beyond, the slope is
+        // the one of 16 to 20 stones when passes took the first rows first: nothing larger was measured.
         Part::ProcessTwoBit => Rates {
-            cpu: Line::growing(26.5, 18, 0.5),
+            cpu: Line::growing(26.5, 18, 0.8),
             read: Line::growing(3.8, 14, 0.115),
             written: Line::growing(2.45, 14, 0.11),
         },
-        // 29.1 at 16 stones, 28.5 at 18, 27.7 at 19: candidates stream, where they changed, in each pass.
+        // 29.1 at 16 stones, 28.5 at 18, 31.1 at 22: candidates stream, where they changed, in each pass.
         Part::ProcessOneBit => Rates {
-            cpu: Line::growing(28.7, 18, 0.5),
+            cpu: Line::growing(28.7, 18, 0.8),
             read: Line::growing(16.0, 14, 0.4),
             written: Line::growing(11.2, 14, 0.18),
         },
         // 32 at 14 stones, where the cache holds all.
         Part::ProcessOneBitDual => Rates {
-            cpu: Line::growing(29.5, 18, 0.5),
+            cpu: Line::growing(29.5, 18, 0.8),
             read: Line::growing(16.0, 14, 0.4),
             written: Line::growing(11.2, 14, 0.18),
         },
