@@ -337,7 +337,7 @@ impl OneDatabase<'_> {
         // Besides the database, a snapshot.
         let disk_bytes = kept + self.file_bytes(Codec::Packed);
         let cost = self.cost(self.load(Part::Sweep), 1, disk_bytes, kept);
-        let scores = engines::row_bytes(&self.settings.set.slabs(self.stones));
+        let scores = engines::sweep::memory_bytes(&self.settings.set.slabs(self.stones));
         Cost { memory_bytes: cost.memory_bytes + scores, ..cost }
     }
 
