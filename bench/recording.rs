@@ -120,13 +120,13 @@ impl RowBits for RecordedRow<'_> {
 impl Wins<Infallible> for RecordedWins {
     type Row<'a> = RecordedRow<'a>;
 
-    fn row<'a>(&'a self, slab: usize, row: usize, buffer: &'a mut Vec<u64>) -> RecordedRow<'a> {
+    fn row<'a>(&'a self, slab: usize, row: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> RecordedRow<'a> {
         let mut record = self.record();
         if record.is_on {
             let first = self.dual[slab].word(row);
-            self.note_words(&mut record, first..first + self.dual[slab].row_words);
+            self.note_words(&mut record, first + words.start..first + words.end);
         }
-        let words = Wins::<Infallible>::row(&self.wins, slab, row, buffer);
+        let words = Wins::<Infallible>::row(&self.wins, slab, row, words, buffer);
         RecordedRow { wins: self, words, slab, row }
     }
 

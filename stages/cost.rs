@@ -250,9 +250,9 @@ const STATS_READ: Line = Line::growing(3.4, 15, -0.18);
 const CAPTURE_READS_MORE: f64 = 5.2;
 const CAPTURE_CACHE_SHARES: [f64; 2] = [1.5, 4.0];
 
-/// Nanoseconds of a miss of the cache of bits: a block read, often another written, and the copies. 5.2 µs at 20 stones
-/// and 39 % in the cache, 6.9 at 19 and 62 %.
-const MISS_NANOSECONDS: f64 = 5_500.0;
+/// Nanoseconds of a miss of the cache of bits: a block read, often another written, and the copies. 1.9 µs at 17 stones,
+/// 3.4 at 18, 3.1 at 19, with 1 MiB.
+const MISS_NANOSECONDS: f64 = 3_000.0;
 
 /// Misses of a pass, in blocks of the whole plane, with a cache that holds the share s of it: so many times ln(1 / s). At
 /// 22 stones (`cargo bench -p bench --bench dual_index`) 5.7 at 1 %, 2.8 at 10 %, 1.8 at 20 %, 1.2 at 30 %, 0.5 at 50 %;
@@ -260,10 +260,10 @@ const MISS_NANOSECONDS: f64 = 5_500.0;
 const MISSES_A_PASS: f64 = 1.25;
 
 /// Of misses, those that have to write a block first.
-const MISSES_WRITTEN: f64 = 0.4;
+const MISSES_WRITTEN: f64 = 0.3;
 
-/// Passes of the bound methods over all bounds: 223 at 14 stones, 293 at 16, 412 at 20, 435 at 22.
-const PASSES: Line = Line::growing(223.0, 14, 26.5);
+/// Passes of the bound methods over all bounds: 77 at 14 stones, 92 at 16, 112 at 18, 141 at 20.
+const PASSES: Line = Line::growing(77.0, 14, 10.5);
 
 /// Bits a position of compressed scores: zstd 3.4 at 15 stones, 3.7 at 20, 3.9 at 27; rans 3.1 at 18;
 /// with floors 2.1 at 20.
@@ -314,37 +314,39 @@ const fn measured(part: Part) -> Rates {
         Part::Counting => Rates { cpu: Line::growing(115.0, 14, 14.0), read: NONE, written: NONE },
         // 19.5 at 18 stones with codec packed, 23.8 at 20 with zstd, 35 at 24, 41 at 26, 52 at 30.
         Part::Sweep => Rates { cpu: Line::growing(21.0, 20, 2.4), read: NONE, written: NONE },
-        Part::Seeds => Rates { cpu: Line::constant(10.2), read: NONE, written: Line::growing(0.28, 14, 0.0155) },
+        Part::Seeds => Rates { cpu: Line::constant(4.1), read: NONE, written: Line::growing(0.49, 14, 0.022) },
+        // 17 at 14 stones, where stages are many and small, 11.5 at 16, 9.3 at 18 and 19, 10.1 at 22: bounds are more.
         Part::PreprocessTwoBit => {
-            Rates { cpu: Line::constant(14.5), read: Line::constant(2.5), written: Line::constant(2.5) }
+            Rates { cpu: Line::growing(9.7, 19, 0.2), read: Line::constant(2.5), written: Line::constant(2.5) }
         }
         // Candidates on disk are read and written once more.
         Part::PreprocessOneBit => {
-            Rates { cpu: Line::constant(15.2), read: Line::constant(4.9), written: Line::constant(4.9) }
+            Rates { cpu: Line::growing(10.5, 19, 0.2), read: Line::constant(4.9), written: Line::constant(4.9) }
         }
-        // 46 at 16 stones, 50 at 20.
+        // 27.2 at 16 stones, 25.5 at 18, 27.6 at 22; more at 14, where tables are a good part of it. Beyond, the slope is
+        // the one of 16 to 20 stones when passes took the first rows first: nothing larger was measured.
         Part::ProcessTwoBit => Rates {
-            cpu: Line::growing(46.0, 16, 0.8),
+            cpu: Line::growing(26.5, 18, 0.8),
             read: Line::growing(3.8, 14, 0.115),
-            written: Line::growing(2.3, 14, 0.1),
+            written: Line::growing(2.45, 14, 0.11),
         },
-        // 53 at 16 stones, 55.5 at 20: candidates stream, where they changed, in each pass.
+        // 29.1 at 16 stones, 28.5 at 18, 31.1 at 22: candidates stream, where they changed, in each pass.
         Part::ProcessOneBit => Rates {
-            cpu: Line::growing(53.0, 16, 0.7),
-            read: Line::growing(38.0, 14, 1.1),
-            written: Line::growing(29.5, 14, 0.6),
+            cpu: Line::growing(28.7, 18, 0.8),
+            read: Line::growing(16.0, 14, 0.4),
+            written: Line::growing(11.2, 14, 0.18),
         },
-        // 60 at 16 and 17 stones, where the cache holds all.
+        // 32 at 14 stones, where the cache holds all.
         Part::ProcessOneBitDual => Rates {
-            cpu: Line::growing(60.0, 16, 0.7),
-            read: Line::growing(38.0, 14, 1.1),
-            written: Line::growing(29.5, 14, 0.6),
+            cpu: Line::growing(29.5, 18, 0.8),
+            read: Line::growing(16.0, 14, 0.4),
+            written: Line::growing(11.2, 14, 0.18),
         },
         Part::Postprocess => {
-            Rates { cpu: Line::constant(6.3), read: Line::constant(0.24), written: Line::constant(0.25) }
+            Rates { cpu: Line::constant(3.3), read: Line::constant(0.28), written: Line::constant(0.33) }
         }
-        // 10 with zstd.
-        Part::Merge => Rates { cpu: Line::constant(7.5), read: Line::constant(0.68), written: NONE },
+        // 6.1 with zstd.
+        Part::Merge => Rates { cpu: Line::constant(3.6), read: Line::constant(0.87), written: NONE },
         // 1.9 to 2.2 at 19 and 20 stones with codec packed, samples included; 5.5 at 27 and 5.7 at 31 with zstd.
         Part::Verify => Rates { cpu: Line::constant(1.7), read: NONE, written: NONE },
         // Sweep has counted by the way.

@@ -11,10 +11,11 @@ pub(crate) use absent::*;
 
 #[cfg(not(target_arch = "x86_64"))]
 mod absent {
-    use crate::bound::{Child, Push, RowBits};
+    use crate::bound::{Child, Push, RowBits, WonRow};
     use crate::kernel::{Destination, Floor, Moves, SlabWork, Spot, Unit};
     use crate::tables::{CHUNK, Gather, RowMove};
     use game::HALF_PITS;
+    use std::sync::atomic::AtomicU64;
 
     pub(crate) fn has_avx2() -> bool {
         false
@@ -28,11 +29,23 @@ mod absent {
         false
     }
 
-    pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut Vec<(u32, u64)>, _: &Child<R>, _: u32) -> u64 {
+    pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut [u64], _: usize, _: &Child<R>, _: u32) -> u64 {
         unreachable!("this kernel is only chosen where it is available")
     }
 
-    pub(crate) fn push_row_bmi2(_: &[(u32, u64)], _: &Push, _: &mut Vec<(u32, u64)>) {
+    pub(crate) fn push_row_bmi2(_: &[(u32, u64)], _: &Push, _: &mut WonRow) {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
+    pub(crate) use push_row_bmi2 as push_row_avx512;
+
+    pub(crate) fn prefetch(_: &[AtomicU64]) {}
+
+    pub(crate) fn by_value_avx512(_: &[i8], _: impl FnMut(i8, u64)) {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
+    pub(crate) fn mark_avx512(_: &mut [i8], _: impl Iterator<Item = (i8, u64)>) {
         unreachable!("this kernel is only chosen where it is available")
     }
 
@@ -69,12 +82,13 @@ mod absent {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::bound::{Child, Push, RowBits, row};
+    use crate::bound::{self, Child, Push, RowBits, WonRow, row};
     use crate::kernel::{self, Destination, Floor, Moves, SlabWork, Spot, UNIT_ROWS, Unit};
     use crate::memory::PAD;
     use crate::tables::{CHUNK, Gather, Piece, RowMove};
     use game::HALF_PITS;
     use std::arch::x86_64::*;
+    use std::sync::atomic::AtomicU64;
 
     /// Whether the processor and the system have what the functions for AVX2 enable.
     pub(crate) fn has_avx2() -> bool {
@@ -87,24 +101,79 @@ mod x86 {
     }
 
     /// See [`crate::bound::BitKernel::pull`].
-    pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut Vec<(u32, u64)>, child: &Child<R>, shift: u32) -> u64 {
+    pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        fn enabled<R: RowBits>(left: &mut Vec<(u32, u64)>, child: &Child<R>, shift: u32) -> u64 {
-            row::pull_row(left, child, shift, |word, mask| _pext_u64(word, mask))
+        fn enabled<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+            row::pull_row(left, first, child, shift, |word, mask| _pext_u64(word, mask))
         }
         // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
-        unsafe { enabled(left, child, shift) }
+        unsafe { enabled(left, first, child, shift) }
     }
 
     /// See [`crate::bound::BitKernel::push`].
-    pub(crate) fn push_row_bmi2(lost: &[(u32, u64)], push: &Push, won: &mut Vec<(u32, u64)>) {
+    pub(crate) fn push_row_bmi2(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut Vec<(u32, u64)>) {
+        fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
             let compress = |word, mask| _pext_u64(word, mask);
             row::push_row(lost, push, won, compress, |word, mask| _pdep_u64(word, mask));
         }
         // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
         unsafe { enabled(lost, push, won) }
+    }
+
+    /// See [`crate::bound::BitKernel::push`].
+    pub(crate) fn push_row_avx512(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
+        #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
+        fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
+            let hits = |from: &[u64], bits: u64| {
+                let these = 0xff >> (8 - from.len().min(8));
+                // SAFETY: what the mask leaves out is not read; the slice has what it keeps.
+                let from = unsafe { _mm512_maskz_loadu_epi64(these, from.as_ptr().cast()) };
+                _mm512_test_epi64_mask(from, _mm512_set1_epi64(bits as i64))
+            };
+            let compress = |word, mask| _pext_u64(word, mask);
+            row::push_row_by_eights(lost, push, won, hits, compress, |word, mask| _pdep_u64(word, mask));
+        }
+        // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
+        unsafe { enabled(lost, push, won) }
+    }
+
+    /// Has words brought to the first cache.
+    pub(crate) fn prefetch(words: &[AtomicU64]) {
+        for line in words.chunks(8) {
+            // SAFETY: every processor of this kind has the instruction, which reads nothing that shows.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
+        }
+    }
+
+    /// See [`crate::bound::BitKernel::by_value`].
+    pub(crate) fn by_value_avx512(bytes: &[i8], each: impl FnMut(i8, u64)) {
+        #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
+        fn enabled(bytes: &[i8], each: impl FnMut(i8, u64)) {
+            // SAFETY: what the mask leaves out is not read; the slice has what it keeps.
+            let all = unsafe { _mm512_maskz_loadu_epi8(_bzhi_u64(u64::MAX, bytes.len() as u32), bytes.as_ptr()) };
+            bound::bytes::by_value(bytes, |value| _mm512_cmpeq_epi8_mask(all, _mm512_set1_epi8(value)), each);
+        }
+        assert!(bytes.len() <= CHUNK);
+        // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
+        unsafe { enabled(bytes, each) }
+    }
+
+    /// See [`crate::bound::BitKernel::mark`].
+    pub(crate) fn mark_avx512(bytes: &mut [i8], marks: impl Iterator<Item = (i8, u64)>) {
+        #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
+        fn enabled(bytes: &mut [i8], marks: impl Iterator<Item = (i8, u64)>) {
+            let mut all = _mm512_setzero_si512();
+            for (value, mask) in marks {
+                all = _mm512_mask_blend_epi8(mask, all, _mm512_set1_epi8(value));
+            }
+            let these = _bzhi_u64(u64::MAX, bytes.len() as u32);
+            // SAFETY: what the mask leaves out is not written; the slice has what it keeps.
+            unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr(), these, all) }
+        }
+        assert!(bytes.len() <= CHUNK);
+        // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
+        unsafe { enabled(bytes, marks) }
     }
 
     /// See [`crate::Kernel::recompute`].

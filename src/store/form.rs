@@ -7,6 +7,7 @@ use crate::format::block_checksum;
 use crate::frames;
 use crate::identity::Kind;
 use crate::packed;
+use crate::sparse;
 use crate::strips::{self, Band, Context};
 
 /// How one block is stored. Its values are the file's next ones in canonical order, whatever the form.
@@ -24,6 +25,8 @@ pub(crate) enum Form {
     Strips,
     /// The same, given floors.
     Floors,
+    /// See the module `sparse`.
+    Sparse,
 }
 
 /// The bytes of a block mean nothing, although their checksum is right.
@@ -34,7 +37,8 @@ pub(crate) struct DecodeError {
 }
 
 impl Form {
-    const ALL: [Form; 6] = [Form::Raw, Form::Packed, Form::Zstd, Form::Frames, Form::Strips, Form::Floors];
+    const ALL: [Form; 7] =
+        [Form::Raw, Form::Packed, Form::Zstd, Form::Frames, Form::Strips, Form::Floors, Form::Sparse];
 
     pub(crate) fn tag(self) -> u8 {
         match self {
@@ -44,6 +48,7 @@ impl Form {
             Form::Frames => 4,
             Form::Strips => 5,
             Form::Floors => 6,
+            Form::Sparse => 7,
         }
     }
 
@@ -56,7 +61,7 @@ impl Form {
         match self {
             Form::Raw => codec == Codec::Raw,
             Form::Packed => codec != Codec::Raw,
-            Form::Zstd | Form::Frames => codec == Codec::Zstd,
+            Form::Zstd | Form::Frames | Form::Sparse => codec == Codec::Zstd,
             Form::Strips => codec == Codec::Rans,
             Form::Floors => codec == Codec::Floors,
         }
@@ -67,6 +72,7 @@ impl Form {
         match self {
             Form::Raw | Form::Packed | Form::Zstd => 1,
             Form::Frames | Form::Strips | Form::Floors => 2,
+            Form::Sparse => 3,
         }
     }
 
@@ -82,7 +88,7 @@ impl Form {
         match self {
             Form::Raw => bytes == values as u64,
             Form::Packed => bytes == packed_bytes,
-            Form::Zstd | Form::Frames => bytes < packed_bytes,
+            Form::Zstd | Form::Frames | Form::Sparse => bytes < packed_bytes,
             Form::Strips => bytes < packed_bytes && bytes >= Context::Neighbours.bytes_min(band()) as u64,
             Form::Floors => bytes < packed_bytes && bytes >= Context::Floors.bytes_min(band()) as u64,
         }
@@ -109,7 +115,7 @@ pub(crate) fn encode<'a>(codec: Codec, kind: Kind, block: Values<'a>) -> (Cow<'a
     let compressed = match (codec, kind) {
         (Codec::Raw, _) => return (Cow::Borrowed(values), Form::Raw),
         (Codec::Packed, _) => None,
-        (Codec::Zstd, Kind::Plane { .. }) => Some((frames::encode_one(values), Form::Zstd)),
+        (Codec::Zstd, Kind::Plane { .. }) => Some((Cow::Owned(sparse::encode(values)), Form::Sparse)),
         (Codec::Zstd, _) => Some(frames::encode(values)),
         (Codec::Rans, _) => {
             strips::encode(block.block, values, block.band, range).map(|bytes| (Cow::Owned(bytes), Form::Strips))
@@ -131,7 +137,7 @@ pub(crate) fn encode<'a>(codec: Codec, kind: Kind, block: Values<'a>) -> (Cow<'a
 pub(crate) fn checksum(form: Form, block: usize, bytes: &[u8]) -> Result<u64, DecodeError> {
     let covered = match form {
         Form::Strips | Form::Floors => &bytes[..strips::head_bytes(bytes, bytes.len())?],
-        Form::Raw | Form::Packed | Form::Zstd | Form::Frames => bytes,
+        Form::Raw | Form::Packed | Form::Zstd | Form::Frames | Form::Sparse => bytes,
     };
     Ok(block_checksum(block, covered))
 }
@@ -154,6 +160,7 @@ pub(crate) fn decode(
         Form::Packed => packed::unpack(block, first, range.low(), range.bits(), out),
         Form::Zstd => frames::decode_one(block, values, first, out)?,
         Form::Frames => frames::decode(block, values, first, out)?,
+        Form::Sparse => sparse::decode(block, values, first, out)?,
         Form::Strips | Form::Floors => unreachable!("strips have a head"),
     }
     match range.find_outside(out) {
@@ -186,10 +193,10 @@ mod tests {
         ) {
             let range = ValueRange::new(-5, 5);
             let mut out = vec![0; values];
-            for form in [Form::Raw, Form::Packed, Form::Zstd, Form::Frames] {
+            for form in [Form::Raw, Form::Packed, Form::Zstd, Form::Frames, Form::Sparse] {
                 let band = || Band { rows: 1, columns: values };
                 let length = bytes.len() as u64;
-                if matches!(form, Form::Zstd | Form::Frames) || form.admits_bytes(length, values, band, range) {
+                if matches!(form, Form::Zstd | Form::Frames | Form::Sparse) || form.admits_bytes(length, values, band, range) {
                     let decoded = decode(form, &bytes, values, range, 0, &mut out);
                     prop_assert!(decoded.is_err() || range.find_outside(&out).is_none());
                 }

@@ -1,4 +1,4 @@
-//! The layout of a file, versions 1 and 2. All numbers are little-endian.
+//! The layout of a file, versions 1 to 3. All numbers are little-endian.
 //!
 //! A file is header, blocks, index, footer, without gaps. No byte is outside a checksum.
 //!
@@ -7,7 +7,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
-//! | 8 | 4 | version: 1, or 2 if the codec is zstd or rans, with floors or without |
+//! | 8 | 4 | version: 1, or 2 if the codec is zstd or rans, with floors or without, or 3 if it is a plane of codec zstd |
 //! | 12 | 4 | `header_bytes` |
 //! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
@@ -39,7 +39,7 @@
 //! |---|---|---|
 //! | 0 | 8 | offset of the block in the file |
 //! | 8 | 4 | its bytes |
-//! | 12 | 1 | its form: 1 raw, 2 packed, 3 one frame, 4 frames, 5 strips, 6 strips with floors; raw and packed files have no other than theirs, zstd files 2 to 4, rans files 2 and 5, those with floors 2 and 6 |
+//! | 12 | 1 | its form: 1 raw, 2 packed, 3 one frame, 4 frames, 5 strips, 6 strips with floors, 7 sparse; raw and packed files have no other than theirs, zstd files 2 to 4 and 7, rans files 2 and 5, those with floors 2 and 6 |
 //! | 13 | 3 | zero |
 //! | 16 | 8 | checksum of its bytes; of strips, of the head alone |
 //!
@@ -60,6 +60,7 @@
 //!
 //! Version history: 1, the first. 2: blocks of several frames, so that a look decodes an eighth of a block, and of strips; version 1 is
 //! read too (blocks of zstd files then are of the forms 2 and 3), and raw and packed files are of version 1 still.
+//! 3: planes of codec zstd have sparse blocks; other files are of the versions before still.
 
 use disk::Digest;
 
@@ -71,7 +72,7 @@ use crate::layout::{BAND_COLUMNS_MAX, BLOCK_POSITIONS, Layout};
 use crate::shape::{SLABS_MAX, Shape, SlabShape};
 
 /// The latest version; all from 1 on are read.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89awari\r\n";
 pub(crate) const MAGIC_END: [u8; 8] = *b"\n\rirawa\x89";
 pub(crate) const INDEX_ENTRY_BYTES: usize = 24;
@@ -174,6 +175,7 @@ impl Header {
     pub(crate) fn new(identity: Identity, shape: Shape, range: ValueRange, codec: Codec) -> Self {
         let version = match codec {
             Codec::Raw | Codec::Packed => 1,
+            Codec::Zstd if matches!(identity.kind, Kind::Plane { .. }) => 3,
             Codec::Zstd | Codec::Rans | Codec::Floors => 2,
         };
         Header { version, identity, shape, range, codec }

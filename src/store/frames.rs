@@ -8,9 +8,8 @@
 //! | 2 each | bytes of each frame; the frames follow each other up to the end of the block |
 //! | | the frames: each the raw bytes of its values |
 //!
-//! A block of a plane is a single frame (form `Zstd`), as all blocks were in files of version 1: planes are read from front
-//! to end, and frames would make them 4 % longer. So is a block of very few bytes: eight frames would be several times as
-//! long, and such a frame decodes fast.
+//! A block of very few bytes is a single frame (form `Zstd`), as all blocks were in files of version 1 and those of planes
+//! in version 2: eight frames would be several times as long, and such a frame decodes fast.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

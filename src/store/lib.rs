@@ -36,6 +36,7 @@ mod scores;
 mod shape;
 mod simd;
 mod source;
+mod sparse;
 mod strips;
 mod tiles;
 mod window;

@@ -227,7 +227,7 @@ impl Scores {
                 let range = self.header.range;
                 packed::value_at(&stored, place.index, range.low(), range.bits())
             }
-            Form::Zstd | Form::Frames => {
+            Form::Zstd | Form::Frames | Form::Sparse => {
                 let mut value = [0];
                 self.decode(place.block, &stored, form, place.index, &mut value)?;
                 value[0]
@@ -251,7 +251,7 @@ impl Scores {
             (_, Reading::Look, Source::Mapped(_)) => match self.entry(block).form {
                 Form::Frames => self.spot_in_piece(block, index, frames::FRAME_VALUES),
                 Form::Raw | Form::Packed => Spot { block, part: Part::InPlace, at: 0, ahead: 1 },
-                Form::Zstd | Form::Strips | Form::Floors => whole(),
+                Form::Zstd | Form::Strips | Form::Floors | Form::Sparse => whole(),
             },
         }
     }

@@ -58,10 +58,12 @@ struct CachedWins {
 impl Wins<DiskError> for CachedWins {
     type Row<'a> = &'a [u64];
 
-    fn row<'a>(&'a self, slab: usize, row: usize, buffer: &'a mut Vec<u64>) -> &'a [u64] {
+    fn row<'a>(&'a self, slab: usize, row: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> &'a [u64] {
         let slab = &self.slabs[slab];
-        buffer.resize(slab.row_words, 0);
-        self.cache.lock().read(slab.word(row), buffer);
+        if buffer.len() < slab.row_words {
+            buffer.resize(slab.row_words, 0);
+        }
+        self.cache.lock().read(slab.word(row) + words.start, &mut buffer[words]);
         buffer
     }
 
@@ -128,7 +130,7 @@ impl RowBits for SingleIndexRow<'_> {
 impl Wins<DiskError> for SingleIndexWins {
     type Row<'a> = SingleIndexRow<'a>;
 
-    fn row<'a>(&'a self, slab: usize, row: usize, _: &'a mut Vec<u64>) -> SingleIndexRow<'a> {
+    fn row<'a>(&'a self, slab: usize, row: usize, _: Range<usize>, _: &'a mut Vec<u64>) -> SingleIndexRow<'a> {
         SingleIndexRow { wins: self, slab: self.slabs[slab], row }
     }
 

@@ -5,7 +5,7 @@
 use super::planes::{Plane, PlaneReader};
 use super::state::stop;
 use crate::{Shared, files};
-use engines::bound::PlaneLayout;
+use engines::bound::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
@@ -29,6 +29,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let mut writer = files::create(context.disk(), &path, settings, Kind::Database, &index, settings.codec)?;
     let layout = PlaneLayout::new(&index, Plane::Won(1).orientation());
     let mut scores: Vec<i8> = Vec::new();
+    let kernel = BitKernel::detect();
     context.progress().begin(index.positions(), "positions");
     for unit in layout.units() {
         stop(context)?;
@@ -38,20 +39,11 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             let read = input.reader.read(unit.words.clone(), &mut input.words);
             read.map_err(|error| files::unreadable(&input.plane.name(stones), error))
         })?;
-        scores.clear();
         scores.resize(unit.rows.len() * slab.columns, 0);
         scores.par_chunks_mut(slab.columns).enumerate().for_each(|(row, scores)| {
-            for input in &planes {
-                for (&word, scores) in input.words[row * slab.row_words..].iter().zip(scores.chunks_mut(64)) {
-                    let mut word = word;
-                    while word != 0 {
-                        // A file may claim more columns than there are; they mean nothing.
-                        if let Some(score) = scores.get_mut(word.trailing_zeros() as usize) {
-                            *score = input.score;
-                        }
-                        word &= word - 1;
-                    }
-                }
+            for (word, scores) in scores.chunks_mut(64).enumerate() {
+                let at = row * slab.row_words + word;
+                kernel.mark(scores, planes.iter().map(|input| (input.score, input.words[at])));
             }
         });
         writer.append(&scores).map_err(files::unwritable)?;

@@ -14,7 +14,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let index = Index::new(stones, settings.set);
     let start = Instant::now();
     let lost = Plane::Lost(bound);
-    let mut reader = PlaneReader::input(context, settings, &index, lost)?;
+    let mut reader = PlaneReader::input(context, settings, &index, lost)?.with_long_reads();
     let mut writer = PlaneWriter::output(context, settings, &index, Plane::Decided(bound))?;
     let layout = PlaneLayout::new(&index, lost.orientation());
     let turned_layout = PlaneLayout::new(&index, Plane::Decided(bound).orientation());

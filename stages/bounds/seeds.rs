@@ -7,14 +7,11 @@
 use super::planes::{GROUP_WORDS, Group, Plane, PlaneWriter};
 use super::state::stop;
 use crate::{Shared, files};
-use engines::bound::{PlaneLayout, PlaneSlab};
+use engines::bound::{BitKernel, PlaneLayout, PlaneSlab};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use store::Kind;
-
-/// Planes of a group, and a place for what is in none.
-const PLACES: usize = game::STONES_MAX as usize + 1;
 
 /// Rows that a thread sorts at a time.
 const ROWS: usize = 64;
@@ -34,13 +31,12 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let captures = files::open_windowed(context.disk(), &path, settings, Kind::Capture, &index).map_err(damaged)?;
     let none = i32::from(engines::capture::none(stones));
     // The place of a plane in a group, bounds descending; or behind all planes.
-    let wins = |best: i32| if best > 0 { stones as i32 - best } else { stones as i32 };
-    let candidates = |best: i32| match best {
-        best if best == none => 0,
-        best if best < 0 => stones as i32 + best,
-        _ => stones as i32,
-    };
-    let places = [places(stones, candidates), places(stones, wins)];
+    let places = places(stones, |best| match best {
+        best if best == none => (CANDIDATES, 0),
+        best if best < 0 => (CANDIDATES, stones as i32 + best),
+        best if best > 0 => (WINS, stones as i32 - best),
+        _ => (WINS, stones as i32),
+    });
     let layout = PlaneLayout::new(&index, Plane::WinSeeds.orientation());
     let mut writers = [Plane::CandidateSeeds, Plane::WinSeeds]
         .into_iter()
@@ -54,47 +50,55 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         values.resize(group.rows.len() * slab.columns, 0);
         let first = offset + (group.rows.start * slab.columns) as u64;
         captures.read_range(first..first + values.len() as u64, &mut values).map_err(damaged)?;
-        let both = writers.par_iter_mut().zip(&mut words).zip(&places);
-        both.try_for_each(|((writer, words), places)| {
+        for words in &mut words {
             words.clear();
             words.resize(stones as usize * group.words.len(), 0u64);
-            sort(&values, slab, places, words);
-            writer.append(words)
-        })?;
+        }
+        sort(&values, slab, &places, &mut words);
+        let both = writers.par_iter_mut().zip(&mut words);
+        both.try_for_each(|(writer, words)| writer.append(words))?;
         context.progress().advance(values.len() as u64);
     }
     writers.into_iter().try_for_each(PlaneWriter::finish)?;
     Ok(StageReport::new(index.positions()))
 }
 
-/// By best capture, as a byte, the place of its plane.
-fn places(stones: u32, place: impl Fn(i32) -> i32) -> [u8; 256] {
-    let mut places = [0; 256];
+/// The two files.
+const CANDIDATES: usize = 0;
+const WINS: usize = 1;
+
+/// By best capture, as a byte, the file of its plane and the plane's place there.
+fn places(stones: u32, place: impl Fn(i32) -> (usize, i32)) -> [(usize, usize); 256] {
+    let mut places = [(0, 0); 256];
     for best in i8::MIN..=i8::MAX {
-        places[usize::from(best as u8)] = place(i32::from(best)).clamp(0, stones as i32) as u8;
+        let (file, at) = place(i32::from(best));
+        places[usize::from(best as u8)] = (file, at.clamp(0, stones as i32) as usize);
     }
     places
 }
 
-/// Sorts the best captures of rows of a slab into planes, one behind the other.
-fn sort(values: &[i8], slab: &PlaneSlab, places: &[u8; 256], words: &mut [u64]) {
+/// Sorts the best captures of rows of a slab into planes of zeros, one behind the other in each file.
+fn sort(values: &[i8], slab: &PlaneSlab, places: &[(usize, usize); 256], words: &mut [Vec<u64>; 2]) {
     let row_words = slab.row_words;
     let rows = values.len() / slab.columns;
     // Rows write one piece of each plane.
-    let mut planes: Vec<_> =
-        words.chunks_mut(rows * row_words).map(|plane| plane.chunks_mut(ROWS * row_words)).collect();
-    let pieces: Vec<Vec<&mut [u64]>> =
-        (0..rows.div_ceil(ROWS)).map(|_| planes.iter_mut().filter_map(Iterator::next).collect()).collect();
+    let mut planes = words.each_mut().map(|words| {
+        let planes = words.chunks_mut(rows * row_words);
+        planes.map(|plane| plane.chunks_mut(ROWS * row_words)).collect::<Vec<_>>()
+    });
+    let pieces: Vec<[Vec<&mut [u64]>; 2]> = (0..rows.div_ceil(ROWS))
+        .map(|_| planes.each_mut().map(|planes| planes.iter_mut().filter_map(Iterator::next).collect()))
+        .collect();
+    let kernel = BitKernel::detect();
     pieces.into_par_iter().zip(values.par_chunks(ROWS * slab.columns)).for_each(|(mut planes, values)| {
         for (row, values) in values.chunks(slab.columns).enumerate() {
             for (word, values) in values.chunks(64).enumerate() {
-                let mut bits = [0u64; PLACES];
-                for (bit, &best) in values.iter().enumerate() {
-                    bits[usize::from(places[usize::from(best as u8)])] |= 1 << bit;
-                }
-                for (plane, bits) in planes.iter_mut().zip(bits) {
-                    plane[row * row_words + word] = bits;
-                }
+                kernel.by_value(values, |best, bits| {
+                    let (file, place) = places[usize::from(best as u8)];
+                    if let Some(plane) = planes[file].get_mut(place) {
+                        plane[row * row_words + word] |= bits;
+                    }
+                });
             }
         }
     });

@@ -1,6 +1,7 @@
 //! Where bits live: the seam between the driver and memory, caches and files.
 
 use super::plane::{PlaneLayout, PlaneSlab};
+use crate::simd;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -15,8 +16,11 @@ pub trait Wins<E>: Sync {
     where
         Self: 'a;
 
-    /// A row. `buffer` is the home's to use.
-    fn row<'a>(&'a self, slab: usize, row: usize, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
+    /// A row, of which these words will be read. `buffer` is the home's to use.
+    fn row<'a>(&'a self, slab: usize, row: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
+
+    /// These words of a row will be read soon.
+    fn expect(&self, _slab: usize, _row: usize, _words: Range<usize>) {}
 
     /// Sets bits of a row, and tells in which of its words some were not set before.
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32));
@@ -65,9 +69,14 @@ impl WinsInMemory {
 impl<E> Wins<E> for WinsInMemory {
     type Row<'a> = &'a [AtomicU64];
 
-    fn row<'a>(&'a self, slab: usize, row: usize, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
+    fn row<'a>(&'a self, slab: usize, row: usize, _: Range<usize>, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
         let slab = &self.slabs[slab];
         &self.words[slab.word(row)..][..slab.row_words]
+    }
+
+    fn expect(&self, slab: usize, row: usize, words: Range<usize>) {
+        let slab = &self.slabs[slab];
+        simd::prefetch(&self.words[slab.word(row)..][words]);
     }
 
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32)) {

@@ -14,8 +14,13 @@
 //! its positions lie in one row of wins for each number of stones that cross. That the two planes are orientated
 //! differently is what Lincke (2002, section 2.5) calls dual indexing; what he found for caches holds for registers.
 //!
+//! **Order.** A pass takes slab after slab, in each the last rows first. A move that stays in the mover's half raises the
+//! half's rank and leaves the other half alone, so rows of candidates depend, by such moves of both players, on later rows
+//! only: whole lines of play settle in one pass, with no need for blocks as in [`crate::sweep`].
+//!
 //! The methods differ in where the planes live: see [`Wins`] and [`Units`].
 
+pub(crate) mod bytes;
 mod homes;
 mod in_memory;
 pub(crate) mod plane;
@@ -30,4 +35,4 @@ pub use row::BitKernel;
 pub use solver::{Failure, Report, Solver};
 
 pub(crate) use routes::{Pull, Push};
-pub(crate) use row::Child;
+pub(crate) use row::{Child, WonRow};

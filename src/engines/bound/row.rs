@@ -1,7 +1,6 @@
 //! The row kernels on bits: what of a row is lost now, and whom that makes win.
 
 use super::homes::RowBits;
-use super::plane::WORD;
 use super::routes::{Pull, Push};
 use crate::simd;
 
@@ -14,62 +13,122 @@ pub(crate) struct Child<'a, R> {
     pub(crate) quiet: &'a [u64],
 }
 
-/// Whether the processor compresses and expands bits.
+/// Which implementation of the kernels on bits runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitKernel {
     /// Plain Rust, on any processor.
     Portable,
-    /// With the instructions of BMI2.
+    /// With the instructions of BMI2, which compress and expand the bits of a word.
     Bmi2,
+    /// And with AVX-512, which finds the pieces that have a bit, eight at a time.
+    Avx512,
+}
+
+/// The wins of a row being found.
+#[derive(Debug, Default)]
+pub(crate) struct WonRow {
+    /// Zeros where nothing was found.
+    words: Vec<u64>,
+}
+
+impl WonRow {
+    /// Makes it a row of so many words.
+    pub(crate) fn resize(&mut self, words: usize) {
+        self.words.resize(words, 0);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, word: u32, bits: u64) {
+        self.words[word as usize] |= bits;
+    }
+
+    /// Lists what was found by word, and forgets it.
+    pub(crate) fn take(&mut self, into: &mut Vec<(u32, u64)>) {
+        into.clear();
+        // Most words of long rows are zeros.
+        for (eight, words) in (0..).step_by(8).zip(self.words.chunks_mut(8)) {
+            if words.iter().fold(0, |any, word| any | word) == 0 {
+                continue;
+            }
+            for (at, word) in (eight..).zip(words) {
+                if *word != 0 {
+                    into.push((at, *word));
+                    *word = 0;
+                }
+            }
+        }
+    }
 }
 
 impl BitKernel {
-    /// The faster kernel that this processor has.
+    /// The fastest kernel that this processor has.
     pub fn detect() -> BitKernel {
-        if simd::has_bmi2() { BitKernel::Bmi2 } else { BitKernel::Portable }
+        BitKernel::available().next_back().unwrap_or(BitKernel::Portable)
     }
 
-    /// Keeps of some columns of a row, listed by word, those whose move leads to a win, or is none of the quiet ones.
-    /// Tells in which groups of words some went, a bit for each `1 << shift` words.
-    pub(crate) fn pull<R: RowBits>(self, left: &mut Vec<(u32, u64)>, child: &Child<R>, shift: u32) -> u64 {
+    /// The kernels that this processor has, the fastest last.
+    pub fn available() -> impl DoubleEndedIterator<Item = BitKernel> {
+        let has = |kernel: &BitKernel| match kernel {
+            BitKernel::Portable => true,
+            BitKernel::Bmi2 => simd::has_bmi2(),
+            BitKernel::Avx512 => simd::has_bmi2() && simd::has_avx512(),
+        };
+        [BitKernel::Portable, BitKernel::Bmi2, BitKernel::Avx512].into_iter().filter(has)
+    }
+
+    /// Keeps of some columns of a row, in its words from `first` on, those whose move leads to a win, or is none of the
+    /// quiet ones. Tells in which groups of words some went, a bit for each `1 << shift` words.
+    pub(crate) fn pull<R: RowBits>(self, left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
         match self {
-            BitKernel::Portable => pull_row(left, child, shift, compress),
-            BitKernel::Bmi2 => simd::pull_row_bmi2(left, child, shift),
+            _ if child.pull.is_straight => pull_straight(left, first, child, shift),
+            BitKernel::Portable => pull_row(left, first, child, shift, compress),
+            BitKernel::Bmi2 | BitKernel::Avx512 => simd::pull_row_bmi2(left, first, child, shift),
         }
     }
 
-    /// Lists, by word of the parents' row, who wins by a move of the class to one of the lost.
-    pub(crate) fn push(self, lost: &[(u32, u64)], push: &Push, won: &mut Vec<(u32, u64)>) {
+    /// Finds who wins, in the parents' row, by a move of the class to one of the lost, which are listed by word.
+    pub(crate) fn push(self, lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         match self {
             BitKernel::Portable => push_row(lost, push, won, compress, expand),
             BitKernel::Bmi2 => simd::push_row_bmi2(lost, push, won),
+            BitKernel::Avx512 => simd::push_row_avx512(lost, push, won),
         }
     }
+}
+
+/// The moves that leave columns where they are.
+fn pull_straight<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+    let mut groups = 0;
+    for (at, (left, quiet)) in left.iter_mut().zip(&child.quiet[first..]).enumerate() {
+        let now = *left & (child.wins.bits(first + at, *left) | !quiet);
+        groups |= u64::from(now != *left) << ((first + at) >> shift);
+        *left = now;
+    }
+    groups
 }
 
 #[inline(always)]
 pub(crate) fn pull_row<R: RowBits>(
-    left: &mut Vec<(u32, u64)>,
+    left: &mut [u64],
+    first: usize,
     child: &Child<R>,
     shift: u32,
     compress: impl Fn(u64, u64) -> u64,
 ) -> u64 {
-    let (mut kept, mut groups) = (0, 0);
-    for at in 0..left.len() {
-        let (word, bits) = left[at];
-        let (first, end) = (child.pull.first[word as usize] as usize, child.pull.first[word as usize + 1] as usize);
-        let (mut won, mut filled) = (0, 0);
-        for &(word, mask) in &child.pull.pieces[first..end] {
-            won |= compress(child.wins.bits(word as usize, mask), mask) << filled;
-            // A piece that fills the word is the last.
-            filled = (filled + mask.count_ones()) % WORD as u32;
+    let mut groups = 0;
+    let firsts = child.pull.first[first..].windows(2);
+    for (at, ((left, quiet), firsts)) in left.iter_mut().zip(&child.quiet[first..]).zip(firsts).enumerate() {
+        if *left == 0 {
+            continue;
         }
-        let now = bits & (won | !child.quiet[word as usize]);
-        groups |= u64::from(now != bits) << (word >> shift);
-        left[kept] = (word, now);
-        kept += usize::from(now != 0);
+        let mut won = 0;
+        for piece in &child.pull.pieces[firsts[0] as usize..firsts[1] as usize] {
+            won |= compress(child.wins.bits(piece.word as usize, piece.mask), piece.mask) << piece.shift;
+        }
+        let now = *left & (won | !quiet);
+        groups |= u64::from(now != *left) << ((first + at) >> shift);
+        *left = now;
     }
-    left.truncate(kept);
     groups
 }
 
@@ -77,15 +136,38 @@ pub(crate) fn pull_row<R: RowBits>(
 pub(crate) fn push_row(
     lost: &[(u32, u64)],
     push: &Push,
-    won: &mut Vec<(u32, u64)>,
+    won: &mut WonRow,
     compress: impl Fn(u64, u64) -> u64,
     expand: impl Fn(u64, u64) -> u64,
 ) {
     for &(at, bits) in lost {
-        let (first, end) = (push.first[at as usize] as usize, push.first[at as usize + 1] as usize);
-        for piece in &push.pieces[first..end] {
-            if bits & piece.from != 0 {
-                won.push((piece.to_word, expand(compress(bits, piece.from), piece.to)));
+        let pieces = push.first[at as usize] as usize..push.first[at as usize + 1] as usize;
+        for (&from, to) in push.from[pieces.clone()].iter().zip(&push.to[pieces]) {
+            if bits & from != 0 {
+                won.add(to.word, expand(compress(bits, from), to.mask));
+            }
+        }
+    }
+}
+
+/// As [`push_row`]; `hits` tells which of up to eight pieces have one of the bits.
+#[inline(always)]
+pub(crate) fn push_row_by_eights(
+    lost: &[(u32, u64)],
+    push: &Push,
+    won: &mut WonRow,
+    hits: impl Fn(&[u64], u64) -> u8,
+    compress: impl Fn(u64, u64) -> u64,
+    expand: impl Fn(u64, u64) -> u64,
+) {
+    for &(at, bits) in lost {
+        let pieces = push.first[at as usize] as usize..push.first[at as usize + 1] as usize;
+        for (from, to) in push.from[pieces.clone()].chunks(8).zip(push.to[pieces].chunks(8)) {
+            let mut hits = hits(from, bits);
+            while hits != 0 {
+                let piece = hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                won.add(to[piece].word, expand(compress(bits, from[piece]), to[piece].mask));
             }
         }
     }
@@ -121,7 +203,8 @@ fn expand(mut word: u64, mut mask: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::Tables;
-    use crate::bound::plane::PlaneLayout;
+    use crate::bound::plane::{PlaneLayout, PlaneSlab, WORD};
+    use crate::tables::RowMove;
     use game::{Index, Orientation, PositionSet, Rules};
 
     #[test]
@@ -135,44 +218,53 @@ mod tests {
         assert_eq!(compress(u64::MAX, u64::MAX), u64::MAX);
     }
 
-    /// Both kernels on every row of a small index, on bits that no game has.
+    /// All kernels on every row of small indices, on bits that no game has.
     #[test]
     fn kernels_agree() {
-        if BitKernel::detect() == BitKernel::Portable {
-            return; // Then there is one kernel.
-        }
-        let index = Index::new(9, PositionSet::Reachable);
-        let tables = Tables::new(Rules::AWARI, PositionSet::Reachable, 9);
-        let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
-        let noise = |at: usize| (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 % 64);
-        for (number, slab) in layout.slabs().iter().enumerate() {
-            let opponent = 9 - number as u32;
-            for moves in tables.rows(number as u32) {
-                let bits: Vec<u64> = (0..2000).map(|at| noise(at) | noise(at + 7)).collect();
-                let children: Vec<_> = moves
-                    .iter()
-                    .take_while(|&&to| to != crate::tables::RowMove::NONE)
-                    .map(|to| Child {
-                        wins: &bits[to.rank() as usize % 97..],
-                        pull: tables.pull(opponent, to.crossing()),
-                        quiet: &tables.columns(opponent, to.class()).quiet,
-                    })
-                    .collect();
-                let run = |kernel: BitKernel| {
-                    let row: Vec<u64> = (0..slab.row_words).map(|at| noise(at + 13)).collect();
-                    let mut won = Vec::new();
-                    let mut left: Vec<_> = row.iter().enumerate().map(|(at, &word)| (at as u32, word)).collect();
-                    let mut parts = Vec::new();
-                    for child in &children {
-                        parts.push(kernel.pull(&mut left, child, slab.part_shift()));
-                    }
-                    for push in tables.pushes(number as u32).iter().filter(|push| push.first.len() > slab.row_words) {
-                        kernel.push(&left, push, &mut won);
-                    }
-                    (left, parts, won)
-                };
-                assert!(run(BitKernel::Portable) == run(BitKernel::Bmi2));
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let (index, tables) = (Index::new(9, set), Tables::new(Rules::AWARI, set, 9));
+            let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
+            for (number, slab) in layout.slabs().iter().enumerate() {
+                let rows: Vec<_> =
+                    BitKernel::available().map(|kernel| slab_by(kernel, &tables, number, slab)).collect();
+                assert!(rows.windows(2).all(|two| two[0] == two[1]), "slab {number}, {set}");
             }
         }
+    }
+
+    type Pulled = (Vec<u64>, Vec<u64>, Vec<Vec<(u32, u64)>>);
+
+    fn noise(at: usize) -> u64 {
+        (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 % 64)
+    }
+
+    /// By row what is left of its later words, where some went, and whom that makes win.
+    fn slab_by(kernel: BitKernel, tables: &Tables, number: usize, slab: &PlaneSlab) -> Vec<Pulled> {
+        let opponent = 9 - number as u32;
+        let bits: Vec<u64> = (0..2000).map(|at| noise(at) | noise(at + 7)).collect();
+        let moves = tables.rows(number as u32).iter().enumerate();
+        let row = |(row, moves): (usize, &[RowMove; game::HALF_PITS])| {
+            let first = row % slab.row_words;
+            let mut left: Vec<u64> = (first..slab.row_words).map(|at| noise(at + 13)).collect();
+            let child = |to: &RowMove| Child {
+                wins: &bits[to.rank() as usize % 97..],
+                pull: tables.pull(opponent, to.crossing()),
+                quiet: &tables.columns(opponent, to.class()).quiet,
+            };
+            let children = moves.iter().take_while(|&&to| to != RowMove::NONE).map(child);
+            let groups = children.map(|child| kernel.pull(&mut left, first, &child, slab.part_shift())).collect();
+            let lost: Vec<_> = (first as u32..).zip(left.iter().copied()).collect();
+            let pushes = tables.pushes(number as u32).iter().filter(|push| push.first.len() > slab.row_words);
+            let won = pushes.map(|push| {
+                let (mut row, mut won) = (WonRow::default(), Vec::new());
+                row.resize(slab.rows.div_ceil(WORD));
+                kernel.push(&lost, push, &mut row);
+                row.take(&mut won);
+                won
+            });
+            let won = won.collect();
+            (left, groups, won)
+        };
+        moves.map(row).collect()
     }
 }

@@ -2,12 +2,14 @@
 
 use super::homes::{Units, Wins};
 use super::plane::{PARTS, PlaneLayout, PlaneUnit};
-use super::row::{BitKernel, Child};
+use super::row::{BitKernel, Child, WonRow};
 use crate::tables::{RowMove, Tables};
 use crate::{Progress, Stopped};
 use game::sow::{Class, Ends};
 use game::{HALF_PITS, Index, Orientation};
+use std::cmp::Reverse;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +37,8 @@ pub struct Solver<W, U, E> {
     lost: Vec<AtomicBool>,
     /// By slab, its first unit of the wins.
     first_units: Vec<usize>,
+    /// The units of the candidates, in the order of a pass.
+    order: Vec<usize>,
     errors: PhantomData<fn() -> E>,
 }
 
@@ -74,11 +78,21 @@ impl<E> From<Stopped> for Failure<E> {
 /// What a thread keeps from row to row.
 #[derive(Default)]
 struct Workspace {
-    buffers: [Vec<u64>; HALF_PITS],
-    needs: Vec<u64>,
+    buffer: Vec<u64>,
+    left: Vec<u64>,
     lost: Vec<(u32, u64)>,
+    wins: WonRow,
     won: Vec<(u32, u64)>,
+    changed: Vec<Changed>,
     report: Report,
+}
+
+/// A row that has new wins.
+struct Changed {
+    slab: usize,
+    row: usize,
+    /// The shares of the row that have.
+    shares: u64,
 }
 
 impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
@@ -102,6 +116,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             won: wins_units.iter().map(|_| AtomicBool::new(false)).collect(),
             lost: units.iter().map(|_| AtomicBool::new(false)).collect(),
             first_units: (0..wins_layout.slabs().len()).map(first).collect(),
+            order: pass_order(&units),
             wins_layout,
             layout,
             wins_units,
@@ -133,14 +148,15 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// Adds wins, a unit's words.
     pub fn add_wins(&self, unit: &PlaneUnit, words: &[u64]) {
         let row_words = self.wins_layout.slabs()[unit.slab].row_words;
-        let mut bits = Vec::new();
+        let (mut bits, mut changed) = (Vec::new(), Vec::new());
         for (row, words) in unit.rows.clone().zip(words.chunks(row_words)) {
             bits.clear();
             bits.extend(words.iter().enumerate().filter(|(_, word)| **word != 0).map(|(at, &word)| (at as u32, word)));
             if !bits.is_empty() {
-                self.set(unit.slab, row, &bits);
+                self.set(unit.slab, row, &bits, &mut changed);
             }
         }
+        self.wake_parents(&mut changed);
     }
 
     /// Adds candidates, a unit's words; they will be tested. `then` sees the unit's words.
@@ -205,7 +221,6 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     ) -> Result<Report, Failure<E>> {
         let mut report = Report::default();
         loop {
-            let turned = report.passes % 2 == 1;
             let any = AtomicBool::new(false);
             let next = AtomicUsize::new(0);
             let failure = Mutex::new(None);
@@ -218,10 +233,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 };
                 loop {
                     let number = next.fetch_add(1, Relaxed);
-                    // Back and forth: what was read last is read first.
-                    let place = if turned { self.units.len().wrapping_sub(number + 1) } else { number };
-                    let Some(unit) = self.units.get(place) else { break };
-                    if let Err(error) = self.test(unit, &mut workspace, &any) {
+                    let Some(&place) = self.order.get(number) else { break };
+                    if let Err(error) = self.test(place, &mut workspace, &any) {
                         fail(Failure::Home(error));
                     }
                     if number.is_multiple_of(64) && progress.advance(number as u64, self.units.len() as u64).is_break()
@@ -251,35 +264,28 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
     }
 
-    /// Tests the candidates of a unit that something changed for.
-    fn test(&self, unit: &PlaneUnit, workspace: &mut Workspace, any: &AtomicBool) -> Result<(), E> {
+    /// Tests the candidates of a unit that something changed for, the last rows first.
+    fn test(&self, number: usize, workspace: &mut Workspace, any: &AtomicBool) -> Result<(), E> {
+        let unit = &self.units[number];
         let slab = &self.layout.slabs()[unit.slab];
-        let moves = &self.tables.rows(unit.slab as u32)[unit.rows.clone()];
-        workspace.needs.clear();
-        let mut some = 0;
-        for need in &self.needs[slab.first_row..][unit.rows.clone()] {
-            let mut parts = need.load(Relaxed) & TO_TEST;
-            if parts != 0 {
-                // While they are tested they wait for every child.
-                need.fetch_or(parts * WAITING, Relaxed);
-                parts = need.fetch_and(!parts, Relaxed) & parts;
-            }
-            workspace.needs.push(parts);
-            some |= parts;
-        }
-        if some == 0 {
+        let needs = &self.needs[slab.first_row..][unit.rows.clone()];
+        if needs.iter().all(|need| need.load(Relaxed) & TO_TEST == 0) {
             return Ok(());
         }
-        // Whoever sets a win that is not seen below sees that the need was taken, and sets it again.
-        fence(SeqCst);
+        let moves = &self.tables.rows(unit.slab as u32)[unit.rows.clone()];
         workspace.report.units += 1;
-        let number = unit_number(&self.units, unit);
         self.candidates.visit(number, &mut |words| {
             let before = workspace.report.lost;
-            for (at, words) in words.chunks_mut(slab.row_words).enumerate() {
-                let need = workspace.needs[at];
-                if need != 0 {
-                    self.test_row(unit.slab, unit.rows.start + at, words, need, &moves[at], workspace, any);
+            for (at, need) in needs.iter().enumerate().rev() {
+                let mut parts = need.load(Relaxed) & TO_TEST;
+                if parts != 0 {
+                    // While they are tested they wait for every child.
+                    need.fetch_or(parts * WAITING, Relaxed);
+                    parts = need.fetch_and(!parts, Relaxed) & parts;
+                    // Whoever sets a win that is not seen below sees that the need was taken, and sets it again.
+                    fence(SeqCst);
+                    let words = &mut words[at * slab.row_words..][..slab.row_words];
+                    self.test_row(unit.slab, unit.rows.start + at, words, parts, &moves[at], workspace, any);
                 }
             }
             let lost = workspace.report.lost != before;
@@ -296,44 +302,28 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         slab: usize,
         row: usize,
         candidates: &mut [u64],
-        need: u64,
+        parts: u64,
         moves: &[RowMove; HALF_PITS],
         workspace: &mut Workspace,
         any: &AtomicBool,
     ) {
-        let opponent = self.index.stones() - slab as u32;
         workspace.report.rows += 1;
         let layout = &self.layout.slabs()[slab];
         let shift = layout.part_shift();
-        let lost = &mut workspace.lost;
-        lost.clear();
-        let mut parts = need;
-        while parts != 0 {
-            let part = parts.trailing_zeros() as usize;
-            parts &= parts - 1;
-            let first = part << shift;
-            for (at, &word) in candidates.iter().enumerate().take((part + 1) << shift).skip(first) {
-                if word != 0 {
-                    lost.push((at as u32, word));
-                }
-            }
-        }
         let mut waiting = 0;
-        for (slot, (&to, buffer)) in moves.iter().zip(&mut workspace.buffers).enumerate() {
-            if to == RowMove::NONE || lost.is_empty() {
-                break;
+        workspace.lost.clear();
+        let mut untested = parts;
+        while untested != 0 {
+            // The next parts without a gap.
+            let first = untested.trailing_zeros();
+            let end = first + (!(untested >> first)).trailing_zeros();
+            untested &= !0 << end;
+            let words = (first as usize) << shift..((end as usize) << shift).min(layout.row_words);
+            if !words.is_empty() {
+                waiting |= self.test_words(slab, words, shift, candidates, moves, workspace);
             }
-            let child = Child {
-                wins: self.wins.row((opponent + to.crossing()) as usize, to.rank() as usize, buffer),
-                pull: self.tables.pull(opponent, to.crossing()),
-                quiet: &self.tables.columns(opponent, to.class()).quiet,
-            };
-            waiting |= self.kernel.pull(lost, &child, shift) << (PARTS * (slot + 1));
         }
-        for &(at, bits) in lost.iter() {
-            candidates[at as usize] &= !bits;
-        }
-        let settled = (need * WAITING) & !waiting;
+        let settled = (parts * WAITING) & !waiting;
         if settled != 0 {
             self.needs[layout.first_row + row].fetch_and(!settled, Relaxed);
         }
@@ -341,6 +331,52 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             workspace.report.lost += workspace.lost.iter().map(|(_, bits)| u64::from(bits.count_ones())).sum::<u64>();
             self.tell_parents(slab, row, workspace, any);
         }
+    }
+
+    /// Takes those of some words of a row out of the candidates that are lost, and lists them. Tells what the others wait
+    /// for.
+    fn test_words(
+        &self,
+        slab: usize,
+        words: Range<usize>,
+        shift: u32,
+        candidates: &mut [u64],
+        moves: &[RowMove; HALF_PITS],
+        workspace: &mut Workspace,
+    ) -> u64 {
+        let opponent = self.index.stones() - slab as u32;
+        let candidates = &mut candidates[words.clone()];
+        let left = &mut workspace.left;
+        left.clear();
+        left.extend_from_slice(candidates);
+        let mut waiting = 0;
+        let moves = || moves.iter().enumerate().take_while(|&(_, &to)| to != RowMove::NONE);
+        let crossing = |&(_, to): &(usize, &RowMove)| to.crossing() > 0;
+        for (_, to) in moves() {
+            let words = self.tables.pull(opponent, to.crossing()).child_words(&words);
+            self.wins.expect((opponent + to.crossing()) as usize, to.rank() as usize, words);
+        }
+        // Those that cross take more work, and find less left.
+        for (slot, to) in moves().filter(|to| !crossing(to)).chain(moves().filter(crossing)) {
+            if left.iter().all(|&word| word == 0) {
+                return waiting;
+            }
+            let pull = self.tables.pull(opponent, to.crossing());
+            let (child_slab, child_row) = ((opponent + to.crossing()) as usize, to.rank() as usize);
+            let child = Child {
+                wins: self.wins.row(child_slab, child_row, pull.child_words(&words), &mut workspace.buffer),
+                pull,
+                quiet: &self.tables.columns(opponent, to.class()).quiet,
+            };
+            waiting |= self.kernel.pull(left, words.start, &child, shift) << (PARTS * (slot + 1));
+        }
+        for (at, (candidates, &lost)) in words.zip(candidates.iter_mut().zip(&*left)) {
+            if lost != 0 {
+                *candidates &= !lost;
+                workspace.lost.push((at as u32, lost));
+            }
+        }
+        waiting
     }
 
     /// Whoever can move, quietly, to one of the lost positions of a row wins.
@@ -353,63 +389,76 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         for crossing in crossings {
             let last = (crossing as usize + HALF_PITS - 1) % HALF_PITS;
             if crossing > 0 {
-                let Some(left) = half[last].checked_sub(1) else { return };
+                let Some(left) = half[last].checked_sub(1) else { break };
                 half[last] = left;
             }
             let Some(parents) = self.index.opponent_rank(&half) else { continue };
+            let target = (opponent + crossing) as usize;
+            workspace.wins.resize(self.wins_layout.slabs()[target].row_words);
             for ends in [Ends::Mover, Ends::Opponent] {
                 let class = Class { crossing: crossing as u8, ends };
                 let captures = ends == Ends::Opponent && self.tables.rules().captures(after[last]);
-                if captures || !class.occurs() {
-                    continue;
-                }
-                workspace.won.clear();
-                let push = &self.tables.pushes(opponent + crossing)[class.number()];
-                self.kernel.push(&workspace.lost, push, &mut workspace.won);
-                let target = (opponent + crossing) as usize;
-                if self.set(target, parents as usize, &workspace.won) {
-                    any.store(true, Relaxed);
+                if !captures && class.occurs() {
+                    let push = &self.tables.pushes(opponent + crossing)[class.number()];
+                    self.kernel.push(&workspace.lost, push, &mut workspace.wins);
                 }
             }
+            workspace.wins.take(&mut workspace.won);
+            if !workspace.won.is_empty() {
+                self.set(target, parents as usize, &workspace.won, &mut workspace.changed);
+            }
+        }
+        if !workspace.changed.is_empty() {
+            any.store(true, Relaxed);
+            self.wake_parents(&mut workspace.changed);
         }
     }
 
-    /// Sets wins of a row, and has those tested who can move there. Whether any were new.
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)]) -> bool {
+    /// Sets wins of a row; if any were not set before, adds it to those changed.
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], changed: &mut Vec<Changed>) {
         let layout = &self.wins_layout.slabs()[slab];
         let shift = layout.share_shift();
         let mut shares = 0u64;
         self.wins.set(slab, row, bits, |word| shares |= 1 << (word >> shift));
-        if shares == 0 {
-            return false;
+        if shares != 0 {
+            self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
+            changed.push(Changed { slab, row, shares });
         }
-        self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
+    }
+
+    /// Has those tested who can move to rows that changed and wait for it; forgets these.
+    fn wake_parents(&self, rows: &mut Vec<Changed>) {
         // See `test`.
         fence(SeqCst);
         let stones = self.index.stones();
-        for &parent in self.tables.parents(stones - slab as u32).of(row as u32) {
-            let mover = stones - slab as u32 + parent.crossing();
-            if mover > stones {
-                break;
-            }
-            let dependents = &self.tables.pull(stones - mover, parent.crossing()).dependents;
-            let (mut left, mut tested) = (shares, 0);
-            while left != 0 {
-                tested |= dependents[left.trailing_zeros() as usize];
-                left &= left - 1;
-            }
-            let need = &self.needs[self.layout.slabs()[mover as usize].first_row + parent.rank() as usize];
-            let now = need.load(Relaxed);
-            let tested = tested & now >> (PARTS * (parent.slot() + 1));
-            if tested & !now & TO_TEST != 0 {
-                need.fetch_or(tested & TO_TEST, Relaxed);
+        for Changed { slab, row, shares } in rows.drain(..) {
+            let (mut crossing, mut changed, mut first_row) = (u32::MAX, 0, 0);
+            for &parent in self.tables.parents(stones - slab as u32).of(row as u32) {
+                if parent.crossing() != crossing {
+                    crossing = parent.crossing();
+                    let mover = stones - slab as u32 + crossing;
+                    if mover > stones {
+                        break;
+                    }
+                    changed = self.tables.pull(stones - mover, crossing).dependents_of(shares);
+                    first_row = self.layout.slabs()[mover as usize].first_row;
+                }
+                let need = &self.needs[first_row + parent.rank() as usize];
+                let now = need.load(Relaxed);
+                let tested = changed & now >> (PARTS * (parent.slot() + 1));
+                if tested & !now & TO_TEST != 0 {
+                    need.fetch_or(tested & TO_TEST, Relaxed);
+                }
             }
         }
-        true
     }
 }
 
-/// The place of a unit in the list that it is an element of.
-fn unit_number(units: &[PlaneUnit], unit: &PlaneUnit) -> usize {
-    units.partition_point(|other| other.words.start < unit.words.start)
+/// The order in which a pass takes the units: slab by slab, in each the last rows first. A move that stays in the mover's
+/// half raises the half's rank and leaves the other half alone, so whole lines of such moves of both players settle at
+/// once, and of what crosses from the players with few stones much does.
+fn pass_order(units: &[PlaneUnit]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by_key(|&unit| (units[unit].slab, Reverse(unit)));
+    order
 }
