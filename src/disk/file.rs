@@ -50,6 +50,19 @@ impl RealFile {
             Io::Auto => None,
             Io::Uring | Io::Plain => direct::turn_on(&file),
         };
+        RealFile::sized(file, path, bytes, pool, block)
+    }
+
+    /// For reads and writes, off the page cache: who has one has no memory for it. The file keeps what it has, cut off or
+    /// followed by zeros.
+    pub(crate) fn working(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> io::Result<RealFile> {
+        let block = direct::turn_on(&file);
+        let file = RealFile::sized(file, path, bytes, pool, block)?;
+        file.file.sync_all()?;
+        Ok(file)
+    }
+
+    fn sized(file: File, path: &Path, bytes: u64, pool: Arc<Pool>, block: Option<usize>) -> io::Result<RealFile> {
         // Whole blocks, so that the last one can be written like all others.
         let length = block.map_or(bytes, |block| bytes.next_multiple_of(block as u64));
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length.max(1)) {

@@ -93,6 +93,14 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError>;
 
+    /// Opens a file of `bytes` bytes with a name, to be read and written in place, and to be taken up by the next process:
+    /// what a file of that name has is kept, cut off or followed by zeros. Its name and length are durable, what is
+    /// written is not: after a loss of power any of its sectors may be an older one.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`] and its like.
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError>;
+
     /// Maps a file for reading.
     ///
     /// # Errors

@@ -105,6 +105,16 @@ impl Disk for RealDisk {
         Ok(Box::new(file))
     }
 
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Create, path, source);
+        self.create_dir_all(parent(path))?;
+        let file = open_file(path, OpenOptions::new().read(true).write(true).create(true)).map_err(failed)?;
+        let file = RealFile::working(file, path, bytes, self.pool.clone());
+        let file = file.map_err(|source| failed(source).with_shortage(bytes, free_bytes(parent(path)).ok()))?;
+        sync_directory(parent(path))?;
+        Ok(Box::new(file))
+    }
+
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
         open_file(path, OpenOptions::new().read(true))
             .and_then(|file| Mapping::of_file(&file))
