@@ -4,6 +4,7 @@ use super::*;
 use crate::capture::InMemory;
 use crate::{Tables, capture, sweep};
 use game::{PositionSet, Score};
+use std::ops::ControlFlow;
 use std::sync::RwLock;
 use std::sync::atomic::AtomicU64;
 
@@ -14,11 +15,21 @@ struct File {
     bytes: RwLock<Vec<i8>>,
     /// Writes until the process dies in one.
     writes_left: AtomicU64,
+    /// Reads until one of cells gives other bytes.
+    reads_until_damage: AtomicU64,
 }
 
 impl File {
     fn new(plan: &Plan) -> File {
-        File { bytes: RwLock::new(vec![0; plan.file_bytes() as usize]), writes_left: u64::MAX.into() }
+        File::of(plan.file_bytes())
+    }
+
+    fn of(bytes: u64) -> File {
+        File {
+            bytes: RwLock::new(vec![0; bytes as usize]),
+            writes_left: u64::MAX.into(),
+            reads_until_damage: u64::MAX.into(),
+        }
     }
 }
 
@@ -27,6 +38,9 @@ impl Working for File {
 
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), String> {
         into.copy_from_slice(&self.bytes.read().unwrap()[place as usize..][..into.len()]);
+        if into.len() % 4096 == 0 && self.reads_until_damage.fetch_sub(1, Relaxed) == 0 {
+            into[0] ^= 1;
+        }
         Ok(())
     }
 
@@ -34,7 +48,7 @@ impl Working for File {
         let mut file = self.bytes.write().unwrap();
         let to = &mut file[place as usize..][..bytes.len()];
         match self.writes_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
-            Ok(0) => {
+            Ok(1) => {
                 // Every other sector of it.
                 for (to, from) in to.chunks_mut(512).zip(bytes.chunks(512)).step_by(2) {
                     to.copy_from_slice(from);
@@ -96,9 +110,7 @@ fn solve(
         into.copy_from_slice(&known.captures[first as usize..][..into.len()]);
         Ok(())
     };
-    let started = std::time::Instant::now();
     let report = tiled.solve(&mut read, |error| error.to_string(), progress)?;
-    eprintln!("{:?}", started.elapsed());
     let mut scores = Vec::new();
     tiled
         .scores(|run| {
@@ -113,48 +125,130 @@ fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
 }
 
+/// Databases of each parity, the smallest among them, against those of sweep in memory.
 #[test]
 fn every_budget_makes_the_scores_of_memory() {
     for set in SETS {
-        for known in known(set, 10) {
+        for known in known(set, 8) {
             let stones = known.index.stones();
             let least = Plan::arena_bytes_min(stones, set);
-            eprintln!("{stones} {least}");
-            for (arena_bytes, threads) in [(least, 1), (least * 3 / 2, 2), (usize::MAX, 2)] {
+            assert_eq!(Plan::new(&known.index, least - 1).unwrap_err(), TooSmall { needed: least });
+            for (arena_bytes, threads) in [(least, 2), (usize::MAX, 1)] {
                 let plan = Plan::new(&known.index, arena_bytes).unwrap();
-                let file = File::new(&plan);
+                assert!(plan.file_bytes() <= Plan::file_bytes_max(stones, set));
                 for kernel in Kernel::available() {
+                    let file = File::new(&plan);
                     let solve = || solve(&known, &plan, &file, false, kernel, &());
                     let (report, scores) = with_threads(threads, solve).unwrap();
                     assert!(scores == known.scores, "{stones} stones, {set}, {arena_bytes} bytes, {kernel:?}");
-                    eprintln!("{report:?}");
                     assert_eq!(report.damaged, 0);
                 }
             }
         }
     }
 }
+
+/// Twelve stones in two arenas of an eighth of their size: slabs are cut into many tasks.
 #[test]
-#[ignore]
-fn show() {
-    for stones in [10, 12, 14, 16, 18] {
-        let known = known(PositionSet::All, stones).pop().unwrap();
-        let least = Plan::arena_bytes_min(stones, PositionSet::All);
-        for arena_bytes in [least, known.scores.len() / 8] {
-            let Ok(plan) = Plan::new(&known.index, arena_bytes) else { continue };
-            let file = File::new(&plan);
-            let (report, scores) =
-                with_threads(2, || solve(&known, &plan, &file, false, Kernel::detect(), &())).unwrap();
-            assert!(scores == known.scores);
-            let p = known.scores.len() as f64;
-            println!(
-                "{stones} arena {:.3} of {p}: {:.1} computed, {report:?} read {:.1} written {:.1}, plan {:?}",
-                plan.arena_bytes() as f64 / p,
-                report.recomputed as f64 / p,
-                report.read_bytes as f64 / p,
-                report.written_bytes as f64 / p,
-                plan.pass_bytes()
-            );
+fn many_tasks_a_slab() {
+    let known = known(PositionSet::Reachable, 12).pop().unwrap();
+    let plan = Plan::new(&known.index, Plan::arena_bytes_min(12, PositionSet::Reachable)).unwrap();
+    assert!(plan.tasks.len() > 40 && plan.arena_bytes() < known.scores.len() / 8, "{}", plan.tasks.len());
+    let file = File::new(&plan);
+    let solve = || solve(&known, &plan, &file, false, Kernel::detect(), &());
+    let (_, scores) = with_threads(2, solve).unwrap();
+    assert!(scores == known.scores);
+}
+
+/// The process dies in a write, which is torn, and again and again; with another memory each time.
+#[test]
+fn any_write_may_be_the_last() {
+    let stones = 6;
+    for set in SETS {
+        let known = known(set, stones).pop().unwrap();
+        let least = Plan::arena_bytes_min(stones, set);
+        let plans = [least, least * 2].map(|bytes| Plan::new(&known.index, bytes).unwrap());
+        let longest = plans.iter().map(Plan::file_bytes).max().unwrap();
+        let run = |plan: &Plan, file: &File, resumed| {
+            with_threads(1, || solve(&known, plan, file, resumed, Kernel::detect(), &()))
+        };
+        let counting = File::new(&plans[0]);
+        run(&plans[0], &counting, false).unwrap();
+        let writes = u64::MAX - counting.writes_left.into_inner();
+        let mut damaged = 0;
+        for first in (0..writes).step_by(writes as usize / 40) {
+            let file = File::of(longest);
+            for death in 0..3 {
+                file.writes_left.store(first / (death + 1), Relaxed);
+                let died = run(&plans[death as usize % 2], &file, death > 0);
+                // Once resumed, it may be done before.
+                assert!(death > 0 || matches!(died, Err(TiledError::Failed(_))), "write {first}");
+            }
+            file.writes_left.store(u64::MAX, Relaxed);
+            let (report, scores) = run(&plans[0], &file, true).unwrap();
+            assert!(scores == known.scores, "killed in write {first}, {set}");
+            damaged += report.damaged;
+        }
+        assert!(damaged > 0, "no write was torn");
+    }
+}
+
+/// Whatever a former process left, if it is no state of a sweep its checksums are wrong; what has none is zeros.
+#[test]
+fn a_damaged_file_is_swept_to_the_same_scores() {
+    let known = known(PositionSet::All, 7).pop().unwrap();
+    let plan = Plan::new(&known.index, usize::MAX).unwrap();
+    let file = File::new(&plan);
+    let run = |resumed| with_threads(2, || solve(&known, &plan, &file, resumed, Kernel::detect(), &())).unwrap();
+    run(false);
+    let whole = file.bytes.read().unwrap().clone();
+    for step in [1, 97, 4096, 20_000] {
+        let mut bytes = whole.clone();
+        bytes.iter_mut().step_by(step).for_each(|byte| *byte ^= 0x55);
+        *file.bytes.write().unwrap() = bytes;
+        let (report, scores) = run(true);
+        assert!(scores == known.scores && report.damaged > 0, "every {step}");
+    }
+    // Whole, it is done after a pass.
+    let (report, scores) = run(true);
+    assert!(scores == known.scores && report.written_bytes < 2 * known.scores.len() as u64 && report.damaged == 0);
+}
+
+/// The drive gives back other bytes than were written, while the sweep is under way.
+#[test]
+fn damage_under_way_is_swept_over() {
+    let known = known(PositionSet::All, 7).pop().unwrap();
+    let plan = Plan::new(&known.index, Plan::arena_bytes_min(7, PositionSet::All)).unwrap();
+    let file = File::new(&plan);
+    for at in [60, 200, 400] {
+        file.reads_until_damage.store(at, Relaxed);
+        let (report, scores) = with_threads(1, || solve(&known, &plan, &file, false, Kernel::detect(), &())).unwrap();
+        assert!(scores == known.scores && report.damaged > 0, "read {at}: {report:?}");
+    }
+}
+
+/// Stops when it is asked for the n-th time.
+struct StopAt(AtomicU64);
+
+impl Progress for StopAt {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        match self.0.fetch_sub(1, Relaxed) {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
         }
     }
+}
+
+#[test]
+fn stopped_anywhere_it_goes_on() {
+    let known = known(PositionSet::All, 7).pop().unwrap();
+    let plan = Plan::new(&known.index, Plan::arena_bytes_min(7, PositionSet::All)).unwrap();
+    let file = File::new(&plan);
+    for times in [0, 7, 33, 100] {
+        let stop = StopAt(times.into());
+        let stopped = solve(&known, &plan, &file, times > 0, Kernel::detect(), &stop);
+        assert_eq!(stopped.err(), Some(TiledError::Stopped(Stopped)));
+    }
+    let (_, scores) = solve(&known, &plan, &file, true, Kernel::detect(), &()).unwrap();
+    assert!(scores == known.scores);
 }

@@ -30,6 +30,10 @@ const CELLS_A_SLAB: usize = 4096;
 /// 6.2 bytes are read a position and pass; 8.6 with cells four times as large and twice as wide.
 const WIDTH_SHARE: f64 = 0.125;
 
+/// Where little is read anyway, memory counts: cells of slabs with fewer positions are as high as they are wide, if the
+/// slab is.
+const NARROW_FROM: usize = 1 << 20;
+
 /// Bytes of the checksum of a cell.
 pub(crate) const SUM_BYTES: usize = 8;
 
@@ -92,7 +96,8 @@ impl CellSlab {
         let [least, most] = CELL_BYTES;
         let cell_bytes = (rows * columns / CELLS_A_SLAB).next_power_of_two().clamp(least, most);
         let scores = cell_bytes - SUM_BYTES;
-        let square = (scores as f64 * columns as f64 / rows as f64 * WIDTH_SHARE).sqrt() as usize;
+        let share = if rows * columns < NARROW_FROM { 1.0 } else { WIDTH_SHARE };
+        let square = (scores as f64 * columns as f64 / rows as f64 * share).sqrt() as usize;
         // As many columns as fill the cell where there are not rows enough.
         let width = square.max(scores / rows).clamp(1, columns.min(scores));
         let height = (scores / width).min(rows);
