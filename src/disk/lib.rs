@@ -94,7 +94,7 @@ pub trait Disk: Send + Sync {
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError>;
 
     /// Opens a file of `bytes` bytes with a name, to be read and written in place, and to be taken up by the next process:
-    /// what a file of that name has is kept, cut off or followed by zeros. Its name and length are durable, what is
+    /// what a file of that name has is kept, cut off (to whole blocks) or followed by zeros. Its name and length are durable, what is
     /// written is not: after a loss of power any of its sectors may be an older one.
     ///
     /// # Errors

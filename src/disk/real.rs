@@ -361,6 +361,28 @@ mod tests {
     }
 
     #[test]
+    fn a_working_file_is_taken_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b");
+        let memory = crate::MemoryDisk::new();
+        for disk in [&RealDisk::default() as &dyn Disk, &memory] {
+            let working = disk.working(&path, 10_000).unwrap();
+            working.write_at(5_000, b"abc").unwrap();
+            working.write_at(9_997, b"xyz").unwrap();
+            drop(working);
+            let mut found = [1; 5];
+            for (bytes, at, expected) in
+                [(20_000, 9_996, b"\0xyz\0"), (8_192, 4_999, b"\0abc\0"), (10_000, 9_995, b"\0\0\0\0\0")]
+            {
+                let working = disk.working(&path, bytes).unwrap();
+                assert_eq!(working.bytes(), bytes);
+                working.read_at(at, &mut found).unwrap();
+                assert_eq!(&found, expected, "{bytes}");
+            }
+        }
+    }
+
+    #[test]
     fn sync_gives_reserved_space_back() {
         use std::os::unix::fs::MetadataExt;
         let directory = tempfile::tempdir().unwrap();
