@@ -127,8 +127,8 @@ impl Working for WorkingFile {
         Ok(self.file.write_at(place, bytes_of(bytes))?)
     }
 
-    fn checksum(&self, number: u64, bytes: &[i8]) -> u64 {
-        self.key.checksum(number, bytes_of(bytes))
+    fn checksum(&self, bytes: &[i8]) -> u64 {
+        self.key.checksum(bytes_of(bytes))
     }
 
     fn is_damaged(&self, what: &str) -> StageError {

@@ -29,10 +29,9 @@ impl Digest {
         Digest(*blake3::Hasher::new().update_rayon(bytes).finalize().as_bytes())
     }
 
-    /// A checksum of some bytes and a number, which is another for each digest: the first bytes of keyed BLAKE3.
-    pub fn checksum(&self, number: u64, bytes: &[u8]) -> u64 {
-        let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        let sum = hasher.update(bytes).update(&number.to_le_bytes()).finalize();
+    /// A checksum of some bytes, which is another for each digest: the first bytes of keyed BLAKE3.
+    pub fn checksum(&self, bytes: &[u8]) -> u64 {
+        let sum = blake3::keyed_hash(&self.0, bytes);
         let first = sum.as_bytes().first_chunk().expect("a digest has more than eight bytes");
         u64::from_le_bytes(*first)
     }

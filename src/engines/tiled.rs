@@ -54,8 +54,8 @@ pub trait Working: Sync {
     /// Writes at `place`.
     fn write(&self, place: u64, bytes: &[i8]) -> Result<(), Self::Error>;
 
-    /// A checksum of a number and some bytes, which differs from file to file.
-    fn checksum(&self, number: u64, bytes: &[i8]) -> u64;
+    /// A checksum of some bytes, which differs from file to file.
+    fn checksum(&self, bytes: &[i8]) -> u64;
 
     /// What is read is not what was written.
     fn is_damaged(&self, what: &str) -> Self::Error;

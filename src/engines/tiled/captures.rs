@@ -77,7 +77,7 @@ impl Captures {
     ) -> Result<(), W::Error> {
         cells.file().read(place, into)?;
         cells.counts.add_read(into.len());
-        match cells.file().checksum(place, into) == sum {
+        match cells.file().checksum(into) == sum {
             true => Ok(()),
             false => Err(cells.file().is_damaged("best captures read back are not what was written")),
         }
@@ -97,7 +97,7 @@ fn deal_to<'r, W: Working>(
     let mut put = |bytes: &[i8]| {
         cells.file().write(place, bytes)?;
         cells.counts.add_written(bytes.len());
-        pieces.push(Piece { bytes: bytes.len(), sum: cells.file().checksum(place, bytes) });
+        pieces.push(Piece { bytes: bytes.len(), sum: cells.file().checksum(bytes) });
         place += bytes.len() as u64;
         Ok(())
     };

@@ -63,10 +63,10 @@ impl Working for File {
         }
     }
 
-    fn checksum(&self, number: u64, bytes: &[i8]) -> u64 {
+    fn checksum(&self, bytes: &[i8]) -> u64 {
         // FNV-1a.
         let bytes = bytes.iter().map(|&byte| u64::from(byte as u8));
-        bytes.fold(number ^ 0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ byte).wrapping_mul(0x0100_0000_01b3))
+        bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ byte).wrapping_mul(0x0100_0000_01b3))
     }
 
     fn is_damaged(&self, what: &str) -> String {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) const BUFFER_BYTES: usize = 512 << 10;
 
 /// Threads that read and write: each waits for one run of cells at a time, in many requests.
-const THREADS: usize = 3;
+const THREADS: usize = 4;
 
 /// Memory of all buffers.
 pub(crate) const BUFFERS_BYTES: usize = THREADS * BUFFER_BYTES;
@@ -75,6 +75,17 @@ impl Pieces {
         }
         all
     }
+}
+
+/// The last eight bytes.
+fn number_of(bytes: &[i8]) -> u64 {
+    let last: &[i8; SUM_BYTES] = bytes.last_chunk().expect("a cell has a checksum");
+    u64::from_le_bytes(last.map(|byte| byte as u8))
+}
+
+fn put_number(bytes: &mut [i8], number: u64) {
+    let last: &mut [i8; SUM_BYTES] = bytes.last_chunk_mut().expect("a cell has a checksum");
+    *last = number.to_le_bytes().map(|byte| byte as i8);
 }
 
 /// Copies the pieces of a group.
@@ -172,7 +183,7 @@ impl<'a, W: Working> Cells<'a, W> {
                 let is_known = self.fetch(slab, run.clone(), buffer)?;
                 for (at, cell) in run.enumerate() {
                     let rows = slab.rows_of(&(start + at..start + at + 1));
-                    let bytes = &buffer[at * slab.cell_bytes..][..slab.cell_bytes];
+                    let bytes = &mut buffer[at * slab.cell_bytes..][..slab.cell_bytes];
                     let into = &mut into[(rows.start - first_row) * pieces.columns..][..rows.len() * pieces.columns];
                     let into = into.chunks_exact_mut(pieces.columns);
                     if is_known && self.is_sound(cell, bytes) {
@@ -200,14 +211,14 @@ impl<'a, W: Working> Cells<'a, W> {
     }
 
     /// Whether a cell is what was written. One that is not means zeros from now on, which is a change.
-    fn is_sound(&self, cell: usize, bytes: &[i8]) -> bool {
+    fn is_sound(&self, cell: usize, bytes: &mut [i8]) -> bool {
         let known = self.sums[cell].load(Relaxed);
         if known == ZEROS {
             return false;
         }
-        let (scores, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
-        let found = self.sum(cell, scores);
-        let is_sound = sum.iter().map(|&byte| byte as u8).eq(found.to_le_bytes());
+        let sum = number_of(bytes);
+        let found = self.sum(cell, bytes);
+        let is_sound = sum == found;
         if is_sound && known == found {
             return true;
         }
@@ -224,9 +235,10 @@ impl<'a, W: Working> Cells<'a, W> {
         false
     }
 
-    /// The checksum of a cell; none of the states that are no checksum.
-    fn sum(&self, cell: usize, scores: &[i8]) -> u64 {
-        self.file.checksum(cell as u64, scores).max(UNKNOWN + 1)
+    /// The checksum of a cell, whose number takes the place of it; none of the states that are no checksum.
+    fn sum(&self, cell: usize, bytes: &mut [i8]) -> u64 {
+        put_number(bytes, cell as u64);
+        self.file.checksum(bytes).max(UNKNOWN + 1)
     }
 
     /// Writes what some groups of rows, which are in `from`, have of some groups of columns, where it changed.
@@ -251,7 +263,7 @@ impl<'a, W: Working> Cells<'a, W> {
                     self.put(slab, &mut run, time, buffer)?;
                 }
                 let bytes = &mut buffer[run.len() * slab.cell_bytes..][..slab.cell_bytes];
-                let (scores, sum) = bytes.split_at_mut(slab.cell_bytes - SUM_BYTES);
+                let scores = &mut bytes[..slab.cell_bytes - SUM_BYTES];
                 let rows = slab.rows_of(&(group..group + 1));
                 for (to, row) in scores.chunks_exact_mut(slab.width).zip(rows.clone()) {
                     let from = &from[(row - first_row) * slab.columns + columns.start..][..columns.len()];
@@ -259,15 +271,14 @@ impl<'a, W: Working> Cells<'a, W> {
                     to[columns.len()..].fill(0);
                 }
                 scores[rows.len() * slab.width..].fill(0);
+                let is_zeros = scores.iter().all(|&score| score == 0);
                 let known = self.sums[cell].load(Relaxed);
-                let found = self.sum(cell, scores);
-                if known == found || known == ZEROS && scores.iter().all(|&score| score == 0) {
+                let found = self.sum(cell, bytes);
+                if known == found || known == ZEROS && is_zeros {
                     self.put(slab, &mut run, time, buffer)?;
                     continue;
                 }
-                for (to, byte) in sum.iter_mut().zip(found.to_le_bytes()) {
-                    *to = byte as i8;
-                }
+                put_number(bytes, found);
                 if run.start == run.end {
                     run = cell..cell;
                 }
@@ -287,11 +298,7 @@ impl<'a, W: Working> Cells<'a, W> {
         self.file.write(slab.place(run.start), bytes)?;
         self.counts.add_written(bytes.len());
         for (cell, bytes) in run.clone().zip(bytes.chunks_exact(slab.cell_bytes)) {
-            let mut sum = [0; SUM_BYTES];
-            for (to, &byte) in sum.iter_mut().zip(&bytes[slab.cell_bytes - SUM_BYTES..]) {
-                *to = byte as u8;
-            }
-            self.sums[cell].store(u64::from_le_bytes(sum), Relaxed);
+            self.sums[cell].store(number_of(bytes), Relaxed);
             self.changed[cell].store(time, Relaxed);
         }
         *run = 0..0;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | height * width | scores, row by row; zeros beyond the last row or column of the slab |
 //! | the rest but 8 | zeros |
-//! | 8 | checksum of the number of the cell and of what is before it, little-endian |
+//! | 8 | checksum of the cell with its number in this place, little-endian |
 //!
 //! The cells of a group of columns follow each other, so that some columns of all rows are one long run, and some whole
 //! rows are a run in each group of columns. Cells are of 4 to 64 KiB, a power of two. The shape of everything depends on
