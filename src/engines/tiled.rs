@@ -76,7 +76,7 @@ pub enum TiledError<E> {
 }
 
 /// What a sweep did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Passes over the tasks, the last without a change.
     pub passes: u64,
@@ -88,6 +88,8 @@ pub struct Report {
     pub written_bytes: u64,
     /// Cells that were not what had been written.
     pub damaged: u64,
+    /// By pass, what was read and written in all when it began.
+    pub begun: Vec<PassBytes>,
 }
 
 /// How often a position is recomputed in a database of more than a few stones.
@@ -205,6 +207,8 @@ impl<'a, W: Working> Tiled<'a, W> {
                 // The first after the last one is a pass.
                 if next <= at || self.report.passes == 0 {
                     self.report.passes += 1;
+                    let Report { read_bytes: read, written_bytes: written, .. } = self.report();
+                    self.report.begun.push(PassBytes { read, written });
                 }
                 at = next;
             }
@@ -225,7 +229,7 @@ impl<'a, W: Working> Tiled<'a, W> {
             read_bytes: counts.read_bytes.load(Relaxed),
             written_bytes: counts.written_bytes.load(Relaxed),
             damaged: counts.damaged.load(Relaxed),
-            ..self.report
+            ..self.report.clone()
         }
     }
 
