@@ -127,6 +127,11 @@ impl Working for WorkingFile {
         Ok(self.file.write_at(place, bytes_of(bytes))?)
     }
 
+    fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<(), StageError> {
+        let runs: Vec<_> = runs.iter().map(|&(place, bytes)| (place, bytes_of(bytes))).collect();
+        Ok(self.file.write_runs(&runs)?)
+    }
+
     fn checksum(&self, bytes: &[i8]) -> u64 {
         self.key.checksum(bytes_of(bytes))
     }

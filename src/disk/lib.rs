@@ -204,6 +204,17 @@ pub trait Scratch: Input {
     /// # Panics
     /// Where `bytes` reach beyond the end.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Writes several runs of bytes, each at its offset, many at once where the disk can.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at); any of the runs may then have been written.
+    ///
+    /// # Panics
+    /// Where one reaches beyond the end.
+    fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
+        runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes))
+    }
 }
 
 /// A file open for writing at its end. Callers write large pieces, or whole records.

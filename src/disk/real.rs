@@ -383,6 +383,27 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_written_like_one_after_the_other() {
+        let directory = tempfile::tempdir().unwrap();
+        for io in [Io::Auto, Io::Plain] {
+            let disk = RealDisk::new(io).unwrap();
+            let working = disk.working(&directory.path().join("runs"), 4 << 20).unwrap();
+            let of = |at: usize, bytes: usize| vec![at as u8 + 1; bytes];
+            for bytes in [4096, 8192, 100] {
+                let runs: Vec<_> = (0..40).map(|at| (at as u64 * 16_384, of(at, bytes))).collect();
+                let runs: Vec<_> =
+                    runs.iter().map(|(at, bytes)| (*at, &bytes[..])).chain([(1 << 20, &[9; 1 << 20][..])]).collect();
+                working.write_runs(&runs).unwrap();
+                for (at, bytes) in runs {
+                    let mut found = vec![0; bytes.len()];
+                    working.read_at(at, &mut found).unwrap();
+                    assert!(found == bytes, "{io} {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn sync_gives_reserved_space_back() {
         use std::os::unix::fs::MetadataExt;
         let directory = tempfile::tempdir().unwrap();

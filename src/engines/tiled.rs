@@ -54,6 +54,11 @@ pub trait Working: Sync {
     /// Writes at `place`.
     fn write(&self, place: u64, bytes: &[i8]) -> Result<(), Self::Error>;
 
+    /// Writes several runs, each at its place, many at once if it can.
+    fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<(), Self::Error> {
+        runs.iter().try_for_each(|&(place, bytes)| self.write(place, bytes))
+    }
+
     /// A checksum of some bytes, which differs from file to file.
     fn checksum(&self, bytes: &[i8]) -> u64;
 

@@ -251,18 +251,18 @@ impl<'a, W: Working> Cells<'a, W> {
         time: u32,
         buffer: &mut [i8],
     ) -> Result<(), W::Error> {
-        let at_once = (buffer.len() / slab.cell_bytes).max(1);
+        let at_once = buffer.len() / slab.cell_bytes;
         let first_row = groups.start * slab.height;
+        // Cells that changed: they follow each other in the buffer.
+        let mut changed = Vec::with_capacity(at_once);
         for column_group in column_groups {
             let columns = slab.columns_of(column_group);
-            // Cells that changed, at the begin of the buffer.
-            let mut run = 0..0;
             for group in groups.clone() {
                 let cell = slab.cell(column_group, group);
-                if run.len() == at_once {
-                    self.put(slab, &mut run, time, buffer)?;
+                if changed.len() == at_once {
+                    self.put(slab, &mut changed, time, buffer)?;
                 }
-                let bytes = &mut buffer[run.len() * slab.cell_bytes..][..slab.cell_bytes];
+                let bytes = &mut buffer[changed.len() * slab.cell_bytes..][..slab.cell_bytes];
                 let scores = &mut bytes[..slab.cell_bytes - SUM_BYTES];
                 let rows = slab.rows_of(&(group..group + 1));
                 for (to, row) in scores.chunks_exact_mut(slab.width).zip(rows.clone()) {
@@ -274,34 +274,32 @@ impl<'a, W: Working> Cells<'a, W> {
                 let is_zeros = scores.iter().all(|&score| score == 0);
                 let known = self.sums[cell].load(Relaxed);
                 let found = self.sum(cell, bytes);
-                if known == found || known == ZEROS && is_zeros {
-                    self.put(slab, &mut run, time, buffer)?;
-                    continue;
+                if known != found && !(known == ZEROS && is_zeros) {
+                    put_number(bytes, found);
+                    changed.push(cell);
                 }
-                put_number(bytes, found);
-                if run.start == run.end {
-                    run = cell..cell;
-                }
-                run.end = cell + 1;
             }
-            self.put(slab, &mut run, time, buffer)?;
         }
-        Ok(())
+        self.put(slab, &mut changed, time, buffer)
     }
 
-    /// Writes a run of cells from the begin of the buffer, and begins another.
-    fn put(&self, slab: &CellSlab, run: &mut Range<usize>, time: u32, buffer: &[i8]) -> Result<(), W::Error> {
-        if run.start == run.end {
-            return Ok(());
-        }
-        let bytes = &buffer[..run.len() * slab.cell_bytes];
-        self.file.write(slab.place(run.start), bytes)?;
+    /// Writes cells that follow each other in the buffer, and forgets them.
+    fn put(&self, slab: &CellSlab, cells: &mut Vec<usize>, time: u32, buffer: &[i8]) -> Result<(), W::Error> {
+        let bytes = &buffer[..cells.len() * slab.cell_bytes];
+        let mut rest = bytes;
+        let runs = cells.chunk_by(|one, next| one + 1 == *next).map(|run| {
+            let (mine, others) = rest.split_at(run.len() * slab.cell_bytes);
+            rest = others;
+            (slab.place(run[0]), mine)
+        });
+        let runs: Vec<_> = runs.collect();
+        self.file.write_runs(&runs)?;
         self.counts.add_written(bytes.len());
-        for (cell, bytes) in run.clone().zip(bytes.chunks_exact(slab.cell_bytes)) {
+        for (&cell, bytes) in cells.iter().zip(bytes.chunks_exact(slab.cell_bytes)) {
             self.sums[cell].store(number_of(bytes), Relaxed);
             self.changed[cell].store(time, Relaxed);
         }
-        *run = 0..0;
+        cells.clear();
         Ok(())
     }
 
