@@ -376,7 +376,7 @@ impl OneDatabase<'_> {
 
     /// Memory of a sweep in memory.
     fn sweep_memory(&self) -> u64 {
-        let scores = engines::row_bytes(&self.settings.set.slabs(self.stones));
+        let scores = engines::sweep::memory_bytes(&self.settings.set.slabs(self.stones));
         self.cost(Load::default(), 1, 0, 0).memory_bytes + scores
     }
 

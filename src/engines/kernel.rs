@@ -3,13 +3,19 @@
 //! A unit is up to 64 rows of a `MoverMajor` slab by up to 16 chunks of 64 columns. *Recompute* derives the scores of
 //! its wanted row chunks from their children and stages them row by row; *apply* transposes a staged chunk into the
 //! `OpponentMajor` array and says what changed. Recomputing only reads the array, applying only writes the bytes of
-//! its own rows and columns; a driver keeps the two apart in time.
+//! its own rows and columns; a driver keeps the two apart in time. Where few positions are asked for, a *spot* is one
+//! chunk of a row.
 
 use crate::memory::PAD;
+use crate::rows::SlabRows;
 use crate::simd;
 use crate::tables::{CHUNK, Gather, Lanes, Piece, RowMove};
-use game::HALF_PITS;
-use game::sow::Class;
+use game::sow::{Class, Ends};
+use game::{HALF_PITS, Slab};
+use std::ops::Range;
+
+/// The class of the moves that stay in the mover's half.
+pub(crate) const STRAIGHT: usize = Class { crossing: 0, ends: Ends::Mover }.number();
 
 /// Rows in a unit.
 pub(crate) const UNIT_ROWS: usize = 64;
@@ -29,6 +35,9 @@ pub enum Kernel {
 
 /// A slab as the kernels see it.
 pub(crate) struct SlabWork<'a> {
+    pub(crate) slab: &'a Slab,
+    /// Where its scores are in the array.
+    pub(crate) to: SlabRows,
     /// By the rank of the mover's half.
     pub(crate) rows: &'a [[RowMove; HALF_PITS]],
     /// Columns of the slab in `MoverMajor`.
@@ -61,7 +70,15 @@ pub(crate) struct Unit {
     pub(crate) wanted: [u16; UNIT_ROWS],
 }
 
+/// Bytes of the largest staged unit.
+pub(crate) const UNIT_BYTES_MAX: usize = UNIT_ROWS * (UNIT_CHUNKS + 1) * CHUNK;
+
 impl Unit {
+    /// Row chunks wanted.
+    pub(crate) fn wanted_chunks(&self) -> u32 {
+        self.wanted[..self.rows].iter().map(|wanted| wanted.count_ones()).sum()
+    }
+
     /// Bytes from one staged row to the next: one vector more than a row, so that columns spread over cache sets.
     pub(crate) fn stride(&self) -> usize {
         (self.chunks + 1) * CHUNK
@@ -81,7 +98,57 @@ impl Unit {
     }
 }
 
+/// Which moves of a row are taken: those that stay in the mover's half and lead to some ranks, or all others.
+#[derive(Clone)]
+pub(crate) struct Moves {
+    ranks: Range<u32>,
+    are_taken: bool,
+}
+
+impl Moves {
+    /// All moves.
+    #[cfg(test)]
+    pub(crate) fn all() -> Moves {
+        Moves::all_but(0..0)
+    }
+
+    /// Only those that stay in the mover's half and lead to `ranks`.
+    pub(crate) fn only(ranks: Range<u32>) -> Moves {
+        Moves { ranks, are_taken: true }
+    }
+
+    /// All but these.
+    pub(crate) fn all_but(ranks: Range<u32>) -> Moves {
+        Moves { ranks, are_taken: false }
+    }
+
+    /// The moves taken, of all moves of a row.
+    #[inline(always)]
+    pub(crate) fn of(&self, row: &[RowMove; HALF_PITS]) -> impl Iterator<Item = RowMove> {
+        let moves = row.iter().copied().take_while(|&to| to != RowMove::NONE);
+        moves.filter(|to| (to.class() == STRAIGHT && self.ranks.contains(&to.rank())) == self.are_taken)
+    }
+}
+
+/// The least that positions of a unit score, whatever the moves taken lead to: row by row from the unit's first chunk.
+#[derive(Clone, Copy)]
+pub(crate) struct Floor<'a> {
+    pub(crate) scores: &'a [i8],
+    /// Bytes from one row to the next.
+    pub(crate) stride: usize,
+}
+
 impl<'a> SlabWork<'a> {
+    /// The best captures of a unit.
+    pub(crate) fn floor(&self, unit: &Unit) -> Floor<'a> {
+        Floor { scores: &self.captures[unit.row * self.columns + unit.chunk * CHUNK..], stride: self.columns }
+    }
+
+    /// Positions that the wanted chunks of a unit are, by 64 columns of a row.
+    pub(crate) fn recomputed(&self, unit: &Unit) -> u64 {
+        u64::from(unit.wanted_chunks()) * (CHUNK as u64).min(self.columns as u64)
+    }
+
     pub(crate) fn no_children() -> Vec<Option<Child<'a>>> {
         vec![None; Class::COUNT]
     }
@@ -116,15 +183,61 @@ impl Kernel {
         [Kernel::Portable, Kernel::Avx2, Kernel::Avx512].into_iter().filter(has)
     }
 
-    /// Derives the wanted chunks of a unit. `values` is the whole `OpponentMajor` array with its padding.
-    pub(crate) fn recompute(self, work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
-        assert!(staged.len() >= unit.staged_bytes() && unit.row + unit.rows <= work.rows.len());
-        match self {
-            Kernel::Portable => recompute_rows(work, unit, values, staged, permute),
-            Kernel::Avx2 => simd::recompute_avx2(work, unit, values, staged),
-            Kernel::Avx512 => simd::recompute_avx512(work, unit, values, staged),
+    /// Derives a chunk of a row. Lanes behind the last column are anything.
+    pub(crate) fn recompute_spot(self, work: &SlabWork, spot: Spot, values: &[i8]) -> [i8; CHUNK] {
+        let row = &work.rows[spot.row as usize];
+        let floor = &work.captures[spot.row as usize * work.columns + spot.chunk as usize * CHUNK..];
+        let floor = floor.first_chunk().expect("captures are padded");
+        if self == Kernel::Avx512 {
+            simd::recompute_spot_avx512(work, row, spot.chunk as usize, values, floor)
+        } else {
+            recompute_chunk(work, row.iter().copied(), spot.chunk as usize, values, floor, permute)
         }
     }
+
+    /// Asks the caches for what a spot is derived from, and for the scores asked for.
+    pub(crate) fn ask(self, work: &SlabWork, spot: Spot, values: &[i8]) {
+        if self == Kernel::Avx512 {
+            simd::ask_avx512(work, spot, values);
+        }
+    }
+
+    /// The columns of a chunk whose moves of a class lead to some of a chunk of child columns; at least these.
+    pub(crate) fn reached(self, gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
+        if self == Kernel::Avx512 {
+            return simd::reached_avx512(gather, chunk, child, columns);
+        }
+        let (first, end) = (gather.first[chunk], gather.first[chunk + 1]);
+        gather.pieces[first as usize..end as usize].iter().fold(0, |lanes, piece| lanes | piece.mask)
+    }
+
+    /// Derives the wanted chunks of a unit, from some moves, and a floor that stands for the others and for captures.
+    /// `values` is the whole `OpponentMajor` array with its padding.
+    pub(crate) fn recompute(
+        self,
+        work: &SlabWork,
+        unit: &Unit,
+        values: &[i8],
+        moves: &Moves,
+        floor: Floor,
+        staged: &mut [i8],
+    ) {
+        assert!(staged.len() >= unit.staged_bytes() && unit.row + unit.rows <= work.rows.len());
+        match self {
+            Kernel::Portable => recompute_rows(work, unit, values, moves, floor, staged, permute),
+            Kernel::Avx2 => simd::recompute_avx2(work, unit, values, moves, floor, staged),
+            Kernel::Avx512 => simd::recompute_avx512(work, unit, values, moves, floor, staged),
+        }
+    }
+}
+
+/// A chunk of a row.
+#[derive(Clone, Copy)]
+pub(crate) struct Spot {
+    pub(crate) row: u32,
+    pub(crate) chunk: u32,
+    /// The columns asked for.
+    pub(crate) lanes: u64,
 }
 
 /// Derives the wanted chunks of a unit, given how to permute the bytes of a window. Compiled once for each kernel that
@@ -134,40 +247,54 @@ pub(crate) fn recompute_rows(
     work: &SlabWork,
     unit: &Unit,
     values: &[i8],
+    moves: &Moves,
+    floor: Floor,
     staged: &mut [i8],
     permute: impl Fn(&[i8; PAD], &Lanes) -> [i8; CHUNK],
 ) {
     let stride = unit.stride();
     for (row, &wanted) in unit.wanted[..unit.rows].iter().enumerate().filter(|&(_, &wanted)| wanted != 0) {
         let staged = &mut staged[row * stride..][..unit.chunks * CHUNK];
-        let captures = &work.captures[(unit.row + row) * work.columns + unit.chunk * CHUNK..];
+        let floor = &floor.scores[row * floor.stride..];
         for (at, staged) in staged.as_chunks_mut::<CHUNK>().0.iter_mut().enumerate() {
             if wanted >> at & 1 == 0 {
                 continue;
             }
-            let mut least = [i8::MAX; CHUNK];
-            for to in work.rows[unit.row + row].iter().take_while(|&&to| to != RowMove::NONE) {
-                let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
-                let scores = &values[child.offset + to.rank() as usize * child.stride..];
-                let (first, end) = (child.gather.first[unit.chunk + at], child.gather.first[unit.chunk + at + 1]);
-                for piece in &child.gather.pieces[first as usize..end as usize] {
-                    let window = scores[piece.base as usize..].first_chunk().expect("scores are padded by a window");
-                    let taken = match piece.lanes {
-                        Piece::STRAIGHT => *window.first_chunk().expect("a window has two chunks"),
-                        lanes => permute(window, &child.gather.lanes[lanes as usize]),
-                    };
-                    let keep = keep(piece.mask);
-                    for lane in 0..CHUNK {
-                        least[lane] = least[lane].min(taken[lane].max(keep[lane]));
-                    }
-                }
-            }
-            let captures: &[i8; CHUNK] = captures[at * CHUNK..].first_chunk().expect("captures are padded");
+            let floor = floor[at * CHUNK..].first_chunk().expect("floors are padded");
+            let moves = moves.of(&work.rows[unit.row + row]);
+            *staged = recompute_chunk(work, moves, unit.chunk + at, values, floor, &permute);
+        }
+    }
+}
+
+/// Derives a chunk of a row from some of its moves.
+#[inline(always)]
+fn recompute_chunk(
+    work: &SlabWork,
+    moves: impl Iterator<Item = RowMove>,
+    chunk: usize,
+    values: &[i8],
+    floor: &[i8; CHUNK],
+    permute: impl Fn(&[i8; PAD], &Lanes) -> [i8; CHUNK],
+) -> [i8; CHUNK] {
+    let mut least = [i8::MAX; CHUNK];
+    for to in moves.take_while(|&to| to != RowMove::NONE) {
+        let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
+        let scores = &values[child.offset + to.rank() as usize * child.stride..];
+        let (first, end) = (child.gather.first[chunk], child.gather.first[chunk + 1]);
+        for piece in &child.gather.pieces[first as usize..end as usize] {
+            let window = scores[piece.base as usize..].first_chunk().expect("scores are padded by a window");
+            let taken = match piece.lanes {
+                Piece::STRAIGHT => *window.first_chunk().expect("a window has two chunks"),
+                lanes => permute(window, &child.gather.lanes[lanes as usize]),
+            };
+            let keep = keep(piece.mask);
             for lane in 0..CHUNK {
-                staged[lane] = captures[lane].max(-least[lane]);
+                least[lane] = least[lane].min(taken[lane].max(keep[lane]));
             }
         }
     }
+    std::array::from_fn(|lane| floor[lane].max(-least[lane]))
 }
 
 /// For each lane the least score where the mask has it, else the greatest: what leaves other lanes out of a minimum.
@@ -206,7 +333,8 @@ mod tests {
     use crate::apply::apply;
     use crate::sweep::work;
     use crate::{Bytes, Rows, Tables};
-    use game::{Index, PositionSet, Rules};
+    use game::sow::SowMap;
+    use game::{Halves, Index, PositionSet, Rules};
 
     /// A hash of the index: every byte of an array differs from its neighbours, whatever the pass.
     fn fake(len: usize, seed: u64) -> Bytes {
@@ -216,6 +344,42 @@ mod tests {
             *byte = ((hash >> 40) % 15) as i8 - 7;
         }
         bytes
+    }
+
+    /// What a change marks: every parent, and with vectors nothing else.
+    #[test]
+    fn kernels_reach_every_parent() {
+        let rules = Rules::AWARI;
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+            let (tables, halves) = (Tables::new(rules, set, 2 * stones), Halves::new(2 * stones));
+            for number in (0..Class::COUNT).filter(|&number| Class::from_number(number).occurs()) {
+                let class = Class::from_number(number);
+                if u32::from(class.crossing) > stones {
+                    continue;
+                }
+                let (gather, map) = (tables.gather(stones, number), SowMap::new(&rules, &halves, set, stones, class));
+                for (chunk, targets) in map.targets.chunks(CHUNK).enumerate() {
+                    for child in 0..gather.inverse.len() {
+                        for columns in [u64::MAX, 1, 1 << 63, 0x1248_0102_8001_9009] {
+                            let leads = |&(lane, &to): &(usize, &u32)| {
+                                map.quiet[chunk] >> lane & 1 == 1
+                                    && to as usize / CHUNK == child
+                                    && columns >> (to as usize % CHUNK) & 1 == 1
+                            };
+                            let lanes = targets.iter().enumerate().filter(leads);
+                            let expected = lanes.fold(0, |lanes, (lane, _)| lanes | 1u64 << lane);
+                            let (from, to) = gather.inverse[child];
+                            assert!(expected == 0 || (from..to).contains(&(chunk as u32)));
+                            for kernel in Kernel::available() {
+                                let found = kernel.reached(gather, chunk, child, columns);
+                                assert_eq!(found & expected, expected, "{kernel:?}, class {number}");
+                                assert!(kernel != Kernel::Avx512 || found == expected, "class {number}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// Every row of every slab of a small database, on scores that no game has.
@@ -236,7 +400,7 @@ mod tests {
             };
             let scores = fill(1);
             for (at, slab) in index.slabs().iter().enumerate() {
-                let work = work(&tables, &captures, slab, scores.slabs(), 0);
+                let work = work(&tables, &captures, slab, scores.slabs());
                 let mut expected: Option<(Vec<i8>, Vec<i8>)> = None;
                 for kernel in Kernel::available() {
                     let mut staged_all = Vec::new();
@@ -252,11 +416,14 @@ mod tests {
                                 *wanted = if row % 3 == 0 { full } else { 0xb6d3 >> (row % 5) & full };
                             }
                             let mut staged = vec![0; unit.staged_bytes()];
-                            kernel.recompute(&work, &unit, scores.bytes().padded(), &mut staged);
-                            let rows = after.slab(slab);
-                            apply(kernel, rows, &[(&unit, &mut staged)], after.bytes_mut(), |_| {});
+                            let old = scores.bytes().padded();
+                            kernel.recompute(&work, &unit, old, &Moves::all(), work.floor(&unit), &mut staged);
+                            apply(kernel, &work, &unit, &staged, after.bytes_mut(), |_| {});
                             // Lanes behind the last column hold anything.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
+                            let spot = Spot { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
+                            let one = kernel.recompute_spot(&work, spot, scores.bytes().padded());
+                            assert!(one[..columns.min(CHUNK)] == staged[..columns.min(CHUNK)], "{kernel:?}, spot");
                             for row in staged.chunks(unit.stride()) {
                                 staged_all.extend_from_slice(&row[..columns]);
                             }

@@ -23,7 +23,7 @@ pub mod tiled;
 pub use choice::{Choice, choice};
 pub use kernel::Kernel;
 pub use memory::Bytes;
-pub use rows::{Rows, row_bytes};
+pub use rows::Rows;
 pub use tables::Tables;
 
 use std::ops::ControlFlow;

@@ -48,6 +48,12 @@ impl Bytes {
     }
 
     /// The array with its padding.
+    pub(crate) fn padded_mut(&mut self) -> &mut [i8] {
+        // SAFETY: as in `deref_mut`.
+        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.map.len()) }
+    }
+
+    /// The array with its padding.
     pub(crate) fn padded(&self) -> &[i8] {
         as_scores(&self.map)
     }

@@ -1,6 +1,6 @@
 //! The scores of a database in memory, row by row, where kernels read and write them fast.
 
-use crate::memory::Bytes;
+use crate::memory::{Bytes, PAD};
 use crate::tables::CHUNK;
 use game::{Index, Orientation, Slab};
 use std::io;
@@ -46,7 +46,7 @@ impl SlabRows {
 }
 
 /// Bytes that the scores of the slabs of a database take as [`Rows`].
-pub fn row_bytes(slabs: &[Slab]) -> u64 {
+pub(crate) fn row_bytes(slabs: &[Slab]) -> u64 {
     place(slabs).last().map_or(0, |last| (last.offset + last.bytes()) as u64)
 }
 
@@ -54,7 +54,8 @@ fn place(slabs: &[Slab]) -> Vec<SlabRows> {
     let mut end = 0usize;
     let one = |slab: &Slab| {
         let rows = SlabRows::of(slab, end.next_multiple_of(CHUNK));
-        end = rows.offset + rows.bytes();
+        // What is read behind a slab is not part of another.
+        end = rows.offset + rows.bytes() + PAD;
         rows
     };
     slabs.iter().map(one).collect()
@@ -109,12 +110,22 @@ impl Rows {
         Ok(())
     }
 
-    pub(crate) fn slab(&self, slab: &Slab) -> SlabRows {
-        self.slabs[slab.mover_stones as usize]
-    }
-
     pub(crate) fn slabs(&self) -> &[SlabRows] {
         &self.slabs
+    }
+
+    /// Each slab with its padding.
+    pub(crate) fn slabs_mut(&mut self) -> Vec<&mut [i8]> {
+        let mut end = 0;
+        let mut rest = self.bytes.padded_mut();
+        let mut slabs = Vec::with_capacity(self.slabs.len());
+        for slab in &self.slabs {
+            let (one, others) = rest[slab.offset - end..].split_at_mut(slab.bytes() + PAD);
+            slabs.push(one);
+            rest = others;
+            end = slab.offset + slab.bytes() + PAD;
+        }
+        slabs
     }
 
     pub(crate) fn bytes(&self) -> &Bytes {

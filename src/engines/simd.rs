@@ -12,7 +12,9 @@ pub(crate) use absent::*;
 #[cfg(not(target_arch = "x86_64"))]
 mod absent {
     use crate::bound::{Child, Push, RowBits};
-    use crate::kernel::{Destination, SlabWork, Unit};
+    use crate::kernel::{Destination, Floor, Moves, SlabWork, Spot, Unit};
+    use crate::tables::{CHUNK, Gather, RowMove};
+    use game::HALF_PITS;
 
     pub(crate) fn has_avx2() -> bool {
         false
@@ -34,11 +36,29 @@ mod absent {
         unreachable!("this kernel is only chosen where it is available")
     }
 
-    pub(crate) fn recompute_avx2(_: &SlabWork, _: &Unit, _: &[i8], _: &mut [i8]) {
+    pub(crate) fn recompute_avx2(_: &SlabWork, _: &Unit, _: &[i8], _: &Moves, _: Floor, _: &mut [i8]) {
         unreachable!("this kernel is only chosen where it is available")
     }
 
     pub(crate) use recompute_avx2 as recompute_avx512;
+
+    pub(crate) fn recompute_spot_avx512(
+        _: &SlabWork,
+        _: &[RowMove; HALF_PITS],
+        _: usize,
+        _: &[i8],
+        _: &[i8; CHUNK],
+    ) -> [i8; CHUNK] {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
+    pub(crate) fn ask_avx512(_: &SlabWork, _: Spot, _: &[i8]) {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
+    pub(crate) fn reached_avx512(_: &Gather, _: usize, _: usize, _: u64) -> u64 {
+        unreachable!("this kernel is only chosen where it is available")
+    }
 
     pub(crate) unsafe fn apply_avx2(_: &[i8], _: usize, _: u64, _: *mut i8, _: Destination, _: &mut [u64; 64]) {
         unreachable!("this kernel is only chosen where it is available")
@@ -50,9 +70,10 @@ mod absent {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use crate::bound::{Child, Push, RowBits, row};
-    use crate::kernel::{self, Destination, SlabWork, UNIT_ROWS, Unit};
+    use crate::kernel::{self, Destination, Floor, Moves, SlabWork, Spot, UNIT_ROWS, Unit};
     use crate::memory::PAD;
-    use crate::tables::{CHUNK, Piece, RowMove};
+    use crate::tables::{CHUNK, Gather, Piece, RowMove};
+    use game::HALF_PITS;
     use std::arch::x86_64::*;
 
     /// Whether the processor and the system have what the functions for AVX2 enable.
@@ -87,14 +108,28 @@ mod x86 {
     }
 
     /// See [`crate::Kernel::recompute`].
-    pub(crate) fn recompute_avx2(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
+    pub(crate) fn recompute_avx2(
+        work: &SlabWork,
+        unit: &Unit,
+        values: &[i8],
+        moves: &Moves,
+        floor: Floor,
+        staged: &mut [i8],
+    ) {
         // SAFETY: `has_avx2` was true, else this kernel is not chosen.
-        unsafe { recompute_rows_avx2(work, unit, values, staged) }
+        unsafe { recompute_rows_avx2(work, unit, values, moves, floor, staged) }
     }
 
     #[target_feature(enable = "avx2,popcnt")]
-    fn recompute_rows_avx2(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
-        kernel::recompute_rows(work, unit, values, staged, |window, lanes| {
+    fn recompute_rows_avx2(
+        work: &SlabWork,
+        unit: &Unit,
+        values: &[i8],
+        moves: &Moves,
+        floor: Floor,
+        staged: &mut [i8],
+    ) {
+        kernel::recompute_rows(work, unit, values, moves, floor, staged, |window, lanes| {
             let mut taken = [0; CHUNK];
             for (lanes, taken) in lanes.0.as_chunks::<16>().0.iter().zip(taken.as_chunks_mut::<16>().0) {
                 // Lanes do not descend, so the last of sixteen reaches farthest.
@@ -203,9 +238,15 @@ mod x86 {
     }
 
     /// See [`crate::Kernel::recompute`].
-    pub(crate) fn recompute_avx512(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
-        let last_row = (unit.row + unit.rows) * work.columns;
-        assert!(work.captures.len() >= last_row + PAD, "captures are padded");
+    pub(crate) fn recompute_avx512(
+        work: &SlabWork,
+        unit: &Unit,
+        values: &[i8],
+        moves: &Moves,
+        floor: Floor,
+        staged: &mut [i8],
+    ) {
+        assert!(floor.scores.len() >= (unit.rows - 1) * floor.stride + unit.chunks * CHUNK, "floors are padded");
         assert!(staged.len() >= unit.staged_bytes());
         assert!(unit.chunk + unit.chunks <= work.columns.div_ceil(CHUNK), "a unit lies inside its slab");
         for child in work.children.iter().flatten() {
@@ -215,19 +256,126 @@ mod x86 {
         // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row
         // ranks and window bases come from `Tables`, built from ranks of halves, for the same slabs; and a window is
         // no longer than the padding. Buys bounds checks out of a loop of five instructions.
-        unsafe { recompute_rows(work, unit, values, staged) }
+        unsafe { recompute_rows(work, unit, values, moves, floor, staged) }
+    }
+
+    /// See [`crate::Kernel::recompute_spot`].
+    pub(crate) fn recompute_spot_avx512(
+        work: &SlabWork,
+        row: &[RowMove; HALF_PITS],
+        chunk: usize,
+        values: &[i8],
+        floor: &[i8; CHUNK],
+    ) -> [i8; CHUNK] {
+        // SAFETY: `has_avx512` was true, else this kernel is not chosen.
+        unsafe { recompute_spot(work, row, chunk, values, floor) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+    fn recompute_spot(
+        work: &SlabWork,
+        row: &[RowMove; HALF_PITS],
+        chunk: usize,
+        values: &[i8],
+        floor: &[i8; CHUNK],
+    ) -> [i8; CHUNK] {
+        let mut least = _mm512_set1_epi8(i8::MAX);
+        for &to in row.iter().take_while(|&&to| to != RowMove::NONE) {
+            let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
+            let gather = child.gather;
+            let scores = &values[child.offset + to.rank() as usize * child.stride..];
+            for piece in &gather.pieces[gather.first[chunk] as usize..gather.first[chunk + 1] as usize] {
+                let window = &scores[piece.base as usize..][..2 * CHUNK];
+                // SAFETY: a window has two vectors, and lanes are one, and aligned.
+                let taken = unsafe {
+                    let window = window.as_ptr().cast::<__m512i>();
+                    let low = _mm512_loadu_si512(window);
+                    if piece.lanes == Piece::STRAIGHT {
+                        low
+                    } else {
+                        let lanes = &gather.lanes[piece.lanes as usize];
+                        let lanes = _mm512_load_si512((&raw const *lanes).cast());
+                        _mm512_permutex2var_epi8(low, lanes, _mm512_loadu_si512(window.add(1)))
+                    }
+                };
+                least = _mm512_mask_min_epi8(least, piece.mask, least, taken);
+            }
+        }
+        let mut scores = [0; CHUNK];
+        // SAFETY: both are one vector.
+        unsafe {
+            let floor = _mm512_loadu_si512(floor.as_ptr().cast());
+            let best = _mm512_max_epi8(floor, _mm512_sub_epi8(_mm512_setzero_si512(), least));
+            _mm512_storeu_si512(scores.as_mut_ptr().cast(), best);
+        }
+        scores
+    }
+
+    /// See [`crate::Kernel::ask`].
+    pub(crate) fn ask_avx512(work: &SlabWork, spot: Spot, values: &[i8]) {
+        // SAFETY: every x86-64 processor has it, and asking for what is not there does nothing.
+        let at = |address: *const i8| unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
+        let values = values.as_ptr();
+        let chunk = spot.chunk as usize;
+        at(work.captures.as_ptr().wrapping_add(spot.row as usize * work.columns + chunk * CHUNK));
+        for &to in work.rows[spot.row as usize].iter().take_while(|&&to| to != RowMove::NONE) {
+            let Some(child) = &work.children[to.class()] else { continue };
+            let Some(piece) = child.gather.pieces.get(child.gather.first[chunk] as usize) else { continue };
+            let window = child.offset + to.rank() as usize * child.stride + piece.base as usize;
+            at(values.wrapping_add(window));
+            at(values.wrapping_add(window + CHUNK));
+        }
+        let mut lanes = spot.lanes;
+        while lanes != 0 {
+            let column = chunk * CHUNK + lanes.trailing_zeros() as usize;
+            at(values.wrapping_add(work.to.offset + column * work.to.stride + spot.row as usize));
+            lanes &= lanes - 1;
+        }
+    }
+
+    /// See [`crate::Kernel::reached`].
+    pub(crate) fn reached_avx512(gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
+        // SAFETY: `has_avx512` was true, else this kernel is not chosen.
+        unsafe { reached(gather, chunk, child, columns) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+    fn reached(gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
+        let mut all = 0;
+        for piece in &gather.pieces[gather.first[chunk] as usize..gather.first[chunk + 1] as usize] {
+            // A bit for each byte of the window: of 64, or of 128 where bytes are permuted.
+            let from = (child * CHUNK) as isize - piece.base as isize;
+            let shift = |columns: u64, by: isize| match by {
+                0..64 => columns << by,
+                -63..0 => columns >> -by,
+                _ => 0,
+            };
+            let low = shift(columns, from);
+            let lanes = if piece.lanes == Piece::STRAIGHT {
+                low
+            } else {
+                let high = shift(columns, from - CHUNK as isize);
+                if low | high == 0 {
+                    continue;
+                }
+                let lanes = &gather.lanes[piece.lanes as usize];
+                // SAFETY: lanes are aligned.
+                let lanes = unsafe { _mm512_load_si512((&raw const *lanes).cast()) };
+                let bytes = _mm512_permutex2var_epi8(_mm512_movm_epi8(low), lanes, _mm512_movm_epi8(high));
+                _mm512_movepi8_mask(bytes)
+            };
+            all |= lanes & piece.mask;
+        }
+        all
     }
 
     /// Rows between the one whose children are asked for and the one that is computed.
     const AHEAD: usize = 4;
 
-    /// The children of rows with no more chunks are asked for ahead.
-    const ASKED_CHUNKS: usize = 4;
-
     /// Asks for what the wanted chunks of a row will read.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-    fn ask(work: &SlabWork, unit: &Unit, row: usize, values: *const i8) {
+    fn ask(work: &SlabWork, unit: &Unit, row: usize, values: *const i8, moves: &Moves, floor: Floor) {
         let each_chunk = |visit: &dyn Fn(usize)| {
             let mut left = unit.wanted[row];
             while left != 0 {
@@ -235,12 +383,9 @@ mod x86 {
                 left &= left - 1;
             }
         };
-        let captures = work.captures.as_ptr().wrapping_add((unit.row + row) * work.columns + unit.chunk * CHUNK);
-        each_chunk(&|at| _mm_prefetch::<_MM_HINT_T0>(captures.wrapping_add(at * CHUNK)));
-        for &to in &work.rows[unit.row + row] {
-            if to == RowMove::NONE {
-                break;
-            }
+        let floor = floor.scores.as_ptr().wrapping_add(row * floor.stride);
+        each_chunk(&|at| _mm_prefetch::<_MM_HINT_T0>(floor.wrapping_add(at * CHUNK)));
+        for to in moves.of(&work.rows[unit.row + row]) {
             let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
             let scores = values.wrapping_add(child.offset + to.rank() as usize * child.stride);
             each_chunk(&|at| {
@@ -254,7 +399,14 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-    unsafe fn recompute_rows(work: &SlabWork, unit: &Unit, values: &[i8], staged: &mut [i8]) {
+    unsafe fn recompute_rows(
+        work: &SlabWork,
+        unit: &Unit,
+        values: &[i8],
+        moves: &Moves,
+        floor: Floor,
+        staged: &mut [i8],
+    ) {
         let stride = unit.stride();
         let full = ((1u32 << unit.chunks) - 1) as u16;
         let values = values.as_ptr();
@@ -264,17 +416,13 @@ mod x86 {
             if wanted == 0 {
                 continue;
             }
-            // The processor foresees long rows by itself.
-            if unit.chunks <= ASKED_CHUNKS && row + AHEAD < unit.rows {
-                ask(work, unit, row + AHEAD, values);
+            if row + AHEAD < unit.rows {
+                ask(work, unit, row + AHEAD, values, moves, floor);
             }
             // SAFETY: `staged` holds `unit.rows` rows of `stride` bytes.
             let least = unsafe { staged.as_mut_ptr().add(row * stride) };
             let mut first = true;
-            for &to in &work.rows[unit.row + row] {
-                if to == RowMove::NONE {
-                    break;
-                }
+            for to in moves.of(&work.rows[unit.row + row]) {
                 let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
                 // SAFETY: the row is one of the child slab's.
                 let scores = unsafe { values.add(child.offset + to.rank() as usize * child.stride) };
@@ -315,17 +463,17 @@ mod x86 {
                 }
                 first = false;
             }
-            let captures = &work.captures[(unit.row + row) * work.columns + unit.chunk * CHUNK..];
+            let floor = &floor.scores[row * floor.stride..];
             let mut left = wanted;
             while left != 0 {
                 let at = left.trailing_zeros() as usize * CHUNK;
                 left &= left - 1;
-                // SAFETY: captures are padded by more than a vector.
+                // SAFETY: see `recompute_avx512`.
                 unsafe {
                     let to = least.add(at).cast::<__m512i>();
-                    let capture = _mm512_loadu_si512(captures.as_ptr().add(at).cast());
+                    let floor = _mm512_loadu_si512(floor.as_ptr().add(at).cast());
                     let best = if first { most } else { _mm512_loadu_si512(to) };
-                    _mm512_storeu_si512(to, _mm512_max_epi8(capture, _mm512_sub_epi8(_mm512_setzero_si512(), best)));
+                    _mm512_storeu_si512(to, _mm512_max_epi8(floor, _mm512_sub_epi8(_mm512_setzero_si512(), best)));
                 }
             }
         }

@@ -25,8 +25,8 @@ pub use captures::ReadCaptures;
 pub use layout::Layout;
 pub use plan::{PassBytes, Plan, TooSmall};
 
-use crate::apply::recompute_and_apply;
-use crate::kernel::{Child, Kernel, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
+use crate::apply::apply;
+use crate::kernel::{Child, Kernel, Moves, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, UNIT_ROWS, Unit};
 use crate::memory::{Bytes, PAD};
 use crate::rows::SlabRows;
 use crate::tables::{CHUNK, Gather, RowMove, rows_of};
@@ -40,8 +40,8 @@ use plan::{Strip, Task};
 use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 
 /// A file read and written at any place, from several threads; and the checksums of what is in it.
 pub trait Working: Sync {
@@ -106,9 +106,6 @@ const PASSES_MAX: u64 = 1000;
 
 /// A drive that gives back so many cells otherwise than they were written does not do.
 const DAMAGED_MAX: u64 = 1000;
-
-/// Bytes of the largest staged unit.
-const UNIT_BYTES_MAX: usize = UNIT_ROWS * (UNIT_CHUNKS + 1) * CHUNK;
 
 /// Rows that are read at a time when all are done, in bytes, at least a cell high.
 const STREAM_BYTES: usize = 1 << 20;
@@ -279,7 +276,10 @@ impl<'a, W: Working> Tiled<'a, W> {
         let gathers: Vec<Gather> = classes.par_iter().map(|&(_, class)| gather(self.rules, &halves, class)).collect();
         let inputs = task.strips.first().map_or(task.captures, |strip| strip.offset);
         let (out, values) = arena.split_padded_at_mut(inputs);
+        let to = SlabRows { offset: 0, stride: slab.columns, rows: task.rows.len(), columns: slab.columns };
         let mut work = SlabWork {
+            slab: self.index.slab(task.slab as u32),
+            to,
             rows: moves,
             columns: halves.len(),
             children: SlabWork::no_children(),
@@ -289,9 +289,22 @@ impl<'a, W: Working> Tiled<'a, W> {
             let (offset, stride) = (strip.offset - inputs, halves.len());
             work.children[class.number()] = Some(Child { gather, offset, bytes: strip.bytes, stride });
         }
-        let to = SlabRows { offset: 0, stride: slab.columns, rows: task.rows.len(), columns: slab.columns };
-        let units = units(slab.columns, halves.len());
-        recompute_and_apply(self.kernel, to, &units, &work, &self.buffers, values, out, |_| {});
+        let chunks = halves.len().div_ceil(CHUNK).div_ceil(2 * rayon::current_num_threads()).min(UNIT_CHUNKS);
+        let all = Moves::all_but(0..0);
+        out[..task.bytes_of_rows(layout)].par_chunks_mut(chunks * CHUNK * slab.columns).enumerate().for_each(
+            |(at, out)| {
+                let rows = out.len() / slab.columns;
+                // As if its columns were all.
+                let alone = SlabWork { to: SlabRows { rows, ..to }, children: Vec::new(), ..work };
+                let thread = rayon::current_thread_index().unwrap_or(0);
+                let mut staged = self.buffers[thread].lock().unwrap_or_else(PoisonError::into_inner);
+                for row in (0..slab.columns).step_by(UNIT_ROWS) {
+                    let unit = unit(row, slab.columns, at * chunks, rows.div_ceil(CHUNK));
+                    self.kernel.recompute(&work, &unit, values, &all, work.floor(&unit), &mut staged);
+                    apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, |_| {});
+                }
+            },
+        );
         task.bytes_of_rows(layout) as u64
     }
 }
@@ -321,19 +334,12 @@ fn gather(rules: &Rules, halves: &[Half], class: Class) -> Gather {
     Gather::in_place(&SowMap::of_columns(rules, halves.len(), halves.iter().copied(), class))
 }
 
-/// Units of all rows and chunks.
-fn units(rows: usize, columns: usize) -> Vec<Unit> {
-    let chunks_all = columns.div_ceil(CHUNK);
-    let mut units = Vec::new();
-    for row in (0..rows).step_by(UNIT_ROWS) {
-        for chunk in (0..chunks_all).step_by(UNIT_CHUNKS) {
-            let (rows, chunks) = (UNIT_ROWS.min(rows - row), UNIT_CHUNKS.min(chunks_all - chunk));
-            let mut unit = Unit { row, rows, chunk, chunks, wanted: [0; UNIT_ROWS] };
-            unit.wanted[..rows].fill(((1u32 << chunks) - 1) as u16);
-            units.push(unit);
-        }
-    }
-    units
+/// A unit that wants all of some chunks, from a row on.
+fn unit(row: usize, rows_all: usize, chunk: usize, chunks: usize) -> Unit {
+    let rows = UNIT_ROWS.min(rows_all - row);
+    let mut unit = Unit { row, rows, chunk, chunks, wanted: [0; UNIT_ROWS] };
+    unit.wanted[..rows].fill(((1u32 << chunks) - 1) as u16);
+    unit
 }
 
 /// The first task after `at`, from the end on to the begin again, that has read what changed since; not `except`, which

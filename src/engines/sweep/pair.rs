@@ -1,211 +1,123 @@
-//! The two slabs in which the players have m and n - m stones, cut into blocks of ranks; and what changed in a block.
+//! The two slabs in which the players have m and n - m stones, and how bands of ranks cut them into tiles.
 
-use crate::apply::Changed;
-use crate::tables::{CHUNK, RowMove, Tables};
-use game::sow::{Class, Ends};
-use game::{HALF_PITS, Slab};
+use crate::kernel::{STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
+use crate::tables::{CHUNK, Tables};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Positions of a block in one of the two slabs, roughly: they stay in the second-level cache.
-const BLOCK_POSITIONS: usize = 1 << 18;
-
-/// The most chunks of rows in a block: one word has a bit for each of its chunks of columns.
-const BLOCK_CHUNKS_MAX: usize = 16;
-
-/// The class of the moves that stay in the mover's half.
-const STRAIGHT: usize = Class { crossing: 0, ends: Ends::Mover }.number();
 
 /// A slab whose mover has at least half of the stones, and the one whose opponent has as many.
 pub(crate) struct Pair<'a> {
-    /// The rows of a block are rows of this slab.
-    pub(crate) high: &'a Slab,
-    /// The rows of a block are columns of this slab. The same slab if both have half of the stones.
-    pub(crate) low: &'a Slab,
-    tables: &'a Tables,
-    /// For each chunk of rows of `high`, and behind the last, the first chunk of columns of `low` with those halves or
-    /// later ones, and the end of those with earlier ones. They differ where the position set leaves out halves of the
-    /// opponent: a chunk of columns may have halves of two chunks of rows.
-    cuts: Vec<(usize, usize)>,
-    block_chunks: usize,
+    /// Ranks of a band are rows of this slab.
+    pub(crate) high: SlabWork<'a>,
+    /// Ranks of a band are columns of this slab. The same slab if both have half of the stones.
+    pub(crate) low: SlabWork<'a>,
+    /// Where chunks of rows of `high` begin among the chunks of columns of `low`.
+    columns_of_rows: Cuts,
+    /// Where chunks of rows of `low` begin among the chunks of columns of `high`.
+    columns_of_low: Cuts,
 }
 
-/// Some rows of `high`, and the columns of `low` with the same halves, in chunks. Two blocks may share a chunk of
-/// columns.
+/// For each chunk of halves, and behind the last, the first chunk of columns with those halves or later ones, and the
+/// end of those with earlier ones. They differ where the position set leaves out halves of the opponent: a chunk of
+/// columns may have halves of two chunks.
+struct Cuts(Vec<(usize, usize)>);
+
+/// Some ranks: rows of `high` and columns of `low`; and some others: columns of `high` and rows of `low`. All in chunks.
 #[derive(Clone, Debug)]
-pub(crate) struct Block {
-    pub(crate) rows: Range<usize>,
-    pub(crate) columns: Range<usize>,
-}
-
-/// What changed in a block since it was last looked at.
-pub(crate) struct Recent {
-    /// For each column of the block in `low`, a bit for each chunk of its rows.
-    low: Vec<AtomicU64>,
-    low_words: usize,
-    first_low: usize,
-    /// For each column of `high`, a bit for each chunk of rows of the block.
-    high: Vec<AtomicU64>,
-    first_high: usize,
+pub(crate) struct Tile {
+    pub(crate) high_rows: Range<usize>,
+    pub(crate) high_columns: Range<usize>,
+    pub(crate) low_rows: Range<usize>,
+    pub(crate) low_columns: Range<usize>,
 }
 
 impl<'a> Pair<'a> {
-    pub(crate) fn new(tables: &'a Tables, high: &'a Slab, low: &'a Slab) -> Pair<'a> {
-        let row_chunks = chunks(high.mover_halves);
-        let inverse = &tables.gather(low.opponent_stones, STRAIGHT).inverse;
-        let columns = chunks(low.opponent_halves);
-        let mut cuts = vec![(columns, 0); row_chunks + 1];
-        // A chunk of rows of which the position set has no half has no columns.
-        for chunk in (0..row_chunks).rev() {
-            cuts[chunk].0 = cuts[chunk + 1].0.min(inverse[chunk].0 as usize);
-        }
-        for chunk in 0..row_chunks {
-            cuts[chunk + 1].1 = cuts[chunk].1.max(inverse[chunk].1 as usize);
-        }
-        (cuts[0].0, cuts[row_chunks].1) = (0, columns);
-        let row_chunk = CHUNK * (high.opponent_halves as usize).next_multiple_of(CHUNK);
-        let block_chunks = (BLOCK_POSITIONS / row_chunk).clamp(1, BLOCK_CHUNKS_MAX);
-        Pair { high, low, tables, cuts, block_chunks }
+    pub(crate) fn new(tables: &Tables, high: SlabWork<'a>, low: SlabWork<'a>) -> Pair<'a> {
+        let columns_of_rows = Cuts::new(tables, &low, chunks(high.slab.mover_halves));
+        let columns_of_low = Cuts::new(tables, &high, chunks(low.slab.mover_halves));
+        Pair { high, low, columns_of_rows, columns_of_low }
     }
 
     /// Both players have half of the stones.
     pub(crate) fn is_one(&self) -> bool {
-        self.high.mover_stones == self.low.mover_stones
+        self.high.slab == self.low.slab
     }
 
-    /// The blocks, the highest ranks first.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = Block> + use<'_> {
-        let chunks = self.cuts.len() - 1;
-        let block = move |first: usize| {
-            let end = chunks.min(first + self.block_chunks);
-            Block { rows: first..end, columns: self.cuts[first].0..self.cuts[end].1 }
+    /// Chunks of rows of `high`.
+    pub(crate) fn row_chunks(&self) -> usize {
+        chunks(self.high.slab.mover_halves)
+    }
+
+    /// Chunks of the other ranks that a band is taken with.
+    pub(crate) fn others(&self, band: &Range<usize>) -> usize {
+        if self.is_one() { band.end.min(self.row_chunks()) } else { chunks(self.low.slab.mover_halves) }
+    }
+
+    /// What a band of chunks of ranks cuts out of the pair: the given part of so many, of which those of the highest
+    /// other ranks come first. Where both slabs are one, a position is taken as a row or as a column, not as both.
+    pub(crate) fn tile(&self, band: &Range<usize>, part: usize, parts: usize) -> Option<Tile> {
+        let high_rows = band.start..band.end.min(self.row_chunks());
+        if high_rows.is_empty() {
+            return None;
+        }
+        let others = self.others(band);
+        let cut = |part: usize| others * part / parts;
+        let others = cut(parts - 1 - part)..cut(parts - part);
+        let last = if self.is_one() { high_rows.start } else { others.end };
+        let tile = Tile {
+            high_columns: self.columns_of_low.of(&others),
+            // Taken twice is less than not up to date.
+            low_columns: self.columns_of_rows.touching(&high_rows),
+            low_rows: others.start.min(last)..others.end.min(last),
+            high_rows,
         };
-        (0..chunks).step_by(self.block_chunks).rev().map(block)
+        (!tile.high_columns.is_empty() || !tile.low_rows.is_empty()).then_some(tile)
     }
+}
 
-    /// Nothing changed so far in a block.
-    pub(crate) fn recent(&self, block: &Block) -> Recent {
-        let words = |len: usize| (0..len).map(|_| AtomicU64::new(0)).collect();
-        let low_words = chunks(self.low.mover_halves).div_ceil(64);
-        Recent {
-            low: words(block.columns.len() * CHUNK * low_words),
-            low_words,
-            first_low: block.columns.start * CHUNK,
-            high: words(self.high.opponent_halves as usize),
-            first_high: block.rows.start,
+impl Cuts {
+    /// Where so many chunks of halves begin among the columns of a slab.
+    fn new(tables: &Tables, work: &SlabWork, halves: usize) -> Cuts {
+        let inverse = &tables.gather(work.slab.opponent_stones, STRAIGHT).inverse;
+        let columns = chunks(work.slab.opponent_halves);
+        let mut cuts = vec![(columns, 0); halves + 1];
+        // A chunk of which the position set has no half has no columns.
+        for (chunk, &(first, _)) in inverse.iter().enumerate().rev() {
+            cuts[chunk].0 = cuts[chunk + 1].0.min(first as usize);
         }
-    }
-
-    /// Which chunks of the rows of the block in `high` have a child that changed in the block in `low`, by a move that
-    /// stays in the mover's half.
-    pub(crate) fn stale_in_high(&self, block: &Block, recent: &Recent) -> Wanted {
-        let inverse = &self.tables.gather(self.high.opponent_stones, STRAIGHT).inverse;
-        let moves = self.tables.rows(self.high.mover_stones);
-        let rows = block.rows_of(self.high);
-        let mut stale = Wanted::none(rows.clone(), 0, chunks(self.high.opponent_halves));
-        for row in rows {
-            for rank in straight(&moves[row]) {
-                let Some(column) = rank.checked_sub(recent.first_low) else { continue };
-                for (word, bits) in recent.low.iter().skip(column * recent.low_words).take(recent.low_words).enumerate()
-                {
-                    each_bit(bits.load(Relaxed), |bit| stale.want(row, inverse[word * 64 + bit]));
-                }
-            }
+        for (chunk, &(_, end)) in inverse.iter().enumerate() {
+            cuts[chunk + 1].1 = cuts[chunk].1.max(end as usize);
         }
-        stale
+        // An opponent without stones is starved by such moves, and so nowhere among the columns they lead from.
+        (cuts[0].0, cuts[halves].1) = (0, columns);
+        Cuts(cuts)
     }
 
-    /// Which chunks of the block in `low`, of `rows`, have a child that changed in the block in `high`, by a move that
-    /// stays in the mover's half.
-    pub(crate) fn stale_in_low(&self, block: &Block, rows: Range<usize>, recent: &Recent) -> Wanted {
-        let inverse = &self.tables.gather(self.low.opponent_stones, STRAIGHT).inverse;
-        let moves = self.tables.rows(self.low.mover_stones);
-        let mut stale = Wanted::none(rows.clone(), block.columns.start, block.columns.end);
-        for row in rows {
-            let changed = straight(&moves[row]).fold(0, |all, rank| all | recent.high[rank].load(Relaxed));
-            each_bit(changed, |bit| stale.want(row, inverse[block.rows.start + bit]));
-        }
-        stale
+    /// The chunks of columns of which some half is among `halves`.
+    fn touching(&self, halves: &Range<usize>) -> Range<usize> {
+        self.0[halves.start].0..self.0[halves.end].1
     }
-}
 
-impl Block {
-    /// The rows of the slab `high`.
-    pub(crate) fn rows_of(&self, high: &Slab) -> Range<usize> {
-        self.rows.start * CHUNK..(self.rows.end * CHUNK).min(high.mover_halves as usize)
+    /// Those of them without halves before: each chunk of columns is of one of several ranges.
+    fn of(&self, halves: &Range<usize>) -> Range<usize> {
+        self.0[halves.start].1..self.0[halves.end].1
     }
 }
 
-/// A bit for each of some chunks of some rows.
-pub(crate) struct Wanted {
-    first_row: usize,
-    first_chunk: usize,
-    end_chunk: usize,
-    words: usize,
-    bits: Vec<u64>,
+/// All units of some chunks of rows by some chunks of columns of a slab, everything wanted.
+pub(super) fn units(work: &SlabWork, rows: &Range<usize>, columns: &Range<usize>) -> impl Iterator<Item = Unit> {
+    let rows_end = (rows.end * CHUNK).min(work.slab.mover_halves as usize);
+    let columns = columns.clone();
+    (rows.start * CHUNK..rows_end).step_by(UNIT_ROWS).flat_map(move |row| {
+        let columns_end = columns.end;
+        columns.clone().step_by(UNIT_CHUNKS).map(move |chunk| {
+            let (rows, chunks) = (UNIT_ROWS.min(rows_end - row), UNIT_CHUNKS.min(columns_end - chunk));
+            let mut wanted = [0; UNIT_ROWS];
+            wanted[..rows].fill(((1u32 << chunks) - 1) as u16);
+            Unit { row, rows, chunk, chunks, wanted }
+        })
+    })
 }
 
-impl Wanted {
-    fn none(rows: Range<usize>, first_chunk: usize, end_chunk: usize) -> Wanted {
-        let words = (end_chunk - first_chunk).div_ceil(64);
-        Wanted { first_row: rows.start, first_chunk, end_chunk, words, bits: vec![0; rows.len() * words] }
-    }
-
-    fn want(&mut self, row: usize, (from, to): (u32, u32)) {
-        let row = &mut self.bits[(row - self.first_row) * self.words..][..self.words];
-        for chunk in (from as usize).max(self.first_chunk)..(to as usize).min(self.end_chunk) {
-            let at = chunk - self.first_chunk;
-            row[at / 64] |= 1 << (at % 64);
-        }
-    }
-
-    /// The bits of the sixteen chunks from a multiple of sixteen behind the first on.
-    pub(crate) fn sixteen(&self, row: usize, chunk: usize) -> u16 {
-        let at = chunk - self.first_chunk;
-        (self.bits[(row - self.first_row) * self.words + at / 64] >> (at % 64)) as u16
-    }
-}
-
-fn each_bit(mut bits: u64, mut visit: impl FnMut(usize)) {
-    while bits != 0 {
-        visit(bits.trailing_zeros() as usize);
-        bits &= bits - 1;
-    }
-}
-
-impl Recent {
-    pub(crate) fn forget_low(&mut self) {
-        self.low.iter_mut().for_each(|bits| *bits.get_mut() = 0);
-    }
-
-    pub(crate) fn forget_high(&mut self) {
-        self.high.iter_mut().for_each(|bits| *bits.get_mut() = 0);
-    }
-
-    pub(crate) fn changed_in_low(&self, change: &Changed) {
-        let chunk = change.first_row / CHUNK;
-        let column = change.column as usize - self.first_low;
-        set(&self.low[column * self.low_words + chunk / 64], chunk % 64);
-    }
-
-    pub(crate) fn changed_in_high(&self, change: &Changed) {
-        set(&self.high[change.column as usize], change.first_row / CHUNK - self.first_high);
-    }
-}
-
-fn set(word: &AtomicU64, bit: usize) {
-    // Most are set already: looking first spares the locked operation.
-    if word.load(Relaxed) >> bit & 1 == 0 {
-        word.fetch_or(1 << bit, Relaxed);
-    }
-}
-
-/// The rows that moves of a row lead to which stay in the mover's half.
-fn straight(moves: &[RowMove; HALF_PITS]) -> impl Iterator<Item = usize> + '_ {
-    let moves = moves.iter().take_while(|&&to| to != RowMove::NONE);
-    moves.filter(|to| to.class() == STRAIGHT).map(|to| to.rank() as usize)
-}
-
-pub(crate) fn chunks(halves: u32) -> usize {
+fn chunks(halves: u32) -> usize {
     (halves as usize).div_ceil(CHUNK)
 }

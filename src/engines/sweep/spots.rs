@@ -1,0 +1,106 @@
+//! Passes over what is marked.
+//!
+//! A change marks its parents one by one. Of a chunk with marks all columns are derived, for that is what a vector
+//! does, but only those marked are compared with what is there: the others would each be a line of memory.
+
+use super::Done;
+use super::pair::Pair;
+use crate::apply::Changed;
+use crate::kernel::{Kernel, SlabWork, Spot};
+use crate::marks::Marks;
+use crate::rows::Rows;
+use crate::tables::{CHUNK, Tables};
+use rayon::prelude::*;
+
+/// How often a pair is taken in one pass, at most.
+const ROUNDS_MAX: usize = 4;
+
+/// Rows whose marks a thread takes at a time.
+const ROWS_AT_ONCE: usize = 256;
+
+/// Spots between the one that is asked for and the one that is derived.
+const AHEAD: usize = 6;
+
+/// A new score.
+struct Change {
+    row: u32,
+    column: u32,
+    score: i8,
+}
+
+/// What is marked.
+pub(crate) struct Spots<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) stones: u32,
+    pub(crate) kernel: Kernel,
+    pub(crate) marks: Marks,
+}
+
+impl Spots<'_> {
+    /// Takes what is marked of a pair, again and again while that marks more of it.
+    pub(crate) fn pair(&self, pair: &Pair, values: &mut Rows) -> Done {
+        let mut all = Done::default();
+        for _ in 0..ROUNDS_MAX {
+            let mut done = self.slab(&pair.high, values);
+            if !pair.is_one() {
+                done = done.add(self.slab(&pair.low, values));
+            }
+            all = all.add(done);
+            if done.changed == 0 {
+                break;
+            }
+        }
+        all
+    }
+
+    fn slab(&self, work: &SlabWork, values: &mut Rows) -> Done {
+        let old = values.bytes().padded();
+        let rows = work.slab.mover_halves as usize;
+        let some = |first: usize| {
+            let mut spots = Vec::new();
+            for row in first..rows.min(first + ROWS_AT_ONCE) {
+                self.marks.take(work.slab.mover_stones as usize, row, |chunk, lanes| {
+                    spots.push(Spot { row: row as u32, chunk: chunk as u32, lanes });
+                });
+            }
+            let mut changes = Vec::new();
+            for at in 0..spots.len() {
+                if let Some(&ahead) = spots.get(at + AHEAD) {
+                    self.kernel.ask(work, ahead, old);
+                }
+                self.spot(work, spots[at], old, &mut changes);
+            }
+            (spots.len() as u64, changes)
+        };
+        let found: Vec<_> = (0..rows).into_par_iter().step_by(ROWS_AT_ONCE).map(some).collect();
+        let recomputed = found.iter().map(|(spots, _)| spots).sum::<u64>() * (CHUNK as u64).min(work.columns as u64);
+        let (to, array) = (work.to, values.bytes_mut());
+        for change in found.iter().flat_map(|(_, changes)| changes) {
+            array[to.offset + change.column as usize * to.stride + change.row as usize] = change.score;
+        }
+        let mark = |change: &Change| {
+            let first_row = change.row as usize / CHUNK * CHUNK;
+            let rows = 1 << (change.row as usize - first_row);
+            let change = Changed { column: change.column, first_row, rows };
+            let (stones, opponent_stones) = (self.stones, work.slab.opponent_stones);
+            self.marks.mark_parents(self.kernel, self.tables, stones, opponent_stones, &change, None);
+        };
+        found.par_iter().for_each(|(_, changes)| changes.iter().for_each(mark));
+        Done { recomputed, changed: found.iter().map(|(_, changes)| changes.len() as u64).sum() }
+    }
+
+    /// Derives a spot, and what is new of it.
+    fn spot(&self, work: &SlabWork, spot: Spot, old: &[i8], changes: &mut Vec<Change>) {
+        let scores = self.kernel.recompute_spot(work, spot, old);
+        let mut lanes = spot.lanes;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let column = spot.chunk as usize * CHUNK + lane;
+            let at = work.to.offset + column * work.to.stride + spot.row as usize;
+            if column < work.columns && old[at] != scores[lane] {
+                changes.push(Change { row: spot.row, column: column as u32, score: scores[lane] });
+            }
+        }
+    }
+}
