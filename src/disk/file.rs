@@ -275,7 +275,9 @@ impl Scratch for RealFile {
 
     fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
         let is_whole = |block: usize| {
-            let whole = |&(offset, bytes): &(u64, &[u8])| offset % block as u64 == 0 && bytes.len() % block == 0;
+            let whole = |&(offset, bytes): &(u64, &[u8])| {
+                offset.is_multiple_of(block as u64) && bytes.len().is_multiple_of(block)
+            };
             runs.iter().all(whole)
         };
         let Some(block) = self.block().filter(|&block| is_whole(block)) else {

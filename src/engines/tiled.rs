@@ -98,7 +98,7 @@ pub struct Report {
 }
 
 /// How often a position is recomputed in a database of more than a few stones.
-const USUAL_PASSES: u64 = 30;
+const USUAL_PASSES: u64 = 50;
 
 /// Passes from what a former process left. What was swept before takes no more than zeros do, which is some tens; what
 /// was not may go on for ever.

@@ -38,7 +38,7 @@ impl Working for File {
 
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), String> {
         into.copy_from_slice(&self.bytes.read().unwrap()[place as usize..][..into.len()]);
-        if into.len() % 4096 == 0 && self.reads_until_damage.fetch_sub(1, Relaxed) == 0 {
+        if into.len().is_multiple_of(4096) && self.reads_until_damage.fetch_sub(1, Relaxed) == 0 {
             into[0] ^= 1;
         }
         Ok(())
