@@ -5,9 +5,10 @@
 //! bounds, so that what cannot fit is refused.
 
 use crate::bounds::{self, Plane};
-use crate::cost::{Load, Model, Part, STAGE_SECONDS, packed_bits};
+use crate::cost::{Load, Model, Part, STAGE_SECONDS, packed_bits, sweep_on_disk};
 use crate::{Method, Settings, files, settings::Verify};
 use engines::bound::PlaneLayout;
+use engines::tiled::Plan;
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
 use store::Codec;
 
@@ -79,14 +80,41 @@ pub(crate) fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
 
 /// Memory that does not depend on the database under way.
 fn fixed_bytes(settings: &Settings) -> u64 {
-    let halves = game::binomial(settings.stones_max() + 6, 6);
+    game::binomial(settings.stones_max() + 6, 6) * TABLE_BYTES + process_bytes(settings)
+}
+
+/// The same without tables.
+fn process_bytes(settings: &Settings) -> u64 {
     let block = match settings.codec {
         Codec::Rans | Codec::Floors => {
             (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX)
         }
         Codec::Raw | Codec::Packed | Codec::Zstd => 0,
     };
-    halves * TABLE_BYTES + WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
+    WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
+}
+
+/// Whether the sweep of a database keeps its scores on disk: where they do not fit the memory, unless it would take even
+/// more of it then.
+pub(crate) fn sweeps_on_disk(settings: &Settings, stones: u32) -> bool {
+    let in_memory = OneDatabase { settings, stones }.sweep_memory();
+    in_memory > settings.memory_bytes && on_disk_bytes(settings, stones) < in_memory
+}
+
+/// Bytes of each of the two arenas of a sweep on disk: what the memory leaves, but no less than there must be.
+pub(crate) fn arena_bytes(settings: &Settings, stones: u32) -> u64 {
+    let room = settings.memory_bytes.saturating_sub(on_disk_fixed_bytes(settings, stones));
+    (room / 2).max(Plan::arena_bytes_min(stones, settings.set) as u64)
+}
+
+/// Memory of a sweep on disk: all that it may take, or the least it does with.
+fn on_disk_bytes(settings: &Settings, stones: u32) -> u64 {
+    on_disk_fixed_bytes(settings, stones) + 2 * arena_bytes(settings, stones)
+}
+
+/// Memory of a sweep on disk besides its arenas.
+fn on_disk_fixed_bytes(settings: &Settings, stones: u32) -> u64 {
+    process_bytes(settings) + Plan::other_bytes(stones, settings.set)
 }
 
 /// The whole build of these settings.
@@ -299,6 +327,7 @@ impl OneDatabase<'_> {
         let parts = Part::solving(method).iter();
         let of = |&part: &Part| match method.has_bounds() {
             true => (self.bounds_load(method, part), self.bounds_cost(method, part, 1)),
+            false if part == Part::Sweep => (self.sweep_load(), self.solve_cost(method)),
             false => (self.load(part), self.solve_cost(method)),
         };
         parts.map(of).collect()
@@ -336,11 +365,29 @@ impl OneDatabase<'_> {
         if method == Method::Counting {
             return self.counting_cost();
         }
+        if sweeps_on_disk(self.settings, self.stones) {
+            let disk_bytes = kept + Plan::file_bytes_max(self.stones, self.settings.set);
+            let cost = self.cost(self.sweep_load(), 0, disk_bytes, kept);
+            return Cost { memory_bytes: on_disk_bytes(self.settings, self.stones), ..cost };
+        }
         // Besides the database, a snapshot.
         let disk_bytes = kept + self.file_bytes(Codec::Packed);
-        let cost = self.cost(self.load(Part::Sweep), 1, disk_bytes, kept);
+        let cost = self.cost(self.sweep_load(), 1, disk_bytes, kept);
+        Cost { memory_bytes: self.sweep_memory(), ..cost }
+    }
+
+    /// Memory of a sweep in memory.
+    fn sweep_memory(&self) -> u64 {
         let scores = engines::sweep::memory_bytes(&self.settings.set.slabs(self.stones));
-        Cost { memory_bytes: cost.memory_bytes + scores, ..cost }
+        self.cost(Load::default(), 1, 0, 0).memory_bytes + scores
+    }
+
+    fn sweep_load(&self) -> Load {
+        let load = self.load(Part::Sweep);
+        match sweeps_on_disk(self.settings, self.stones) {
+            true => load + sweep_on_disk(self.settings, self.stones),
+            false => load,
+        }
     }
 
     /// Of a stage of a method that solves bound after bound, one of so many that make a part.

@@ -16,6 +16,7 @@ mod method;
 mod settings;
 mod stats;
 mod sweep;
+mod tiled;
 mod verify;
 mod watch;
 
@@ -169,6 +170,7 @@ impl Work for Awari {
         pool.install(|| match stage.name.kind() {
             "capture" => capture::run(&self.shared, stones, context),
             "counting" => counting::run(&self.shared, stones, context),
+            "sweep" if graph::sweeps_on_disk(self.settings(), stones) => tiled::run(&self.shared, stones, context),
             "sweep" => sweep::run(&self.shared, stones, context),
             "verify" => verify::run(&self.shared, stones, context),
             "stats" => stats::run(&self.shared, stones, context),

@@ -220,3 +220,88 @@ fn other_rules_or_positions_never_mix() {
     reachable.run(&disk).unwrap();
     assert!(artifacts(&disk) == expected && expected != all);
 }
+
+/// A sweep in a working file: eleven stones do not fit what six threads leave of the least memory that a build may have.
+const ON_DISK: [(&str, &str); 6] = [
+    ("build.stones", "0..11"),
+    ("build.method", "sweep"),
+    ("build.memory", "48 MiB"),
+    ("build.threads", "6"),
+    ("check.verify", "none"),
+    ("store.keep", "all"),
+];
+
+/// A disk with all of such a build but what comes of its last sweep; and what should come of it.
+fn before_the_last_sweep(set: &'static str) -> (impl Fn() -> MemoryDisk, Build, BTreeMap<PathBuf, Vec<u8>>) {
+    let build = Build::new(&[&ON_DISK[..], &[("game.positions", set)]].concat());
+    let disk = MemoryDisk::new();
+    let summary = build.run(&disk).unwrap();
+    let on_disk = summary.ran.iter().filter(|ran| ran.measured.report.counters.contains_key("working_read"));
+    let on_disk: Vec<_> = on_disk.map(|ran| ran.stage.to_string()).collect();
+    assert_eq!(on_disk.last().map(String::as_str), Some("sweep:11"), "{on_disk:?}");
+    assert!(disk.paths().iter().all(|path| !path.starts_with(Path::new(DIRECTORY).join("snapshots"))));
+    let expected = artifacts(&disk);
+    let last = ["databases/11.awari", "stats/11.json"].map(|path| Path::new(DIRECTORY).join(path));
+    let others: Vec<_> = disk.paths().into_iter().filter(|path| !last.contains(path)).collect();
+    let others: Vec<_> = others.into_iter().map(|path| (disk.peek(&path).unwrap(), path)).collect();
+    let before = move || {
+        let disk = MemoryDisk::new();
+        others.iter().for_each(|(bytes, path)| disk.put(path, bytes));
+        disk
+    };
+    (before, build, expected)
+}
+
+#[test]
+fn a_sweep_on_disk_makes_the_files_of_one_in_memory() {
+    for set in ["all", "reachable"] {
+        let (_, _, on_disk) = before_the_last_sweep(set);
+        let more = [("build.memory", "1 GiB"), ("build.threads", "2"), ("game.positions", set)];
+        let (in_memory, _) = undisturbed(&Build::new(&[&ON_DISK[..2], &ON_DISK[4..], &more[..]].concat()));
+        assert!(on_disk == in_memory, "{set}");
+    }
+}
+
+/// Killed in any operation, or without power after it, with sectors written in any order: the next run goes on from the
+/// working file.
+#[test]
+fn a_sweep_on_disk_outlives_its_process() {
+    let (before, build, expected) = before_the_last_sweep("all");
+    let disk = before();
+    build.run(&disk).unwrap();
+    assert!(artifacts(&disk) == expected);
+    let operations = disk.operations();
+    let mut from_snapshots = 0;
+    for case in 0..12 {
+        let disk = before();
+        disk.die_at(operations * case / 12 + case % 7);
+        build.run(&disk).unwrap_err();
+        match case % 3 {
+            0 => disk.kill(),
+            _ => disk.crash_anyhow(case),
+        }
+        let summary = build.run(&disk).unwrap();
+        let mut resumed = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
+        from_snapshots += u64::from(resumed.any(|resumed| resumed.as_f64() == 1.0));
+        assert!(artifacts(&disk) == expected, "case {case}");
+    }
+    assert!(from_snapshots > 4, "{from_snapshots} cases went on from the file");
+}
+
+/// Where the drive fails or is full the run ends, says of which file, and goes on when repeated.
+#[test]
+fn a_sweep_on_disk_says_what_fails() {
+    let (before, build, expected) = before_the_last_sweep("reachable");
+    for (operation, fault) in
+        [(Operation::Read, Fault::Io), (Operation::Write, Fault::Io), (Operation::Write, Fault::NoSpace)]
+    {
+        for first in [1, 40, 400] {
+            let disk = before();
+            disk.fail(PlannedFault { among: Among::Below(operation, "snapshots"), first, count: 1, fault });
+            let error = build.run(&disk).unwrap_err();
+            assert!(error.to_string().contains("run/snapshots/sweep-11/cells"), "{error}");
+            build.run(&disk).unwrap();
+            assert!(artifacts(&disk) == expected, "{operation} {first}, {fault:?}");
+        }
+    }
+}

@@ -29,6 +29,13 @@ impl Digest {
         Digest(*blake3::Hasher::new().update_rayon(bytes).finalize().as_bytes())
     }
 
+    /// A checksum of some bytes, which is another for each digest: the first bytes of keyed BLAKE3.
+    pub fn checksum(&self, bytes: &[u8]) -> u64 {
+        let sum = blake3::keyed_hash(&self.0, bytes);
+        let first = sum.as_bytes().first_chunk().expect("a digest has more than eight bytes");
+        u64::from_le_bytes(*first)
+    }
+
     /// The digest of scores, one byte each in two's complement.
     pub fn of_i8(scores: &[i8]) -> Self {
         Digest::of(bytes_of(scores))

@@ -50,6 +50,19 @@ impl RealFile {
             Io::Auto => None,
             Io::Uring | Io::Plain => direct::turn_on(&file),
         };
+        RealFile::sized(file, path, bytes, pool, block)
+    }
+
+    /// For reads and writes, off the page cache: who has one has no memory for it. The file keeps what it has, cut off or
+    /// followed by zeros.
+    pub(crate) fn working(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> io::Result<RealFile> {
+        let block = direct::turn_on(&file);
+        let file = RealFile::sized(file, path, bytes, pool, block)?;
+        file.file.sync_all()?;
+        Ok(file)
+    }
+
+    fn sized(file: File, path: &Path, bytes: u64, pool: Arc<Pool>, block: Option<usize>) -> io::Result<RealFile> {
         // Whole blocks, so that the last one can be written like all others.
         let length = block.map_or(bytes, |block| bytes.next_multiple_of(block as u64));
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length.max(1)) {
@@ -176,6 +189,37 @@ impl RealFile {
         }
     }
 
+    /// Writes runs of whole blocks, many in flight at once.
+    fn write_whole_blocks(&self, runs: &[(u64, &[u8])], block: usize) -> io::Result<()> {
+        let mut queue = self.pool.share()?;
+        let bytes_max = queue.piece_bytes();
+        let (mut run, mut part) = (0, 0);
+        loop {
+            while run < runs.len()
+                && let Some(piece) = queue.idle()
+            {
+                let (offset, bytes) = runs[run];
+                if part * bytes_max >= bytes.len() {
+                    (run, part) = (run + 1, 0);
+                    continue;
+                }
+                let bytes = &bytes[part * bytes_max..bytes.len().min((part + 1) * bytes_max)];
+                queue.bytes_mut(piece)[..bytes.len()].copy_from_slice(bytes);
+                let at = offset + (part * bytes_max) as u64;
+                queue.start(piece, self.request(Direction::Write, at, bytes.len(), bytes.len(), block));
+                part += 1;
+            }
+            queue.submit()?;
+            match queue.finish()? {
+                None => return Ok(()),
+                Some((_, request, result)) => {
+                    result?;
+                    self.pool.meter.add_written(request.done as u64);
+                }
+            }
+        }
+    }
+
     /// Writes within one block.
     fn write_edge(&self, offset: u64, bytes: &[u8], block: usize) -> io::Result<()> {
         let _edge = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,6 +268,29 @@ impl Scratch for RealFile {
         let end = offset.checked_add(length);
         assert!(end.is_some_and(|end| end <= self.bytes), "a scratch file does not grow");
         self.write(offset, bytes).map_err(|source| {
+            let error = DiskError::from_io(Operation::Write, &self.path, source);
+            error.with_shortage(length, free_bytes(parent(&self.path)).ok())
+        })
+    }
+
+    fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
+        let is_whole = |block: usize| {
+            let whole = |&(offset, bytes): &(u64, &[u8])| {
+                offset.is_multiple_of(block as u64) && bytes.len().is_multiple_of(block)
+            };
+            runs.iter().all(whole)
+        };
+        let Some(block) = self.block().filter(|&block| is_whole(block)) else {
+            return runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes));
+        };
+        let end = |&(offset, bytes): &(u64, &[u8])| offset.checked_add(bytes.len() as u64);
+        assert!(runs.iter().all(|run| end(run).is_some_and(|end| end <= self.bytes)), "a scratch file does not grow");
+        let written = self.write_whole_blocks(runs, block);
+        if self.is_refused(&written) {
+            return runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes));
+        }
+        let length = runs.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        written.map_err(|source| {
             let error = DiskError::from_io(Operation::Write, &self.path, source);
             error.with_shortage(length, free_bytes(parent(&self.path)).ok())
         })

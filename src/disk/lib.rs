@@ -93,6 +93,14 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError>;
 
+    /// Opens a file of `bytes` bytes with a name, to be read and written in place, and to be taken up by the next process:
+    /// what a file of that name has is kept, cut off (to whole blocks) or followed by zeros. Its name and length are durable, what is
+    /// written is not: after a loss of power any of its sectors may be an older one.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`] and its like.
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError>;
+
     /// Maps a file for reading.
     ///
     /// # Errors
@@ -196,6 +204,17 @@ pub trait Scratch: Input {
     /// # Panics
     /// Where `bytes` reach beyond the end.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Writes several runs of bytes, each at its offset, many at once where the disk can.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at); any of the runs may then have been written.
+    ///
+    /// # Panics
+    /// Where one reaches beyond the end.
+    fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
+        runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes))
+    }
 }
 
 /// A file open for writing at its end. Callers write large pieces, or whole records.

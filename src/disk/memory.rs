@@ -376,6 +376,22 @@ impl Disk for MemoryDisk {
         Ok(Box::new(self.opened(&state, path, file, true)))
     }
 
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+        let mut state = self.state();
+        state.begin(Operation::Create, path)?;
+        if !state.names.contains_key(path) {
+            state.files.push(File::default());
+            let file = state.files.len() - 1;
+            state.names.insert(path.to_path_buf(), file);
+        }
+        let file = state.names[path];
+        let more = bytes.saturating_sub(state.files[file].bytes.len() as u64);
+        state.claim(Operation::Create, path, file, more)?;
+        state.files[file].resize(bytes);
+        state.sync_directory(parent(path))?;
+        Ok(Box::new(self.opened(&state, path, file, false)))
+    }
+
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Map, path)?;

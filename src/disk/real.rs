@@ -105,6 +105,16 @@ impl Disk for RealDisk {
         Ok(Box::new(file))
     }
 
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Create, path, source);
+        self.create_dir_all(parent(path))?;
+        let file = open_file(path, OpenOptions::new().read(true).write(true).create(true)).map_err(failed)?;
+        let file = RealFile::working(file, path, bytes, self.pool.clone());
+        let file = file.map_err(|source| failed(source).with_shortage(bytes, free_bytes(parent(path)).ok()))?;
+        sync_directory(parent(path))?;
+        Ok(Box::new(file))
+    }
+
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
         open_file(path, OpenOptions::new().read(true))
             .and_then(|file| Mapping::of_file(&file))
@@ -348,6 +358,49 @@ mod tests {
         input.read_at(2, &mut found[..3]).unwrap();
         assert_eq!((input.bytes(), &found[..3]), (5, &b"med"[..]));
         assert!(RealDisk::default().open(&directory.path().join("none")).err().unwrap().is_not_found());
+    }
+
+    #[test]
+    fn a_working_file_is_taken_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b");
+        let memory = crate::MemoryDisk::new();
+        for disk in [&RealDisk::default() as &dyn Disk, &memory] {
+            let working = disk.working(&path, 10_000).unwrap();
+            working.write_at(5_000, b"abc").unwrap();
+            working.write_at(9_997, b"xyz").unwrap();
+            drop(working);
+            let mut found = [1; 5];
+            for (bytes, at, expected) in
+                [(20_000, 9_996, b"\0xyz\0"), (8_192, 4_999, b"\0abc\0"), (10_000, 9_995, b"\0\0\0\0\0")]
+            {
+                let working = disk.working(&path, bytes).unwrap();
+                assert_eq!(working.bytes(), bytes);
+                working.read_at(at, &mut found).unwrap();
+                assert_eq!(&found, expected, "{bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_are_written_like_one_after_the_other() {
+        let directory = tempfile::tempdir().unwrap();
+        for io in [Io::Auto, Io::Plain] {
+            let disk = RealDisk::new(io).unwrap();
+            let working = disk.working(&directory.path().join("runs"), 4 << 20).unwrap();
+            let of = |at: usize, bytes: usize| vec![at as u8 + 1; bytes];
+            for bytes in [4096, 8192, 100] {
+                let runs: Vec<_> = (0..40).map(|at| (at as u64 * 16_384, of(at, bytes))).collect();
+                let runs: Vec<_> =
+                    runs.iter().map(|(at, bytes)| (*at, &bytes[..])).chain([(1 << 20, &[9; 1 << 20][..])]).collect();
+                working.write_runs(&runs).unwrap();
+                for (at, bytes) in runs {
+                    let mut found = vec![0; bytes.len()];
+                    working.read_at(at, &mut found).unwrap();
+                    assert!(found == bytes, "{io} {at}");
+                }
+            }
+        }
     }
 
     #[test]

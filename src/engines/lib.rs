@@ -18,6 +18,7 @@ mod rows;
 mod simd;
 pub mod sweep;
 mod tables;
+pub mod tiled;
 
 pub use choice::{Choice, choice, choice_of};
 pub use kernel::Kernel;

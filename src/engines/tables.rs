@@ -167,20 +167,7 @@ impl Tables {
 
     /// The moves of all rows of slabs whose mover has `stones` stones, each row's before its `NONE`s.
     pub(crate) fn rows(&self, stones: u32) -> &[[RowMove; HALF_PITS]] {
-        self.rows[stones as usize].get_or_init(|| {
-            (0..Halves::count(stones))
-                .map(|rank| {
-                    let mut moves = [RowMove::NONE; HALF_PITS];
-                    let half = self.index.halves().unrank(stones, rank);
-                    for (slot, (to, from)) in moves.iter_mut().zip(sow::row_moves(&half)).enumerate() {
-                        // The pit a move starts from is empty behind it, so the position set has the half.
-                        let rank = self.index.opponent_rank(&from.half).expect("a half with an empty pit has a rank");
-                        *to = RowMove::new(rank, from.class, slot);
-                    }
-                    moves
-                })
-                .collect()
-        })
+        self.rows[stones as usize].get_or_init(|| rows_of(&self.index, stones))
     }
 
     /// The quiet columns of a class where the opponent has `stones` stones.
@@ -277,7 +264,35 @@ impl Tables {
     }
 }
 
+/// The moves of all rows whose mover has `stones` stones, each row's before its `NONE`s.
+pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[RowMove; HALF_PITS]> {
+    let row = |rank| {
+        let mut moves = [RowMove::NONE; HALF_PITS];
+        let half = index.halves().unrank(stones, rank);
+        for (slot, (to, from)) in moves.iter_mut().zip(sow::row_moves(&half)).enumerate() {
+            // The pit a move starts from is empty behind it, so the position set has the half.
+            let rank = index.opponent_rank(&from.half).expect("a half with an empty pit has a rank");
+            *to = RowMove::new(rank, from.class, slot);
+        }
+        moves
+    };
+    (0..Halves::count(stones)).map(row).collect()
+}
+
 impl Gather {
+    /// Columns that are found where they are, those that are quiet.
+    pub(crate) fn in_place(map: &SowMap) -> Gather {
+        let chunks = map.quiet.len() as u32;
+        let piece =
+            |(chunk, &mask): (usize, &u64)| Piece { base: (chunk * CHUNK) as u32, lanes: Piece::STRAIGHT, mask };
+        Gather {
+            first: (0..=chunks).collect(),
+            pieces: map.quiet.iter().enumerate().map(piece).collect(),
+            lanes: Vec::new(),
+            inverse: Vec::new(),
+        }
+    }
+
     fn new(map: &SowMap, child_columns: usize) -> Gather {
         let mut gather = Gather {
             first: vec![0],

@@ -143,15 +143,17 @@ impl SowMap {
     /// # Panics
     /// When `halves` has no table for `stones`.
     pub fn new(rules: &Rules, halves: &Halves, set: PositionSet, stones: u32, class: Class) -> SowMap {
-        let columns = set.opponent_halves(stones) as usize;
+        let all = (0..Halves::count(stones)).map(|rank| halves.unrank(stones, rank));
+        let columns = all.filter(|half| set == PositionSet::All || half.contains(&0));
+        SowMap::of_columns(rules, set.opponent_halves(stones) as usize, columns, class)
+    }
+
+    /// The map of a class for some columns of a row: so many halves of the opponent, by rank.
+    pub fn of_columns(rules: &Rules, count: usize, columns: impl Iterator<Item = Half>, class: Class) -> SowMap {
         let gain = class.gain();
         let mut map =
-            SowMap { targets: Vec::with_capacity(columns), quiet: vec![0; columns.div_ceil(64)], ..SowMap::default() };
-        for rank in 0..Halves::count(stones) {
-            let before = halves.unrank(stones, rank);
-            if set == PositionSet::Reachable && !before.contains(&0) {
-                continue;
-            }
+            SowMap { targets: Vec::with_capacity(count), quiet: vec![0; count.div_ceil(64)], ..SowMap::default() };
+        for before in columns {
             let column = map.targets.len() as u32;
             let mut after: Half = std::array::from_fn(|pit| before[pit] + gain[pit]);
             map.targets.push(Halves::rank(&after));

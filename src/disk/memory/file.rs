@@ -28,6 +28,13 @@ impl File {
         File { bytes: vec![0; bytes as usize], ..File::default() }
     }
 
+    /// Cuts it off, or makes zeros follow, durably; what was written before is durable then, too.
+    pub(super) fn resize(&mut self, bytes: u64) {
+        self.bytes.resize(bytes as usize, 0);
+        self.given_up.clear();
+        self.sync();
+    }
+
     pub(super) fn empty(&mut self) {
         self.bytes.clear();
         self.given_up.clear();

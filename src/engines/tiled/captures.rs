@@ -1,0 +1,118 @@
+//! Best captures in the order in which tasks want them: for each task, by the mover's half, those of its columns.
+//!
+//! Capture databases have whole rows of all columns. They are read once, in sequence, and dealt out to the tasks; how
+//! tasks are cut depends on the memory, so every process deals for itself, and keeps the checksums in memory.
+
+use super::Working;
+use super::cells::Cells;
+use super::plan::{Plan, Task};
+use std::sync::{Mutex, PoisonError};
+
+/// The captures of the tasks of a plan, in the working file.
+pub(crate) struct Captures {
+    /// By task.
+    pieces: Vec<Mutex<Vec<Piece>>>,
+}
+
+/// Some bytes written at once; they follow each other.
+#[derive(Clone, Copy)]
+struct Piece {
+    bytes: usize,
+    sum: u64,
+}
+
+/// Reads consecutive best captures, `MoverMajor`: the first, and where to.
+pub type ReadCaptures<'a, E> = &'a mut dyn FnMut(u64, &mut [i8]) -> Result<(), E>;
+
+impl Captures {
+    /// Deals out all captures, a batch of whole rows at a time.
+    pub(crate) fn deal<W: Working>(
+        cells: &Cells<W>,
+        plan: &Plan,
+        batch: &mut [i8],
+        read: ReadCaptures<W::Error>,
+    ) -> Result<Captures, W::Error> {
+        let captures = Captures { pieces: plan.tasks.iter().map(|_| Mutex::new(Vec::new())).collect() };
+        let mut first = 0;
+        for (number, slab) in plan.layout.slabs.iter().enumerate() {
+            let tasks: Vec<_> = plan.tasks.iter().enumerate().filter(|(_, task)| task.slab == number).collect();
+            // Here rows are the mover's halves.
+            let (rows, columns) = (slab.columns, slab.rows);
+            let mut longer = vec![0; if batch.len() < columns { columns } else { 0 }];
+            let batch = if longer.is_empty() { &mut *batch } else { &mut longer };
+            let rows_at_once = batch.len() / columns;
+            for row in (0..rows).step_by(rows_at_once) {
+                let batch = &mut batch[..rows_at_once.min(rows - row) * columns];
+                read(first, batch)?;
+                first += batch.len() as u64;
+                let batch = &*batch;
+                cells.each(tasks.clone(), |(at, task), buffer| {
+                    let mut pieces = captures.pieces[at].lock().unwrap_or_else(PoisonError::into_inner);
+                    deal_to(cells, task, &mut pieces, batch.chunks_exact(columns), buffer)
+                })?;
+            }
+        }
+        Ok(captures)
+    }
+
+    /// The pieces of a task, each with where it is in the file and where it belongs.
+    pub(crate) fn pieces<'m>(&self, at: usize, task: &Task, mut into: &'m mut [i8]) -> Vec<(u64, u64, &'m mut [i8])> {
+        let mut place = task.captures_place;
+        let pieces = self.pieces[at].lock().unwrap_or_else(PoisonError::into_inner);
+        pieces
+            .iter()
+            .map(|piece| {
+                let (mine, rest) = std::mem::take(&mut into).split_at_mut(piece.bytes);
+                into = rest;
+                place += piece.bytes as u64;
+                (place - piece.bytes as u64, piece.sum, mine)
+            })
+            .collect()
+    }
+
+    /// Reads a piece.
+    pub(crate) fn read<W: Working>(
+        cells: &Cells<W>,
+        (place, sum, into): (u64, u64, &mut [i8]),
+    ) -> Result<(), W::Error> {
+        cells.file().read(place, into)?;
+        cells.counts.add_read(into.len());
+        match cells.file().checksum(into) == sum {
+            true => Ok(()),
+            false => Err(cells.file().is_damaged("best captures read back are not what was written")),
+        }
+    }
+}
+
+/// Writes what a task has of some rows behind what it has already.
+fn deal_to<'r, W: Working>(
+    cells: &Cells<W>,
+    task: &Task,
+    pieces: &mut Vec<Piece>,
+    rows: impl Iterator<Item = &'r [i8]>,
+    buffer: &mut [i8],
+) -> Result<(), W::Error> {
+    let mut place = task.captures_place + pieces.iter().map(|piece| piece.bytes as u64).sum::<u64>();
+    let mut filled = 0;
+    let mut put = |bytes: &[i8]| {
+        cells.file().write(place, bytes)?;
+        cells.counts.add_written(bytes.len());
+        pieces.push(Piece { bytes: bytes.len(), sum: cells.file().checksum(bytes) });
+        place += bytes.len() as u64;
+        Ok(())
+    };
+    for row in rows {
+        let mut rest = &row[task.rows.clone()];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(buffer.len() - filled));
+            buffer[filled..filled + now.len()].copy_from_slice(now);
+            filled += now.len();
+            rest = later;
+            if filled == buffer.len() {
+                put(buffer)?;
+                filled = 0;
+            }
+        }
+    }
+    if filled > 0 { put(&buffer[..filled]) } else { Ok(()) }
+}

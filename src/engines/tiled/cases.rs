@@ -1,0 +1,254 @@
+//! Sweep on disk against sweep in memory: any budget, any threads, interrupted, torn and damaged.
+
+use super::*;
+use crate::capture::InMemory;
+use crate::{Tables, capture, sweep};
+use game::{PositionSet, Score};
+use std::ops::ControlFlow;
+use std::sync::RwLock;
+use std::sync::atomic::AtomicU64;
+
+const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+
+/// A file in memory, which may fail.
+struct File {
+    bytes: RwLock<Vec<i8>>,
+    /// Writes until the process dies in one.
+    writes_left: AtomicU64,
+    /// Reads until one of cells gives other bytes.
+    reads_until_damage: AtomicU64,
+}
+
+impl File {
+    fn new(plan: &Plan) -> File {
+        File::of(plan.file_bytes())
+    }
+
+    fn of(bytes: u64) -> File {
+        File {
+            bytes: RwLock::new(vec![0; bytes as usize]),
+            writes_left: u64::MAX.into(),
+            reads_until_damage: u64::MAX.into(),
+        }
+    }
+}
+
+impl Working for File {
+    type Error = String;
+
+    fn read(&self, place: u64, into: &mut [i8]) -> Result<(), String> {
+        into.copy_from_slice(&self.bytes.read().unwrap()[place as usize..][..into.len()]);
+        if into.len().is_multiple_of(4096) && self.reads_until_damage.fetch_sub(1, Relaxed) == 0 {
+            into[0] ^= 1;
+        }
+        Ok(())
+    }
+
+    fn write(&self, place: u64, bytes: &[i8]) -> Result<(), String> {
+        let mut file = self.bytes.write().unwrap();
+        let to = &mut file[place as usize..][..bytes.len()];
+        match self.writes_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
+            Ok(1) => {
+                // Every other sector of it.
+                for (to, from) in to.chunks_mut(512).zip(bytes.chunks(512)).step_by(2) {
+                    to.copy_from_slice(from);
+                }
+                Err("died".to_owned())
+            }
+            Ok(_) => {
+                to.copy_from_slice(bytes);
+                Ok(())
+            }
+            Err(_) => Err("is dead".to_owned()),
+        }
+    }
+
+    fn checksum(&self, bytes: &[i8]) -> u64 {
+        // FNV-1a.
+        let bytes = bytes.iter().map(|&byte| u64::from(byte as u8));
+        bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ byte).wrapping_mul(0x0100_0000_01b3))
+    }
+
+    fn is_damaged(&self, what: &str) -> String {
+        what.to_owned()
+    }
+}
+
+/// Best captures and scores of a database, made in memory.
+struct Known {
+    index: Index,
+    captures: Vec<Score>,
+    scores: Vec<Score>,
+}
+
+fn known(set: PositionSet, stones_max: u32) -> Vec<Known> {
+    let tables = Tables::new(Rules::AWARI, set, stones_max);
+    let mut all: Vec<Known> = Vec::new();
+    for stones in 0..=stones_max {
+        let index = Index::new(stones, set);
+        let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+        let smaller = InMemory::new(set, all.iter().map(|known| &known.scores[..]));
+        capture::capture_into(&tables, &index, &smaller, &(), &mut best).unwrap();
+        let mut scores = crate::Rows::zeroed(&index).unwrap();
+        sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {}).unwrap();
+        all.push(Known { index, captures: best.to_vec(), scores: scores.to_vec() });
+    }
+    all
+}
+
+/// Sweeps over a file, and reads the scores.
+fn solve(
+    known: &Known,
+    plan: &Plan,
+    file: &File,
+    is_resumed: bool,
+    kernel: Kernel,
+    progress: &dyn Progress,
+) -> Result<(Report, Vec<Score>), TiledError<String>> {
+    let mut tiled = Tiled::new(&Rules::AWARI, &known.index, plan, kernel, file, is_resumed);
+    let mut read = |first: u64, into: &mut [i8]| {
+        into.copy_from_slice(&known.captures[first as usize..][..into.len()]);
+        Ok(())
+    };
+    let report = tiled.solve(&mut read, |error| error.to_string(), progress)?;
+    let mut scores = Vec::new();
+    tiled
+        .scores(|run| {
+            scores.extend_from_slice(run);
+            Ok(())
+        })
+        .map_err(TiledError::Failed)?;
+    Ok((report, scores))
+}
+
+fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
+}
+
+/// Databases of each parity, the smallest among them, against those of sweep in memory.
+#[test]
+fn every_budget_makes_the_scores_of_memory() {
+    for set in SETS {
+        for known in known(set, 8) {
+            let stones = known.index.stones();
+            let least = Plan::arena_bytes_min(stones, set);
+            assert_eq!(Plan::new(&known.index, least - 1).unwrap_err(), TooSmall { needed: least });
+            for (arena_bytes, threads) in [(least, 2), (usize::MAX, 1)] {
+                let plan = Plan::new(&known.index, arena_bytes).unwrap();
+                assert!(plan.file_bytes() <= Plan::file_bytes_max(stones, set));
+                for kernel in Kernel::available() {
+                    let file = File::new(&plan);
+                    let solve = || solve(&known, &plan, &file, false, kernel, &());
+                    let (report, scores) = with_threads(threads, solve).unwrap();
+                    assert!(scores == known.scores, "{stones} stones, {set}, {arena_bytes} bytes, {kernel:?}");
+                    assert_eq!(report.damaged, 0);
+                }
+            }
+        }
+    }
+}
+
+/// Twelve stones in two arenas of an eighth of their size: slabs are cut into many tasks.
+#[test]
+fn many_tasks_a_slab() {
+    let known = known(PositionSet::Reachable, 12).pop().unwrap();
+    let plan = Plan::new(&known.index, Plan::arena_bytes_min(12, PositionSet::Reachable)).unwrap();
+    assert!(plan.tasks.len() > 40 && plan.arena_bytes() < known.scores.len() / 8, "{}", plan.tasks.len());
+    let file = File::new(&plan);
+    let solve = || solve(&known, &plan, &file, false, Kernel::detect(), &());
+    let (_, scores) = with_threads(2, solve).unwrap();
+    assert!(scores == known.scores);
+}
+
+/// The process dies in a write, which is torn, and again and again; with another memory each time.
+#[test]
+fn any_write_may_be_the_last() {
+    let stones = 6;
+    for set in SETS {
+        let known = known(set, stones).pop().unwrap();
+        let least = Plan::arena_bytes_min(stones, set);
+        let plans = [least, least * 2].map(|bytes| Plan::new(&known.index, bytes).unwrap());
+        let longest = plans.iter().map(Plan::file_bytes).max().unwrap();
+        let run = |plan: &Plan, file: &File, resumed| {
+            with_threads(1, || solve(&known, plan, file, resumed, Kernel::detect(), &()))
+        };
+        let counting = File::new(&plans[0]);
+        run(&plans[0], &counting, false).unwrap();
+        let writes = u64::MAX - counting.writes_left.into_inner();
+        let mut damaged = 0;
+        for first in (0..writes).step_by(writes as usize / 40) {
+            let file = File::of(longest);
+            for death in 0..3 {
+                file.writes_left.store(first / (death + 1), Relaxed);
+                let died = run(&plans[death as usize % 2], &file, death > 0);
+                // Once resumed, it may be done before.
+                assert!(death > 0 || matches!(died, Err(TiledError::Failed(_))), "write {first}");
+            }
+            file.writes_left.store(u64::MAX, Relaxed);
+            let (report, scores) = run(&plans[0], &file, true).unwrap();
+            assert!(scores == known.scores, "killed in write {first}, {set}");
+            damaged += report.damaged;
+        }
+        assert!(damaged > 0, "no write was torn");
+    }
+}
+
+/// Whatever a former process left, if it is no state of a sweep its checksums are wrong; what has none is zeros.
+#[test]
+fn a_damaged_file_is_swept_to_the_same_scores() {
+    let known = known(PositionSet::All, 7).pop().unwrap();
+    let plan = Plan::new(&known.index, usize::MAX).unwrap();
+    let file = File::new(&plan);
+    let run = |resumed| with_threads(2, || solve(&known, &plan, &file, resumed, Kernel::detect(), &())).unwrap();
+    run(false);
+    let whole = file.bytes.read().unwrap().clone();
+    for step in [1, 97, 4096, 20_000] {
+        let mut bytes = whole.clone();
+        bytes.iter_mut().step_by(step).for_each(|byte| *byte ^= 0x55);
+        *file.bytes.write().unwrap() = bytes;
+        let (report, scores) = run(true);
+        assert!(scores == known.scores && report.damaged > 0, "every {step}");
+    }
+    // Whole, it is done after a pass.
+    let (report, scores) = run(true);
+    assert!(scores == known.scores && report.written_bytes < 2 * known.scores.len() as u64 && report.damaged == 0);
+}
+
+/// The drive gives back other bytes than were written, while the sweep is under way.
+#[test]
+fn damage_under_way_is_swept_over() {
+    let known = known(PositionSet::All, 7).pop().unwrap();
+    let plan = Plan::new(&known.index, Plan::arena_bytes_min(7, PositionSet::All)).unwrap();
+    let file = File::new(&plan);
+    for at in [60, 200, 400] {
+        file.reads_until_damage.store(at, Relaxed);
+        let (report, scores) = with_threads(1, || solve(&known, &plan, &file, false, Kernel::detect(), &())).unwrap();
+        assert!(scores == known.scores && report.damaged > 0, "read {at}: {report:?}");
+    }
+}
+
+/// Stops when it is asked for the n-th time.
+struct StopAt(AtomicU64);
+
+impl Progress for StopAt {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        match self.0.fetch_sub(1, Relaxed) {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+#[test]
+fn stopped_anywhere_it_goes_on() {
+    let known = known(PositionSet::All, 7).pop().unwrap();
+    let plan = Plan::new(&known.index, Plan::arena_bytes_min(7, PositionSet::All)).unwrap();
+    let file = File::new(&plan);
+    for times in [0, 7, 33, 100] {
+        let stop = StopAt(times.into());
+        let stopped = solve(&known, &plan, &file, times > 0, Kernel::detect(), &stop);
+        assert_eq!(stopped.err(), Some(TiledError::Stopped(Stopped)));
+    }
+    let (_, scores) = solve(&known, &plan, &file, true, Kernel::detect(), &()).unwrap();
+    assert!(scores == known.scores);
+}

@@ -1,0 +1,313 @@
+//! Cells on their way between the working file and memory, and what is known of each.
+
+use super::Working;
+use super::layout::{CellSlab, Layout, SUM_BYTES};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes read or written at a time, at least a cell.
+pub(crate) const BUFFER_BYTES: usize = 512 << 10;
+
+/// Threads that read and write: each waits for one run of cells at a time, in many requests.
+const THREADS: usize = 4;
+
+/// Memory of all buffers.
+pub(crate) const BUFFERS_BYTES: usize = THREADS * BUFFER_BYTES;
+
+/// Memory of what is known of a cell.
+pub(crate) const CELL_STATE_BYTES: usize = 12;
+
+/// The file has zeros, or nothing that is known.
+const ZEROS: u64 = 0;
+/// What a former process left, if its checksum is right.
+const UNKNOWN: u64 = 1;
+
+/// The cells of a database.
+pub(crate) struct Cells<'a, W> {
+    file: &'a W,
+    layout: &'a Layout,
+    /// By cell: [`ZEROS`], [`UNKNOWN`], or the checksum of what the file has.
+    sums: Vec<AtomicU64>,
+    /// By cell, when it changed last.
+    changed: Vec<AtomicU32>,
+    buffers: Vec<Mutex<Vec<i8>>>,
+    /// What was computed is no longer there: everything must be computed again.
+    pub(crate) is_lost: AtomicBool,
+    pub(crate) counts: Counts,
+}
+
+/// What was moved.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) read_bytes: AtomicU64,
+    pub(crate) written_bytes: AtomicU64,
+    /// Cells whose checksum was wrong.
+    pub(crate) damaged: AtomicU64,
+}
+
+/// Some columns of a slab, ascending, in pieces within groups.
+pub(crate) struct Pieces {
+    pieces: Vec<Piece>,
+    columns: usize,
+}
+
+struct Piece {
+    group: usize,
+    /// Column of the group.
+    from: usize,
+    /// Which of the columns.
+    to: usize,
+    length: usize,
+}
+
+impl Pieces {
+    /// These columns, which ascend.
+    pub(crate) fn new(slab: &CellSlab, columns: impl Iterator<Item = usize>) -> Pieces {
+        let mut all = Pieces { pieces: Vec::new(), columns: 0 };
+        for column in columns {
+            let (group, from) = (column / slab.width, column % slab.width);
+            match all.pieces.last_mut() {
+                Some(last) if last.group == group && last.from + last.length == from => last.length += 1,
+                _ => all.pieces.push(Piece { group, from, to: all.columns, length: 1 }),
+            }
+            all.columns += 1;
+        }
+        all
+    }
+}
+
+/// The last eight bytes.
+fn number_of(bytes: &[i8]) -> u64 {
+    let last: &[i8; SUM_BYTES] = bytes.last_chunk().expect("a cell has a checksum");
+    u64::from_le_bytes(last.map(|byte| byte as u8))
+}
+
+fn put_number(bytes: &mut [i8], number: u64) {
+    let last: &mut [i8; SUM_BYTES] = bytes.last_chunk_mut().expect("a cell has a checksum");
+    *last = number.to_le_bytes().map(|byte| byte as i8);
+}
+
+/// Copies the pieces of a group.
+fn copy(pieces: &[Piece], row: &[i8], into: &mut [i8]) {
+    for piece in pieces {
+        into[piece.to..][..piece.length].copy_from_slice(&row[piece.from..][..piece.length]);
+    }
+}
+
+fn clear(pieces: &[Piece], into: &mut [i8]) {
+    pieces.iter().for_each(|piece| into[piece.to..][..piece.length].fill(0));
+}
+
+impl Counts {
+    pub(crate) fn add_read(&self, bytes: usize) {
+        self.read_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn add_written(&self, bytes: usize) {
+        self.written_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+}
+
+impl<'a, W: Working> Cells<'a, W> {
+    /// The cells of a file, which are zeros where nothing is `kept` of a former process.
+    pub(crate) fn new(file: &'a W, layout: &'a Layout, kept: bool) -> Cells<'a, W> {
+        let state = if kept { UNKNOWN } else { ZEROS };
+        Cells {
+            file,
+            layout,
+            sums: (0..layout.cells).map(|_| AtomicU64::new(state)).collect(),
+            changed: (0..layout.cells).map(|_| AtomicU32::new(0)).collect(),
+            buffers: (0..THREADS).map(|_| Mutex::new(vec![0; BUFFER_BYTES.max(layout.cell_bytes_max())])).collect(),
+            is_lost: AtomicBool::new(false),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Does all jobs, some at a time, each with a buffer.
+    ///
+    /// # Errors
+    /// The first.
+    pub(crate) fn each<T: Send>(
+        &self,
+        mut jobs: Vec<T>,
+        work: impl Fn(T, &mut [i8]) -> Result<(), W::Error> + Sync,
+    ) -> Result<(), W::Error> {
+        // Taken from the end.
+        jobs.reverse();
+        let threads = THREADS.min(jobs.len());
+        let jobs = Mutex::new(jobs);
+        let failure = Mutex::new(None);
+        let thread = |buffer: &Mutex<Vec<i8>>| {
+            let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+            loop {
+                let Some(job) = jobs.lock().unwrap_or_else(PoisonError::into_inner).pop() else { break };
+                if let Err(error) = work(job, &mut buffer) {
+                    jobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let thread = &thread;
+            for buffer in &self.buffers[..threads] {
+                scope.spawn(move || thread(buffer));
+            }
+        });
+        failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// Whether one of the cells of some groups of columns changed after some time.
+    pub(crate) fn changed_after(&self, slab: &CellSlab, groups: &Range<usize>, time: u32) -> bool {
+        // The cells of neighbouring groups follow each other.
+        let cells = slab.cell(groups.start, 0)..slab.cell(groups.end, 0);
+        self.changed[cells].iter().any(|changed| changed.load(Relaxed) > time)
+    }
+
+    /// Reads some columns of some groups of rows: so many in all, in pieces.
+    pub(crate) fn read(
+        &self,
+        slab: &CellSlab,
+        pieces: &Pieces,
+        groups: &Range<usize>,
+        into: &mut [i8],
+        buffer: &mut [i8],
+    ) -> Result<(), W::Error> {
+        let at_once = (buffer.len() / slab.cell_bytes).max(1);
+        let first_row = groups.start * slab.height;
+        for pieces_of_group in pieces.pieces.chunk_by(|one, other| one.group == other.group) {
+            let column_group = pieces_of_group[0].group;
+            for start in groups.clone().step_by(at_once) {
+                let end = groups.end.min(start + at_once);
+                let run = slab.cell(column_group, start)..slab.cell(column_group, end);
+                let is_known = self.fetch(slab, run.clone(), buffer)?;
+                for (at, cell) in run.enumerate() {
+                    let rows = slab.rows_of(&(start + at..start + at + 1));
+                    let bytes = &mut buffer[at * slab.cell_bytes..][..slab.cell_bytes];
+                    let into = &mut into[(rows.start - first_row) * pieces.columns..][..rows.len() * pieces.columns];
+                    let into = into.chunks_exact_mut(pieces.columns);
+                    if is_known && self.is_sound(cell, bytes) {
+                        let rows = bytes.chunks_exact(slab.width);
+                        into.zip(rows).for_each(|(into, row)| copy(pieces_of_group, row, into));
+                    } else {
+                        into.for_each(|into| clear(pieces_of_group, into));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a run of cells, if one of them has anything.
+    fn fetch(&self, slab: &CellSlab, run: Range<usize>, buffer: &mut [i8]) -> Result<bool, W::Error> {
+        let place = slab.place(run.start);
+        let into = &mut buffer[..run.len() * slab.cell_bytes];
+        if self.sums[run].iter().all(|sum| sum.load(Relaxed) == ZEROS) {
+            return Ok(false);
+        }
+        self.file.read(place, into)?;
+        self.counts.add_read(into.len());
+        Ok(true)
+    }
+
+    /// Whether a cell is what was written. One that is not means zeros from now on, which is a change.
+    fn is_sound(&self, cell: usize, bytes: &mut [i8]) -> bool {
+        let known = self.sums[cell].load(Relaxed);
+        if known == ZEROS {
+            return false;
+        }
+        let sum = number_of(bytes);
+        let found = self.sum(cell, bytes);
+        let is_sound = sum == found;
+        if is_sound && known == found {
+            return true;
+        }
+        if is_sound && known == UNKNOWN {
+            self.sums[cell].store(found, Relaxed);
+            return true;
+        }
+        self.sums[cell].store(ZEROS, Relaxed);
+        if known != UNKNOWN {
+            // Others may have read it while it was sound, and whoever made it thinks that it is there.
+            self.is_lost.store(true, Relaxed);
+        }
+        self.counts.damaged.fetch_add(1, Relaxed);
+        false
+    }
+
+    /// The checksum of a cell, whose number takes the place of it; none of the states that are no checksum.
+    fn sum(&self, cell: usize, bytes: &mut [i8]) -> u64 {
+        put_number(bytes, cell as u64);
+        self.file.checksum(bytes).max(UNKNOWN + 1)
+    }
+
+    /// Writes what some groups of rows, which are in `from`, have of some groups of columns, where it changed.
+    pub(crate) fn write(
+        &self,
+        slab: &CellSlab,
+        groups: &Range<usize>,
+        column_groups: Range<usize>,
+        from: &[i8],
+        time: u32,
+        buffer: &mut [i8],
+    ) -> Result<(), W::Error> {
+        let at_once = buffer.len() / slab.cell_bytes;
+        let first_row = groups.start * slab.height;
+        // Cells that changed: they follow each other in the buffer.
+        let mut changed = Vec::with_capacity(at_once);
+        for column_group in column_groups {
+            let columns = slab.columns_of(column_group);
+            for group in groups.clone() {
+                let cell = slab.cell(column_group, group);
+                if changed.len() == at_once {
+                    self.put(slab, &mut changed, time, buffer)?;
+                }
+                let bytes = &mut buffer[changed.len() * slab.cell_bytes..][..slab.cell_bytes];
+                let scores = &mut bytes[..slab.cell_bytes - SUM_BYTES];
+                let rows = slab.rows_of(&(group..group + 1));
+                for (to, row) in scores.chunks_exact_mut(slab.width).zip(rows.clone()) {
+                    let from = &from[(row - first_row) * slab.columns + columns.start..][..columns.len()];
+                    to[..columns.len()].copy_from_slice(from);
+                    to[columns.len()..].fill(0);
+                }
+                scores[rows.len() * slab.width..].fill(0);
+                let is_zeros = scores.iter().all(|&score| score == 0);
+                let known = self.sums[cell].load(Relaxed);
+                let found = self.sum(cell, bytes);
+                if known != found && !(known == ZEROS && is_zeros) {
+                    put_number(bytes, found);
+                    changed.push(cell);
+                }
+            }
+        }
+        self.put(slab, &mut changed, time, buffer)
+    }
+
+    /// Writes cells that follow each other in the buffer, and forgets them.
+    fn put(&self, slab: &CellSlab, cells: &mut Vec<usize>, time: u32, buffer: &[i8]) -> Result<(), W::Error> {
+        let bytes = &buffer[..cells.len() * slab.cell_bytes];
+        let mut rest = bytes;
+        let runs = cells.chunk_by(|one, next| one + 1 == *next).map(|run| {
+            let (mine, others) = rest.split_at(run.len() * slab.cell_bytes);
+            rest = others;
+            (slab.place(run[0]), mine)
+        });
+        let runs: Vec<_> = runs.collect();
+        self.file.write_runs(&runs)?;
+        self.counts.add_written(bytes.len());
+        for (&cell, bytes) in cells.iter().zip(bytes.chunks_exact(slab.cell_bytes)) {
+            self.sums[cell].store(number_of(bytes), Relaxed);
+            self.changed[cell].store(time, Relaxed);
+        }
+        cells.clear();
+        Ok(())
+    }
+
+    pub(crate) fn file(&self) -> &'a W {
+        self.file
+    }
+
+    pub(crate) fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+}

@@ -1,0 +1,145 @@
+//! The stage `sweep:n` where its scores do not fit the memory: swept in a working file.
+//!
+//! The file is the snapshot, at every moment: whatever a kill or a loss of power leaves of it, the next run goes on from
+//! there. Its cells have checksums; see `engines::tiled`.
+
+use crate::{Settings, Shared, files, graph, watch::Watch};
+use disk::{Digest, Scratch, bytes_of, bytes_of_mut};
+use engines::Kernel;
+use engines::tiled::{Plan, Report, Tiled, TiledError, Working};
+use game::Index;
+use pipeline::{StageContext, StageError, StageReport};
+use std::path::PathBuf;
+use std::time::Instant;
+use store::Kind;
+
+/// The name of the working file among the snapshots of its stage.
+const WORKING_FILE: &str = "cells";
+
+/// The version of the layout of the file. One of another version has no checksum that is right.
+const VERSION: u32 = 1;
+
+/// Runs the stage.
+pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = shared.settings();
+    // Other stages' tables: this one has what it needs for a slab at a time.
+    shared.forget_tables();
+    let index = Index::new(stones, settings.set);
+    let allowed = graph::arena_bytes(settings, stones) as usize;
+    let plan = Plan::new(&index, allowed).map_err(|least| {
+        StageError::failed(format!("{allowed} bytes of memory for a task are too few, {} are needed", least.needed))
+    })?;
+    let was_saved = context.snapshots().saved().is_some();
+    let path = context.snapshots().prepare()?.join(WORKING_FILE);
+    let mut resumed = was_saved && context.disk().bytes(&path)?.is_some();
+    let file = WorkingFile::open(settings, stones, path, plan.file_bytes(), context)?;
+    let mut sweep = Sweep { settings, index: &index, plan: &plan, file: &file, context };
+    let started = Instant::now();
+    let solved = match sweep.solve(resumed) {
+        Err(TiledError::Endless) => {
+            tracing::warn!("the snapshot of sweep:{stones} comes to no end, so it is none of a sweep, and is not used");
+            resumed = false;
+            sweep.solve(resumed)
+        }
+        solved => solved,
+    };
+    let (tiled, report) = solved.map_err(|error| match error {
+        TiledError::Stopped(_) => StageError::Stopped,
+        TiledError::Failed(error) => error,
+        TiledError::Endless => StageError::failed("a sweep from zeros comes to no end: a mistake of this program"),
+    })?;
+    tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
+    sweep.publish(&tiled, stones)?;
+    Ok(StageReport::new(index.positions())
+        .with("passes", report.passes)
+        .with("recomputed", report.recomputed)
+        .with("working_read", report.read_bytes)
+        .with("working_written", report.written_bytes)
+        .with("damaged", report.damaged)
+        .with("resumed", u64::from(resumed)))
+}
+
+/// The sweep of one database.
+struct Sweep<'a> {
+    settings: &'a Settings,
+    index: &'a Index,
+    plan: &'a Plan,
+    file: &'a WorkingFile,
+    context: &'a StageContext<'a>,
+}
+
+impl<'a> Sweep<'a> {
+    fn solve(&mut self, resumed: bool) -> Result<(Tiled<'a, WorkingFile>, Report), TiledError<StageError>> {
+        let Sweep { settings, index, plan, file, context } = *self;
+        let name = files::capture(index.stones());
+        let damaged = |error| files::unreadable(&name, error);
+        let path = context.input(&name);
+        let captures = files::open_windowed(context.disk(), &path, settings, Kind::Capture, index);
+        let captures = captures.map_err(|error| TiledError::Failed(damaged(error)))?;
+        let mut read =
+            |first: u64, into: &mut [i8]| captures.read_range(first..first + into.len() as u64, into).map_err(damaged);
+        let mut tiled = Tiled::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
+        let watch = Watch::new(context, index.positions());
+        let report = tiled.solve(&mut read, StageError::failed, &watch)?;
+        Ok((tiled, report))
+    }
+
+    fn publish(&self, tiled: &Tiled<WorkingFile>, stones: u32) -> Result<(), StageError> {
+        let Sweep { settings, index, context, .. } = self;
+        let path = context.output(&files::database(stones));
+        let mut writer = files::create(context.disk(), &path, settings, Kind::Database, index, settings.codec)?;
+        tiled.scores(|rows| writer.append(rows).map_err(files::unwritable))?;
+        writer.finish().map_err(files::unwritable)?;
+        Ok(())
+    }
+}
+
+/// The working file of one stage.
+struct WorkingFile {
+    file: Box<dyn Scratch>,
+    path: PathBuf,
+    /// What it is of.
+    key: Digest,
+}
+
+impl WorkingFile {
+    fn open(
+        settings: &Settings,
+        stones: u32,
+        path: PathBuf,
+        bytes: u64,
+        context: &StageContext,
+    ) -> Result<WorkingFile, StageError> {
+        let of = format!("cells {VERSION} {} {} {stones}", settings.rules.name, settings.set);
+        let file = context.disk().working(&path, bytes)?;
+        Ok(WorkingFile { file, path, key: Digest::of(of.as_bytes()) })
+    }
+}
+
+impl Working for WorkingFile {
+    type Error = StageError;
+
+    fn read(&self, place: u64, into: &mut [i8]) -> Result<(), StageError> {
+        Ok(self.file.read_at(place, bytes_of_mut(into))?)
+    }
+
+    fn write(&self, place: u64, bytes: &[i8]) -> Result<(), StageError> {
+        Ok(self.file.write_at(place, bytes_of(bytes))?)
+    }
+
+    fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<(), StageError> {
+        let runs: Vec<_> = runs.iter().map(|&(place, bytes)| (place, bytes_of(bytes))).collect();
+        Ok(self.file.write_runs(&runs)?)
+    }
+
+    fn checksum(&self, bytes: &[i8]) -> u64 {
+        self.key.checksum(bytes_of(bytes))
+    }
+
+    fn is_damaged(&self, what: &str) -> StageError {
+        let path = self.path.display();
+        StageError::failed(format!(
+            "{path}: {what}; check the drive, then repeat the command, which goes on from there"
+        ))
+    }
+}
