@@ -88,7 +88,7 @@ fn known(set: PositionSet, stones_max: u32) -> Vec<Known> {
         let index = Index::new(stones, set);
         let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
         let smaller = InMemory::new(set, all.iter().map(|known| &known.scores[..]));
-        capture::capture_into(&tables, &index, &smaller, &(), &mut best).unwrap();
+        capture::capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
         let mut scores = crate::Rows::zeroed(&index).unwrap();
         sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {}).unwrap();
         all.push(Known { index, captures: best.to_vec(), scores: scores.to_vec() });
