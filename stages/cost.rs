@@ -316,8 +316,8 @@ const fn measured(part: Part) -> Rates {
         Part::Capture => Rates { cpu: Line::constant(4.1), read: NONE, written: NONE },
         // Updates wait for memory: 121 at 14 stones, 166 at 18, 200 at 20.
         Part::Counting => Rates { cpu: Line::growing(115.0, 14, 14.0), read: NONE, written: NONE },
-        // 19.5 at 18 stones with codec packed, 23.8 at 20 with zstd, 35 at 24, 41 at 26, 52 at 30.
-        Part::Sweep => Rates { cpu: Line::growing(21.0, 20, 2.4), read: NONE, written: NONE },
+        // 18.9 at 23 stones and 20.5 at 24 with codec packed, 34 at 30 with zstd.
+        Part::Sweep => Rates { cpu: Line::growing(18.0, 20, 1.3), read: NONE, written: NONE },
         Part::Seeds => Rates { cpu: Line::constant(4.1), read: NONE, written: Line::growing(0.49, 14, 0.022) },
         // 17 at 14 stones, where stages are many and small, 11.5 at 16, 9.3 at 18 and 19, 10.1 at 22: bounds are more.
         Part::PreprocessTwoBit => {

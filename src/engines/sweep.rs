@@ -9,11 +9,11 @@
 //! takes the two slabs in which the players have m and n - m stones together, band of ranks by band, from the highest:
 //! the rows of a band where the mover owns them, then, in the other slab, the columns of the band, where the opponent
 //! does. Both find their children of such moves already up to date; a band is taken again while what changed in it may
-//! change more of it, see [`tile`]. Whole lines of play settle in one pass: 6 to 7 passes leave one position in a
+//! change more of it, see `sweep/tile.rs`. Whole lines of play settle in one pass: 6 to 7 passes leave one position in a
 //! thousand, where passes row by row through slab after slab took 21.
 //!
 //! Scores are kept `OpponentMajor`. Passes are full until few positions change; from then on a change marks its
-//! parents, and only what is marked is recomputed, see [`spots`].
+//! parents, and only what is marked is recomputed, see `sweep/spots.rs`.
 
 mod pair;
 mod spots;

@@ -1,7 +1,7 @@
 //! The method *sweep* with its scores on disk: any number of stones in little memory, at the speed of the drive.
 //!
 //! The operator, and why any order and any stale read is right, are those of [`crate::sweep`]. A working file holds the
-//! scores in cells ([`layout`]). A task ([`plan`]) is some whole rows of a slab: all that they are recomputed from, some
+//! scores in cells (`tiled/layout.rs`). A task (`tiled/plan.rs`) is some whole rows of a slab: all that they are recomputed from, some
 //! columns of each slab that their moves lead to, is read in long runs into an arena, where the row kernels find it as
 //! they find a database in memory. While one task is computed, in one arena, the result of the task before is written
 //! from the other, and what the next one needs is read into it.
