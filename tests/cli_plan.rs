@@ -119,9 +119,9 @@ fn an_outlook_shows_every_database_and_method() {
     for part in ["\ntime:\n", "\nmost memory:\n", "84,672,315", "0..20 fit: about"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    // Nothing but one-bit-dual is left to auto where nothing fits.
+    // Where nothing fits, sweep on disk needs least.
     let text = place.awari(&["plan", "--up-to", "40", "--memory", "128 MiB"]).is(0).out;
-    assert!(text.contains(" does not: one-bit-dual needs "), "{text}");
+    assert!(text.contains(" does not: sweep needs "), "{text}");
     // The manifest's own range does not count, its other keys do.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = 2\n");
     let rows = place.awari(&["plan", "m.toml", "--up-to", "6", "--json"]).is(0).json();
