@@ -74,6 +74,14 @@ pub(crate) struct Unit {
 pub(crate) const UNIT_BYTES_MAX: usize = UNIT_ROWS * (UNIT_CHUNKS + 1) * CHUNK;
 
 impl Unit {
+    /// All of some chunks, from a row on: as many rows as a unit has, of those before `rows_end`.
+    pub(crate) fn whole(row: usize, rows_end: usize, chunks: Range<usize>) -> Unit {
+        let rows = UNIT_ROWS.min(rows_end - row);
+        let mut wanted = [0; UNIT_ROWS];
+        wanted[..rows].fill(((1u32 << chunks.len()) - 1) as u16);
+        Unit { row, rows, chunk: chunks.start, chunks: chunks.len(), wanted }
+    }
+
     /// Row chunks wanted.
     pub(crate) fn wanted_chunks(&self) -> u32 {
         self.wanted[..self.rows].iter().map(|wanted| wanted.count_ones()).sum()

@@ -5,7 +5,7 @@
 
 use crate::apply::Changed;
 use crate::kernel::{Kernel, STRAIGHT};
-use crate::tables::{CHUNK, RowMove, Tables};
+use crate::tables::{CHUNK, RowMove, Tables, chunks};
 use game::Slab;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -114,5 +114,5 @@ impl Marks {
 }
 
 fn rows_chunks(slab: &Slab) -> (usize, usize) {
-    (slab.mover_halves as usize, (slab.opponent_halves as usize).div_ceil(CHUNK))
+    (slab.mover_halves as usize, chunks(slab.opponent_halves))
 }

@@ -12,6 +12,11 @@ use std::sync::OnceLock;
 /// Columns handled by one step of a kernel.
 pub(crate) const CHUNK: usize = 64;
 
+/// Chunks that halves take as columns.
+pub(crate) fn chunks(halves: u32) -> usize {
+    (halves as usize).div_ceil(CHUNK)
+}
+
 /// The compiled tables for one position set, up to a number of stones.
 pub struct Tables {
     rules: Rules,

@@ -299,7 +299,7 @@ impl<'a, W: Working> Tiled<'a, W> {
                 let thread = rayon::current_thread_index().unwrap_or(0);
                 let mut staged = self.buffers[thread].lock().unwrap_or_else(PoisonError::into_inner);
                 for row in (0..slab.columns).step_by(UNIT_ROWS) {
-                    let unit = unit(row, slab.columns, at * chunks, rows.div_ceil(CHUNK));
+                    let unit = Unit::whole(row, slab.columns, at * chunks..at * chunks + rows.div_ceil(CHUNK));
                     self.kernel.recompute(&work, &unit, values, &all, work.floor(&unit), &mut staged);
                     apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, |_| {});
                 }
@@ -332,14 +332,6 @@ fn classes_of(strip: &Strip) -> impl Iterator<Item = (&Strip, Class)> {
 /// Which columns of a task are quiet; strips have them in the order of the task.
 fn gather(rules: &Rules, halves: &[Half], class: Class) -> Gather {
     Gather::in_place(&SowMap::of_columns(rules, halves.len(), halves.iter().copied(), class))
-}
-
-/// A unit that wants all of some chunks, from a row on.
-fn unit(row: usize, rows_all: usize, chunk: usize, chunks: usize) -> Unit {
-    let rows = UNIT_ROWS.min(rows_all - row);
-    let mut unit = Unit { row, rows, chunk, chunks, wanted: [0; UNIT_ROWS] };
-    unit.wanted[..rows].fill(((1u32 << chunks) - 1) as u16);
-    unit
 }
 
 /// The first task after `at`, from the end on to the begin again, that has read what changed since; not `except`, which

@@ -1,7 +1,7 @@
 //! The two slabs in which the players have m and n - m stones, and how bands of ranks cut them into tiles.
 
 use crate::kernel::{STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
-use crate::tables::{CHUNK, Tables};
+use crate::tables::{CHUNK, Tables, chunks};
 use std::ops::Range;
 
 /// A slab whose mover has at least half of the stones, and the one whose opponent has as many.
@@ -109,15 +109,7 @@ pub(super) fn units(work: &SlabWork, rows: &Range<usize>, columns: &Range<usize>
     let columns = columns.clone();
     (rows.start * CHUNK..rows_end).step_by(UNIT_ROWS).flat_map(move |row| {
         let columns_end = columns.end;
-        columns.clone().step_by(UNIT_CHUNKS).map(move |chunk| {
-            let (rows, chunks) = (UNIT_ROWS.min(rows_end - row), UNIT_CHUNKS.min(columns_end - chunk));
-            let mut wanted = [0; UNIT_ROWS];
-            wanted[..rows].fill(((1u32 << chunks) - 1) as u16);
-            Unit { row, rows, chunk, chunks, wanted }
-        })
+        let chunks = columns.clone().step_by(UNIT_CHUNKS);
+        chunks.map(move |chunk| Unit::whole(row, rows_end, chunk..columns_end.min(chunk + UNIT_CHUNKS)))
     })
-}
-
-fn chunks(halves: u32) -> usize {
-    (halves as usize).div_ceil(CHUNK)
 }
