@@ -291,7 +291,8 @@ fn games_come_and_go_as_text() {
         }
         // What is written is read again.
         browser.push("Export").await;
-        browser.until("document.getElementById('ogn').value.startsWith('[')").await;
+        // What was read is still there, and begins with a tag as well.
+        browser.until("document.getElementById('ogn').value.startsWith('[Game')").await;
         let written = browser.script("return document.getElementById('ogn').value").await;
         assert_eq!(written, "[Game \"Awari\"]\n\n1. F f 2. B d\n*\n");
         assert_eq!(import(written.as_str().unwrap()).await.as_deref(), Some("FfBd"));
