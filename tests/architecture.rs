@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace and the one beside it, and which of ours each may use. What is not named here may not be used.
-const MAY_USE: [(&str, &str, &[&str]); 13] = [
+const MAY_USE: [(&str, &str, &[&str]); 14] = [
     ("game", "src/game", &[]),
     ("disk", "src/disk", &[]),
     ("store", "src/store", &["disk"]),
@@ -14,6 +14,7 @@ const MAY_USE: [(&str, &str, &[&str]); 13] = [
     ("check", "src/check", &["game", "store"]),
     ("oracle", "src/oracle", &["game", "store"]),
     ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
+    ("ranks", "src/ranks", &[]),
     ("stages", "stages", &["game", "disk", "store", "pipeline", "engines", "check"]),
     // What the tests of the binary share is a dev-dependency.
     (

@@ -1,0 +1,140 @@
+//! Calls that all ranks make together, of messages from one to another.
+//!
+//! The tree is binomial: counted from the root, the parent of a rank is the rank without its lowest set bit. So a
+//! message reaches all of n ranks in log2 n steps, and no rank sends more than log2 n.
+
+use crate::{CommunicationError, Communicator};
+
+/// The place of one rank in the tree of a root.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    parent: Option<usize>,
+    /// The child with the most ranks below it is the first.
+    children: Vec<usize>,
+}
+
+impl Place {
+    fn new(rank: usize, root: usize, size: usize) -> Place {
+        assert!(root < size, "a job of {size} ranks has no rank {root}");
+        let from_root = (rank + size - root) % size;
+        let absolute = |from_root: usize| (from_root + root) % size;
+        let lowest = if from_root == 0 { size.next_power_of_two() } else { from_root & from_root.wrapping_neg() };
+        let bits = (0..lowest.trailing_zeros()).rev().map(|bit| 1 << bit);
+        Place {
+            parent: (from_root != 0).then(|| absolute(from_root - lowest)),
+            children: bits.map(|bit| from_root + bit).filter(|&child| child < size).map(absolute).collect(),
+        }
+    }
+}
+
+pub(crate) fn gather<C: Communicator + ?Sized>(
+    communicator: &mut C,
+    root: usize,
+    message: Vec<u8>,
+) -> Result<Option<Vec<Vec<u8>>>, CommunicationError> {
+    // A star: in a tree the root would take in no less, and others would carry what is not theirs.
+    let (rank, size) = (communicator.rank(), communicator.size());
+    if rank != root {
+        communicator.send(root, message)?;
+        return Ok(None);
+    }
+    let mut own = Some(message);
+    let mut all = Vec::with_capacity(size);
+    for from in 0..size {
+        all.push(match own.take_if(|_| from == root) {
+            Some(message) => message,
+            None => communicator.receive(from)?,
+        });
+    }
+    Ok(Some(all))
+}
+
+pub(crate) fn broadcast<C: Communicator + ?Sized>(
+    communicator: &mut C,
+    root: usize,
+    message: Option<Vec<u8>>,
+) -> Result<Vec<u8>, CommunicationError> {
+    assert!(
+        message.is_some() == (communicator.rank() == root),
+        "rank {root}, and no other, brings the message of its broadcast"
+    );
+    let place = Place::new(communicator.rank(), root, communicator.size());
+    let message = match (message, place.parent) {
+        (None, Some(parent)) => communicator.receive(parent)?,
+        (message, _) => message.expect("the root, which alone has no parent, brings one"),
+    };
+    for child in place.children {
+        communicator.send(child, message.clone())?;
+    }
+    Ok(message)
+}
+
+pub(crate) fn sum<C: Communicator + ?Sized>(
+    communicator: &mut C,
+    values: &[u64],
+) -> Result<Vec<u64>, CommunicationError> {
+    const ROOT: usize = 0;
+    let place = Place::new(communicator.rank(), ROOT, communicator.size());
+    let mut sums = values.to_vec();
+    for &child in place.children.iter().rev() {
+        let more = decode(child, &communicator.receive(child)?, values.len())?;
+        for (sum, value) in sums.iter_mut().zip(more) {
+            *sum = sum.checked_add(value).ok_or_else(|| CommunicationError::Unexpected {
+                rank: child,
+                expected: format!("at most {} to add to {sum}", u64::MAX - *sum),
+                found: value.to_string(),
+            })?;
+        }
+    }
+    let bytes: Vec<u8> = sums.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let bytes = match place.parent {
+        None => broadcast(communicator, ROOT, Some(bytes))?,
+        Some(parent) => {
+            communicator.send(parent, bytes)?;
+            broadcast(communicator, ROOT, None)?
+        }
+    };
+    decode(place.parent.unwrap_or(ROOT), &bytes, values.len())
+}
+
+/// Values as `sum` sends them: little-endian.
+fn decode(from: usize, bytes: &[u8], values: usize) -> Result<Vec<u64>, CommunicationError> {
+    let (words, rest) = bytes.as_chunks();
+    if words.len() != values || !rest.is_empty() {
+        return Err(CommunicationError::Unexpected {
+            rank: from,
+            expected: format!("{values} values of 8 bytes to add up"),
+            found: format!("{} bytes", bytes.len()),
+        });
+    }
+    Ok(words.iter().map(|&word| u64::from_le_bytes(word)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ranks_hang_on_one_tree() {
+        for size in 1..40 {
+            for root in 0..size {
+                let places: Vec<Place> = (0..size).map(|rank| Place::new(rank, root, size)).collect();
+                let mut steps_max = 0;
+                for rank in 0..size {
+                    let mut at = rank;
+                    let mut steps = 0;
+                    while let Some(parent) = places[at].parent {
+                        assert!(places[parent].children.contains(&at), "{at} below {parent} of {size}");
+                        at = parent;
+                        steps += 1;
+                    }
+                    assert_eq!(at, root);
+                    steps_max = steps_max.max(steps);
+                }
+                assert!(1 << steps_max <= size, "{steps_max} steps among {size}");
+                let children: usize = places.iter().map(|place| place.children.len()).sum();
+                assert_eq!(children, size - 1);
+            }
+        }
+    }
+}

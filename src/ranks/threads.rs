@@ -1,0 +1,192 @@
+//! Ranks that are threads of one process.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::communicator::{assert_other, check_size};
+use crate::{CommunicationError, Communicator, Traffic, Weather};
+
+/// One end of a job whose ranks are threads of this process. Dropping it leaves the job: what was sent before can still
+/// be received.
+#[derive(Debug)]
+pub struct Threads {
+    rank: usize,
+    job: Arc<Job>,
+    /// By rank, how many messages went there.
+    sent: Vec<u64>,
+    /// How often this end was called.
+    calls: u64,
+    traffic: Traffic,
+}
+
+#[derive(Debug)]
+struct Job {
+    weather: Weather,
+    /// Under one lock for all: messages are moved, not copied, so it is never held for long.
+    ranks: Mutex<Vec<Rank>>,
+    /// By rank: something has changed that it may wait for.
+    news: Vec<Condvar>,
+}
+
+#[derive(Debug)]
+struct Rank {
+    /// By sender, what has not been received yet.
+    inbox: Vec<VecDeque<Message>>,
+    here: bool,
+    /// From whom it waits for a message that nobody has sent.
+    waits_for: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Message {
+    due: Instant,
+    bytes: Vec<u8>,
+}
+
+impl Threads {
+    /// The ends of a job of so many ranks, by rank.
+    ///
+    /// # Panics
+    /// If `size` is 0.
+    pub fn new(size: usize, weather: Weather) -> Vec<Threads> {
+        assert!(size > 0, "a job has at least one rank");
+        let rank = || Rank { inbox: (0..size).map(|_| VecDeque::new()).collect(), here: true, waits_for: None };
+        let job = Arc::new(Job {
+            weather,
+            ranks: Mutex::new((0..size).map(|_| rank()).collect()),
+            news: (0..size).map(|_| Condvar::new()).collect(),
+        });
+        let end =
+            |rank| Threads { rank, job: Arc::clone(&job), sent: vec![0; size], calls: 0, traffic: Traffic::default() };
+        (0..size).map(end).collect()
+    }
+
+    fn stall(&mut self) {
+        let stall = self.job.weather.stall_of(self.rank, self.calls);
+        self.calls += 1;
+        if !stall.is_zero() {
+            thread::sleep(stall);
+        }
+    }
+
+    /// Waits for the next message from a rank.
+    fn wait(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
+        let (rank, job) = (self.rank, &self.job);
+        let mut ranks = job.lock();
+        loop {
+            let front = ranks[rank].inbox[from].front();
+            let late = front.map(|message| message.due.saturating_duration_since(Instant::now()));
+            ranks = match late {
+                Some(Duration::ZERO) => {
+                    let message = ranks[rank].inbox[from].pop_front();
+                    return Ok(message.expect("there is one at the front").bytes);
+                }
+                Some(late) => {
+                    let waited = job.news[rank].wait_timeout(ranks, late);
+                    waited.expect(NO_PANIC).0
+                }
+                None if !ranks[from].here => return Err(CommunicationError::Gone { rank: from }),
+                None => {
+                    ranks[rank].waits_for = Some(from);
+                    if in_circle(&ranks, rank) {
+                        ranks[rank].waits_for = None;
+                        return Err(CommunicationError::Deadlock { rank: from });
+                    }
+                    job.news[rank].wait(ranks).expect(NO_PANIC)
+                }
+            };
+            ranks[rank].waits_for = None;
+        }
+    }
+}
+
+/// Why the lock is never poisoned.
+const NO_PANIC: &str = "nothing panics while it holds the lock";
+
+impl Job {
+    fn lock(&self) -> MutexGuard<'_, Vec<Rank>> {
+        self.ranks.lock().expect(NO_PANIC)
+    }
+}
+
+/// Whether a rank waits for itself in the end. A rank that was sent what it waits for, and has not woken up yet, does
+/// not wait; nor does one that waits for a rank that has gone.
+fn in_circle(ranks: &[Rank], start: usize) -> bool {
+    let blocked = |rank: usize| {
+        let from = ranks[rank].waits_for?;
+        (ranks[from].here && ranks[rank].inbox[from].is_empty()).then_some(from)
+    };
+    // A chain that does not come back to its start within so many steps ends, or runs into a circle of others.
+    let mut at = start;
+    for _ in 0..ranks.len() {
+        match blocked(at) {
+            Some(next) if next == start => return true,
+            Some(next) => at = next,
+            None => return false,
+        }
+    }
+    false
+}
+
+impl Communicator for Threads {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.sent.len()
+    }
+
+    fn send(&mut self, to: usize, message: Vec<u8>) -> Result<(), CommunicationError> {
+        assert_other(to, self.rank, self.size());
+        check_size(to, message.len())?;
+        self.stall();
+        let length = message.len();
+        let mut ranks = self.job.lock();
+        if !ranks[to].here {
+            return Err(CommunicationError::Gone { rank: to });
+        }
+        let delay = self.job.weather.delay_of(self.rank, to, self.sent[to]);
+        ranks[to].inbox[self.rank].push_back(Message { due: Instant::now() + delay, bytes: message });
+        drop(ranks);
+        self.job.news[to].notify_all();
+        self.sent[to] += 1;
+        self.traffic.sent(length);
+        Ok(())
+    }
+
+    fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
+        assert_other(from, self.rank, self.size());
+        let began = Instant::now();
+        self.stall();
+        let message = self.wait(from)?;
+        self.traffic.received(message.len(), began.elapsed().as_secs_f64());
+        Ok(message)
+    }
+
+    fn poll(&mut self) -> Result<(), CommunicationError> {
+        self.stall();
+        Ok(())
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let mut ranks = self.job.lock();
+        let gone = &mut ranks[self.rank];
+        gone.here = false;
+        for inbox in &mut gone.inbox {
+            inbox.clear();
+        }
+        drop(ranks);
+        for news in &self.job.news {
+            news.notify_all();
+        }
+    }
+}
