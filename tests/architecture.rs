@@ -29,8 +29,8 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
 ];
 
 /// Crates of others that speak to the operating system, and who may use them: `disk` is the only door to files, `oracle`
-/// the only one to the network.
-const DOORS: [(&str, &[&str]); 9] = [
+/// the only one to the network, `ranks` to the other machines of a job.
+const DOORS: [(&str, &[&str]); 10] = [
     ("rustix", &["disk"]),
     ("libc", &["disk"]),
     ("nix", &["disk"]),
@@ -41,6 +41,7 @@ const DOORS: [(&str, &[&str]); 9] = [
     ("hyper", &["oracle"]),
     ("hyper-util", &["oracle"]),
     ("tokio", &["oracle"]),
+    ("mpi", &["ranks"]),
 ];
 
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
