@@ -29,8 +29,8 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
 ];
 
 /// Crates of others that speak to the operating system, and who may use them: `disk` is the only door to files, `oracle`
-/// the only one to the network.
-const DOORS: [(&str, &[&str]); 9] = [
+/// the only one to the network, `ranks` to the other machines of a job.
+const DOORS: [(&str, &[&str]); 10] = [
     ("rustix", &["disk"]),
     ("libc", &["disk"]),
     ("nix", &["disk"]),
@@ -41,16 +41,18 @@ const DOORS: [(&str, &[&str]); 9] = [
     ("hyper", &["oracle"]),
     ("hyper-util", &["oracle"]),
     ("tokio", &["oracle"]),
+    ("mpi", &["ranks"]),
 ];
 
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
-const MAY_HOLD_UNSAFE: [&str; 8] = [
+const MAY_HOLD_UNSAFE: [&str; 9] = [
     "src/disk/heap.rs",
     "src/disk/map.rs",
     "src/disk/uring.rs",
     "src/engines/apply.rs",
     "src/engines/memory.rs",
     "src/engines/simd.rs",
+    "src/ranks/mpi/library.rs",
     "src/store/simd.rs",
     "tests/allocations.rs",
 ];

@@ -1,0 +1,285 @@
+//! The calls of MPI that this crate makes, and the only ones.
+//!
+//! A buffer that the library reads or writes belongs to its [`Transfer`] from the call that starts it until the call
+//! that says it is complete. Where that never comes it is leaked: nobody knows what still reads or writes it.
+//!
+//! All calls take the one [`Library`] of the process by `&mut`. So no two are made at a time, which is what
+//! `MPI_THREAD_SERIALIZED` asks for; by which thread does not matter.
+
+use std::ffi::{c_char, c_int};
+use std::mem::{self, MaybeUninit};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mpi::ffi;
+
+use crate::CommunicationError;
+
+/// The MPI of this process, between start and end, with a communicator of its own.
+#[derive(Debug)]
+pub(super) struct Library {
+    communicator: ffi::MPI_Comm,
+    rank: usize,
+    size: usize,
+}
+
+// SAFETY: with at least `MPI_THREAD_SERIALIZED`, which `start` checks, any thread may make the calls, one at a time; all
+// of them take `&mut Library`. The handle of a communicator is valid in all threads of the process.
+unsafe impl Send for Library {}
+
+/// A message under way, to or from another rank.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    request: ffi::MPI_Request,
+    /// Its bytes; of one that is to come, room for them.
+    buffer: Vec<u8>,
+    /// How many bytes the message has.
+    length: usize,
+    complete: bool,
+}
+
+// SAFETY: as for `Library`, without which nothing can be done with a transfer: requests are valid in all threads.
+unsafe impl Send for Transfer {}
+
+/// What a message between two libraries is for; the number is its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The program's.
+    Message = 0,
+    /// The sender lives; it has no bytes, like those below.
+    Alive = 1,
+    /// The sender leaves the job in order, and sends nothing more.
+    Farewell = 2,
+    /// The sender leaves a job that is broken, and sends nothing more.
+    Broken = 3,
+}
+
+/// What has come.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) from: usize,
+    pub(super) kind: Kind,
+    /// Of a message, its bytes, which may still be under way.
+    pub(super) transfer: Option<Transfer>,
+}
+
+/// MPI can be started once a process.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+impl Library {
+    /// Starts MPI.
+    pub(super) fn start() -> Result<Library, CommunicationError> {
+        const CALL: &str = "MPI_Init_thread";
+        let failed = |text: String| CommunicationError::Library { call: CALL, text };
+        if STARTED.swap(true, Ordering::SeqCst) {
+            return Err(failed("it was called before in this process, expected once".to_owned()));
+        }
+        let mut provided = 0;
+        let mut communicator = MaybeUninit::uninit();
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: `STARTED` says that this is the first call of MPI in the process, and nothing else in it uses MPI. All
+        // places to write to outlive the calls. Constants of the library are never written. `communicator` is read after
+        // the call that writes it was checked.
+        let communicator = unsafe {
+            check(
+                CALL,
+                ffi::MPI_Init_thread(ptr::null_mut(), ptr::null_mut(), ffi::RSMPI_THREAD_SERIALIZED, &raw mut provided),
+            )?;
+            if provided < ffi::RSMPI_THREAD_SERIALIZED {
+                return Err(failed(format!(
+                    "this MPI gives thread level {provided}, expected {} (MPI_THREAD_SERIALIZED) or more: use one \
+                     that was built with support for threads",
+                    ffi::RSMPI_THREAD_SERIALIZED
+                )));
+            }
+            // What fails must come back as an error; by default it ends the process.
+            let world = ffi::RSMPI_COMM_WORLD;
+            check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(world, ffi::RSMPI_ERRORS_RETURN))?;
+            check("MPI_Comm_dup", ffi::MPI_Comm_dup(world, communicator.as_mut_ptr()))?;
+            let communicator = communicator.assume_init();
+            check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(communicator, ffi::RSMPI_ERRORS_RETURN))?;
+            check("MPI_Comm_rank", ffi::MPI_Comm_rank(communicator, &raw mut rank))?;
+            check("MPI_Comm_size", ffi::MPI_Comm_size(communicator, &raw mut size))?;
+            communicator
+        };
+        match (usize::try_from(rank), usize::try_from(size)) {
+            (Ok(rank), Ok(size)) if rank < size => Ok(Library { communicator, rank, size }),
+            _ => Err(failed(format!("this is rank {rank} of {size}"))),
+        }
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Starts sending. Without the result tested until it is complete, it may never leave.
+    ///
+    /// # Panics
+    /// If there is no such rank, or the bytes do not fit a C `int`.
+    pub(super) fn send(&mut self, to: usize, kind: Kind, bytes: Vec<u8>) -> Result<Transfer, CommunicationError> {
+        assert!(to < self.size);
+        let to = to as c_int; // `size` fits one
+        let count = c_int::try_from(bytes.len()).expect("whoever sends checks the size");
+        let mut transfer = Transfer::new(bytes, count as usize);
+        // SAFETY: the buffer has `count` bytes, and stays in place and unchanged in the `Transfer` until it is complete.
+        let code = unsafe {
+            let bytes = transfer.buffer.as_ptr().cast();
+            let request = &raw mut transfer.request;
+            ffi::MPI_Isend(bytes, count, ffi::RSMPI_UINT8_T, to, kind as c_int, self.communicator, request)
+        };
+        check("MPI_Isend", code)?;
+        Ok(transfer)
+    }
+
+    /// The next that has come from anyone, in the order in which each rank sent it. Starts to receive its bytes.
+    pub(super) fn next(&mut self) -> Result<Option<Arrival>, CommunicationError> {
+        let mut found = 0;
+        let mut message = MaybeUninit::uninit();
+        let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
+        let mut count = 0;
+        // SAFETY: all places to write to outlive the calls; `message` is written if something is found. A status is
+        // integers, which may be zero.
+        let (mut message, status) = unsafe {
+            let code = ffi::MPI_Improbe(
+                ffi::RSMPI_ANY_SOURCE,
+                ffi::RSMPI_ANY_TAG,
+                self.communicator,
+                &raw mut found,
+                message.as_mut_ptr(),
+                status.as_mut_ptr(),
+            );
+            check("MPI_Improbe", code)?;
+            if found == 0 {
+                return Ok(None);
+            }
+            let code = ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &raw mut count);
+            check("MPI_Get_count", code)?;
+            (message.assume_init(), status.assume_init())
+        };
+        let (from, kind, length) = self.origin(&status, count)?;
+        let mut transfer = Transfer::new(Vec::with_capacity(length), length);
+        // SAFETY: `message` was matched by the call above and is used up by this one. The buffer has room for `count`
+        // bytes, and stays in place and untouched in the `Transfer` until it is complete.
+        let code = unsafe {
+            let room = transfer.buffer.as_mut_ptr().cast();
+            let request = &raw mut transfer.request;
+            ffi::MPI_Imrecv(room, count, ffi::RSMPI_UINT8_T, &raw mut message, request)
+        };
+        check("MPI_Imrecv", code)?;
+        if kind == Kind::Message {
+            return Ok(Some(Arrival { from, kind, transfer: Some(transfer) }));
+        }
+        // It has no bytes that could be under way, so this takes no time.
+        while !self.complete(&mut transfer)? {}
+        Ok(Some(Arrival { from, kind, transfer: None }))
+    }
+
+    fn origin(&self, status: &ffi::MPI_Status, count: c_int) -> Result<(usize, Kind, usize), CommunicationError> {
+        let from = usize::try_from(status.MPI_SOURCE).ok().filter(|&from| from < self.size);
+        let kind = [Kind::Message, Kind::Alive, Kind::Farewell, Kind::Broken]
+            .into_iter()
+            .find(|&kind| kind as c_int == status.MPI_TAG && (kind == Kind::Message || count == 0));
+        match (from, kind, usize::try_from(count)) {
+            (Some(from), Some(kind), Ok(length)) => Ok((from, kind, length)),
+            _ => Err(CommunicationError::Unexpected {
+                rank: from.unwrap_or(self.size),
+                expected: "messages of this program".to_owned(),
+                found: format!("{count} bytes with tag {} from rank {}", status.MPI_TAG, status.MPI_SOURCE),
+            }),
+        }
+    }
+
+    /// Whether a message has left, or is there.
+    pub(super) fn complete(&mut self, transfer: &mut Transfer) -> Result<bool, CommunicationError> {
+        if !transfer.complete {
+            let mut complete = 0;
+            // SAFETY: the request is of a call that has not been completed yet, since it is not tested after it was.
+            // `complete` outlives the call.
+            let code = unsafe { ffi::MPI_Test(&raw mut transfer.request, &raw mut complete, ffi::RSMPI_STATUS_IGNORE) };
+            check("MPI_Test", code)?;
+            transfer.complete = complete != 0;
+        }
+        Ok(transfer.complete)
+    }
+
+    /// Ends MPI. Waits for all other ranks to do so.
+    pub(super) fn finish(mut self) -> Result<(), CommunicationError> {
+        // SAFETY: the communicator was made by `start`; it and MPI are ended once, since this takes the library.
+        unsafe {
+            check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut self.communicator))?;
+            check("MPI_Finalize", ffi::MPI_Finalize())
+        }
+    }
+
+    /// Ends the processes of all ranks.
+    pub(super) fn abort(&mut self) {
+        const EXIT_CODE: c_int = 101; // of a process that panicked
+        // SAFETY: MPI has been started, and not ended, as long as there is a library.
+        unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, EXIT_CODE) };
+    }
+}
+
+impl Transfer {
+    /// One that has yet to start.
+    fn new(buffer: Vec<u8>, length: usize) -> Transfer {
+        // SAFETY: a constant of the library, which is never written.
+        let request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        Transfer { request, buffer, length, complete: false }
+    }
+
+    /// The bytes of a message that has come.
+    ///
+    /// # Panics
+    /// If it is not complete.
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+        assert!(self.complete, "only a message that is there has bytes");
+        let mut bytes = mem::take(&mut self.buffer);
+        // SAFETY: the buffer was made with room for `length` bytes or had them from the start, and a message of so many
+        // has been written to it whole, since its request is complete.
+        unsafe { bytes.set_len(self.length) };
+        bytes
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if !self.complete {
+            mem::forget(mem::take(&mut self.buffer));
+        }
+    }
+}
+
+/// The name and version of the MPI that this program is linked with; may be asked for at any time.
+pub(super) fn version() -> String {
+    let mut text = vec![0 as c_char; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize];
+    let mut length = 0;
+    // SAFETY: the call may be made before MPI is started and after its end, from any thread; it writes no more than the
+    // constant says.
+    let code = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr(), &raw mut length) };
+    if code != SUCCESS { String::new() } else { string(&text, length) }
+}
+
+const SUCCESS: c_int = ffi::MPI_SUCCESS as c_int;
+
+fn check(call: &'static str, code: c_int) -> Result<(), CommunicationError> {
+    if code == SUCCESS {
+        return Ok(());
+    }
+    let mut text = vec![0 as c_char; ffi::MPI_MAX_ERROR_STRING as usize];
+    let mut length = 0;
+    // SAFETY: the code came from a call of MPI, and the call writes no more than the constant says.
+    let known = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &raw mut length) } == SUCCESS;
+    let text = if known { string(&text, length) } else { "no text is known for it".to_owned() };
+    Err(CommunicationError::Library { call, text: format!("error {code}: {text}") })
+}
+
+/// What the library wrote of a text.
+fn string(text: &[c_char], length: c_int) -> String {
+    let length = usize::try_from(length).unwrap_or(0).min(text.len());
+    let bytes: Vec<u8> = text[..length].iter().map(|&c| c as u8).take_while(|&byte| byte != 0).collect();
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}

@@ -1,0 +1,162 @@
+//! Ranks that are processes: what a launcher does with the example `exchange`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Seek};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Far longer than any case takes; what takes longer hangs.
+const HANGS: Duration = Duration::from_secs(120);
+
+/// What came of a job.
+struct Outcome {
+    success: bool,
+    output: String,
+}
+
+fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.ancestors().nth(2).unwrap().join("examples").join("exchange");
+    assert!(program.exists(), "{} is missing: `cargo test -p ranks --features mpi` builds it", program.display());
+    program
+}
+
+/// The launcher of the library that the program was built with: that of another would start ranks that know nothing of
+/// each other.
+fn launcher() -> Option<Command> {
+    let library = ranks::Mpi::library();
+    let (names, arguments): (&[&str], &[&str]) = if library.contains("Open MPI") {
+        (&["mpirun.openmpi", "mpirun"], &["--allow-run-as-root", "--oversubscribe"])
+    } else if library.contains("MPICH") {
+        (&["mpirun.mpich", "mpiexec.hydra", "mpirun"], &[])
+    } else {
+        (&["mpirun"], &[])
+    };
+    let path = std::env::var_os("PATH")?;
+    let found = names.iter().find_map(|name| {
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|candidate| candidate.is_file())
+    });
+    let Some(found) = found else {
+        println!("no launcher {names:?} on the path, for {library}: skipped");
+        return None;
+    };
+    let mut command = Command::new(found);
+    command.args(arguments);
+    Some(command)
+}
+
+/// Runs a case with so many ranks, if there is a launcher.
+fn run(case: &str, ranks: usize) -> Option<Outcome> {
+    let mut command = launcher()?;
+    // What it prints goes to a file: a pipe could fill up, or be held by a process that outlives the launcher.
+    let mut output = tempfile::tempfile().unwrap();
+    let mut job = command
+        .args(["-n", &ranks.to_string()])
+        .arg(program())
+        .arg(case)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().unwrap())
+        .stderr(output.try_clone().unwrap())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = job.try_wait().unwrap() {
+            break Some(status);
+        }
+        if began.elapsed() > HANGS {
+            job.kill().unwrap();
+            job.wait().unwrap();
+            break None;
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    let mut text = Vec::new();
+    output.rewind().unwrap();
+    output.read_to_end(&mut text).unwrap();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let Some(status) = status else { panic!("`{case}` with {ranks} ranks hangs:\n{text}") };
+    Some(Outcome { success: status.success(), output: text })
+}
+
+/// All ranks do as they should, and the launcher has nothing to complain of.
+fn check_done(case: &str, ranks: usize) {
+    let Some(outcome) = run(case, ranks) else { return };
+    assert!(outcome.success, "`{case}` with {ranks} ranks:\n{}", outcome.output);
+    for rank in 0..ranks {
+        let line = format!("rank {rank} of {ranks} is done");
+        assert!(outcome.output.contains(&line), "`{case}`, no `{line}`:\n{}", outcome.output);
+    }
+}
+
+/// The job ends, and not well.
+fn check_broken(case: &str, ranks: usize) -> Option<String> {
+    let outcome = run(case, ranks)?;
+    let done = outcome.output.contains("is done");
+    assert!(!outcome.success && !done, "`{case}` with {ranks} ranks:\n{}", outcome.output);
+    Some(outcome.output)
+}
+
+#[test]
+fn ranks_exchange_messages() {
+    for ranks in 1..=4 {
+        check_done("exchange", ranks);
+    }
+}
+
+#[test]
+fn any_thread_may_call() {
+    check_done("threads", 2);
+}
+
+#[test]
+fn who_computes_for_long_and_polls_is_not_silent() {
+    check_done("compute", 3);
+}
+
+#[test]
+fn who_leaves_is_gone() {
+    for ranks in 2..=4 {
+        check_done("leave", ranks);
+        check_done("unread", ranks);
+    }
+}
+
+#[test]
+fn who_exits_early_hangs_nobody() {
+    for ranks in 2..=3 {
+        check_broken("fail", ranks);
+        // The launcher of MPICH ends the others at once, but calls the job a success if this exit code says so.
+        if let Some(outcome) = run("exit", ranks) {
+            assert!(!outcome.output.contains("is done"), "`exit` with {ranks} ranks:\n{}", outcome.output);
+        }
+    }
+}
+
+#[test]
+fn who_panics_hangs_nobody() {
+    if let Some(output) = check_broken("panic", 3) {
+        assert!(output.contains("of this rank, on purpose"), "{output}");
+    }
+}
+
+#[test]
+fn who_is_silent_hangs_nobody() {
+    if let Some(output) = check_broken("silent", 3) {
+        assert!(output.contains("nothing came from rank 2 for 2 s"), "{output}");
+    }
+}
+
+#[test]
+fn without_a_launcher_there_is_no_job() {
+    let mut command = Command::new(program());
+    for name in ["PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"] {
+        command.env_remove(name);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success());
+    assert!(output.stdout.starts_with(b"no ranks, and "), "{}", String::from_utf8_lossy(&output.stdout));
+}

@@ -1,0 +1,259 @@
+//! Ranks that are threads, in any weather.
+
+#![allow(clippy::unwrap_used)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ranks::{CommunicationError, Communicator, MESSAGE_BYTES_MAX, Threads, Traffic, Weather};
+
+type Outcome<T> = Result<T, CommunicationError>;
+
+/// What a program makes of each rank, by rank.
+fn run<T: Send>(size: usize, weather: Weather, program: impl Fn(&mut dyn Communicator) -> T + Sync) -> Vec<T> {
+    let program = &program;
+    thread::scope(|scope| {
+        let ends = Threads::new(size, weather);
+        let threads: Vec<_> = ends.into_iter().map(|mut end| scope.spawn(move || program(&mut end))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn others(communicator: &dyn Communicator) -> impl Iterator<Item = usize> + use<> {
+    let rank = communicator.rank();
+    (0..communicator.size()).filter(move |&other| other != rank)
+}
+
+/// A message that only one rank sends to one other, in one step.
+fn message(from: usize, to: usize, step: usize, length: usize) -> Vec<u8> {
+    let mut message = vec![from as u8, to as u8, step as u8, (step >> 8) as u8];
+    message.extend((0..length).map(|at| (at * 13 + step) as u8));
+    message
+}
+
+/// Each sends each other one message and receives one.
+fn step(communicator: &mut dyn Communicator, step: usize, length: usize) -> Outcome<()> {
+    let rank = communicator.rank();
+    for to in others(communicator) {
+        communicator.send(to, message(rank, to, step, length))?;
+    }
+    communicator.poll()?;
+    for from in others(communicator) {
+        assert_eq!(communicator.receive(from)?, message(from, rank, step, length));
+    }
+    Ok(())
+}
+
+/// All collective calls, from every root.
+fn collective(communicator: &mut dyn Communicator) -> Outcome<()> {
+    let (rank, size) = (communicator.rank(), communicator.size());
+    for root in 0..size {
+        let gathered = communicator.gather(root, vec![rank as u8; 10 * rank])?;
+        let expect: Vec<Vec<u8>> = (0..size).map(|from| vec![from as u8; 10 * from]).collect();
+        assert_eq!(gathered, (rank == root).then_some(expect));
+        communicator.barrier()?;
+        let given = communicator.broadcast(root, (rank == root).then(|| vec![root as u8; 3 * root]))?;
+        assert_eq!(given, vec![root as u8; 3 * root]);
+        let ranks = size as u64;
+        let sums = communicator.sum(&[rank as u64, 1, u64::MAX / ranks])?;
+        assert_eq!(sums, [ranks * (ranks - 1) / 2, ranks, u64::MAX / ranks * ranks]);
+    }
+    Ok(())
+}
+
+fn weathers() -> impl Strategy<Value = Weather> {
+    let stormy = (any::<u64>(), 0u64..300, 0u64..10).prop_map(|(seed, delay, stall_every)| Weather {
+        delay: Duration::ZERO..Duration::from_micros(delay),
+        stall_every,
+        stall: Duration::from_micros(300),
+        ..Weather::stormy(seed)
+    });
+    prop_oneof![Just(Weather::calm()), any::<u64>().prop_map(Weather::stormy), stormy]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn every_message_arrives_once_and_in_order(
+        size in 1usize..=5,
+        weather in weathers(),
+        lengths in prop::collection::vec(0usize..5000, 1..8),
+    ) {
+        let traffic = run(size, weather, |communicator| {
+            for (at, &length) in lengths.iter().enumerate() {
+                step(communicator, at, length).unwrap();
+            }
+            collective(communicator).unwrap();
+            // Many under way at once, of which the last rank's are read first.
+            let rank = communicator.rank();
+            for at in 0..20 {
+                for to in others(communicator) {
+                    communicator.send(to, message(rank, to, at, at)).unwrap();
+                }
+            }
+            let from: Vec<usize> = others(communicator).collect();
+            for from in from.into_iter().rev() {
+                for at in 0..20 {
+                    assert_eq!(communicator.receive(from).unwrap(), message(from, rank, at, at));
+                }
+            }
+            communicator.traffic()
+        });
+        let total = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>();
+        prop_assert_eq!(total(|traffic| traffic.messages_sent), total(|traffic| traffic.messages_received));
+        prop_assert_eq!(total(|traffic| traffic.bytes_sent), total(|traffic| traffic.bytes_received));
+        let pairs = size * (size - 1);
+        let stepped: usize = lengths.iter().map(|length| pairs * (length + 4)).sum();
+        prop_assert!(total(|traffic| traffic.bytes_sent) >= stepped as u64);
+    }
+
+    #[test]
+    fn an_end_that_is_dropped_anywhere_hangs_nobody(
+        size in 2usize..=5,
+        weather in weathers(),
+        leaver in 0usize..5,
+        after in 0usize..6,
+    ) {
+        let leaver = leaver % size;
+        let outcomes = run(size, weather, |communicator| -> Outcome<()> {
+            for at in 0..6 {
+                if communicator.rank() == leaver && at == after {
+                    return Ok(());
+                }
+                if at % 2 == 0 { step(communicator, at, 100)? } else { collective(communicator)? }
+            }
+            Ok(())
+        });
+        for (rank, outcome) in outcomes.into_iter().enumerate() {
+            if rank != leaver {
+                let error = outcome.unwrap_err();
+                prop_assert!(matches!(error, CommunicationError::Gone { .. }), "{}", error);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_sent_before_leaving_arrives() {
+    for weather in [Weather::calm(), Weather::stormy(3)] {
+        let mut ends = Threads::new(2, weather);
+        let (mut last, mut first) = (ends.pop().unwrap(), ends.pop().unwrap());
+        last.send(0, vec![1]).unwrap();
+        last.send(0, vec![2]).unwrap();
+        drop(last);
+        assert_eq!(first.receive(1).unwrap(), [1]);
+        assert_eq!(first.receive(1).unwrap(), [2]);
+        for _ in 0..2 {
+            assert!(matches!(first.receive(1), Err(CommunicationError::Gone { rank: 1 })));
+            assert!(matches!(first.send(1, vec![3]), Err(CommunicationError::Gone { rank: 1 })));
+        }
+        assert_eq!(first.traffic().messages_received, 2);
+        assert_eq!(first.traffic().messages_sent, 0);
+    }
+}
+
+#[test]
+fn a_panic_is_an_end_that_is_dropped() {
+    let outcomes = run(3, Weather::stormy(1), |communicator| {
+        let rank = communicator.rank();
+        if rank == 1 {
+            return None;
+        }
+        Some(communicator.receive(1))
+    });
+    assert!(matches!(outcomes[..], [Some(Err(CommunicationError::Gone { rank: 1 })), None, Some(Err(_))]));
+
+    let mut ends = Threads::new(2, Weather::calm());
+    let last = ends.pop().unwrap();
+    let mut first = ends.pop().unwrap();
+    let thread = thread::spawn(move || {
+        let _end = last;
+        std::panic::resume_unwind(Box::new("of this rank, on purpose"));
+    });
+    assert!(matches!(first.receive(1), Err(CommunicationError::Gone { rank: 1 })));
+    assert!(thread.join().is_err());
+}
+
+#[test]
+fn a_message_is_handed_over_and_not_copied() {
+    let addresses = run(2, Weather::stormy(5), |communicator| {
+        let other = 1 - communicator.rank();
+        let large = message(communicator.rank(), other, 0, 50_000_000);
+        let sent = large.as_ptr() as usize;
+        communicator.send(other, large).unwrap();
+        let received = communicator.receive(other).unwrap();
+        assert!(received == message(other, communicator.rank(), 0, 50_000_000));
+        (sent, received.as_ptr() as usize)
+    });
+    assert_eq!(addresses[0], (addresses[1].1, addresses[1].0));
+}
+
+#[test]
+fn a_message_that_is_too_large_is_named() {
+    let mut ends = Threads::new(2, Weather::calm());
+    // Zeros that nobody touches take no memory.
+    let error = ends[0].send(1, vec![0; MESSAGE_BYTES_MAX + 1]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a message of 2147483648 bytes to rank 1, expected at most 2147483647: run with more ranks"
+    );
+    assert_eq!(ends[0].traffic(), Traffic::default());
+    ends[0].send(1, vec![0; MESSAGE_BYTES_MAX]).unwrap();
+    assert_eq!(ends[1].receive(0).unwrap().len(), MESSAGE_BYTES_MAX);
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_are_told() {
+    for size in 2..=5 {
+        for weather in [Weather::calm(), Weather::stormy(size as u64)] {
+            let errors = run(size, weather, |communicator| {
+                let (rank, size) = (communicator.rank(), communicator.size());
+                // One message goes round first; then nobody sends.
+                communicator.send((rank + 1) % size, Vec::new()).unwrap();
+                let before = (rank + size - 1) % size;
+                communicator.receive(before).unwrap();
+                communicator.receive(before).unwrap_err()
+            });
+            let deadlocks = errors.iter().filter(|error| matches!(error, CommunicationError::Deadlock { .. }));
+            assert_eq!(deadlocks.count(), 1, "{errors:?}");
+            let gone = errors.iter().filter(|error| matches!(error, CommunicationError::Gone { .. }));
+            assert_eq!(gone.count(), size - 1, "{errors:?}");
+        }
+    }
+}
+
+#[test]
+fn sums_that_make_no_sense_are_refused() {
+    let lengths = run(3, Weather::calm(), |communicator| {
+        let values = vec![1; if communicator.rank() == 2 { 4 } else { 3 }];
+        communicator.sum(&values)
+    });
+    assert_eq!(
+        lengths[0].as_ref().unwrap_err().to_string(),
+        "rank 2 sent 32 bytes, expected 3 values of 8 bytes to add up: run the same program with the same arguments on \
+         all ranks"
+    );
+    assert!(lengths.iter().all(Result::is_err));
+    let overflow = run(2, Weather::calm(), |communicator| communicator.sum(&[u64::MAX, 1 << 63]));
+    assert!(matches!(overflow[0], Err(CommunicationError::Unexpected { rank: 1, .. })), "{overflow:?}");
+    assert!(overflow[1].is_err());
+}
+
+#[test]
+fn mistakes_of_the_program_panic() {
+    let check = |call: fn(&mut Threads), expect: &str| {
+        let mut end = Threads::new(2, Weather::calm()).swap_remove(1);
+        let panic = catch_unwind(AssertUnwindSafe(|| call(&mut end))).unwrap_err();
+        let text = panic.downcast_ref::<String>().expect("a text with values in it");
+        assert!(text.contains(expect), "{text}");
+    };
+    check(|end| drop(end.send(1, Vec::new())), "rank 1 cannot exchange messages with itself");
+    check(|end| drop(end.receive(1)), "rank 1 cannot exchange messages with itself");
+    check(|end| drop(end.receive(2)), "a job of 2 ranks has no rank 2");
+    check(|end| drop(end.send(2, Vec::new())), "a job of 2 ranks has no rank 2");
+    check(|end| drop(end.broadcast(0, Some(Vec::new()))), "rank 0, and no other, brings the message");
+    check(|end| drop(end.broadcast(1, None)), "rank 1, and no other, brings the message");
+}
