@@ -44,6 +44,9 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// stages count it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
 
+/// A rank holds no more than so many times its share: 4.9 times was the most, of 16 stones by 64 ranks.
+const HELD_SHARES_MAX: u64 = 5;
+
 /// Planes of a bit a position in scratch files, at most: candidates, wins, and both as they were a bound before.
 const SCRATCH_PLANES: u64 = 4;
 
@@ -98,7 +101,7 @@ fn process_bytes(settings: &Settings) -> u64 {
 /// more of it then.
 pub(crate) fn sweeps_on_disk(settings: &Settings, stones: u32) -> bool {
     let in_memory = OneDatabase { settings, stones }.sweep_memory();
-    in_memory > settings.memory_bytes && on_disk_bytes(settings, stones) < in_memory
+    settings.ranks == 1 && in_memory > settings.memory_bytes && on_disk_bytes(settings, stones) < in_memory
 }
 
 /// Bytes of each of the two arenas of a sweep on disk: what the memory leaves, but no less than there must be.
@@ -378,8 +381,18 @@ impl OneDatabase<'_> {
 
     /// Memory of a sweep in memory.
     fn sweep_memory(&self) -> u64 {
+        if self.settings.ranks > 1 {
+            return self.cost(Load::default(), 0, 0, 0).memory_bytes + self.part_bytes();
+        }
         let scores = engines::sweep::memory_bytes(&self.settings.set.slabs(self.stones));
         self.cost(Load::default(), 1, 0, 0).memory_bytes + scores
+    }
+
+    /// What one of several ranks has of a database: its part and the captures, the rows that it holds, and messages.
+    fn part_bytes(&self) -> u64 {
+        let ranks = self.settings.ranks as u64;
+        let held = engines::sweep::memory_bytes(&self.settings.set.slabs(self.stones));
+        self.positions() / ranks * 3 + held.min(held / ranks * HELD_SHARES_MAX)
     }
 
     fn sweep_load(&self) -> Load {

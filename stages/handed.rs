@@ -73,7 +73,7 @@ impl Handed {
 
     /// Whether captures of these stones are kept for the stage that solves.
     pub(crate) fn keeps_captures(settings: &Settings, stones: u32) -> bool {
-        !settings.method(stones).has_bounds()
+        !settings.method(stones).has_bounds() && settings.ranks == 1
     }
 
     /// An array for the captures of an index, its content anything.

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod capture;
+pub mod cluster;
 pub mod cost;
 mod counting;
 pub mod files;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     tables: Mutex<Option<Arc<Tables>>>,
     slot: bounds::Slot,
     handed: handed::Handed,
+    job: Option<Arc<cluster::Job>>,
 }
 
 impl Shared {
@@ -83,6 +85,16 @@ impl Shared {
 impl Awari {
     /// The build that a manifest asks for.
     pub fn new(settings: Settings) -> Awari {
+        Awari::by(settings, None)
+    }
+
+    /// The same, by all ranks of a job.
+    pub fn led(mut settings: Settings, job: Arc<cluster::Job>) -> Awari {
+        settings.ranks = job.ranks();
+        Awari::by(settings, Some(job))
+    }
+
+    fn by(settings: Settings, job: Option<Arc<cluster::Job>>) -> Awari {
         Awari {
             graph: graph::graph(&settings),
             shared: Shared {
@@ -90,6 +102,7 @@ impl Awari {
                 tables: Mutex::new(None),
                 slot: bounds::Slot::default(),
                 handed: handed::Handed::default(),
+                job,
             },
         }
     }
@@ -168,6 +181,7 @@ impl Work for Awari {
         let stones = stage.name.parameters().first().copied().unwrap_or(0);
         self.shared.handed.begin(stage, &self.shared.settings);
         pool.install(|| match stage.name.kind() {
+            "sweep" if let Some(job) = &self.shared.job => cluster::run(&self.shared, job, stones, context),
             "capture" => capture::run(&self.shared, stones, context),
             "counting" => counting::run(&self.shared, stones, context),
             "sweep" if graph::sweeps_on_disk(self.settings(), stones) => tiled::run(&self.shared, stones, context),

@@ -31,6 +31,8 @@ pub struct Settings {
     methods: ByRange,
     /// Threads, at least one.
     pub threads: usize,
+    /// Ranks of the job; each has so many threads and so much memory.
+    pub ranks: usize,
     /// Bytes to stay within.
     pub memory_bytes: u64,
     /// Time between snapshots of a long stage.
@@ -216,6 +218,7 @@ impl Settings {
             method: word("build.method").parse().ok(),
             methods: manifest.by_range("build.methods").clone(),
             stones_max: *manifest.range("build.stones").end(),
+            ranks: 1,
             threads: if threads == 0 { disk::clock::cores() } else { threads },
             memory_bytes: manifest.size("build.memory").bytes(),
             snapshot: manifest.duration("build.snapshot"),

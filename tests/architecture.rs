@@ -15,14 +15,14 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
     ("oracle", "src/oracle", &["game", "store"]),
     ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
     ("ranks", "src/ranks", &[]),
-    ("stages", "stages", &["game", "disk", "store", "pipeline", "engines", "check"]),
+    ("stages", "stages", &["game", "disk", "ranks", "store", "pipeline", "engines", "check"]),
     // What the tests of the binary share is a dev-dependency.
     (
         "cli",
         "src/cli",
-        &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "exchange", "stages", "tests"],
+        &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "exchange", "stages", "tests"],
     ),
-    ("tests", "tests", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
+    ("tests", "tests", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", &["tests"]),
     ("bench", "bench", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),

@@ -9,7 +9,8 @@ use game::notation::NotationError;
 use game::transcript::TranscriptError;
 use oracle::OracleError;
 use pipeline::manifest::Diagnostic;
-use pipeline::{Exit, PipelineError};
+use pipeline::{Exit, PipelineError, StageError};
+use ranks::CommunicationError;
 use std::path::PathBuf;
 
 /// Why a command did not do what was asked.
@@ -49,6 +50,24 @@ pub(crate) enum CliError {
     /// A path that is no text cannot stand in a manifest.
     #[error("the directory {} has a name that is not UTF-8, which no manifest can hold; choose another", .0.display())]
     PathNotText(PathBuf),
+    /// A launcher of MPI started this program, which has none.
+    #[error(
+        "a launcher of MPI started this program as one of several ranks, but it was built without MPI, and each would do \
+         all of the work; nothing was done (build it with `cargo build --release --features mpi`, or start it without \
+         the launcher)"
+    )]
+    NoMpi,
+    /// The ranks of a job lost each other.
+    #[error(transparent)]
+    Ranks(#[from] CommunicationError),
+    /// A rank of a job had to give up.
+    #[error("rank {rank}: {error}")]
+    Rank {
+        /// Which.
+        rank: usize,
+        /// Why.
+        error: Box<StageError>,
+    },
     /// The pipeline.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
@@ -156,6 +175,8 @@ impl CliError {
             | CliError::Manifest { .. } => Exit::ManifestInvalid,
             CliError::PathNotText(_) | CliError::Position(_) | CliError::Game(_) => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
+            CliError::NoMpi => Exit::Usage,
+            CliError::Ranks(_) | CliError::Rank { .. } => Exit::StageFailed,
             CliError::Run { error, .. } => error.exit(),
             CliError::NoRunDirectory(_)
             | CliError::NoManifest(_)

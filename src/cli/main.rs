@@ -22,6 +22,7 @@ mod gc;
 mod logs;
 mod outlook;
 mod output;
+mod place;
 mod plain;
 mod plan;
 mod play;

@@ -5,8 +5,10 @@ use crate::error::CliError;
 use disk::Disk;
 use game::{PositionSet, STONES_MAX};
 use pipeline::{Budget, Manifest, RunOptions};
+use stages::cluster::Job;
 use stages::{Awari, Hardware, Settings, schema};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A longer file is no manifest.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
@@ -30,6 +32,12 @@ impl Request {
             return Err(CliError::Manifest { name: args.manifest.display().to_string(), text, diagnostics });
         }
         Ok(request)
+    }
+
+    /// The same, to be built by all ranks of a job.
+    pub(crate) fn led(mut self, job: Arc<Job>) -> Request {
+        self.work = Awari::led(self.settings().clone(), job);
+        self
     }
 
     /// Reads what a command line wants to be planned, and for which machine.

@@ -4,6 +4,7 @@ use crate::args::{RunArgs, SelectionArgs};
 use crate::error::CliError;
 use crate::logs::{self, Logged};
 use crate::output::say;
+use crate::place::Place;
 use crate::progress::observer;
 use crate::quantity;
 use crate::request::{Request, command_line};
@@ -13,12 +14,44 @@ use disk::RealDisk;
 use pipeline::plan::Why;
 use pipeline::status::status;
 use pipeline::{Beating, Budget, Exit, Orchestrator, PipelineError, Plan};
+use ranks::Communicator;
+use stages::cluster::Job;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
+    match Place::of_this_process()? {
+        Place::Alone => build(args, None),
+        Place::First(communicator) => {
+            let job = Arc::new(Job::lead(communicator));
+            let done = build(args, Some(&job));
+            let exit = done.as_ref().map_or_else(CliError::exit, |exit| *exit);
+            job.dismiss(exit.code());
+            done
+        }
+        Place::Other(communicator) => follow(args, communicator),
+    }
+}
+
+/// Does what the first rank of a job wants. Whatever there is to say, that one says.
+fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
-    let request = Request::read(&disk, &args.manifest)?;
+    let request = Request::read(&disk, &args.manifest);
+    let settings = request.as_ref().map(Request::settings).map_err(ToString::to_string);
+    let stop = signals::quiet_stop_flag()?;
+    let code = stages::cluster::follow(settings, &disk, &mut *communicator, &stop);
+    let rank = communicator.rank();
+    let code = code.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
+    Ok(Exit::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Exit::Internal))
+}
+
+fn build(args: &RunArgs, job: Option<&Arc<Job>>) -> Result<Exit, CliError> {
+    let disk = RealDisk::new(args.io)?;
+    let mut request = Request::read(&disk, &args.manifest)?;
+    if let Some(job) = job {
+        request = request.led(Arc::clone(job));
+    }
     let dir = request.dir();
     let stop = signals::stop_flag()?;
     let observer = observer(args.progress);

@@ -13,6 +13,18 @@ const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGUSR1];
 
 /// Raises the flag it returns at the first signal, and says so; ends the process at the second.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
+    let stop = quiet_stop_flag()?;
+    let mut signals = Signals::new(SIGNALS).map_err(CliError::Signals)?;
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            say("stopping: the unit of work at hand is finished first; once more to stop at once, safely");
+        }
+    });
+    Ok(stop)
+}
+
+/// The same, but says nothing.
+pub(crate) fn quiet_stop_flag() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in SIGNALS {
         // In this order: the handler of the second signal finds the flag that the first has raised. Both run in the
@@ -21,11 +33,5 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
         flag::register_conditional_shutdown(signal, exit, Arc::clone(&stop)).map_err(CliError::Signals)?;
         flag::register(signal, Arc::clone(&stop)).map_err(CliError::Signals)?;
     }
-    let mut signals = Signals::new(SIGNALS).map_err(CliError::Signals)?;
-    std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            say("stopping: the unit of work at hand is finished first; once more to stop at once, safely");
-        }
-    });
     Ok(stop)
 }

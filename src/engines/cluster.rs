@@ -57,7 +57,7 @@ pub struct Part {
     scores: Bytes,
 }
 
-/// Who asks a rank to stop, and takes its checkpoints. All ranks do what the one of them wants that is number 0.
+/// Who asks a rank to stop, and takes its checkpoints. What one rank wants, all do.
 pub trait Watch: Sync {
     /// Told between supersteps how many positions were recomputed in all; its answer stops the job.
     fn advance(&self, recomputed: u64) -> ControlFlow<()>;
@@ -129,6 +129,43 @@ impl Part {
     /// Whose part it is.
     pub fn rank(&self) -> usize {
         self.rank
+    }
+
+    /// What it owns of each slab, as slabs of their own.
+    pub fn slabs(&self) -> Vec<Slab> {
+        self.shares.owned(self.rank)
+    }
+
+    /// Takes what another part knows of the same positions: of two states of a score the later one, which is further
+    /// from 0.
+    ///
+    /// # Panics
+    /// When it is of another database.
+    pub fn take_over(&mut self, other: &Part) {
+        assert!(self.shares.slabs() == other.shares.slabs(), "both parts are of one database");
+        for (mine, theirs) in self.slabs().iter().zip(&other.slabs()) {
+            let (own, found) = [(&self.shares, self.rank), (&other.shares, other.rank)]
+                .map(|(shares, rank)| as_usize(&shares.rows(rank, mine.mover_stones)))
+                .into();
+            let rows = own.start.max(found.start)..own.end.min(found.end);
+            if rows.is_empty() {
+                continue;
+            }
+            let columns = mine.opponent_halves as usize;
+            for first in (0..columns).step_by(STRIPE) {
+                let width = STRIPE.min(columns - first);
+                let place = |slab: &Slab, owned: &Range<usize>| {
+                    let stripe = slab.offset as usize + slab.mover_halves as usize * first;
+                    stripe + (rows.start - owned.start) * width..stripe + (rows.end - owned.start) * width
+                };
+                let to = self.scores[place(mine, &own)].iter_mut();
+                for (to, &score) in to.zip(&other.scores[place(theirs, &found)]) {
+                    if score.unsigned_abs() > to.unsigned_abs() {
+                        *to = score;
+                    }
+                }
+            }
+        }
     }
 
     /// The scores, in the order of the part.
@@ -260,9 +297,7 @@ impl Job<'_, '_> {
         let mut pass = if self.part.scores.iter().any(|&score| score != 0) { Pass::Announce } else { Pass::Full };
         loop {
             let done = self.superstep(pass)?;
-            let leads = self.member.rank == 0;
-            let wants_stop = leads && watch.advance(report.recomputed).is_break();
-            let is_due = leads && watch.is_due();
+            let (wants_stop, is_due) = (watch.advance(report.recomputed).is_break(), watch.is_due());
             let vote = [done.recomputed, done.changed, u64::from(wants_stop), u64::from(is_due)];
             let all = self.communicator().sum(&vote)?;
             let (changed, wants_stop, is_due) = (all[1], all[2] != 0, all[3] != 0);
