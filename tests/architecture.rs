@@ -10,7 +10,7 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
     ("disk", "src/disk", &[]),
     ("store", "src/store", &["disk"]),
     ("pipeline", "src/pipeline", &["disk"]),
-    ("engines", "src/engines", &["game", "store"]),
+    ("engines", "src/engines", &["game", "ranks", "store"]),
     ("check", "src/check", &["game", "store"]),
     ("oracle", "src/oracle", &["game", "store"]),
     ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
@@ -25,7 +25,7 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
     ("tests", "tests", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", &["tests"]),
-    ("bench", "bench", &["game", "disk", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
+    ("bench", "bench", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
 ];
 
 /// Crates of others that speak to the operating system, and who may use them: `disk` is the only door to files, `oracle`

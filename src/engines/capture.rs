@@ -24,6 +24,7 @@ use crate::{Progress, Stopped};
 use game::{HALF_PITS, Index, PositionSet, Score, Slab};
 use rayon::prelude::*;
 use std::convert::Infallible;
+use std::ops::Range;
 
 /// Positions of a unit, though at least one row: it stays in the cache of a core while each move in turn is made in all
 /// of its rows.
@@ -128,7 +129,7 @@ pub fn capture<S: Smaller>(
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     let mut best = Vec::new();
-    for batch in batches(tables, index) {
+    for batch in batches(tables, index, all_rows) {
         best.resize(batch.positions, 0);
         batch.capture(smaller, &mut best).and_then(|()| receive(&best)).map_err(CaptureError::Failed)?;
         batch.tell(progress)?;
@@ -151,7 +152,7 @@ pub fn capture_into<S: Smaller>(
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert_eq!(best.len() as u64, index.positions(), "a place for each position");
     let (mut received, mut end) = (0, 0);
-    for batch in batches(tables, index) {
+    for batch in batches(tables, index, all_rows) {
         let to = &mut best[end..][..batch.positions];
         end += batch.positions;
         batch.capture(smaller, to).map_err(CaptureError::Failed)?;
@@ -162,6 +163,34 @@ pub fn capture_into<S: Smaller>(
         batch.tell(progress)?;
     }
     receive(&best[received..]).map_err(CaptureError::Failed)
+}
+
+/// As [`capture_into()`], for some rows of each slab only.
+///
+/// # Panics
+/// As [`capture_into()`], and where a slab has no such rows.
+pub fn capture_rows<S: Smaller>(
+    tables: &Tables,
+    index: &Index,
+    rows: impl Fn(&Slab) -> Range<u32>,
+    smaller: &S,
+    progress: &dyn Progress,
+    best: &mut [Score],
+) -> Result<(), CaptureError<S::Error>> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    let mut rest = best;
+    for batch in batches(tables, index, rows) {
+        let (to, others) = rest.split_at_mut(batch.positions);
+        rest = others;
+        batch.capture(smaller, to).map_err(CaptureError::Failed)?;
+        batch.tell(progress)?;
+    }
+    assert!(rest.is_empty(), "a place for each position");
+    Ok(())
+}
+
+fn all_rows(slab: &Slab) -> Range<u32> {
+    0..slab.mover_halves
 }
 
 /// Some consecutive rows of a slab, captured for on all threads.
@@ -176,15 +205,21 @@ struct Batch<'a> {
     end: u64,
 }
 
-/// All rows, in canonical order.
-fn batches<'a>(tables: &'a Tables, index: &'a Index) -> impl Iterator<Item = Batch<'a>> {
+/// Some rows of each slab, in canonical order.
+fn batches<'a>(
+    tables: &'a Tables,
+    index: &'a Index,
+    rows: impl Fn(&Slab) -> Range<u32>,
+) -> impl Iterator<Item = Batch<'a>> {
     index.slabs().iter().flat_map(move |slab| {
         let columns = slab.opponent_halves as usize;
         let moves = tables.rows(slab.mover_stones);
         let unit_rows = (UNIT_POSITIONS / columns).max(1);
         let batch_rows = unit_rows * BATCH_UNITS * rayon::current_num_threads();
-        (0..moves.len()).step_by(batch_rows).map(move |first| {
-            let rows = first..moves.len().min(first + batch_rows);
+        let rows = rows(slab);
+        let (first, end) = (rows.start as usize, rows.end as usize);
+        (first..end).step_by(batch_rows).map(move |first| {
+            let rows = first..end.min(first + batch_rows);
             let end = slab.offset + (rows.end * columns) as u64;
             let positions = rows.len() * columns;
             Batch { tables, index, slab, moves: &moves[rows], unit_rows, positions, end }

@@ -115,7 +115,6 @@ pub(crate) struct Moves {
 
 impl Moves {
     /// All moves.
-    #[cfg(test)]
     pub(crate) fn all() -> Moves {
         Moves::all_but(0..0)
     }

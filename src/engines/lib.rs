@@ -10,6 +10,7 @@ mod apply;
 pub mod bound;
 pub mod capture;
 mod choice;
+pub mod cluster;
 pub mod counting;
 mod kernel;
 mod marks;

@@ -79,6 +79,11 @@ impl Rows {
         Some(Rows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
     }
 
+    /// For some rows of the slabs of an index, all 0.
+    pub(crate) fn zeroed_for(slabs: &[Slab]) -> io::Result<Rows> {
+        Ok(Rows { bytes: Bytes::zeroed(row_bytes(slabs) as usize)?, slabs: place(slabs) })
+    }
+
     /// The memory of the rows.
     pub fn into_bytes(self) -> Bytes {
         self.bytes

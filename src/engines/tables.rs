@@ -52,6 +52,12 @@ impl RowMove {
         RowMove(above_rank << RowMove::RANK_BITS | rank)
     }
 
+    /// The same move to another row.
+    pub(crate) fn with_rank(self, rank: u32) -> RowMove {
+        debug_assert!(self != RowMove::NONE && rank < 1 << RowMove::RANK_BITS);
+        RowMove(self.0 >> RowMove::RANK_BITS << RowMove::RANK_BITS | rank)
+    }
+
     /// Rank, among the opponent's halves of the position set, of the half left behind (or of the row in [`Parents`]).
     #[inline(always)]
     pub(crate) fn rank(self) -> u32 {

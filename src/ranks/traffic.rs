@@ -16,6 +16,17 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// What went through since `before`.
+    pub fn since(&self, before: &Traffic) -> Traffic {
+        Traffic {
+            messages_sent: self.messages_sent - before.messages_sent,
+            bytes_sent: self.bytes_sent - before.bytes_sent,
+            messages_received: self.messages_received - before.messages_received,
+            bytes_received: self.bytes_received - before.bytes_received,
+            seconds_waited: self.seconds_waited - before.seconds_waited,
+        }
+    }
+
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.messages_sent += 1;
         self.bytes_sent += bytes as u64;

@@ -8,7 +8,7 @@
 //!
 //! Threads share out the rows that are told, a few neighbours each in turn, so no two write the same.
 
-use super::{CaptureError, batches, improve};
+use super::{CaptureError, all_rows, batches, improve};
 use crate::tables::Tables;
 use crate::{Progress, Stopped};
 use game::{Index, Score, Slab};
@@ -47,7 +47,7 @@ pub fn capture_by_children<S: Sequential>(
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert_eq!(best.len() as u64, index.positions(), "a place for each position");
     let mut rest = &mut best[..];
-    for batch in batches(tables, index) {
+    for batch in batches(tables, index, all_rows) {
         let (now, later) = rest.split_at_mut(batch.positions);
         batch.begin(now);
         rest = later;

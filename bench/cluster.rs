@@ -1,0 +1,160 @@
+//! One database solved by ranks that are threads of this process: 1 to 8 of them, beside one machine's sweep.
+//!
+//! For each number of ranks the time and the processor time of sweeping and of collecting, supersteps, recomputations
+//! and changes by position, and what was sent: bytes by position, messages, bytes by message, the most that one rank
+//! sent beside the mean, and how much of its time a rank waited. After table 1 of Bal & Allis 1995, whose algorithm sends
+//! an update for every move. Scores are compared with those of the sweep.
+
+use bench::{captures, solve};
+use clap::Parser;
+use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use disk::clock;
+use engines::capture::{InMemory, capture_rows};
+use engines::cluster::{Part, Report, Shares, collect, sweep};
+use engines::{Bytes, Kernel, Rows, Tables};
+use game::{Index, PositionSet, Rules, Score};
+use ranks::{Communicator, Threads, Traffic, Weather};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Sweeps one database on several numbers of ranks.
+#[derive(Parser)]
+struct Arguments {
+    /// Stones.
+    #[arg(long, default_value_t = 18)]
+    stones: u32,
+    /// Threads of each rank.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Numbers of ranks.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8])]
+    ranks: Vec<usize>,
+    /// all or reachable.
+    #[arg(long, default_value = "all")]
+    positions: PositionSet,
+    /// Milliseconds that a message takes, at least; at most it takes half as long again.
+    #[arg(long, default_value_t = 0.0)]
+    delay: f64,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// What a rank took.
+struct Taken {
+    report: Report,
+    sweep_seconds: f64,
+    scores: Vec<Score>,
+}
+
+fn main() {
+    let mut arguments = Arguments::parse();
+    if !arguments.bench {
+        arguments.stones = 6;
+    }
+    let Arguments { stones, threads, positions: set, delay, .. } = arguments;
+    let mut solved = solve(set, stones, |_| {});
+    let expected = solved.pop().expect("a database was solved");
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let best = captures(&tables, &index, &solved);
+    let weather = Weather { delay: milliseconds(delay)..milliseconds(1.5 * delay), ..Weather::calm() };
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header([
+        "ranks",
+        "seconds",
+        "ns of CPU",
+        "collected",
+        "supersteps",
+        "recomputed",
+        "changed",
+        "bytes/position",
+        "messages",
+        "KB/message",
+        "balance",
+        "waited",
+    ]);
+    let mut rows = Rows::zeroed(&index).expect("there is memory for the scores");
+    let (cpu, start) = (clock::cpu_seconds(), Instant::now());
+    let alone = pool(threads).install(|| {
+        engines::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {})
+            .expect("nobody stops it")
+    });
+    let positions = index.positions() as f64;
+    let dash = || "-".to_owned();
+    table.add_row([
+        "alone".to_owned(),
+        format!("{:.2}", start.elapsed().as_secs_f64()),
+        format!("{:.1}", (clock::cpu_seconds() - cpu) / positions * 1e9),
+        dash(),
+        alone.passes.to_string(),
+        format!("{:.1}", alone.recomputed as f64 / positions),
+        format!("{:.2}", alone.changed as f64 / positions),
+    ]);
+    drop(rows);
+    for &ranks in &arguments.ranks {
+        let ready = std::sync::Barrier::new(ranks + 1);
+        let run = |end: &mut dyn Communicator| {
+            let mut part =
+                Part::zeroed(Shares::new(stones, set, ranks), end.rank()).expect("there is memory for the scores");
+            let mut best = Bytes::zeroed(part.scores().len()).expect("there is memory for the captures");
+            let smaller = InMemory::new(set, solved.iter().map(Vec::as_slice));
+            let owned = |slab: &game::Slab| part.shares().rows(part.rank(), slab.mover_stones);
+            capture_rows(&tables, &index, owned, &smaller, &(), &mut best).expect("they are in memory");
+            ready.wait();
+            let start = Instant::now();
+            let report = sweep(&tables, &index, &best, &mut part, Kernel::detect(), end, &()).expect("nobody stops it");
+            let sweep_seconds = start.elapsed().as_secs_f64();
+            let mut scores = Vec::new();
+            let mut sink = |run: &[Score]| {
+                scores.extend_from_slice(run);
+                ControlFlow::Continue(())
+            };
+            assert!(collect(&part, end, &mut sink).expect("all ranks are there"));
+            Taken { report, sweep_seconds, scores }
+        };
+        let (taken, cpu, seconds) = std::thread::scope(|scope| {
+            let ends = Threads::new(ranks, weather.clone());
+            let running: Vec<_> =
+                ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
+            ready.wait();
+            let (cpu, start) = (clock::cpu_seconds(), Instant::now());
+            let taken: Vec<_> = running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect();
+            (taken, clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64())
+        });
+        assert!(taken[0].scores == expected, "{ranks} ranks");
+        let sum = |of: fn(&Traffic) -> f64| taken.iter().map(|one| of(&one.report.traffic)).sum::<f64>();
+        let sent = sum(|traffic| traffic.bytes_sent as f64);
+        let messages = sum(|traffic| traffic.messages_sent as f64);
+        let most = taken.iter().map(|one| one.report.traffic.bytes_sent).max().unwrap_or(0) as f64;
+        let swept = taken[0].sweep_seconds;
+        let report = &taken[0].report;
+        table.add_row([
+            ranks.to_string(),
+            format!("{swept:.2}"),
+            format!("{:.1}", cpu / positions * 1e9),
+            format!("{:.2}", seconds - swept),
+            report.supersteps.to_string(),
+            format!("{:.1}", report.recomputed as f64 / positions),
+            format!("{:.2}", report.changed as f64 / positions),
+            format!("{:.2}", sent / positions),
+            messages.to_string(),
+            if messages > 0.0 { format!("{:.1}", sent / messages / 1e3) } else { dash() },
+            if sent > 0.0 { format!("{:.2}", most * ranks as f64 / sent) } else { dash() },
+            format!("{:.0} %", 100.0 * sum(|traffic| traffic.seconds_waited) / (swept * ranks as f64)),
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{stones} stones, {set}: {} positions; {threads} thread(s) a rank", index.positions());
+    println!("{table}");
+}
+
+fn milliseconds(number: f64) -> Duration {
+    Duration::from_secs_f64(number / 1e3)
+}
+
+fn pool(threads: usize) -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started")
+}

@@ -1,0 +1,205 @@
+//! Jobs whose ranks are threads, in all weathers.
+
+use super::{Part, Report, Shares, Unsolved, Watch, collect, sweep};
+use crate::capture::{InMemory, capture_into, capture_rows};
+use crate::{Bytes, Kernel, Rows, Tables};
+use game::{Index, PositionSet, Rules, Score};
+use ranks::{Communicator, Threads, Weather};
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Databases 0 to `stones` by one machine.
+fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
+    let tables = Tables::new(Rules::AWARI, set, stones);
+    let mut databases: Vec<Vec<Score>> = Vec::new();
+    for stones in 0..=stones {
+        let index = Index::new(stones, set);
+        let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+        let smaller = InMemory::new(set, databases.iter().map(Vec::as_slice));
+        capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+        let mut rows = Rows::zeroed(&index).unwrap();
+        crate::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {}).unwrap();
+        databases.push(rows.to_vec());
+    }
+    databases
+}
+
+/// Every rank of a job, a thread each; what they return, by rank.
+fn job<T: Send>(
+    ranks: usize,
+    threads: usize,
+    weather: Weather,
+    rank: impl Fn(&mut dyn Communicator) -> T + Sync,
+) -> Vec<T> {
+    let ends = Threads::new(ranks, weather);
+    std::thread::scope(|scope| {
+        let rank = &rank;
+        let run = |mut end: Threads| {
+            scope.spawn(move || {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| rank(&mut end))
+            })
+        };
+        let running: Vec<_> = ends.into_iter().map(run).collect();
+        running.into_iter().map(|rank| rank.join().unwrap()).collect()
+    })
+}
+
+/// The captures of what a rank owns.
+fn captures(tables: &Tables, index: &Index, part: &Part, smaller: &[Vec<Score>]) -> Bytes {
+    let mut best = Bytes::zeroed(part.scores().len()).unwrap();
+    let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
+    let rows = |slab: &game::Slab| part.shares().rows(part.rank(), slab.mover_stones);
+    capture_rows(tables, index, rows, &smaller, &(), &mut best).unwrap();
+    best
+}
+
+/// One database by a job.
+fn solved(
+    tables: &Tables,
+    stones: u32,
+    smaller: &[Vec<Score>],
+    end: &mut dyn Communicator,
+    kernel: Kernel,
+) -> (Vec<Score>, Report) {
+    let index = Index::new(stones, tables.set());
+    let mut part = Part::zeroed(Shares::new(stones, tables.set(), end.size()), end.rank()).unwrap();
+    let captures = captures(tables, &index, &part, smaller);
+    let report = sweep(tables, &index, &captures, &mut part, kernel, end, &()).unwrap();
+    let mut scores = Vec::new();
+    let mut sink = |run: &[Score]| {
+        scores.extend_from_slice(run);
+        ControlFlow::Continue(())
+    };
+    assert!(collect(&part, end, &mut sink).unwrap());
+    (scores, report)
+}
+
+#[test]
+fn any_number_of_ranks_makes_the_databases_of_one_machine() {
+    for (set, stones) in [(PositionSet::All, 10), (PositionSet::Reachable, 12)] {
+        let expected = alone(set, stones);
+        let tables = Tables::new(Rules::AWARI, set, stones);
+        for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
+            for stones in 0..=stones {
+                let (expected, smaller) = (&expected[stones as usize], &expected[..stones as usize]);
+                let found =
+                    job(ranks, threads, Weather::calm(), |end| solved(&tables, stones, smaller, end, Kernel::detect()));
+                assert!(found[0].0 == *expected, "{stones} stones, {set}, by {ranks} ranks");
+                assert!(found.iter().skip(1).all(|(scores, _)| scores.is_empty()));
+                let together = |report: &Report| (report.supersteps, report.recomputed, report.changed);
+                assert!(found.iter().all(|(_, report)| together(report) == together(&found[0].1)));
+            }
+        }
+    }
+}
+
+#[test]
+fn weather_and_kernels_change_nothing() {
+    let (set, stones) = (PositionSet::All, 8);
+    let expected = alone(set, stones);
+    let tables = Tables::new(Rules::AWARI, set, stones);
+    let smaller = &expected[..stones as usize];
+    for (seed, kernel) in (0..).zip(Kernel::available()) {
+        let found = job(3, 1, Weather::stormy(seed), |end| solved(&tables, stones, smaller, end, kernel));
+        assert!(found[0].0 == expected[stones as usize], "{kernel:?}, seed {seed}");
+    }
+}
+
+/// Takes checkpoints all the time, and stops when so many positions were recomputed.
+struct Impatient<'a> {
+    stop_at: u64,
+    kept: &'a Mutex<Vec<(Shares, usize, Vec<Score>)>>,
+    taken: AtomicU64,
+}
+
+impl Watch for Impatient<'_> {
+    fn advance(&self, recomputed: u64) -> ControlFlow<()> {
+        if recomputed >= self.stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn is_due(&self) -> bool {
+        true
+    }
+
+    fn checkpoint(&self, part: &Part) {
+        self.taken.fetch_add(1, Relaxed);
+        let mut kept = self.kept.lock().unwrap();
+        kept.retain(|(_, rank, _)| *rank != part.rank());
+        kept.push((part.shares().clone(), part.rank(), part.scores().to_vec()));
+    }
+}
+
+#[test]
+fn a_stopped_job_goes_on() {
+    let (set, stones) = (PositionSet::All, 10);
+    let expected = alone(set, stones);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let smaller = &expected[..stones as usize];
+    let kept: Mutex<Vec<(Shares, usize, Vec<Score>)>> = Mutex::new(Vec::new());
+    let mut stopped = 0;
+    for stop_at in (0..).map(|step| step * index.positions() * 2) {
+        let found = job(3, 1, Weather::calm(), |end| {
+            let mut part = Part::zeroed(Shares::new(stones, set, end.size()), end.rank()).unwrap();
+            let captures = captures(&tables, &index, &part, smaller);
+            if let Some((shares, _, scores)) = kept.lock().unwrap().iter().find(|(_, rank, _)| *rank == end.rank()) {
+                assert_eq!(shares, part.shares());
+                part.scores_mut().copy_from_slice(scores);
+            }
+            let watch = Impatient { stop_at, kept: &kept, taken: AtomicU64::new(0) };
+            let solved = sweep(&tables, &index, &captures, &mut part, Kernel::detect(), end, &watch);
+            assert!(watch.taken.into_inner() > 0);
+            match solved {
+                Err(Unsolved::Stopped) => return None,
+                solved => solved.unwrap(),
+            };
+            let mut scores = Vec::new();
+            let mut sink = |run: &[Score]| {
+                scores.extend_from_slice(run);
+                ControlFlow::Continue(())
+            };
+            assert!(collect(&part, end, &mut sink).unwrap());
+            Some(scores)
+        });
+        match &found[0] {
+            Some(scores) => {
+                assert!(stopped > 1 && *scores == expected[stones as usize]);
+                break;
+            }
+            None => stopped += 1,
+        }
+    }
+}
+
+#[test]
+fn who_collects_may_have_enough() {
+    let set = PositionSet::All;
+    let took = job(3, 1, Weather::calm(), |end| {
+        let part = Part::zeroed(Shares::new(8, set, 3), end.rank()).unwrap();
+        let mut runs = 0;
+        let mut sink = |_: &[Score]| {
+            runs += 1;
+            if runs > 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        collect(&part, end, &mut sink).unwrap()
+    });
+    assert_eq!(took, [false; 3]);
+}
+
+#[test]
+fn a_rank_that_leaves_is_an_error_of_the_others() {
+    let set = PositionSet::All;
+    let tables = Tables::new(Rules::AWARI, set, 6);
+    let left = job(3, 1, Weather::calm(), |end| {
+        if end.rank() == 1 {
+            return true;
+        }
+        let index = Index::new(6, set);
+        let mut part = Part::zeroed(Shares::new(6, set, 3), end.rank()).unwrap();
+        let captures = Bytes::zeroed(part.scores().len()).unwrap();
+        let solved = sweep(&tables, &index, &captures, &mut part, Kernel::detect(), end, &());
+        matches!(solved, Err(Unsolved::Communication(_)))
+    });
+    assert_eq!(left, [true; 3]);
+}

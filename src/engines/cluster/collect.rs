@@ -1,0 +1,120 @@
+//! A solved database, of the parts that the ranks own.
+
+use super::{Part, STRIPE};
+use ranks::{CommunicationError, Communicator};
+use std::ops::{ControlFlow, Range};
+
+/// Scores that travel at a time, about, to the rank that collects them.
+const BAND_POSITIONS: usize = 8 << 20;
+
+/// Bands that a rank sends before it hears that one was taken.
+const AHEAD: usize = 2;
+
+/// Transposed at a time.
+const TILE: usize = 64;
+
+/// Taken, and go on; or do not.
+const TAKEN: u8 = 1;
+
+/// Some columns of a slab.
+struct Band {
+    slab: usize,
+    columns: Range<usize>,
+}
+
+/// Brings all parts together: rank 0 gives the scores to `sink`, in canonical order and in runs of whole rows. Whether
+/// `sink` took all.
+///
+/// # Errors
+/// Where a rank cannot be reached any more.
+pub fn collect(
+    part: &Part,
+    communicator: &mut dyn Communicator,
+    sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
+) -> Result<bool, CommunicationError> {
+    let bands = bands(part);
+    if part.rank != 0 {
+        for (at, band) in bands.iter().enumerate() {
+            if at >= AHEAD && !is_taken(communicator)? {
+                return Ok(false);
+            }
+            communicator.send(0, part.transposed(band))?;
+        }
+        for _ in 0..bands.len().min(AHEAD) {
+            if !is_taken(communicator)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    let mut run = Vec::new();
+    for band in &bands {
+        let mut pieces = vec![part.transposed(band)];
+        for rank in 1..part.shares.ranks() {
+            let piece = communicator.receive(rank)?;
+            let expected = part.shares.rows(rank, band.slab as u32).len() * band.columns.len();
+            if piece.len() != expected {
+                let (expected, found) = (format!("{expected} scores"), format!("{} bytes", piece.len()));
+                return Err(CommunicationError::Unexpected { rank, expected, found });
+            }
+            pieces.push(piece);
+        }
+        run.clear();
+        for at in 0..band.columns.len() {
+            for piece in &pieces {
+                let rows = piece.len() / band.columns.len();
+                run.extend(piece[at * rows..][..rows].iter().map(|&score| score as i8));
+            }
+        }
+        let took = sink(&run).is_continue();
+        for rank in 1..part.shares.ranks() {
+            communicator.send(rank, vec![if took { TAKEN } else { 0 }])?;
+        }
+        if !took {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What rank 0 says of a band.
+fn is_taken(communicator: &mut dyn Communicator) -> Result<bool, CommunicationError> {
+    Ok(communicator.receive(0)? == [TAKEN])
+}
+
+/// All columns, slab by slab: a function of the database alone.
+fn bands(part: &Part) -> Vec<Band> {
+    let mut bands = Vec::new();
+    for (at, slab) in part.shares.slabs().iter().enumerate() {
+        let columns = slab.opponent_halves as usize;
+        let width = (BAND_POSITIONS / slab.mover_halves as usize).clamp(1, STRIPE);
+        for stripe in (0..columns).step_by(STRIPE) {
+            let end = columns.min(stripe + STRIPE);
+            let starts = (stripe..end).step_by(width);
+            bands.extend(starts.map(|start| Band { slab: at, columns: start..end.min(start + width) }));
+        }
+    }
+    bands
+}
+
+impl Part {
+    /// The scores of a band, column by column.
+    fn transposed(&self, band: &Band) -> Vec<u8> {
+        let slab = &self.shares.owned(self.rank)[band.slab];
+        let rows = slab.mover_halves as usize;
+        let stripe = band.columns.start / STRIPE * STRIPE;
+        let width = STRIPE.min(slab.opponent_halves as usize - stripe);
+        let scores = &self.scores[slab.offset as usize + rows * stripe..][..rows * width];
+        let from = band.columns.start - stripe;
+        let mut piece = vec![0; rows * band.columns.len()];
+        for first in (0..rows).step_by(TILE) {
+            for at in 0..band.columns.len() {
+                let to = &mut piece[at * rows + first..at * rows + rows.min(first + TILE)];
+                for (to, row) in to.iter_mut().zip(scores[first * width..].chunks_exact(width)) {
+                    *to = row[from + at] as u8;
+                }
+            }
+        }
+        piece
+    }
+}
