@@ -44,6 +44,8 @@ pub struct Mpi {
     /// What has not left yet.
     sending: Vec<Transfer>,
     patience: Duration,
+    /// When this rank last looked for what has come.
+    looked: Instant,
     /// Something failed, here or elsewhere, after which MPI cannot be ended in order.
     broken: bool,
     /// This end is being dropped.
@@ -56,8 +58,8 @@ pub struct Mpi {
 struct Other {
     /// What it sent and was not received yet, in order; of the first, bytes may still be under way.
     inbox: VecDeque<Transfer>,
-    /// When anything came from it.
-    heard: Instant,
+    /// How long nothing has come from it while this rank looked.
+    silence: Duration,
     /// When anything was sent to it.
     told: Instant,
     /// The last that it said of itself.
@@ -82,13 +84,14 @@ impl Mpi {
         }
         let library = Library::start()?;
         let now = Instant::now();
-        let other = || Other { inbox: VecDeque::new(), heard: now, told: now, said: Kind::Alive };
+        let other = || Other { inbox: VecDeque::new(), silence: Duration::ZERO, told: now, said: Kind::Alive };
         Ok(Some(Mpi {
             rank: library.rank(),
             others: (0..library.size()).map(|_| other()).collect(),
             library: Some(library),
             sending: Vec::new(),
             patience: PATIENCE,
+            looked: now,
             broken: false,
             leaving: false,
             traffic: Traffic::default(),
@@ -116,6 +119,12 @@ impl Mpi {
     fn try_move_on(&mut self) -> Result<bool, CommunicationError> {
         let library = self.library.as_mut().expect(UNTIL_DROPPED);
         let now = Instant::now();
+        // While this rank computed, or was stopped with the whole job, it could have heard nothing: that counts for little.
+        let looked = now.duration_since(self.looked).min(self.patience / SIGNS);
+        self.looked = now;
+        for other in &mut self.others {
+            other.silence += looked;
+        }
         let mut moved = false;
         let mut at = 0;
         while at < self.sending.len() {
@@ -128,7 +137,7 @@ impl Mpi {
         }
         while let Some(arrival) = library.next()? {
             let other = &mut self.others[arrival.from];
-            other.heard = now;
+            other.silence = Duration::ZERO;
             other.inbox.extend(arrival.transfer);
             other.said = other.said.max(arrival.kind);
             self.broken |= arrival.kind == Kind::Broken;
@@ -161,9 +170,9 @@ impl Mpi {
         Ok(if complete? { inbox.pop_front().map(Transfer::into_bytes) } else { None })
     }
 
-    /// That a rank has been heard of lately, since when this one has been waiting for it.
-    fn check_heard(&mut self, of: usize, since: Instant) -> Result<(), CommunicationError> {
-        let silence = self.others[of].heard.max(since).elapsed();
+    /// That a rank has been heard of lately.
+    fn check_heard(&mut self, of: usize) -> Result<(), CommunicationError> {
+        let silence = self.others[of].silence;
         if silence < self.patience {
             return Ok(());
         }
@@ -172,7 +181,8 @@ impl Mpi {
     }
 
     fn wait(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
-        let began = Instant::now();
+        // Nobody needed to hear of it before.
+        self.others[from].silence = Duration::ZERO;
         let mut pause = Pause::default();
         loop {
             let moved = self.move_on()?;
@@ -183,7 +193,7 @@ impl Mpi {
             if other.is_gone() && other.inbox.is_empty() {
                 return Err(CommunicationError::Gone { rank: from });
             }
-            self.check_heard(from, began)?;
+            self.check_heard(from)?;
             pause.take(moved);
         }
     }
@@ -203,8 +213,8 @@ impl Mpi {
         let others: Vec<usize> = (0..self.others.len()).filter(|&other| other != self.rank).collect();
         for &to in &others {
             self.post(to, word, Vec::new())?;
+            self.others[to].silence = Duration::ZERO;
         }
-        let began = Instant::now();
         let mut pause = Pause::default();
         loop {
             let moved = self.move_on()?;
@@ -218,7 +228,7 @@ impl Mpi {
                 return Ok(());
             }
             for of in missing {
-                self.check_heard(of, began)?;
+                self.check_heard(of)?;
             }
             pause.take(moved);
         }
