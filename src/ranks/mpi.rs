@@ -24,6 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// So often within the patience does a rank tell the others that it lives, if it polls as often.
 const SIGNS: u32 = 8;
 
+/// How long a rank leaves MPI alone before it ends it. In `MPI_Finalize` MPICH 4.0 over UCX closes its connections, and
+/// then waits for the other ranks without answering any of them (mended in pmodels/mpich#6596): a rank that comes later,
+/// and has answered the others before it came, waits for their answer for ever. So nobody answers before all are there. Of three ranks over TCP on two cores one end in eight
+/// hung without this, and none of 120 with it.
+const STILLNESS: Duration = Duration::from_millis(200);
+
 /// How long a rank that leaves a broken job waits for its last words to leave.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -38,6 +44,8 @@ pub struct Mpi {
     /// What has not left yet.
     sending: Vec<Transfer>,
     patience: Duration,
+    /// When this rank last looked for what has come.
+    looked: Instant,
     /// Something failed, here or elsewhere, after which MPI cannot be ended in order.
     broken: bool,
     /// This end is being dropped.
@@ -50,11 +58,18 @@ pub struct Mpi {
 struct Other {
     /// What it sent and was not received yet, in order; of the first, bytes may still be under way.
     inbox: VecDeque<Transfer>,
-    /// When anything came from it.
-    heard: Instant,
+    /// How long nothing has come from it while this rank looked.
+    silence: Duration,
     /// When anything was sent to it.
     told: Instant,
-    gone: bool,
+    /// The last that it said of itself.
+    said: Kind,
+}
+
+impl Other {
+    fn is_gone(&self) -> bool {
+        self.said >= Kind::Farewell
+    }
 }
 
 impl Mpi {
@@ -69,13 +84,14 @@ impl Mpi {
         }
         let library = Library::start()?;
         let now = Instant::now();
-        let other = || Other { inbox: VecDeque::new(), heard: now, told: now, gone: false };
+        let other = || Other { inbox: VecDeque::new(), silence: Duration::ZERO, told: now, said: Kind::Alive };
         Ok(Some(Mpi {
             rank: library.rank(),
             others: (0..library.size()).map(|_| other()).collect(),
             library: Some(library),
             sending: Vec::new(),
             patience: PATIENCE,
+            looked: now,
             broken: false,
             leaving: false,
             traffic: Traffic::default(),
@@ -103,6 +119,12 @@ impl Mpi {
     fn try_move_on(&mut self) -> Result<bool, CommunicationError> {
         let library = self.library.as_mut().expect(UNTIL_DROPPED);
         let now = Instant::now();
+        // While this rank computed, or was stopped with the whole job, it could have heard nothing: that counts for little.
+        let looked = now.duration_since(self.looked).min(self.patience / SIGNS);
+        self.looked = now;
+        for other in &mut self.others {
+            other.silence += looked;
+        }
         let mut moved = false;
         let mut at = 0;
         while at < self.sending.len() {
@@ -115,9 +137,9 @@ impl Mpi {
         }
         while let Some(arrival) = library.next()? {
             let other = &mut self.others[arrival.from];
-            other.heard = now;
+            other.silence = Duration::ZERO;
             other.inbox.extend(arrival.transfer);
-            other.gone |= matches!(arrival.kind, Kind::Farewell | Kind::Broken);
+            other.said = other.said.max(arrival.kind);
             self.broken |= arrival.kind == Kind::Broken;
             moved = true;
         }
@@ -148,9 +170,9 @@ impl Mpi {
         Ok(if complete? { inbox.pop_front().map(Transfer::into_bytes) } else { None })
     }
 
-    /// That a rank has been heard of lately, since when this one has been waiting for it.
-    fn check_heard(&mut self, of: usize, since: Instant) -> Result<(), CommunicationError> {
-        let silence = self.others[of].heard.max(since).elapsed();
+    /// That a rank has been heard of lately.
+    fn check_heard(&mut self, of: usize) -> Result<(), CommunicationError> {
+        let silence = self.others[of].silence;
         if silence < self.patience {
             return Ok(());
         }
@@ -159,7 +181,8 @@ impl Mpi {
     }
 
     fn wait(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
-        let began = Instant::now();
+        // Nobody needed to hear of it before.
+        self.others[from].silence = Duration::ZERO;
         let mut pause = Pause::default();
         loop {
             let moved = self.move_on()?;
@@ -167,21 +190,31 @@ impl Mpi {
                 return Ok(message);
             }
             let other = &self.others[from];
-            if other.gone && other.inbox.is_empty() {
+            if other.is_gone() && other.inbox.is_empty() {
                 return Err(CommunicationError::Gone { rank: from });
             }
-            self.check_heard(from, began)?;
+            self.check_heard(from)?;
             pause.take(moved);
         }
     }
 
-    /// Says farewell, and waits for that of all others.
+    /// Says farewell and waits for that of all others, and then that all know.
     fn leave(&mut self) -> Result<(), CommunicationError> {
+        self.part(Kind::Farewell)?;
+        self.part(Kind::Settled)?;
+        if self.others.len() > 1 {
+            thread::sleep(STILLNESS);
+        }
+        Ok(())
+    }
+
+    /// Says so to all others, and waits until all of them have, and all that was sent has left.
+    fn part(&mut self, word: Kind) -> Result<(), CommunicationError> {
         let others: Vec<usize> = (0..self.others.len()).filter(|&other| other != self.rank).collect();
         for &to in &others {
-            self.post(to, Kind::Farewell, Vec::new())?;
+            self.post(to, word, Vec::new())?;
+            self.others[to].silence = Duration::ZERO;
         }
-        let began = Instant::now();
         let mut pause = Pause::default();
         loop {
             let moved = self.move_on()?;
@@ -189,25 +222,22 @@ impl Mpi {
                 // What nobody will receive is taken in, since it must leave there.
                 while self.take(from)?.is_some() {}
             }
-            let missing: Vec<usize> = others.iter().copied().filter(|&other| !self.here_no_more(other)).collect();
+            let missing = |other: &Other| other.said < word || !other.inbox.is_empty();
+            let missing: Vec<usize> = others.iter().copied().filter(|&other| missing(&self.others[other])).collect();
             if self.broken || missing.is_empty() && self.sending.is_empty() {
                 return Ok(());
             }
             for of in missing {
-                self.check_heard(of, began)?;
+                self.check_heard(of)?;
             }
             pause.take(moved);
         }
     }
 
-    fn here_no_more(&self, other: usize) -> bool {
-        self.others[other].gone && self.others[other].inbox.is_empty()
-    }
-
     /// Tells the others that the job is broken, if they can be told at all.
     fn warn(&mut self) {
         for to in 0..self.others.len() {
-            if to != self.rank && !self.others[to].gone && self.post(to, Kind::Broken, Vec::new()).is_err() {
+            if to != self.rank && !self.others[to].is_gone() && self.post(to, Kind::Broken, Vec::new()).is_err() {
                 return;
             }
         }
@@ -236,7 +266,7 @@ impl Communicator for Mpi {
     fn send(&mut self, to: usize, message: Vec<u8>) -> Result<(), CommunicationError> {
         assert_other(to, self.rank, self.size());
         check_size(to, message.len())?;
-        if self.others[to].gone {
+        if self.others[to].is_gone() {
             return Err(CommunicationError::Gone { rank: to });
         }
         self.traffic.sent(message.len());

@@ -42,16 +42,18 @@ pub(super) struct Transfer {
 unsafe impl Send for Transfer {}
 
 /// What a message between two libraries is for; the number is its tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// The program's.
     Message = 0,
     /// The sender lives; it has no bytes, like those below.
     Alive = 1,
-    /// The sender leaves the job in order, and sends nothing more.
+    /// The sender leaves the job in order, and sends no more messages.
     Farewell = 2,
-    /// The sender leaves a job that is broken, and sends nothing more.
-    Broken = 3,
+    /// The sender has all farewells and all messages.
+    Settled = 3,
+    /// The sender leaves a job that is broken.
+    Broken = 4,
 }
 
 /// What has come.
@@ -180,7 +182,7 @@ impl Library {
 
     fn origin(&self, status: &ffi::MPI_Status, count: c_int) -> Result<(usize, Kind, usize), CommunicationError> {
         let from = usize::try_from(status.MPI_SOURCE).ok().filter(|&from| from < self.size);
-        let kind = [Kind::Message, Kind::Alive, Kind::Farewell, Kind::Broken]
+        let kind = [Kind::Message, Kind::Alive, Kind::Farewell, Kind::Settled, Kind::Broken]
             .into_iter()
             .find(|&kind| kind as c_int == status.MPI_TAG && (kind == Kind::Message || count == 0));
         match (from, kind, usize::try_from(count)) {
