@@ -51,6 +51,7 @@ pub(crate) enum CliError {
     #[error("the directory {} has a name that is not UTF-8, which no manifest can hold; choose another", .0.display())]
     PathNotText(PathBuf),
     /// A launcher of MPI started this program, which has none.
+    #[cfg_attr(feature = "mpi", expect(dead_code, reason = "it has one"))]
     #[error(
         "a launcher of MPI started this program as one of several ranks, but it was built without MPI, and each would do \
          all of the work; nothing was done (build it with `cargo build --release --features mpi`, or start it without \

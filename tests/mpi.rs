@@ -1,0 +1,209 @@
+//! `mpirun -n N awari run`: processes that speak through MPI make the files of one machine, and survive what befalls
+//! them. Built with `--features mpi` only.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tests::Random;
+
+const AWARI: &str = env!("CARGO_BIN_EXE_awari");
+
+/// Kills in one build, unless the environment says `AWARI_KILLS`.
+const KILLS: u64 = 10;
+
+/// How long to wait for a job to end that must. Nothing is measured: one that needs it hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// A run directory, and what is built there.
+struct Build {
+    directory: tempfile::TempDir,
+    positions: &'static str,
+    method: &'static str,
+    stones: u32,
+}
+
+impl Build {
+    fn new(positions: &'static str, method: &'static str, stones: u32) -> Build {
+        Build { directory: tempfile::tempdir().unwrap(), positions, method, stones }
+    }
+
+    fn run(&self) -> PathBuf {
+        self.directory.path().join("run")
+    }
+
+    fn command(&self, ranks: Option<usize>) -> Command {
+        let manifest = self.directory.path().join("manifest.toml");
+        let text = format!(
+            "[game]\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = 1\nsnapshot = \"0 s\"\n\
+             [store]\nkeep = \"all\"\n",
+            self.positions, self.stones, self.method
+        );
+        fs::write(&manifest, text).unwrap();
+        let mut command = match ranks {
+            None => Command::new(AWARI),
+            Some(ranks) => {
+                let mut command = Command::new("mpirun");
+                if is_open_mpi() {
+                    command.args(["--allow-run-as-root", "--oversubscribe"]);
+                }
+                command.args(["-n", &ranks.to_string(), AWARI]);
+                command
+            }
+        };
+        command.arg("run").arg(manifest).arg("--dir").arg(self.run()).args(["--progress", "none"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs to the end, and gives what there is then.
+    fn finish(&self, ranks: Option<usize>) -> Files {
+        let output = ended(self.command(ranks).spawn().unwrap());
+        assert!(output.status.success(), "{ranks:?} ranks: {}", told(&output));
+        let mut files = Files::new();
+        for folder in ["captures", "databases", "planes", "stats"] {
+            let Ok(entries) = fs::read_dir(self.run().join(folder)) else { continue };
+            for path in entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+                files.insert(path.strip_prefix(self.run()).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+        files
+    }
+
+    /// The processes of a job, by what they were started with.
+    fn ranks(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().map_while(Result::ok) {
+            let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Ok(words) = fs::read(entry.path().join("cmdline")) else { continue };
+            let mut words = words.split(|&byte| byte == 0);
+            let is_awari = words.next() == Some(AWARI.as_bytes());
+            if is_awari && words.any(|word| word == self.run().to_str().unwrap().as_bytes()) {
+                found.push(process);
+            }
+        }
+        found
+    }
+}
+
+/// Waits for a job.
+fn ended(child: Child) -> Output {
+    let process = child.id();
+    let reader = std::thread::spawn(move || child.wait_with_output().unwrap());
+    let end = Instant::now() + PATIENCE;
+    while !reader.is_finished() {
+        if Instant::now() > end {
+            signal(process, "KILL");
+            panic!("the job hangs: {}", told(&reader.join().unwrap()));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    reader.join().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn signal(process: u32, name: &str) -> bool {
+    let kill = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).stderr(Stdio::null()).status();
+    kill.unwrap().success()
+}
+
+fn is_open_mpi() -> bool {
+    let version = Command::new("mpirun").arg("--version").output().unwrap();
+    String::from_utf8_lossy(&version.stdout).contains("Open MPI")
+}
+
+/// Whether there is a launcher. Where there is none nothing is tested, which is said.
+fn is_there() -> bool {
+    let is_there = Command::new("mpirun").arg("--version").output().is_ok();
+    if !is_there {
+        eprintln!("skipped: there is no mpirun on the path");
+    }
+    is_there
+}
+
+#[test]
+fn processes_leave_the_files_of_one_machine() {
+    if !is_there() {
+        return;
+    }
+    for (positions, stones) in [("all", 10), ("reachable", 11)] {
+        let expected = Build::new(positions, "sweep", stones).finish(None);
+        for ranks in 1..=4 {
+            let found = Build::new(positions, "sweep", stones).finish(Some(ranks));
+            assert!(found == expected, "{positions}, {ranks} ranks");
+        }
+    }
+}
+
+#[test]
+fn killed_ranks_lose_nothing() {
+    if !is_there() {
+        return;
+    }
+    let kills = std::env::var("AWARI_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let expected = Build::new("all", "sweep", 11).finish(None);
+    let mut random = Random::of(&[7]);
+    let mut build = Build::new("all", "sweep", 11);
+    let mut killed = 0;
+    let mut most = 3_000_000;
+    while killed < kills {
+        let ranks = 2 + random.below(3) as usize;
+        let job = build.command(Some(ranks)).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(random.below(most)));
+        let members = build.ranks();
+        let was_there = !members.is_empty() && signal(members[random.below(members.len() as u64) as usize], "KILL");
+        let output = ended(job);
+        if was_there && !output.status.success() {
+            killed += 1;
+        } else if output.status.success() {
+            // It was over already: once more from the start, and sooner.
+            assert!(build.finish(Some(2)) == expected, "after {killed} kills");
+            build = Build::new("all", "sweep", 11);
+            most /= 2;
+        }
+    }
+    assert!(build.finish(Some(3)) == expected, "after {killed} kills");
+}
+
+#[test]
+fn a_stopped_job_goes_on() {
+    if !is_there() {
+        return;
+    }
+    let build = Build::new("all", "sweep", 11);
+    let job = build.command(Some(3)).spawn().unwrap();
+    let end = Instant::now() + PATIENCE;
+    // The run has begun when there is a journal: from then on every rank heeds the signal.
+    while !build.run().join("journal").exists() {
+        assert!(Instant::now() < end, "the job never begins");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let first = build.ranks().into_iter().min().unwrap();
+    assert!(signal(first, "USR1"));
+    let output = ended(job);
+    if output.status.success() {
+        return;
+    }
+    assert!(told(&output).contains("to go on:"), "{}", told(&output));
+    assert!(build.finish(Some(2)) == Build::new("all", "sweep", 11).finish(None));
+}
+
+#[test]
+fn what_is_wrong_is_said_once() {
+    if !is_there() {
+        return;
+    }
+    let build = Build::new("some", "sweep", 5);
+    let output = ended(build.command(Some(3)).spawn().unwrap());
+    assert!(!output.status.success());
+    assert_eq!(told(&output).matches("game.positions").count(), 1, "{}", told(&output));
+    assert!(!Path::new(&build.run()).join("databases").exists());
+}
