@@ -417,12 +417,16 @@ mod tests {
     fn zeros_make_the_same_file_however_they_come() {
         let kinds = [Kind::Database, Kind::Plane { role: Role::Won, bound: 7 }];
         // Runs, every other of zeros; they end within blocks and slabs, and with them.
-        let runs = [70_000, 130_003, 0, 9, 10_000, 132_527, 5];
+        let runs = [70_000, 130_003, 0, 9, 10_000, 132_527, 6];
         for (kind, codec) in kinds.into_iter().flat_map(|kind| Codec::ALL.map(|codec| (kind, codec))) {
             let mut example = Example::large();
             example.identity.kind = kind;
             let mut next = 0;
-            let runs: Vec<_> = runs.iter().map(|run| (next, std::mem::replace(&mut next, next + run) + run)).collect();
+            let mut runs_of = |run: usize| {
+                next += run;
+                (next - run, next)
+            };
+            let runs: Vec<_> = runs.iter().map(|&run| runs_of(run)).collect();
             assert_eq!(next, example.scores.len());
             for &(first, end) in runs.iter().skip(1).step_by(2) {
                 example.scores[first..end].fill(0);
