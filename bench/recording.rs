@@ -130,7 +130,7 @@ impl Wins<Infallible> for RecordedWins {
         RecordedRow { wins: self, words, slab, row }
     }
 
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32)) {
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32, u64)) {
         let mut record = self.record();
         if record.is_on {
             let first = self.dual[slab].word(row);
@@ -207,10 +207,7 @@ pub fn record(
         for unit in solver.wins_units() {
             let mut new = plane(index, &wins_layout, unit, &turned, |best| best == bound);
             if new.iter().any(|&word| word != 0) {
-                words.resize(unit.words.len(), 0);
-                solver.wins().read(unit.slab, unit.rows.clone(), &mut words);
-                new.iter_mut().zip(&words).for_each(|(new, won)| *new &= !won);
-                solver.add_wins(unit, &new);
+                solver.add_wins(unit, &mut new);
             }
         }
         let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);

@@ -318,25 +318,28 @@ const fn measured(part: Part) -> Rates {
         Part::Counting => Rates { cpu: Line::growing(115.0, 14, 14.0), read: NONE, written: NONE },
         // 18.9 at 23 stones and 20.5 at 24 with codec packed, 34 at 30 with zstd.
         Part::Sweep => Rates { cpu: Line::growing(18.0, 20, 1.3), read: NONE, written: NONE },
-        Part::Seeds => Rates { cpu: Line::constant(4.1), read: NONE, written: Line::growing(0.49, 14, 0.022) },
-        // 17 at 14 stones, where stages are many and small, 11.5 at 16, 9.3 at 18 and 19, 10.1 at 22: bounds are more.
+        Part::Seeds => Rates { cpu: Line::constant(3.5), read: NONE, written: Line::growing(0.49, 14, 0.022) },
+        // Once 17 at 14 stones, where stages are many and small, 11.5 at 16, 9.3 at 18 and 19, 10.1 at 22: bounds are more.
+        // In turn with that program 0.62 to 0.66 of it at 20 and 22.
         Part::PreprocessTwoBit => {
-            Rates { cpu: Line::growing(9.7, 19, 0.2), read: Line::constant(2.5), written: Line::constant(2.5) }
+            Rates { cpu: Line::growing(6.2, 19, 0.15), read: Line::constant(1.8), written: Line::constant(2.8) }
         }
         // Candidates on disk are read and written once more.
         Part::PreprocessOneBit => {
-            Rates { cpu: Line::growing(10.5, 19, 0.2), read: Line::constant(4.9), written: Line::constant(4.9) }
+            Rates { cpu: Line::growing(7.2, 19, 0.15), read: Line::constant(4.2), written: Line::constant(5.2) }
         }
-        // 27.2 at 16 stones, 25.5 at 18, 27.6 at 22; more at 14, where tables are a good part of it. Beyond, the slope is
+        // Once 27.2 at 16 stones, 25.5 at 18, 27.6 at 22, and 0.89 to 0.93 of it now; more at 14, where tables are a good
+        // part of it. Beyond, the slope is
         // the one of 16 to 20 stones when passes took the first rows first: nothing larger was measured.
         Part::ProcessTwoBit => Rates {
-            cpu: Line::growing(26.5, 18, 0.8),
+            cpu: Line::growing(24.0, 18, 0.8),
             read: Line::growing(3.8, 14, 0.115),
             written: Line::growing(2.45, 14, 0.11),
         },
-        // 29.1 at 16 stones, 28.5 at 18, 31.1 at 22: candidates stream, where they changed, in each pass.
+        // Once 29.1 at 16 stones, 28.5 at 18, 31.1 at 22, and 0.9 of it now: candidates stream, where they changed, in each
+        // pass.
         Part::ProcessOneBit => Rates {
-            cpu: Line::growing(28.7, 18, 0.8),
+            cpu: Line::growing(26.0, 18, 0.8),
             read: Line::growing(16.0, 14, 0.4),
             written: Line::growing(11.2, 14, 0.18),
         },
@@ -347,10 +350,10 @@ const fn measured(part: Part) -> Rates {
             written: Line::growing(11.2, 14, 0.18),
         },
         Part::Postprocess => {
-            Rates { cpu: Line::constant(3.3), read: Line::constant(0.28), written: Line::constant(0.33) }
+            Rates { cpu: Line::constant(2.7), read: Line::constant(0.28), written: Line::constant(0.33) }
         }
-        // 6.1 with zstd.
-        Part::Merge => Rates { cpu: Line::constant(3.6), read: Line::constant(0.87), written: NONE },
+        // 2.5 more with zstd.
+        Part::Merge => Rates { cpu: Line::constant(2.8), read: Line::constant(0.87), written: NONE },
         // 1.9 to 2.2 at 19 and 20 stones with codec packed, samples included; 5.5 at 27 and 5.7 at 31 with zstd.
         Part::Verify => Rates { cpu: Line::constant(1.7), read: NONE, written: NONE },
         // Sweep has counted by the way.

@@ -43,6 +43,14 @@ impl RealFile {
         RealFile::new(file, path, bytes, pool, block)
     }
 
+    /// For short reads whose neighbours are wanted later.
+    pub(crate) fn scattered(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> RealFile {
+        match pool.io {
+            Io::Auto => RealFile::new(file, path, bytes, pool, None),
+            Io::Uring | Io::Plain => RealFile::input(file, path, bytes, pool),
+        }
+    }
+
     /// For reads and writes. The file is empty, and becomes `bytes` zeros.
     pub(crate) fn scratch(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> io::Result<RealFile> {
         let block = match pool.io {

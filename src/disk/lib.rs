@@ -86,6 +86,15 @@ pub trait Disk: Send + Sync {
     /// [`DiskError::NotFound`] if it is absent, or what the operating system says.
     fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError>;
 
+    /// As [`open`](Self::open), for a file that is read in short pieces whose neighbours are wanted later: with
+    /// [`Io::Auto`] they may stay in memory that nobody else wants.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn open_scattered(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+        self.open(path)
+    }
+
     /// Makes a file of `bytes` zeros without a name, for this process alone: it is gone when dropped, or when the
     /// process dies. `path` says on which file system, and names it in errors; its parent directories are made.
     ///

@@ -96,6 +96,13 @@ impl Disk for RealDisk {
         Ok(Box::new(RealFile::input(file, path, bytes, self.pool.clone())))
     }
 
+    fn open_scattered(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Read, path, source);
+        let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        Ok(Box::new(RealFile::scattered(file, path, bytes, self.pool.clone())))
+    }
+
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         self.create_dir_all(parent(path))?;

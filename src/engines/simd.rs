@@ -15,7 +15,6 @@ mod absent {
     use crate::kernel::{Destination, Floor, Moves, SlabWork, Spot, Unit};
     use crate::tables::{CHUNK, Gather, RowMove};
     use game::HALF_PITS;
-    use std::sync::atomic::AtomicU64;
 
     pub(crate) fn has_avx2() -> bool {
         false
@@ -39,7 +38,11 @@ mod absent {
 
     pub(crate) use push_row_bmi2 as push_row_avx512;
 
-    pub(crate) fn prefetch(_: &[AtomicU64]) {}
+    pub(crate) fn prefetch<T>(_: &[T]) {}
+
+    pub(crate) fn count_bmi2(_: &[u64]) -> u64 {
+        unreachable!("there is no such kernel here")
+    }
 
     pub(crate) fn by_value_avx512(_: &[i8], _: impl FnMut(i8, u64)) {
         unreachable!("this kernel is only chosen where it is available")
@@ -88,7 +91,6 @@ mod x86 {
     use crate::tables::{CHUNK, Gather, Piece, RowMove};
     use game::HALF_PITS;
     use std::arch::x86_64::*;
-    use std::sync::atomic::AtomicU64;
 
     /// Whether the processor and the system have what the functions for AVX2 enable.
     pub(crate) fn has_avx2() -> bool {
@@ -138,9 +140,19 @@ mod x86 {
         unsafe { enabled(lost, push, won) }
     }
 
-    /// Has words brought to the first cache.
-    pub(crate) fn prefetch(words: &[AtomicU64]) {
-        for line in words.chunks(8) {
+    /// See [`crate::bound::BitKernel::count`].
+    pub(crate) fn count_bmi2(words: &[u64]) -> u64 {
+        #[target_feature(enable = "popcnt")]
+        fn enabled(words: &[u64]) -> u64 {
+            words.iter().map(|word| u64::from(word.count_ones())).sum()
+        }
+        // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
+        unsafe { enabled(words) }
+    }
+
+    /// Has values brought to the first cache.
+    pub(crate) fn prefetch<T>(values: &[T]) {
+        for line in values.chunks(64 / size_of::<T>()) {
             // SAFETY: every processor of this kind has the instruction, which reads nothing that shows.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
         }

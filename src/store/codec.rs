@@ -74,6 +74,9 @@ impl ValueRange {
     /// The index of the first of some values (as bytes) that lies outside.
     pub(crate) fn find_outside(self, values: &[u8]) -> Option<usize> {
         let span = self.span();
+        if span == u8::MAX {
+            return None;
+        }
         let outside = |value: u8| value.wrapping_sub(self.low as u8) > span;
         // Without an early exit this runs at the speed of memory; the search is for the bad case.
         let clean = values.iter().fold(0, |or, &value| or | u8::from(outside(value))) == 0;

@@ -6,6 +6,7 @@ use crate::codec::{Codec, ValueRange};
 use crate::format::block_checksum;
 use crate::frames;
 use crate::identity::Kind;
+use crate::layout::BLOCK_POSITIONS;
 use crate::packed;
 use crate::sparse;
 use crate::strips::{self, Band, Context};
@@ -131,6 +132,19 @@ pub(crate) fn encode<'a>(codec: Codec, kind: Kind, block: Values<'a>) -> (Cow<'a
             (Cow::Owned(bytes), Form::Packed)
         }
     }
+}
+
+/// A block of zeros in a file that has such forms: its bytes and their form.
+pub(crate) fn zeros(codec: Codec, kind: Kind, values: usize) -> Option<(Vec<u8>, Form)> {
+    let is_sparse = codec == Codec::Zstd && matches!(kind, Kind::Plane { .. });
+    is_sparse.then(|| (vec![0; sparse::zeros_bytes(values)], Form::Sparse))
+}
+
+/// Whether a block of so many values is such a one, as its index entry tells.
+pub(crate) fn is_zeros(form: Form, block: usize, values: usize, bytes: usize, checksum: u64) -> bool {
+    const ZEROS: [u8; sparse::zeros_bytes(BLOCK_POSITIONS)] = [0; sparse::zeros_bytes(BLOCK_POSITIONS)];
+    let zeros = ZEROS.get(..bytes).filter(|_| form == Form::Sparse && bytes == sparse::zeros_bytes(values));
+    zeros.is_some_and(|zeros| block_checksum(block, zeros) == checksum)
 }
 
 /// The checksum that the index has of a block of these bytes.

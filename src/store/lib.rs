@@ -25,6 +25,7 @@ mod floors;
 mod form;
 mod format;
 mod frames;
+mod hasher;
 mod identity;
 mod layout;
 mod model;

@@ -121,6 +121,14 @@ impl Scores {
         Unverified::open(path, Source::Windowed(disk.open(path)?))
     }
 
+    /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are wanted later.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_scattered(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+        Unverified::open(path, Source::Windowed(disk.open_scattered(path)?))
+    }
+
     pub(crate) fn new(file: Unverified) -> Self {
         let words = match file.source {
             Source::Mapped(_) => file.layout.block_count().div_ceil(64),
@@ -375,6 +383,16 @@ impl Scores {
     /// If there is no such block.
     pub fn read_run(&self, block: usize, bytes_max: u64) -> Result<Run, StoreError> {
         self.read_blocks(block..self.run_end(block, bytes_max))
+    }
+
+    /// Whether a block of a plane is known to have nothing but zeros, from the index alone. Where it does not say so, they
+    /// may be zeros all the same.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn is_zeros(&self, block: usize) -> bool {
+        let entry = self.entry(block);
+        form::is_zeros(entry.form, block, self.layout.len_of(block), entry.bytes as usize, entry.checksum)
     }
 
     /// Decodes a block of a run.

@@ -13,7 +13,7 @@ pub(crate) use x86::{decode_sparse, encode_sparse, steps};
 
 /// None where there is no such kernel.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn encode_sparse(_: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn encode_sparse(_: &[u8], _: &mut [u8]) -> Option<usize> {
     None
 }
 
@@ -56,21 +56,23 @@ mod x86 {
     }
 
     /// See [`sparse::encode_with`]. None where the processor does not have what it takes.
-    pub(crate) fn encode_sparse(values: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn encode_sparse(values: &[u8], block: &mut [u8]) -> Option<usize> {
         #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
-        fn enabled(values: &[u8]) -> Vec<u8> {
-            sparse::encode_with(values, |group, to| {
+        fn enabled(values: &[u8], block: &mut [u8]) -> usize {
+            sparse::encode_with(values, block, |group, to| {
                 // SAFETY: both are of sixty-four bytes.
                 unsafe {
                     let bytes = _mm512_loadu_si512(group.as_ptr().cast());
                     let mask = _mm512_test_epi8_mask(bytes, bytes);
-                    _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(mask, bytes));
+                    if mask != 0 {
+                        _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(mask, bytes));
+                    }
                     mask
                 }
             })
         }
         // SAFETY: the processor and the system have what the function enables, as was found out just now.
-        has_byte_compression().then(|| unsafe { enabled(values) })
+        has_byte_compression().then(|| unsafe { enabled(values, block) })
     }
 
     /// See [`sparse::decode_with`]. None where the processor does not have what it takes.

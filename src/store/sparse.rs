@@ -12,6 +12,8 @@
 //! hash them costs more than the solving of a bound. At 20 stones Zstandard makes them a third as long, and took a quarter
 //! of the processor time of `two-bit` to write and a tenth to read.
 
+use std::cell::Cell;
+
 use crate::form::DecodeError;
 use crate::simd;
 
@@ -20,7 +22,26 @@ pub(crate) const GROUP: usize = 64;
 
 /// Encodes a block.
 pub(crate) fn encode(values: &[u8]) -> Vec<u8> {
-    simd::encode_sparse(values).unwrap_or_else(|| encode_with(values, compress))
+    thread_local! {
+        /// Kept from block to block: most of the room that one may take is not used, and would be cleared each time.
+        static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut room = ROOM.take();
+    room.resize(room.len().max(bytes_max(values.len())), 0);
+    let bytes = simd::encode_sparse(values, &mut room).unwrap_or_else(|| encode_with(values, &mut room, compress));
+    let block = room[..bytes].to_vec();
+    ROOM.set(room);
+    block
+}
+
+/// Bytes of a block of so many zeros.
+pub(crate) const fn zeros_bytes(values: usize) -> usize {
+    values.div_ceil(GROUP).div_ceil(8)
+}
+
+/// Room for a block of so many values while it is encoded.
+fn bytes_max(values: usize) -> usize {
+    zeros_bytes(values) + values.div_ceil(GROUP) * (size_of::<u64>() + GROUP)
 }
 
 /// Decodes the values `first ..` of a block of `values` until `out` is full.
@@ -38,13 +59,16 @@ fn decode_whole(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
     simd::decode_sparse(block, out).unwrap_or_else(|| decode_with(block, out, expand))
 }
 
-/// `compress` moves the bytes of a group that are not zero to the front of another, and tells where they were.
+/// Encodes into `block`, and tells how many bytes. `compress` moves the bytes of a group that are not zero to the front of
+/// another, and tells where they were; of none it need move nothing.
 #[inline(always)]
-pub(crate) fn encode_with(values: &[u8], compress: impl Fn(&[u8; GROUP], &mut [u8; GROUP]) -> u64) -> Vec<u8> {
-    let groups = values.len().div_ceil(GROUP);
-    let head = groups.div_ceil(8);
-    let mut block = vec![0; head + groups * (size_of::<u64>() + GROUP)];
-    let mut end = head;
+pub(crate) fn encode_with(
+    values: &[u8],
+    block: &mut [u8],
+    compress: impl Fn(&[u8; GROUP], &mut [u8; GROUP]) -> u64,
+) -> usize {
+    let mut end = zeros_bytes(values.len());
+    block[..end].fill(0);
     let mut append = |number: usize, group: &[u8; GROUP]| {
         let place = block[end + size_of::<u64>()..].first_chunk_mut().expect("each group has this room");
         let mask = compress(group, place);
@@ -61,9 +85,7 @@ pub(crate) fn encode_with(values: &[u8], compress: impl Fn(&[u8; GROUP], &mut [u
         group[..rest.len()].copy_from_slice(rest);
         append(whole.len(), &group);
     }
-    block.truncate(end);
-    block.shrink_to_fit();
-    block
+    end
 }
 
 /// `expand` moves bytes to where the mask says, as many as it has bits.
@@ -73,8 +95,7 @@ pub(crate) fn decode_with(
     out: &mut [u8],
     expand: impl Fn(u64, &[u8], &mut [u8; GROUP]),
 ) -> Result<(), DecodeError> {
-    let head = out.len().div_ceil(GROUP).div_ceil(8);
-    let (head, mut rest) = block.split_at_checked(head).ok_or_else(|| short(block.len()))?;
+    let (head, mut rest) = block.split_at_checked(zeros_bytes(out.len())).ok_or_else(|| short(block.len()))?;
     let has = |number: usize| head[number / 8] >> (number % 8) & 1 == 1;
     let mut next = |group: &mut [u8; GROUP]| {
         let (mask, after) = rest.split_first_chunk().ok_or_else(|| short(block.len()))?;
@@ -149,7 +170,9 @@ mod tests {
             for rarity in [1, 2, 10, 100, 100_000] {
                 let values = sparse(len, rarity);
                 let block = encode(&values);
-                assert_eq!(block, encode_with(&values, compress), "{len}, {rarity}");
+                let mut room = vec![9; bytes_max(len)];
+                let bytes = encode_with(&values, &mut room, compress);
+                assert_eq!(block, room[..bytes], "{len}, {rarity}");
                 let mut out = vec![9; len];
                 decode(&block, len, 0, &mut out).unwrap();
                 assert_eq!(out, values);

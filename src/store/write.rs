@@ -12,9 +12,15 @@ use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
 use crate::form::{self, Form, Values};
 use crate::format::{self, FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry};
+use crate::hasher::ContentHasher;
 use crate::identity::{Identity, Kind};
 use crate::layout::{BATCH_POSITIONS, BLOCK_POSITIONS, Layout};
 use crate::shape::Shape;
+
+/// Blocks of zeros that wait to be written, at most.
+const READY_MAX: usize = 32;
+
+static ZEROS: [i8; BLOCK_POSITIONS] = [0; BLOCK_POSITIONS];
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +46,7 @@ pub struct Writer<'d> {
     codec: Codec,
     header: Vec<u8>,
     bytes_max: u64,
-    hasher: blake3::Hasher,
+    hasher: ContentHasher,
     index: Vec<u8>,
     /// Positions appended.
     positions: u64,
@@ -81,7 +87,7 @@ impl<'d> Writer<'d> {
             codec,
             header,
             bytes_max,
-            hasher: blake3::Hasher::new(),
+            hasher: ContentHasher::new(),
             index: Vec::with_capacity(index_bytes),
             positions: 0,
             block: 0,
@@ -131,6 +137,40 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 
+    /// Appends so many zeros. In files of planes that takes next to nothing.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    ///
+    /// # Panics
+    /// If there are more than positions left.
+    pub fn append_zeros(&mut self, mut zeros: u64) -> Result<(), StoreError> {
+        while zeros > 0 {
+            let values = self.layout.len_of(self.block);
+            let is_whole = self.pending.is_empty() && values as u64 <= zeros;
+            match form::zeros(self.codec, self.kind, values).filter(|_| is_whole) {
+                Some((bytes, form)) => {
+                    let checksum = form::checksum(form, self.block, &bytes).expect("it was made just now");
+                    self.ready.push(Encoded { bytes: Cow::Owned(bytes), form, checksum });
+                    if self.ready.len() >= READY_MAX {
+                        write_blocks(&mut self.staged, &mut self.index, &std::mem::take(&mut self.ready))?;
+                    }
+                    self.hasher.update_zeros(values);
+                    self.positions += values as u64;
+                    self.block += 1;
+                    zeros -= values as u64;
+                }
+                None => {
+                    let wanted = (self.batch().values() - self.pending.len()).min(ZEROS.len());
+                    let now = zeros.min(wanted as u64);
+                    self.append(&ZEROS[..now as usize])?;
+                    zeros -= now;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The positions of the band that comes next, of a file of the codec [`Floors`](Codec::Floors); `None` after the last.
     pub fn next_band(&self) -> Option<Range<u64>> {
         (self.block < self.layout.block_count()).then(|| self.layout.positions_of(self.block))
@@ -151,7 +191,7 @@ impl<'d> Writer<'d> {
         let count = positions.end - positions.start;
         assert_eq!((scores.len() as u64, floors.len() as u64), (count, count), "as many as positions in the band");
         self.positions = positions.end;
-        self.hasher.update_rayon(bytes_of(scores));
+        self.hasher.update(bytes_of(scores));
         let (range, codec, kind) = (self.range, self.codec, self.kind);
         let (path, layout, values, floors) = (&self.path, &self.layout, bytes_of(scores), bytes_of(floors));
         let encoder = Encoder { path, layout, range, codec, kind, first: positions.start, values, floors };
@@ -174,7 +214,7 @@ impl<'d> Writer<'d> {
         let index_bytes = self.layout.block_count() * INDEX_ENTRY_BYTES;
         assert_eq!(self.index.len(), index_bytes, "every block was written: nothing failed before");
 
-        let digest = Digest(*self.hasher.finalize().as_bytes());
+        let digest = self.hasher.finalize();
         let footer = Footer {
             digest,
             index_offset: self.staged.bytes(),
@@ -190,9 +230,13 @@ impl<'d> Writer<'d> {
 
     /// The next blocks to be encoded together.
     fn batch(&self) -> Batch {
-        // A few for each thread: more would only take memory.
-        let threads = rayon::current_num_threads() as u64;
-        let end = self.layout.batch_end(self.block, BATCH_POSITIONS.min(8 * threads * BLOCK_POSITIONS as u64));
+        // A few for each thread: more would only take memory. One alone is handed no more than it needs: what comes in
+        // longer portions is then not copied.
+        let blocks = match rayon::current_num_threads() as u64 {
+            1 => 1,
+            threads => 8 * threads,
+        };
+        let end = self.layout.batch_end(self.block, BATCH_POSITIONS.min(blocks * BLOCK_POSITIONS as u64));
         let first = self.layout.positions_of(self.block).start;
         Batch { blocks: self.block..end, positions: first..self.layout.positions_of(end - 1).end }
     }
@@ -210,7 +254,7 @@ impl<'d> Writer<'d> {
         let (written, encoded) = rayon::join(
             || write_blocks(staged, index, &ready),
             || {
-                hasher.update_rayon(values);
+                hasher.update(values);
                 let blocks = batch.blocks.clone().into_par_iter();
                 let encoded: Vec<_> = blocks.map(|block| encoder.encode(block)).collect();
                 encoded.into_iter().collect::<Result<Vec<_>, _>>()
@@ -329,7 +373,8 @@ mod tests {
     use disk::{DiskError, MemoryDisk};
 
     use super::*;
-    use crate::example::Example;
+    use crate::example::{Example, Way};
+    use crate::identity::Role;
 
     #[test]
     fn failure_at_every_operation_leaves_the_old_file_or_the_new() {
@@ -364,6 +409,56 @@ mod tests {
                         break;
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_make_the_same_file_however_they_come() {
+        let kinds = [Kind::Database, Kind::Plane { role: Role::Won, bound: 7 }];
+        // Runs, every other of zeros; they end within blocks and slabs, and with them.
+        let runs = [70_000, 130_003, 0, 9, 10_000, 132_527, 6];
+        for (kind, codec) in kinds.into_iter().flat_map(|kind| Codec::ALL.map(|codec| (kind, codec))) {
+            let mut example = Example::large();
+            example.identity.kind = kind;
+            let mut next = 0;
+            let mut runs_of = |run: usize| {
+                next += run;
+                (next - run, next)
+            };
+            let runs: Vec<_> = runs.iter().map(|&run| runs_of(run)).collect();
+            assert_eq!(next, example.scores.len());
+            for &(first, end) in runs.iter().skip(1).step_by(2) {
+                example.scores[first..end].fill(0);
+            }
+            for threads in [1, 2] {
+                let disk = MemoryDisk::new();
+                let path = Example::path();
+                let (identity, shape) = (&example.identity, &example.shape);
+                let mut writer = Writer::create(&disk, &path, identity, shape, example.range, codec).unwrap();
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let written = pool.install(|| {
+                    for (number, &(first, end)) in runs.iter().enumerate() {
+                        match number % 2 {
+                            0 => writer.append(&example.scores[first..end]).unwrap(),
+                            _ => writer.append_zeros((end - first) as u64).unwrap(),
+                        }
+                    }
+                    writer.finish().unwrap()
+                });
+                assert_eq!(written.digest, Digest::of_i8(&example.scores));
+                let file = disk.peek(&path).unwrap();
+                assert_eq!(file, example.file(codec), "{kind}, {codec:?}");
+                let scores = example.open(Way::Windowed, &file).unwrap();
+                let is_zeros = |block: usize| {
+                    let range = scores.block_range(block);
+                    example.scores[range.start as usize..range.end as usize].iter().all(|&score| score == 0)
+                };
+                for block in 0..scores.block_count() {
+                    let is_told = matches!(kind, Kind::Plane { .. }) && codec == Codec::Zstd;
+                    assert_eq!(scores.is_zeros(block), is_told && is_zeros(block), "{kind}, {codec:?}, {block}");
+                }
+                assert!((0..scores.block_count()).any(is_zeros));
             }
         }
     }

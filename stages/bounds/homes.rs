@@ -67,12 +67,13 @@ impl Wins<DiskError> for CachedWins {
         buffer
     }
 
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32)) {
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
         let first = self.slabs[slab].word(row);
         let mut pages = self.cache.lock();
         for &(at, bits) in bits {
-            if pages.set(first + at as usize, bits) != 0 {
-                tell(at);
+            let new = pages.set(first + at as usize, bits);
+            if new != 0 {
+                tell(at, new);
             }
         }
     }
@@ -134,18 +135,19 @@ impl Wins<DiskError> for SingleIndexWins {
         SingleIndexRow { wins: self, slab: self.slabs[slab], row }
     }
 
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32)) {
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
         let row = SingleIndexRow { wins: self, slab: self.slabs[slab], row };
         let mut pages = self.cache.lock();
         for &(word, bits) in bits {
             let (mut left, mut new) = (bits, 0);
             while left != 0 {
-                let (at, shift) = row.place(word as usize * 64 + left.trailing_zeros() as usize);
-                new |= pages.set(at, 1 << shift);
+                let bit = left.trailing_zeros();
+                let (at, shift) = row.place(word as usize * 64 + bit as usize);
+                new |= u64::from(pages.set(at, 1 << shift) != 0) << bit;
                 left &= left - 1;
             }
             if new != 0 {
-                tell(word);
+                tell(word, new);
             }
         }
     }

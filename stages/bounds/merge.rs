@@ -11,18 +11,24 @@ use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use store::Kind;
 
+/// Bytes that all readers hold of their files, compressed: less than the state of a bound, which is gone.
+const READ_BYTES: u64 = 8 << 20;
+
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     // Large ones, for pushing wins, are not needed now.
     shared.forget_tables();
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let open = |plane| PlaneReader::input(context, settings, &index, plane).map(|reader| (plane, reader));
+    let open = |plane| {
+        let reader = PlaneReader::input(context, settings, &index, plane)?;
+        Ok::<_, StageError>((plane, reader.with_share(READ_BYTES, 2 * stones)))
+    };
     let bounds = (1..=stones).flat_map(|bound| [(bound, Plane::Won(bound)), (bound, Plane::Decided(bound))]);
     let planes = bounds.map(|(bound, plane)| {
         let score = bound as i8;
         let score = if plane == Plane::Won(bound) { score } else { -score };
-        open(plane).map(|(plane, reader)| Input { score, plane, reader, words: Vec::new() })
+        open(plane).map(|(plane, reader)| Input { score, plane, reader, words: Vec::new(), has_bits: false })
     });
     let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
     let path = context.output(&files::database(stones));
@@ -37,8 +43,10 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         planes.par_iter_mut().try_for_each(|input| {
             input.words.resize(unit.words.len(), 0);
             let read = input.reader.read(unit.words.clone(), &mut input.words);
-            read.map_err(|error| files::unreadable(&input.plane.name(stones), error))
+            input.has_bits = read.map_err(|error| files::unreadable(&input.plane.name(stones), error))?;
+            Ok::<_, StageError>(())
         })?;
+        let planes: Vec<_> = planes.iter().filter(|input| input.has_bits).collect();
         scores.resize(unit.rows.len() * slab.columns, 0);
         scores.par_chunks_mut(slab.columns).enumerate().for_each(|(row, scores)| {
             for (word, scores) in scores.chunks_mut(64).enumerate() {
@@ -58,4 +66,6 @@ struct Input {
     plane: Plane,
     reader: PlaneReader,
     words: Vec<u64>,
+    /// Whether any of them may have a bit.
+    has_bits: bool,
 }

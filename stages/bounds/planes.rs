@@ -5,7 +5,7 @@
 
 use crate::{Settings, files};
 use disk::{Disk, signed_of};
-use engines::bound::{PlaneLayout, PlaneUnit};
+use engines::bound::{BitKernel, PlaneLayout, PlaneUnit};
 use game::{Index, Orientation};
 use pipeline::{ArtifactName, StageContext, StageError};
 use rayon::prelude::*;
@@ -107,6 +107,24 @@ impl Plane {
     }
 }
 
+/// The next words of a plane.
+pub(crate) enum Portion<'a> {
+    /// So many that have no bit. Most of high bounds are such, and should cost next to nothing.
+    Zeros(usize),
+    /// Any.
+    Words(&'a mut [u64]),
+}
+
+impl Portion<'_> {
+    /// Bits that are set.
+    pub(crate) fn count(&self, kernel: BitKernel) -> u64 {
+        match self {
+            Portion::Zeros(_) => 0,
+            Portion::Words(words) => kernel.count(words),
+        }
+    }
+}
+
 /// Any byte is eight bits of a plane.
 const RANGE: (i8, i8) = (i8::MIN, i8::MAX);
 
@@ -143,9 +161,15 @@ impl<'d> PlaneWriter<'d> {
     }
 
     /// The next words.
-    pub(crate) fn append(&mut self, words: &mut [u64]) -> Result<(), StageError> {
-        words.iter_mut().for_each(|word| *word = word.to_le());
-        self.writer.append(signed_of(disk::bytes_of_words(words))).map_err(files::unwritable)
+    pub(crate) fn append(&mut self, portion: Portion<'_>) -> Result<(), StageError> {
+        let appended = match portion {
+            Portion::Zeros(words) => self.writer.append_zeros(words as u64 * 8),
+            Portion::Words(words) => {
+                words.iter_mut().for_each(|word| *word = word.to_le());
+                self.writer.append(signed_of(disk::bytes_of_words(words)))
+            }
+        };
+        appended.map_err(files::unwritable)
     }
 
     /// Publishes the file.
@@ -183,7 +207,12 @@ impl PlaneReader {
     ) -> Result<PlaneReader, StoreError> {
         let layout = PlaneLayout::new(index, plane.orientation());
         let shape = plane.shape(&layout, index.stones());
-        let scores = Scores::open_windowed(disk, path)?.expect(&plane.identity(settings, index.stones()), &shape)?;
+        let file = match plane {
+            // Those of the next bound are behind.
+            Plane::WinSeeds | Plane::CandidateSeeds => Scores::open_scattered(disk, path)?,
+            _ => Scores::open_windowed(disk, path)?,
+        };
+        let scores = file.expect(&plane.identity(settings, index.stones()), &shape)?;
         Ok(PlaneReader { scores, run: None, run_bytes: RUN_BYTES, block: None, bytes: Vec::new() })
     }
 
@@ -199,15 +228,23 @@ impl PlaneReader {
             .map_err(|error| files::unreadable(&name, error))
     }
 
+    /// The same with reads of a share of so many bytes, for a stage that has so many readers and reads in order.
+    #[must_use]
+    pub(crate) fn with_share(self, bytes: u64, readers: u32) -> PlaneReader {
+        PlaneReader { run_bytes: (bytes / u64::from(readers.max(1))).clamp(RUN_BYTES, LONG_RUN_BYTES), ..self }
+    }
+
     /// The same with longer reads, for a stage that has few readers and reads in order.
     #[must_use]
     pub(crate) fn with_long_reads(self) -> PlaneReader {
         PlaneReader { run_bytes: LONG_RUN_BYTES, ..self }
     }
 
-    /// Words of a plane. The blocks that are read as a whole are decoded on all threads.
-    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut [u64]) -> Result<(), StoreError> {
+    /// Words of a plane, and whether any may have a bit. Blocks of zeros are known by the index and not read; those that
+    /// are read as a whole are decoded on all threads.
+    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut [u64]) -> Result<bool, StoreError> {
         let into = &mut into[..words.len()];
+        let mut any = false;
         let mut bytes = disk::signed_of_words_mut(into);
         let (mut at, end) = (words.start as u64 * 8, words.end as u64 * 8);
         while at < end {
@@ -216,8 +253,15 @@ impl PlaneReader {
                 _ => self.scores.block_of(at),
             };
             let range = self.scores.block_range(block);
+            let upto = end.min(range.end);
+            if self.scores.is_zeros(block) {
+                let (now, after) = bytes.split_at_mut((upto - at) as usize);
+                now.fill(0);
+                (bytes, at) = (after, upto);
+                continue;
+            }
+            any = true;
             if at > range.start || range.end > end {
-                let upto = end.min(range.end);
                 self.hold(block)?;
                 let (now, after) = bytes.split_at_mut((upto - at) as usize);
                 now.copy_from_slice(&self.bytes[(at - range.start) as usize..(upto - range.start) as usize]);
@@ -238,7 +282,7 @@ impl PlaneReader {
             pieces.into_par_iter().try_for_each(|(block, now)| scores.decode_block_of(run, block, now))?;
         }
         into.iter_mut().for_each(|word| *word = u64::from_le(*word));
-        Ok(())
+        Ok(any)
     }
 
     /// Decodes a block unless it is the one held.
@@ -285,17 +329,19 @@ impl<'a> SeedsReader<'a> {
         Ok(SeedsReader { name: plane.name(index.stones()), reader, groups, bounds: index.stones() })
     }
 
-    /// Words of the plane of a bound.
-    pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<(), StageError> {
+    /// Words of the plane of a bound, and whether any may have a bit.
+    pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<bool, StageError> {
         let first = self.groups.partition_point(|group| group.words.end <= words.start);
+        let mut any = false;
         for group in self.groups[first..].iter().take_while(|group| group.words.start < words.end) {
             let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
             let (now, rest) = into.split_at_mut(inside.len());
             let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
-            self.reader.read(start..start + inside.len(), now).map_err(|error| files::unreadable(&self.name, error))?;
+            let read = self.reader.read(start..start + inside.len(), now);
+            any |= read.map_err(|error| files::unreadable(&self.name, error))?;
             into = rest;
         }
-        Ok(())
+        Ok(any)
     }
 }
 

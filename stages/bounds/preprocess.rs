@@ -4,7 +4,7 @@ use super::planes::{Group, Plane, PlaneWriter, SeedsReader};
 use super::state::State;
 use super::turn::Turned;
 use crate::Shared;
-use engines::bound::PlaneLayout;
+use engines::bound::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let mut seeds = SeedsReader::input(context, settings, &index, Plane::WinSeeds, &groups)?;
     let (mut turned, mut slab) = (Turned::default(), None);
     let mut writer = PlaneWriter::output(context, settings, &index, Plane::Seed(bound))?;
-    let mut seeded = 0u64;
+    let (mut seeded, kernel) = (0u64, BitKernel::detect());
     state.seed(
         shared,
         &index,
@@ -29,7 +29,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         context,
         |group, words| {
             let to = &turned_layout.slabs()[group.slab];
-            let (mut row, mut words) = (group.rows.start, words);
+            let (mut row, mut words, mut any) = (group.rows.start, words, false);
             while row < group.rows.end {
                 if slab != Some(group.slab) || !turned.rows().contains(&row) {
                     slab = Some(group.slab);
@@ -38,15 +38,20 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
                 }
                 let upto = group.rows.end.min(turned.rows().end);
                 let (now, rest) = words.split_at_mut((upto - row) * to.row_words);
-                let place = (row - turned.rows().start) * to.row_words;
-                now.copy_from_slice(&turned.words_mut()[place..place + now.len()]);
+                match turned.words_of(row..upto) {
+                    Some(turned) => {
+                        now.copy_from_slice(turned);
+                        any = true;
+                    }
+                    None => now.fill(0),
+                }
                 (row, words) = (upto, rest);
             }
-            Ok(())
+            Ok(any)
         },
-        |words| {
-            seeded += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-            writer.append(words)
+        |portion| {
+            seeded += portion.count(kernel);
+            writer.append(portion)
         },
     )?;
     writer.finish()?;

@@ -2,10 +2,10 @@
 //!
 //! Between passes the state is snapshot on a timer, and when the run is asked to stop.
 
-use super::planes::{Plane, PlaneReader, PlaneWriter};
+use super::planes::{Plane, PlaneReader, PlaneWriter, Portion};
 use super::state::{At, State};
 use crate::{Method, Shared, files, watch::Watch};
-use engines::bound::Failure;
+use engines::bound::{BitKernel, Failure};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::time::{Duration, Instant};
@@ -69,17 +69,16 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let counts = state.solver.counts();
     let mut won = PlaneWriter::output(context, settings, &index, Plane::Won(bound))?;
     let mut lost = PlaneWriter::output(context, settings, &index, Plane::Lost(bound))?;
-    let (mut won_count, mut lost_count) = (0, 0);
-    let count = |words: &[u64]| words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+    let (mut won_count, mut lost_count, kernel) = (0, 0, BitKernel::detect());
     state.harvest(
         bound,
-        |words| {
-            won_count += count(words);
-            won.append(words)
+        |portion| {
+            won_count += portion.count(kernel);
+            won.append(portion)
         },
-        |words| {
-            lost_count += count(words);
-            lost.append(words)
+        |portion| {
+            lost_count += portion.count(kernel);
+            lost.append(portion)
         },
     )?;
     won.finish()?;
@@ -140,7 +139,7 @@ impl Snapshot<'_> {
             if let Err(error) = wins.read(unit.words.clone(), &mut words) {
                 return anew(error);
             }
-            state.solver.add_wins(unit, &words);
+            state.solver.add_wins(unit, &mut words);
         }
         // Losses are believed only once all the wins that follow from them are known.
         state.solver.unsettle();
@@ -167,7 +166,7 @@ impl Snapshot<'_> {
         for unit in state.solver.wins_units() {
             words.resize(unit.words.len(), 0);
             state.solver.read_wins(unit, &mut words);
-            wins.append(&mut words)?;
+            wins.append(Portion::Words(&mut words))?;
         }
         state.solver.check()?;
         wins.finish()?;
@@ -178,7 +177,7 @@ impl Snapshot<'_> {
                 words.copy_from_slice(now);
                 false
             })?;
-            candidates.append(&mut words)?;
+            candidates.append(Portion::Words(&mut words))?;
         }
         candidates.finish()
     }

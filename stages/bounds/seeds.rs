@@ -4,7 +4,7 @@
 //! which begins at the bound that is its best capture, negated, or at n if it has none. So each position is in at most
 //! one plane of win seeds or one of candidate seeds, and bound after bound they are read once in all.
 
-use super::planes::{GROUP_WORDS, Group, Plane, PlaneWriter};
+use super::planes::{GROUP_WORDS, Group, Plane, PlaneWriter, Portion};
 use super::state::stop;
 use crate::{Shared, files};
 use engines::bound::{BitKernel, PlaneLayout, PlaneSlab};
@@ -56,7 +56,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         }
         sort(&values, slab, &places, &mut words);
         let both = writers.par_iter_mut().zip(&mut words);
-        both.try_for_each(|(writer, words)| writer.append(words))?;
+        both.try_for_each(|(writer, words)| writer.append(Portion::Words(words)))?;
         context.progress().advance(values.len() as u64);
     }
     writers.into_iter().try_for_each(PlaneWriter::finish)?;

@@ -1,7 +1,7 @@
 //! The state of a database under way: what is won and lost at the bounds so far, from stage to stage.
 
 use super::homes::{self, Counted};
-use super::planes::{Group, Plane, PlaneReader, SeedsReader};
+use super::planes::{Group, Plane, PlaneReader, Portion, SeedsReader};
 use crate::{Method, Shared, files};
 use disk::{DiskError, Scratch};
 use engines::Progress;
@@ -18,12 +18,14 @@ use store::{PageCounts, StoreError};
 pub(crate) trait Solve: Send + Sync {
     fn units(&self) -> &[PlaneUnit];
     fn wins_units(&self) -> &[PlaneUnit];
-    fn add_wins(&self, unit: &PlaneUnit, words: &[u64]);
+    fn add_wins(&self, unit: &PlaneUnit, words: &mut [u64]);
     fn read_wins(&self, unit: &PlaneUnit, into: &mut [u64]);
     fn add_candidates(&self, unit: usize, new: &[u64], then: &mut dyn FnMut(&[u64])) -> Result<(), DiskError>;
     fn remove_candidates(&self, unit: usize, kept: &[u64]) -> Result<(), DiskError>;
     fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), DiskError>;
+    fn has_won(&self, unit: usize) -> bool;
     fn take_won(&self, unit: usize) -> bool;
+    fn has_lost(&self, unit: usize) -> bool;
     fn take_lost(&self, unit: usize) -> bool;
     fn settle(&self);
     fn unsettle(&self);
@@ -45,7 +47,7 @@ impl<W: Wins<DiskError> + Counted + Send, U: Units<DiskError> + Send> Solve for 
         self.wins_units()
     }
 
-    fn add_wins(&self, unit: &PlaneUnit, words: &[u64]) {
+    fn add_wins(&self, unit: &PlaneUnit, words: &mut [u64]) {
         self.add_wins(unit, words);
     }
 
@@ -65,8 +67,16 @@ impl<W: Wins<DiskError> + Counted + Send, U: Units<DiskError> + Send> Solve for 
         self.candidates().visit(unit, visitor)
     }
 
+    fn has_won(&self, unit: usize) -> bool {
+        self.has_won(unit)
+    }
+
     fn take_won(&self, unit: usize) -> bool {
         self.take_won(unit)
+    }
+
+    fn has_lost(&self, unit: usize) -> bool {
+        self.has_lost(unit)
     }
 
     fn take_lost(&self, unit: usize) -> bool {
@@ -225,14 +235,15 @@ impl State {
             zeroed(&mut all, group.words.len());
             zeroed(&mut buffer, group.words.len());
             for (bound, won) in above.clone().zip(&mut won) {
-                won.read(group.words.clone(), &mut buffer).map_err(damaged(Plane::Won(bound)))?;
-                all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
+                if won.read(group.words.clone(), &mut buffer).map_err(damaged(Plane::Won(bound)))? {
+                    all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
+                }
             }
+            self.wins_before.write_at(group.words.start as u64 * 8, disk::bytes_of_words(&all))?;
             for (number, unit, words) in group.split(self.solver.wins_units(), &mut all) {
                 self.solver.add_wins(unit, words);
                 self.solver.take_won(number);
             }
-            self.wins_before.write_at(group.words.start as u64 * 8, disk::bytes_of_words(&all))?;
         }
         drop(won);
         let mut seeds = SeedsReader::input(context, settings, index, Plane::CandidateSeeds, &self.groups)?;
@@ -242,12 +253,14 @@ impl State {
             zeroed(&mut all, group.words.len());
             zeroed(&mut buffer, group.words.len());
             for bound in above.clone() {
-                seeds.read(bound, group.words.clone(), &mut buffer)?;
-                all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
+                if seeds.read(bound, group.words.clone(), &mut buffer)? {
+                    all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
+                }
             }
             for (bound, lost) in above.clone().zip(&mut lost) {
-                lost.read(group.words.clone(), &mut buffer).map_err(damaged(Plane::Lost(bound)))?;
-                all.iter_mut().zip(&buffer).for_each(|(all, lost)| *all &= !lost);
+                if lost.read(group.words.clone(), &mut buffer).map_err(damaged(Plane::Lost(bound)))? {
+                    all.iter_mut().zip(&buffer).for_each(|(all, lost)| *all &= !lost);
+                }
             }
             for (number, _, words) in group.split(self.solver.units(), &mut all) {
                 self.solver.add_candidates(number, words, &mut |_| {})?;
@@ -257,33 +270,30 @@ impl State {
         Ok(self.solver.check()?)
     }
 
-    /// Adds what captures say at `bound`, the next. `wins` reads the winning captures of a group of the wins, `new` is
-    /// given those among them that were not won before.
+    /// Adds what captures say at `bound`, the next. `wins` reads the winning captures of a group of the wins and tells
+    /// whether there may be any, `new` is given those among them that were not won before.
     pub(crate) fn seed(
         &mut self,
         shared: &Shared,
         index: &Index,
         bound: u32,
         context: &StageContext,
-        mut wins: impl FnMut(&Group, &mut [u64]) -> Result<(), StageError> + Send,
-        mut new: impl FnMut(&mut [u64]) -> Result<(), StageError> + Send,
+        mut wins: impl FnMut(&Group, &mut [u64]) -> Result<bool, StageError> + Send,
+        mut new: impl FnMut(Portion<'_>) -> Result<(), StageError> + Send,
     ) -> Result<(), StageError> {
         let solver = &*self.solver;
         let add_wins = || -> Result<(), StageError> {
             let mut words = Vec::new();
             for group in &self.wins_groups {
                 stop(context)?;
-                zeroed(&mut words, group.words.len());
-                wins(group, &mut words)?;
-                group.split(solver.wins_units(), &mut words).into_par_iter().for_each(|(_, unit, words)| {
-                    if words.iter().any(|&word| word != 0) {
-                        let mut won = vec![0; words.len()];
-                        solver.read_wins(unit, &mut won);
-                        words.iter_mut().zip(&won).for_each(|(word, won)| *word &= !won);
-                        solver.add_wins(unit, words);
-                    }
-                });
-                new(&mut words)?;
+                words.resize(group.words.len(), 0);
+                if !wins(group, &mut words)? {
+                    new(Portion::Zeros(words.len()))?;
+                    continue;
+                }
+                let units = group.split(solver.wins_units(), &mut words).into_par_iter();
+                units.for_each(|(_, unit, words)| solver.add_wins(unit, words));
+                new(Portion::Words(&mut words))?;
             }
             Ok(())
         };
@@ -293,10 +303,12 @@ impl State {
             let mut seeds = SeedsReader::input(context, shared.settings(), index, Plane::CandidateSeeds, &self.groups)?;
             for group in &self.groups {
                 stop(context)?;
-                zeroed(&mut words, group.words.len());
-                seeds.read(bound, group.words.clone(), &mut words)?;
-                let units =
-                    group.split(solver.units(), &mut words).into_par_iter().zip(&mut stale[group.units.clone()]);
+                words.resize(group.words.len(), 0);
+                let stale = &mut stale[group.units.clone()];
+                if !seeds.read(bound, group.words.clone(), &mut words)? && !stale.contains(&true) {
+                    continue;
+                }
+                let units = group.split(solver.units(), &mut words).into_par_iter().zip(stale);
                 units.try_for_each(|((number, unit, words), stale)| {
                     if !std::mem::take(stale) && words.iter().all(|&word| word == 0) {
                         return Ok(());
@@ -321,29 +333,37 @@ impl State {
     pub(crate) fn harvest(
         &mut self,
         bound: u32,
-        mut won: impl FnMut(&mut [u64]) -> Result<(), StageError> + Send,
-        mut lost: impl FnMut(&mut [u64]) -> Result<(), StageError> + Send,
+        mut won: impl FnMut(Portion<'_>) -> Result<(), StageError> + Send,
+        mut lost: impl FnMut(Portion<'_>) -> Result<(), StageError> + Send,
     ) -> Result<(), StageError> {
         let solver = &*self.solver;
         let before = &self.wins_before;
         let harvest_wins = || -> Result<(), StageError> {
-            let mut words = Vec::new();
+            let (mut words, buffers) = (Vec::new(), Mutex::new(Vec::new()));
             for group in &self.wins_groups {
-                zeroed(&mut words, group.words.len());
+                if !group.units.clone().any(|number| solver.has_won(number)) {
+                    won(Portion::Zeros(group.words.len()))?;
+                    continue;
+                }
+                words.resize(group.words.len(), 0);
                 let units = group.split(solver.wins_units(), &mut words).into_par_iter();
                 units.try_for_each(|(number, unit, words)| {
                     if !solver.take_won(number) {
+                        words.fill(0);
                         return Ok(());
                     }
                     let place = unit.words.start as u64 * 8;
-                    let mut now = vec![0; words.len()];
+                    let buffers = || buffers.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut now: Vec<u64> = buffers().pop().unwrap_or_default();
+                    now.resize(words.len(), 0);
                     before.read_at(place, disk::bytes_of_words_mut(words))?;
                     solver.read_wins(unit, &mut now);
                     before.write_at(place, disk::bytes_of_words(&now))?;
                     words.iter_mut().zip(&now).for_each(|(word, now)| *word = now & !*word);
+                    buffers().push(now);
                     Ok::<_, DiskError>(())
                 })?;
-                won(&mut words)?;
+                won(Portion::Words(&mut words))?;
             }
             Ok(solver.check()?)
         };
@@ -351,10 +371,15 @@ impl State {
         let harvest_losses = || -> Result<(), StageError> {
             let mut words = Vec::new();
             for group in &self.groups {
-                zeroed(&mut words, group.words.len());
+                if !group.units.clone().any(|number| solver.has_lost(number)) {
+                    lost(Portion::Zeros(group.words.len()))?;
+                    continue;
+                }
+                words.resize(group.words.len(), 0);
                 let units = group.split(solver.units(), &mut words).into_par_iter();
                 units.zip(&mut stale[group.units.clone()]).try_for_each(|((number, unit, words), stale)| {
                     if !solver.take_lost(number) {
+                        words.fill(0);
                         return Ok(());
                     }
                     *stale = true;
@@ -364,7 +389,7 @@ impl State {
                         false
                     })
                 })?;
-                lost(&mut words)?;
+                lost(Portion::Words(&mut words))?;
             }
             Ok(())
         };

@@ -3,10 +3,13 @@
 use super::plane::{PlaneLayout, PlaneSlab};
 use crate::simd;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Mutex, PoisonError};
 
-/// The plane of won positions, `OpponentMajor`. Bits are set from any thread, and never cleared.
+/// The plane of won positions, `OpponentMajor`. Bits are set from any thread, and never cleared. Setting and reading them
+/// is in one order with all else that is sequentially consistent, so that of two threads, one that sets bits and then
+/// looks at something else and one that writes that and then reads the bits, one sees what the other did.
 ///
 /// A failure of a home shows in [`Wins::check`]; until then it may leave out bits, which delays a win and proves
 /// nothing wrong.
@@ -22,8 +25,11 @@ pub trait Wins<E>: Sync {
     /// These words of a row will be read soon.
     fn expect(&self, _slab: usize, _row: usize, _words: Range<usize>) {}
 
-    /// Sets bits of a row, and tells in which of its words some were not set before.
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32));
+    /// Bits of these words of a row will be set soon.
+    fn expect_bits(&self, _slab: usize, _row: usize, _bits: &[(u32, u64)]) {}
+
+    /// Sets bits of a row, and tells by word which were not set before.
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32, u64));
 
     /// Reads whole rows of a slab.
     fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]);
@@ -79,14 +85,30 @@ impl<E> Wins<E> for WinsInMemory {
         simd::prefetch(&self.words[slab.word(row)..][words]);
     }
 
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32)) {
+    fn expect_bits(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
+        let slab = &self.slabs[slab];
+        let words = &self.words[slab.word(row)..][..slab.row_words];
+        let mut line = u32::MAX;
+        for &(at, _) in bits {
+            if at / 8 != line {
+                line = at / 8;
+                simd::prefetch(&words[at as usize..=at as usize]);
+            }
+        }
+    }
+
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
         let slab = &self.slabs[slab];
         let words = &self.words[slab.word(row)..][..slab.row_words];
         for &(at, bits) in bits {
             let word = &words[at as usize];
             // Most are set already: looking first spares the locked operation.
-            if bits & !word.load(Relaxed) != 0 && bits & !word.fetch_or(bits, Relaxed) != 0 {
-                tell(at);
+            if bits & !word.load(Relaxed) == 0 {
+                continue;
+            }
+            let new = bits & !word.fetch_or(bits, SeqCst);
+            if new != 0 {
+                tell(at, new);
             }
         }
     }
@@ -106,7 +128,7 @@ impl<E> Wins<E> for WinsInMemory {
 impl RowBits for &[AtomicU64] {
     #[inline(always)]
     fn bits(self, word: usize, _: u64) -> u64 {
-        self[word].load(Relaxed)
+        self[word].load(SeqCst)
     }
 }
 

@@ -30,7 +30,7 @@ pub fn solve_in_memory(
     let mut scores = vec![0; captures[1].len()];
     for bound in (1..=stones as Score).rev() {
         for unit in solver.wins_units() {
-            solver.add_wins(unit, &plane(&wins_layout, unit, &captures[1], |best| best == bound));
+            solver.add_wins(unit, &mut plane(&wins_layout, unit, &captures[1], |best| best == bound));
         }
         let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);
         let mut before = Vec::new();

@@ -76,6 +76,14 @@ impl BitKernel {
         [BitKernel::Portable, BitKernel::Bmi2, BitKernel::Avx512].into_iter().filter(has)
     }
 
+    /// Bits that are set.
+    pub fn count(self, words: &[u64]) -> u64 {
+        match self {
+            BitKernel::Portable => words.iter().map(|word| u64::from(word.count_ones())).sum(),
+            BitKernel::Bmi2 | BitKernel::Avx512 => simd::count_bmi2(words),
+        }
+    }
+
     /// Keeps of some columns of a row, in its words from `first` on, those whose move leads to a win, or is none of the
     /// quiet ones. Tells in which groups of words some went, a bit for each `1 << shift` words.
     pub(crate) fn pull<R: RowBits>(self, left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
@@ -216,6 +224,13 @@ mod tests {
             assert_eq!(expand(compress(word, mask), mask), word & mask);
         }
         assert_eq!(compress(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn bits_are_counted() {
+        let words: Vec<u64> = (0..1000).map(noise).collect();
+        let expected: usize = words.iter().map(|word| (0..64).filter(|bit| word >> bit & 1 == 1).count()).sum();
+        assert!(BitKernel::available().all(|kernel| kernel.count(&words) == expected as u64));
     }
 
     /// All kernels on every row of small indices, on bits that no game has.

@@ -4,14 +4,15 @@ use super::homes::{Units, Wins};
 use super::plane::{PARTS, PlaneLayout, PlaneUnit};
 use super::row::{BitKernel, Child, WonRow};
 use crate::tables::{RowMove, Tables};
-use crate::{Progress, Stopped};
+use crate::{Progress, Stopped, simd};
 use game::sow::{Class, Ends};
 use game::{HALF_PITS, Index, Orientation};
 use std::cmp::Reverse;
 use std::marker::PhantomData;
+use std::mem::{swap, take};
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Solves bounds of one database, from planes that live anywhere.
@@ -46,6 +47,9 @@ pub struct Solver<W, U, E> {
 const TO_TEST: u64 = (1 << PARTS) - 1;
 /// Times parts: these parts, waiting for the children of all six moves.
 const WAITING: u64 = 0x0001_0101_0101_0100;
+
+/// Words of a row that are asked for ahead, at most: the processor itself sees where long runs go on.
+const ASKED_WORDS: usize = 128;
 
 /// What a bound took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +86,10 @@ struct Workspace {
     left: Vec<u64>,
     lost: Vec<(u32, u64)>,
     wins: WonRow,
+    /// Of the row of wins that was last asked for.
     won: Vec<(u32, u64)>,
+    /// Of the next.
+    found: Vec<(u32, u64)>,
     changed: Vec<Changed>,
     report: Report,
 }
@@ -145,16 +152,18 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         &self.candidates
     }
 
-    /// Adds wins, a unit's words.
-    pub fn add_wins(&self, unit: &PlaneUnit, words: &[u64]) {
+    /// Adds wins, a unit's words. Leaves those in there that were not known before.
+    pub fn add_wins(&self, unit: &PlaneUnit, words: &mut [u64]) {
         let row_words = self.wins_layout.slabs()[unit.slab].row_words;
         let (mut bits, mut changed) = (Vec::new(), Vec::new());
-        for (row, words) in unit.rows.clone().zip(words.chunks(row_words)) {
+        let mut row = 0;
+        while let Some(first) = next_of(words, row * row_words) {
+            row = first / row_words;
+            let words = &mut words[row * row_words..][..row_words];
             bits.clear();
-            bits.extend(words.iter().enumerate().filter(|(_, word)| **word != 0).map(|(at, &word)| (at as u32, word)));
-            if !bits.is_empty() {
-                self.set(unit.slab, row, &bits, &mut changed);
-            }
+            bits.extend((0..).zip(words.iter_mut()).filter(|(_, word)| **word != 0).map(|(at, word)| (at, take(word))));
+            self.set(unit.slab, unit.rows.start + row, &bits, &mut changed, |at, new| words[at as usize] = new);
+            row += 1;
         }
         self.wake_parents(&mut changed);
     }
@@ -163,16 +172,23 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     pub fn add_candidates(&self, number: usize, new: &[u64], then: impl FnOnce(&[u64])) -> Result<(), E> {
         let unit = &self.units[number];
         let slab = &self.layout.slabs()[unit.slab];
-        for (row, words) in unit.rows.clone().zip(new.chunks(slab.row_words)) {
-            let parts = words.iter().enumerate().filter(|(_, word)| **word != 0);
-            let parts = parts.fold(0, |parts, (at, _)| parts | 1 << (at >> slab.part_shift()));
-            if parts != 0 {
-                self.needs[slab.first_row + row].fetch_or(parts, Relaxed);
-            }
-        }
+        let needs = &self.needs[slab.first_row + unit.rows.start..];
         let mut then = Some(then);
         self.candidates.visit(number, &mut |words| {
-            words.iter_mut().zip(new).for_each(|(word, new)| *word |= new);
+            let mut row = 0;
+            while let Some(first) = next_of(new, row * slab.row_words) {
+                row = first / slab.row_words;
+                let range = row * slab.row_words..(row + 1) * slab.row_words;
+                let mut parts = 0;
+                for (at, (word, &new)) in words[range.clone()].iter_mut().zip(&new[range]).enumerate() {
+                    *word |= new;
+                    parts |= u64::from(new != 0) << (at >> slab.part_shift());
+                }
+                if parts & !needs[row].load(Relaxed) != 0 {
+                    needs[row].fetch_or(parts, Relaxed);
+                }
+                row += 1;
+            }
             if let Some(then) = then.take() {
                 then(words);
             }
@@ -187,6 +203,16 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             words.iter_mut().zip(kept).for_each(|(word, kept)| *word &= kept);
             true
         })
+    }
+
+    /// Whether a unit of the wins has new ones since they were taken.
+    pub fn has_won(&self, unit: usize) -> bool {
+        self.won[unit].load(Relaxed)
+    }
+
+    /// Whether a unit of the candidates has lost some since they were taken.
+    pub fn has_lost(&self, unit: usize) -> bool {
+        self.lost[unit].load(Relaxed)
     }
 
     /// Whether a unit of the wins has new ones since this was last asked.
@@ -269,21 +295,27 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let unit = &self.units[number];
         let slab = &self.layout.slabs()[unit.slab];
         let needs = &self.needs[slab.first_row..][unit.rows.clone()];
-        if needs.iter().all(|need| need.load(Relaxed) & TO_TEST == 0) {
-            return Ok(());
-        }
+        let to_test = |needs: &[AtomicU64]| needs.iter().rposition(|need| need.load(Relaxed) & TO_TEST != 0);
+        let Some(last) = to_test(needs) else { return Ok(()) };
         let moves = &self.tables.rows(unit.slab as u32)[unit.rows.clone()];
         workspace.report.units += 1;
         self.candidates.visit(number, &mut |words| {
             let before = workspace.report.lost;
-            for (at, need) in needs.iter().enumerate().rev() {
+            let mut asked = None;
+            for (at, need) in needs[..=last].iter().enumerate().rev() {
                 let mut parts = need.load(Relaxed) & TO_TEST;
                 if parts != 0 {
-                    // While they are tested they wait for every child.
-                    need.fetch_or(parts * WAITING, Relaxed);
-                    parts = need.fetch_and(!parts, Relaxed) & parts;
-                    // Whoever sets a win that is not seen below sees that the need was taken, and sets it again.
-                    fence(SeqCst);
+                    // What a row reads comes from memory while the one before is tested.
+                    let next = to_test(&needs[..at]);
+                    for at in [(asked != Some(at)).then_some(at), next].into_iter().flatten() {
+                        let parts = needs[at].load(Relaxed) & TO_TEST;
+                        self.ask(unit.slab, &words[at * slab.row_words..][..slab.row_words], parts, &moves[at]);
+                    }
+                    asked = next;
+                    // While they are tested they wait for every child. Whoever sets a win that is not seen below sees that
+                    // the need was taken, and sets it again: either comes first in the one order of these operations.
+                    need.fetch_or(parts * WAITING, SeqCst);
+                    parts = need.fetch_and(!parts, SeqCst) & parts;
                     let words = &mut words[at * slab.row_words..][..slab.row_words];
                     self.test_row(unit.slab, unit.rows.start + at, words, parts, &moves[at], workspace, any);
                 }
@@ -294,6 +326,26 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             }
             lost
         })
+    }
+
+    /// Asks for what a test of some parts of a row will read.
+    fn ask(&self, slab: usize, candidates: &[u64], parts: u64, moves: &[RowMove; HALF_PITS]) {
+        if parts == 0 {
+            return;
+        }
+        let shift = self.layout.slabs()[slab].part_shift();
+        let first = (parts.trailing_zeros() as usize) << shift;
+        let end = ((u64::BITS - parts.leading_zeros()) as usize) << shift;
+        let words = first..end.min(candidates.len()).min(first + ASKED_WORDS);
+        if words.is_empty() {
+            return;
+        }
+        simd::prefetch(&candidates[words.clone()]);
+        let opponent = self.index.stones() - slab as u32;
+        for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+            let child_words = self.tables.pull(opponent, to.crossing()).child_words(&words);
+            self.wins.expect((opponent + to.crossing()) as usize, to.rank() as usize, child_words);
+        }
     }
 
     #[expect(clippy::too_many_arguments)]
@@ -352,10 +404,6 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let mut waiting = 0;
         let moves = || moves.iter().enumerate().take_while(|&(_, &to)| to != RowMove::NONE);
         let crossing = |&(_, to): &(usize, &RowMove)| to.crossing() > 0;
-        for (_, to) in moves() {
-            let words = self.tables.pull(opponent, to.crossing()).child_words(&words);
-            self.wins.expect((opponent + to.crossing()) as usize, to.rank() as usize, words);
-        }
         // Those that cross take more work, and find less left.
         for (slot, to) in moves().filter(|to| !crossing(to)).chain(moves().filter(crossing)) {
             if left.iter().all(|&word| word == 0) {
@@ -386,6 +434,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let after = half;
         let opponent = self.index.stones() - slab as u32;
         let crossings = if slab == 0 { 0..0 } else { 0..slab as u32 + 1 };
+        // The words of one row come from memory while the wins of the next are found.
+        let mut asked: Option<(usize, usize)> = None;
         for crossing in crossings {
             let last = (crossing as usize + HALF_PITS - 1) % HALF_PITS;
             if crossing > 0 {
@@ -403,23 +453,44 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                     self.kernel.push(&workspace.lost, push, &mut workspace.wins);
                 }
             }
-            workspace.wins.take(&mut workspace.won);
-            if !workspace.won.is_empty() {
-                self.set(target, parents as usize, &workspace.won, &mut workspace.changed);
+            workspace.wins.take(&mut workspace.found);
+            if !workspace.found.is_empty() {
+                self.wins.expect_bits(target, parents as usize, &workspace.found);
+                self.set_asked(asked.replace((target, parents as usize)), workspace);
+                swap(&mut workspace.found, &mut workspace.won);
             }
         }
+        self.set_asked(asked, workspace);
         if !workspace.changed.is_empty() {
             any.store(true, Relaxed);
             self.wake_parents(&mut workspace.changed);
         }
     }
 
-    /// Sets wins of a row; if any were not set before, adds it to those changed.
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], changed: &mut Vec<Changed>) {
+    /// Sets the wins that were found of a row.
+    #[inline(always)]
+    fn set_asked(&self, asked: Option<(usize, usize)>, workspace: &mut Workspace) {
+        if let Some((slab, row)) = asked {
+            self.set(slab, row, &workspace.won, &mut workspace.changed, |_, _| {});
+        }
+    }
+
+    /// Sets wins of a row; if any were not set before, adds it to those changed. `tell` is told which, by word.
+    fn set(
+        &self,
+        slab: usize,
+        row: usize,
+        bits: &[(u32, u64)],
+        changed: &mut Vec<Changed>,
+        mut tell: impl FnMut(u32, u64),
+    ) {
         let layout = &self.wins_layout.slabs()[slab];
         let shift = layout.share_shift();
         let mut shares = 0u64;
-        self.wins.set(slab, row, bits, |word| shares |= 1 << (word >> shift));
+        self.wins.set(slab, row, bits, |word, new| {
+            shares |= 1 << (word >> shift);
+            tell(word, new);
+        });
         if shares != 0 {
             self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
             changed.push(Changed { slab, row, shares });
@@ -428,12 +499,15 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
 
     /// Has those tested who can move to rows that changed and wait for it; forgets these.
     fn wake_parents(&self, rows: &mut Vec<Changed>) {
-        // See `test`.
-        fence(SeqCst);
         let stones = self.index.stones();
-        for Changed { slab, row, shares } in rows.drain(..) {
+        let parents = |row: &Changed| self.tables.parents(stones - row.slab as u32).of(row.row as u32);
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(next) = rows.get(at + 1) {
+                simd::prefetch(parents(next));
+            }
+            let &Changed { slab, shares, .. } = row;
             let (mut crossing, mut changed, mut first_row) = (u32::MAX, 0, 0);
-            for &parent in self.tables.parents(stones - slab as u32).of(row as u32) {
+            for &parent in parents(row) {
                 if parent.crossing() != crossing {
                     crossing = parent.crossing();
                     let mover = stones - slab as u32 + crossing;
@@ -444,14 +518,34 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                     first_row = self.layout.slabs()[mover as usize].first_row;
                 }
                 let need = &self.needs[first_row + parent.rank() as usize];
-                let now = need.load(Relaxed);
+                // See `test`.
+                let now = need.load(SeqCst);
                 let tested = changed & now >> (PARTS * (parent.slot() + 1));
                 if tested & !now & TO_TEST != 0 {
-                    need.fetch_or(tested & TO_TEST, Relaxed);
+                    need.fetch_or(tested & TO_TEST, SeqCst);
                 }
             }
         }
+        rows.clear();
     }
+}
+
+/// The first word from `from` on that has a bit.
+#[inline(always)]
+fn next_of(words: &[u64], from: usize) -> Option<usize> {
+    let ahead = &words[from..];
+    // The next one often has; else eight at a time are passed over.
+    if ahead.first().is_some_and(|&word| word != 0) {
+        return Some(from);
+    }
+    let mut at = from;
+    for words in ahead.chunks(8) {
+        if words.iter().fold(0, |any, word| any | word) != 0 {
+            return words.iter().position(|&word| word != 0).map(|place| at + place);
+        }
+        at += words.len();
+    }
+    None
 }
 
 /// The order in which a pass takes the units: slab by slab, in each the last rows first. A move that stays in the mover's
