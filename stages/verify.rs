@@ -5,10 +5,14 @@ use check::{CheckError, Database, Databases, Extent, Histogram, Look, Published,
 use engines::Bytes;
 use game::{Index, Score};
 use pipeline::{StageContext, StageError, StageReport};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use store::{BlockCache, CachedScores, Kind};
+
+/// Scores that a thread counts at a time.
+const COUNTED_POSITIONS: usize = 1 << 18;
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
@@ -63,7 +67,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let read = |see: &mut dyn FnMut(&[Score])| {
         let mut histogram = Histogram::EMPTY;
         scores.scores().verify_digest_of(|scores| {
-            histogram = histogram.plus(&Histogram::of_scores(scores));
+            let counted = scores.par_chunks(COUNTED_POSITIONS).map(Histogram::of_scores);
+            histogram = histogram.plus(&counted.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b)));
             see(scores);
         })?;
         handed.keep_histogram(scores.scores().digest(), &histogram);

@@ -15,18 +15,20 @@ pub(crate) struct Changed {
     pub(crate) rows: u64,
 }
 
-/// Writes the wanted chunks of a staged unit into `array`, and tells what changed where.
+/// Writes the wanted chunks of a staged unit into `array`, and tells what changed where. What the array leaves out of the
+/// slab are the columns before `first_column`.
 ///
 /// Returns the number of changes.
 ///
 /// # Panics
-/// When the unit reaches beyond its slab.
+/// When the unit reaches beyond its slab, or what there is of it.
 pub(crate) fn apply(
     kernel: Kernel,
     work: &SlabWork,
     unit: &Unit,
     staged: &[i8],
     array: &mut [i8],
+    first_column: usize,
     mut tell: impl FnMut(Changed),
 ) -> u64 {
     let slab = work.to;
@@ -38,9 +40,9 @@ pub(crate) fn apply(
             continue;
         }
         let column = (unit.chunk + at) * CHUNK;
-        assert!(column < slab.rows, "a unit lies inside its slab");
+        assert!(first_column <= column && column < slab.rows, "a unit lies inside its slab");
         let to = Destination {
-            offset: slab.offset + column * slab.stride + unit.row,
+            offset: slab.offset + (column - first_column) * slab.stride + unit.row,
             stride: slab.stride,
             columns: CHUNK.min(slab.rows - column),
             rows: unit.rows,

@@ -82,6 +82,21 @@ impl Unit {
         Unit { row, rows, chunk: chunks.start, chunks: chunks.len(), wanted }
     }
 
+    /// Of what is wanted the chunks among `columns`, if they have any of the unit's.
+    pub(crate) fn within(&self, columns: &Range<usize>) -> Option<Unit> {
+        let start = columns.start.max(self.chunk);
+        let end = columns.end.min(self.chunk + self.chunks);
+        if start >= end {
+            return None;
+        }
+        let mut unit = *self;
+        if end - start < self.chunks {
+            let these = ((1u32 << (end - start)) - 1) << (start - self.chunk);
+            unit.wanted.iter_mut().for_each(|wanted| *wanted &= these as u16);
+        }
+        Some(unit)
+    }
+
     /// Row chunks wanted.
     pub(crate) fn wanted_chunks(&self) -> u32 {
         self.wanted[..self.rows].iter().map(|wanted| wanted.count_ones()).sum()
@@ -425,7 +440,7 @@ mod tests {
                             let mut staged = vec![0; unit.staged_bytes()];
                             let old = scores.bytes().padded();
                             kernel.recompute(&work, &unit, old, &Moves::all(), work.floor(&unit), &mut staged);
-                            apply(kernel, &work, &unit, &staged, after.bytes_mut(), |_| {});
+                            apply(kernel, &work, &unit, &staged, after.bytes_mut(), 0, |_| {});
                             // Lanes behind the last column hold anything.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
                             let spot = Spot { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod apply;
+mod awake;
 pub mod bound;
 pub mod capture;
 mod choice;

@@ -5,19 +5,22 @@
 
 use crate::apply::Changed;
 use crate::kernel::{Kernel, STRAIGHT};
+use crate::memory::Words;
 use crate::tables::{CHUNK, RowMove, Tables, chunks};
 use game::Slab;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub(crate) struct Marks {
+    /// A word for each chunk of columns, row by row and slab by slab.
+    words: Words,
     /// By the mover's stones.
     slabs: Vec<SlabMarks>,
 }
 
 struct SlabMarks {
-    /// A word for each chunk of columns, row by row.
-    words: Vec<AtomicU64>,
+    /// Of the words.
+    first: usize,
     chunks: usize,
     /// Whether anything in a row is marked.
     rows: Vec<AtomicBool>,
@@ -34,20 +37,20 @@ pub(crate) struct Region {
 impl Marks {
     /// None, in a database of these slabs.
     pub(crate) fn none(slabs: &[Slab]) -> Marks {
+        let mut words = 0;
         let marks = |slab: &Slab| {
             let (rows, chunks) = rows_chunks(slab);
-            SlabMarks {
-                words: (0..chunks * rows).map(|_| AtomicU64::new(0)).collect(),
-                chunks,
-                rows: (0..rows).map(|_| AtomicBool::new(false)).collect(),
-            }
+            let first = words;
+            words += rows * chunks;
+            SlabMarks { first, chunks, rows: (0..rows).map(|_| AtomicBool::new(false)).collect() }
         };
-        Marks { slabs: slabs.iter().map(marks).collect() }
+        let slabs = slabs.iter().map(marks).collect();
+        Marks { words: Words::zeroed(words), slabs }
     }
 
     /// Bytes that marks take in a database of these slabs.
     pub(crate) fn bytes(slabs: &[Slab]) -> u64 {
-        let bytes = |(rows, chunks): (usize, usize)| rows * (chunks * size_of::<AtomicU64>() + 1);
+        let bytes = |(rows, chunks): (usize, usize)| rows * (chunks * size_of::<u64>() + 1);
         slabs.iter().map(|slab| bytes(rows_chunks(slab)) as u64).sum()
     }
 
@@ -58,7 +61,7 @@ impl Marks {
             return;
         }
         slab.rows[row].store(false, Relaxed);
-        for (chunk, word) in slab.words[row * slab.chunks..][..slab.chunks].iter().enumerate() {
+        for (chunk, word) in self.words[slab.first + row * slab.chunks..][..slab.chunks].iter().enumerate() {
             if word.load(Relaxed) != 0 {
                 visit(chunk, word.swap(0, Relaxed));
             }
@@ -102,7 +105,7 @@ impl Marks {
             return;
         }
         let slab = &self.slabs[slab];
-        let word = &slab.words[row * slab.chunks + chunk];
+        let word = &self.words[slab.first + row * slab.chunks + chunk];
         // Many are set already: looking first spares the locked operation.
         if word.load(Relaxed) & lanes != lanes {
             word.fetch_or(lanes, Relaxed);

@@ -4,8 +4,10 @@
 
 use memmap2::{Advice, MmapMut};
 use rayon::prelude::*;
+use std::alloc::{self, Layout};
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicU64;
 
 /// Bytes readable behind the end of an array: the window of a piece, and a vector of 16 that starts at its last byte.
 pub(crate) const PAD: usize = 144;
@@ -33,11 +35,7 @@ impl Bytes {
     pub fn zeroed_within(len: usize, len_max: usize) -> io::Result<Bytes> {
         assert!(len <= len_max);
         let bytes = len_max.checked_add(PAD).ok_or(io::ErrorKind::OutOfMemory)?;
-        let map = MmapMut::map_anon(bytes)?;
-        // Rows are read at strides of a row: with small pages the translation of addresses costs more than the reads.
-        // Refused where the kernel has no huge pages; then it is only slower.
-        let _ = map.advise(Advice::HugePage);
-        Ok(Bytes { map, len, touched: len + PAD })
+        Ok(Bytes { map: mapped(bytes)?, len, touched: len + PAD })
     }
 
     /// The same memory as an array of another length, its bytes anything: the kernel clears a page at its first touch,
@@ -108,6 +106,41 @@ impl DerefMut for Bytes {
         // SAFETY: u8 and i8 have the same size and alignment and every bit pattern is valid for both.
         unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
     }
+}
+
+/// Words that threads share, zero at first.
+pub(crate) struct Words {
+    map: MmapMut,
+    len: usize,
+}
+
+impl Words {
+    /// So many, in pages that are taken when first touched.
+    pub(crate) fn zeroed(len: usize) -> Words {
+        let layout = Layout::array::<AtomicU64>(len.max(1)).expect("there is a bit for each of some bytes in memory");
+        // As a vector does.
+        let map = mapped(layout.size()).unwrap_or_else(|_| alloc::handle_alloc_error(layout));
+        Words { map, len }
+    }
+}
+
+impl Deref for Words {
+    type Target = [AtomicU64];
+
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: the map is private, as long as the words by `zeroed`, aligned to a page, and seen by nothing but this:
+        // nobody takes the words as bytes.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }
+    }
+}
+
+/// Zero bytes, on huge pages where there are any.
+fn mapped(bytes: usize) -> io::Result<MmapMut> {
+    let map = MmapMut::map_anon(bytes)?;
+    // Rows are read at strides of a row: with small pages the translation of addresses costs more than the reads.
+    // Refused where the kernel has no huge pages; then it is only slower.
+    let _ = map.advise(Advice::HugePage);
+    Ok(map)
 }
 
 fn as_scores(bytes: &[u8]) -> &[i8] {

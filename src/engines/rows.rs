@@ -3,12 +3,16 @@
 use crate::memory::{Bytes, PAD};
 use crate::tables::CHUNK;
 use game::{Index, Orientation, Slab};
+use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
 
 /// Rows as long as this begin at a multiple of 64 bytes: then a chunk of 64 columns is one line of the cache. For
 /// shorter ones that would take more memory than it saves time.
 const ALIGNED_COLUMNS_MIN: usize = 700;
+
+/// Positions that a thread copies at a time, at least a row.
+const COPY_POSITIONS: usize = 1 << 20;
 
 /// Positions read at a time, at least a row.
 const BATCH_POSITIONS: usize = 1 << 22;
@@ -105,10 +109,17 @@ impl Rows {
     pub fn to_bytes(&self) -> io::Result<Bytes> {
         let mut bytes = Bytes::zeroed(self.slabs.iter().map(|slab| slab.rows * slab.columns).sum())?;
         let mut rest = &mut bytes[..];
-        for run in self.runs() {
-            let (now, later) = rest.split_at_mut(run.len());
-            now.copy_from_slice(run);
+        for slab in &self.slabs {
+            let (now, later) = rest.split_at_mut(slab.rows * slab.columns);
             rest = later;
+            // By all threads: the system clears a page at its first touch, which takes longer than to copy it.
+            let rows_at_once = COPY_POSITIONS.div_ceil(slab.columns);
+            let from = self.bytes[slab.offset..][..slab.bytes()].par_chunks(rows_at_once * slab.stride);
+            now.par_chunks_mut(rows_at_once * slab.columns).zip(from).for_each(|(to, from)| {
+                for (to, from) in to.chunks_exact_mut(slab.columns).zip(from.chunks_exact(slab.stride)) {
+                    to.copy_from_slice(&from[..slab.columns]);
+                }
+            });
         }
         Ok(bytes)
     }

@@ -20,6 +20,7 @@ mod spots;
 mod tile;
 
 use crate::apply::Changed;
+use crate::awake::awake;
 use crate::kernel::{Child, Kernel, SlabWork};
 use crate::marks::{Marks, Region};
 use crate::memory::Bytes;
@@ -111,7 +112,7 @@ pub fn sweep(
     let mut report = Report::default();
     let mut pass = Pass::Full;
     let expected = index.positions() * USUAL_PASSES;
-    loop {
+    let passes = || loop {
         let before = report.changed;
         let mut add = |done: Done| {
             report.recomputed += done.recomputed;
@@ -146,7 +147,8 @@ pub fn sweep(
             _ => Pass::Marked,
         };
         checkpoint(values);
-    }
+    };
+    awake(passes)
 }
 
 /// A slab as the kernels see it.

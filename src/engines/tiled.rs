@@ -301,7 +301,7 @@ impl<'a, W: Working> Tiled<'a, W> {
                 for row in (0..slab.columns).step_by(UNIT_ROWS) {
                     let unit = Unit::whole(row, slab.columns, at * chunks..at * chunks + rows.div_ceil(CHUNK));
                     self.kernel.recompute(&work, &unit, values, &all, work.floor(&unit), &mut staged);
-                    apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, |_| {});
+                    apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, 0, |_| {});
                 }
             },
         );

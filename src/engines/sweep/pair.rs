@@ -104,9 +104,8 @@ impl Cuts {
 }
 
 /// All units of some chunks of rows by some chunks of columns of a slab, everything wanted.
-pub(super) fn units(work: &SlabWork, rows: &Range<usize>, columns: &Range<usize>) -> impl Iterator<Item = Unit> {
+pub(super) fn units(work: &SlabWork, rows: &Range<usize>, columns: Range<usize>) -> impl Iterator<Item = Unit> {
     let rows_end = (rows.end * CHUNK).min(work.slab.mover_halves as usize);
-    let columns = columns.clone();
     (rows.start * CHUNK..rows_end).step_by(UNIT_ROWS).flat_map(move |row| {
         let columns_end = columns.end;
         let chunks = columns.clone().step_by(UNIT_CHUNKS);

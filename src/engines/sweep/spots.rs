@@ -6,17 +6,20 @@
 use super::Done;
 use super::pair::Pair;
 use crate::apply::Changed;
+use crate::awake::share;
 use crate::kernel::{Kernel, SlabWork, Spot};
 use crate::marks::Marks;
 use crate::rows::Rows;
 use crate::tables::{CHUNK, Tables};
-use rayon::prelude::*;
 
 /// How often a pair is taken in one pass, at most.
 const ROUNDS_MAX: usize = 4;
 
-/// Rows whose marks a thread takes at a time.
-const ROWS_AT_ONCE: usize = 256;
+/// Positions whose marks a thread takes at a time, roughly: in slabs with long rows these are few rows.
+const POSITIONS_AT_ONCE: usize = 1 << 16;
+
+/// And their rows, at most.
+const ROWS_AT_ONCE_MAX: usize = 512;
 
 /// Spots between the one that is asked for and the one that is derived.
 const AHEAD: usize = 6;
@@ -26,6 +29,13 @@ struct Change {
     row: u32,
     column: u32,
     score: i8,
+}
+
+/// What some rows come to.
+#[derive(Default)]
+struct Found {
+    spots: u64,
+    changes: Vec<Change>,
 }
 
 /// What is marked.
@@ -56,37 +66,42 @@ impl Spots<'_> {
     fn slab(&self, work: &SlabWork, values: &mut Rows) -> Done {
         let old = values.bytes().padded();
         let rows = work.slab.mover_halves as usize;
-        let some = |first: usize| {
+        let rows_at_once = (POSITIONS_AT_ONCE / work.columns).clamp(1, ROWS_AT_ONCE_MAX);
+        let mut found: Vec<_> = (0..rows).step_by(rows_at_once).map(|first| (first, Found::default())).collect();
+        share(&mut found, |(first, found)| {
             let mut spots = Vec::new();
-            for row in first..rows.min(first + ROWS_AT_ONCE) {
+            for row in *first..rows.min(*first + rows_at_once) {
                 self.marks.take(work.slab.mover_stones as usize, row, |chunk, lanes| {
                     spots.push(Spot { row: row as u32, chunk: chunk as u32, lanes });
                 });
             }
-            let mut changes = Vec::new();
             for at in 0..spots.len() {
                 if let Some(&ahead) = spots.get(at + AHEAD) {
                     self.kernel.ask(work, ahead, old);
                 }
-                self.spot(work, spots[at], old, &mut changes);
+                self.spot(work, spots[at], old, &mut found.changes);
             }
-            (spots.len() as u64, changes)
-        };
-        let found: Vec<_> = (0..rows).into_par_iter().step_by(ROWS_AT_ONCE).map(some).collect();
-        let recomputed = found.iter().map(|(spots, _)| spots).sum::<u64>() * (CHUNK as u64).min(work.columns as u64);
+            found.spots = spots.len() as u64;
+        });
         let (to, array) = (work.to, values.bytes_mut());
-        for change in found.iter().flat_map(|(_, changes)| changes) {
-            array[to.offset + change.column as usize * to.stride + change.row as usize] = change.score;
+        let mut done = Done::default();
+        for (_, found) in &found {
+            done.recomputed += found.spots * (CHUNK as u64).min(work.columns as u64);
+            done.changed += found.changes.len() as u64;
+            for change in &found.changes {
+                array[to.offset + change.column as usize * to.stride + change.row as usize] = change.score;
+            }
         }
-        let mark = |change: &Change| {
-            let first_row = change.row as usize / CHUNK * CHUNK;
-            let rows = 1 << (change.row as usize - first_row);
-            let change = Changed { column: change.column, first_row, rows };
-            let (stones, opponent_stones) = (self.stones, work.slab.opponent_stones);
-            self.marks.mark_parents(self.kernel, self.tables, stones, opponent_stones, &change, None);
-        };
-        found.par_iter().for_each(|(_, changes)| changes.iter().for_each(mark));
-        Done { recomputed, changed: found.iter().map(|(_, changes)| changes.len() as u64).sum() }
+        share(&mut found, |(_, found)| {
+            for change in &found.changes {
+                let first_row = change.row as usize / CHUNK * CHUNK;
+                let rows = 1 << (change.row as usize - first_row);
+                let change = Changed { column: change.column, first_row, rows };
+                let (stones, opponent_stones) = (self.stones, work.slab.opponent_stones);
+                self.marks.mark_parents(self.kernel, self.tables, stones, opponent_stones, &change, None);
+            }
+        });
+        done
     }
 
     /// Derives a spot, and what is new of it.

@@ -4,19 +4,21 @@
 //! captures among it, is first brought together as the *base* of its positions, for the tiles of all pairs at once,
 //! while nobody writes. Then each tile is taken by itself again and again, the rows of its high slab, then those of
 //! its low one, from their bases and what changed in the tile. Tiles of different pairs share no slab, so that each
-//! thread has one of its own.
+//! thread has one of its own, and a thread that finds none left takes some columns of another's: what a side is
+//! derived from is in the other slab, which nobody writes meanwhile.
 
 use super::Done;
 use super::pair::{Pair, units};
 use crate::apply::{Changed, apply};
-use crate::kernel::{Child, Floor, Kernel, Moves, STRAIGHT, SlabWork, UNIT_BYTES_MAX, Unit};
+use crate::awake::share;
+use crate::kernel::{Child, Floor, Kernel, Moves, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, Unit};
 use crate::marks::Region;
 use crate::rows::{Rows, SlabRows};
 use crate::tables::CHUNK;
 use game::Slab;
-use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Positions of a tile in one of its slabs, roughly. Larger ones take more rounds, smaller ones more barriers.
@@ -33,6 +35,15 @@ const TILE_CHUNKS_MAX: usize = 63;
 /// How often a tile is taken in one pass, at most.
 const ROUNDS_MAX: usize = 4;
 
+/// Blocks in a wave, at most, for each thread. With more there are fewer barriers, but only some four are ever ready.
+const BLOCKS_PER_THREAD: usize = 2;
+
+/// Chunks of columns that a thread takes of a tile of another, at least: a row costs something each time.
+const SHARED_CHUNKS_MIN: usize = 2;
+
+/// So many shares for each thread: they are not of equal size once few of their chunks are stale.
+const SHARES_PER_THREAD: usize = 2;
+
 /// A band of ranks of a pair, and a part of the others.
 #[derive(Clone, Debug)]
 struct Block {
@@ -48,16 +59,22 @@ pub(crate) struct Tiles<'a> {
     /// By pair, its slabs as moves see them that stay in the mover's half: each alone in an array.
     straight: Vec<[SlabWork<'a>; 2]>,
     kernel: Kernel,
-    /// Blocks that are taken at once, each of another pair.
+    /// Blocks of which the bases are brought together at once, each of another pair.
     waves: Vec<Vec<Block>>,
     bases: Vec<i8>,
-    rooms: Vec<Mutex<Room>>,
+    rooms: Rooms,
 }
 
-/// What a thread needs for a tile.
+/// What threads need for tiles and shares of them; as many of each as are in use at once.
+#[derive(Default)]
+struct Rooms {
+    tiles: Mutex<Vec<Room>>,
+    staged: Mutex<Vec<Vec<i8>>>,
+}
+
+/// What a tile needs while it is taken.
 #[derive(Default)]
 struct Room {
-    staged: Vec<i8>,
     /// Of the high slab, then the low one: by column of the tile, the chunks of columns of the other slab that moves
     /// from there lead to what changed.
     changed: [Vec<u64>; 2],
@@ -75,21 +92,34 @@ struct Side<'a, 'b> {
     columns: Range<usize>,
     /// Ranks that moves lead to which stay in the tile.
     inside: Range<u32>,
-    /// With room for their bases.
+    /// With room for their bases; by columns, then by rows.
     units: Vec<(Unit, &'b mut [i8])>,
+}
+
+/// Columns of a side that a thread takes in a turn.
+struct Share<'t> {
+    /// In chunks.
+    columns: Range<usize>,
+    /// The slab from the first column on.
+    write: &'t mut [i8],
+    /// Of these columns.
+    changed: &'t mut [u64],
+    done: Done,
 }
 
 impl<'a> Tiles<'a> {
     pub(crate) fn new(pairs: &'a [Pair<'a>], kernel: Kernel) -> Tiles<'a> {
         let threads = rayon::current_num_threads();
+        // One thread has nobody to wait for, and one tile at a time stays in its cache.
+        let most = if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD };
         let straight = pairs.iter().map(|pair| [straight(&pair.high), straight(&pair.low)]);
         Tiles {
             pairs,
             straight: straight.collect(),
             kernel,
-            waves: waves(pairs.iter().enumerate().map(|(at, pair)| blocks(at, pair)).collect(), threads),
+            waves: waves(pairs.iter().enumerate().map(|(at, pair)| blocks(at, pair)).collect(), most),
             bases: Vec::new(),
-            rooms: (0..threads).map(|_| Mutex::default()).collect(),
+            rooms: Rooms::default(),
         }
     }
 
@@ -119,7 +149,8 @@ impl<'a> Tiles<'a> {
         for side in tiles.iter_mut().flatten() {
             rest = side.place(rest);
         }
-        tiles.sort_by_key(|sides| Reverse(bytes(sides)));
+        // Those that only one thread can take first, then the largest.
+        tiles.sort_by_key(|sides| (sides[0].work.slab != sides[1].work.slab, Reverse(bytes(sides))));
         let rounds = if settle { usize::MAX } else { ROUNDS_MAX };
         // The rows of low slabs are derived when those of high ones are up to date.
         let done = self.derive(&mut tiles, 0, 1, values, &tell);
@@ -160,7 +191,7 @@ impl<'a> Tiles<'a> {
                 side.units.iter_mut().map(move |(unit, base)| (work, inside, unit, base))
             })
             .collect();
-        units.par_iter_mut().for_each(|(work, inside, unit, base)| {
+        share(&mut units, |(work, inside, unit, base)| {
             let moves = Moves::all_but((*inside).clone());
             self.kernel.recompute(work, unit, old, &moves, work.floor(unit), base);
         });
@@ -170,74 +201,147 @@ impl<'a> Tiles<'a> {
             .iter()
             .map(|sides| {
                 let [high, low] = sides.each_ref().map(|side| slabs[side.work.slab.mover_stones as usize].take());
-                (sides, high.expect("each slab is of one pair"), low)
+                (sides, high.expect("each slab is of one pair"), low, Done::default())
             })
             .collect();
-        let take = |(sides, high, low): &mut (&[Side; 2], &mut [i8], Option<&mut [i8]>)| {
-            let room = &self.rooms[rayon::current_thread_index().unwrap_or(0)];
-            let mut room = room.lock().unwrap_or_else(PoisonError::into_inner);
-            take(self.kernel, sides, first, rounds, high, low.as_deref_mut(), &mut room, tell)
-        };
-        tiles.par_iter_mut().with_max_len(1).map(take).reduce(Done::default, Done::add)
+        let left = AtomicUsize::new(tiles.len());
+        share(&mut tiles, |(sides, high, low, done)| {
+            let mut room = pop(&self.rooms.tiles);
+            *done = self.take(sides, first, rounds, high, low.as_deref_mut(), &mut room, &left, tell);
+            left.fetch_sub(1, Relaxed);
+            push(&self.rooms.tiles, room);
+        });
+        tiles.iter().fold(Done::default(), |all, (.., done)| all.add(*done))
+    }
+
+    /// Takes a tile again and again while anything changes in it, one of its sides first. `low` is absent where both
+    /// slabs are one. `left` are the tiles that are not done.
+    #[expect(clippy::too_many_arguments, reason = "the tile, its two slabs, and how to take them")]
+    fn take(
+        &self,
+        sides: &[Side; 2],
+        first: usize,
+        rounds: usize,
+        high: &mut [i8],
+        mut low: Option<&mut [i8]>,
+        room: &mut Room,
+        left: &AtomicUsize,
+        tell: &(impl Fn(&Slab, &Changed, &Region) + Sync),
+    ) -> Done {
+        let Room { changed, stale } = room;
+        for (changed, side) in changed.iter_mut().zip(sides) {
+            changed.clear();
+            changed.resize(side.columns.len() * CHUNK, 0);
+        }
+        let mut all = Done::default();
+        // Both sides in turn; each wholly at first.
+        for turn in 0..2 * rounds.min(usize::MAX / 2) - 1 {
+            let at = (first + turn) % 2;
+            let (side, other) = (&sides[at], &sides[1 - at]);
+            let is_first = at == first && turn == 0;
+            if !is_first {
+                side.find_stale(other, &changed[1 - at], stale);
+                changed[1 - at].fill(0);
+                if stale.iter().all(|&chunks| chunks == 0) {
+                    break;
+                }
+            }
+            let turn = Turn { kernel: self.kernel, side, other, stale: (!is_first).then_some(stale), tell };
+            let (read, write) = match &mut low {
+                Some(low) if at == 0 => (&**low, &mut *high),
+                Some(low) => (&*high, &mut **low),
+                None => {
+                    all = all.add(turn.take_one(high, &mut changed[at], &self.rooms));
+                    continue;
+                }
+            };
+            // Shares cost something, which is for nothing where each thread has a tile.
+            let threads = rayon::current_num_threads();
+            let shares = if left.load(Relaxed) < threads { threads * SHARES_PER_THREAD } else { 1 };
+            let mut shares = side.deal(shares, write, &mut changed[at]);
+            share(&mut shares, |share| turn.take(share, read, &self.rooms));
+            all = shares.iter().fold(all, |all, share| all.add(share.done));
+        }
+        all
     }
 }
 
-/// Takes a tile again and again while anything changes in it, one of its sides first. `low` is absent where both slabs
-/// are one.
-#[expect(clippy::too_many_arguments, reason = "the tile, its two slabs, and how to take them")]
-fn take(
+fn pop<T: Default>(of: &Mutex<Vec<T>>) -> T {
+    of.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+}
+
+fn push<T>(to: &Mutex<Vec<T>>, one: T) {
+    to.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+}
+
+/// One side of a tile, taken once.
+struct Turn<'t, 'a, 'b, F> {
     kernel: Kernel,
-    sides: &[Side; 2],
-    first: usize,
-    rounds: usize,
-    high: &mut [i8],
-    mut low: Option<&mut [i8]>,
-    room: &mut Room,
-    tell: &(impl Fn(&Slab, &Changed, &Region) + Sync),
-) -> Done {
-    let Room { staged, changed, stale } = room;
-    staged.resize(UNIT_BYTES_MAX, 0);
-    for (changed, side) in changed.iter_mut().zip(sides) {
-        changed.clear();
-        changed.resize(side.columns.len() * CHUNK, 0);
-    }
-    let mut all = Done::default();
-    // Both sides in turn; each wholly at first.
-    for turn in 0..2 * rounds.min(usize::MAX / 2) - 1 {
-        let at = (first + turn) % 2;
-        let (side, other) = (&sides[at], &sides[1 - at]);
-        let is_first = at == first && turn == 0;
-        if !is_first {
-            side.find_stale(other, &changed[1 - at], stale);
-            changed[1 - at].fill(0);
-            if stale.iter().all(|&chunks| chunks == 0) {
-                break;
+    side: &'t Side<'a, 'b>,
+    other: &'t Side<'a, 'b>,
+    /// What of each row, where that is not all.
+    stale: Option<&'t Vec<u64>>,
+    tell: &'t F,
+}
+
+impl<F: Fn(&Slab, &Changed, &Region) + Sync> Turn<'_, '_, '_, F> {
+    /// Takes a share, from a slab that nobody writes.
+    fn take(&self, share: &mut Share, read: &[i8], rooms: &Rooms) {
+        let mut staged: Vec<i8> = pop(&rooms.staged);
+        staged.resize(UNIT_BYTES_MAX, 0);
+        let first_column = share.columns.start * CHUNK;
+        for (unit, base) in &self.side.units {
+            if let Some(unit) = unit.within(&share.columns).and_then(|unit| self.wanted(unit)) {
+                self.recompute(&unit, base, read, &mut staged);
+                let done = self.apply(&unit, &staged, share.write, first_column, share.changed, first_column);
+                share.done = share.done.add(done);
             }
         }
-        let again = other.region();
-        for (unit, base) in &side.units {
-            let mut unit = *unit;
-            if !is_first && !side.wants(&mut unit, stale) {
-                continue;
-            }
-            let read: &[i8] = match &low {
-                Some(low) if at == 0 => low,
-                _ => high,
-            };
-            let floor = Floor { scores: base, stride: unit.stride() };
-            kernel.recompute(side.straight, &unit, read, &Moves::only(side.inside.clone()), floor, staged);
-            let write: &mut [i8] = match &mut low {
-                Some(low) if at == 1 => low,
-                _ => high,
-            };
-            all.recomputed += side.straight.recomputed(&unit);
-            all.changed += apply(kernel, side.straight, &unit, staged, write, |change| {
-                changed[at][change.column as usize - side.columns.start * CHUNK] |= other.reached(&change);
-                tell(side.work.slab, &change, &again);
-            });
-        }
+        push(&rooms.staged, staged);
     }
-    all
+
+    /// Takes all columns, where a slab leads to itself.
+    fn take_one(&self, slab: &mut [i8], changed: &mut [u64], rooms: &Rooms) -> Done {
+        let mut staged: Vec<i8> = pop(&rooms.staged);
+        staged.resize(UNIT_BYTES_MAX, 0);
+        let mut done = Done::default();
+        for (unit, base) in &self.side.units {
+            if let Some(unit) = self.wanted(*unit) {
+                self.recompute(&unit, base, slab, &mut staged);
+                done = done.add(self.apply(&unit, &staged, slab, 0, changed, self.side.columns.start * CHUNK));
+            }
+        }
+        push(&rooms.staged, staged);
+        done
+    }
+
+    fn wanted(&self, mut unit: Unit) -> Option<Unit> {
+        self.stale.is_none_or(|stale| self.side.wants(&mut unit, stale)).then_some(unit)
+    }
+
+    fn recompute(&self, unit: &Unit, base: &[i8], read: &[i8], staged: &mut [i8]) {
+        let floor = Floor { scores: base, stride: unit.stride() };
+        let moves = Moves::only(self.side.inside.clone());
+        self.kernel.recompute(self.side.straight, unit, read, &moves, floor, staged);
+    }
+
+    /// `write` and `changed` begin at a column each.
+    fn apply(
+        &self,
+        unit: &Unit,
+        staged: &[i8],
+        write: &mut [i8],
+        write_column: usize,
+        changed: &mut [u64],
+        changed_column: usize,
+    ) -> Done {
+        let (side, again) = (self.side, self.other.region());
+        let changes = apply(self.kernel, side.straight, unit, staged, write, write_column, |change| {
+            changed[change.column as usize - changed_column] |= self.other.reached(&change);
+            (self.tell)(side.work.slab, &change, &again);
+        });
+        Done { recomputed: side.straight.recomputed(unit), changed: changes }
+    }
 }
 
 impl<'a, 'b> Side<'a, 'b> {
@@ -250,13 +354,14 @@ impl<'a, 'b> Side<'a, 'b> {
     ) -> Side<'a, 'b> {
         let rows_end = (rows.end * CHUNK).min(work.slab.mover_halves as usize);
         assert!(columns.len() <= u64::BITS as usize, "a word has a bit for each chunk");
+        let of = |columns: Range<usize>| units(work, rows, columns).map(|unit| (unit, Default::default()));
         Side {
             work,
             straight,
             rows: rows.start * CHUNK..rows_end.max(rows.start * CHUNK),
             columns: columns.clone(),
             inside: (inside.start * CHUNK) as u32..(inside.end * CHUNK) as u32,
-            units: units(work, rows, columns).map(|unit| (unit, Default::default())).collect(),
+            units: cut(columns, columns.len().div_ceil(UNIT_CHUNKS)).flat_map(of).collect(),
         }
     }
 
@@ -287,6 +392,25 @@ impl<'a, 'b> Side<'a, 'b> {
         room
     }
 
+    /// Cuts the columns, of the slab and of what is told of them, into so many shares, or fewer if they were too small.
+    fn deal<'t>(&self, shares: usize, slab: &'t mut [i8], changed: &'t mut [u64]) -> Vec<Share<'t>> {
+        let to = self.straight.to;
+        let (mut slab, mut changed) = (slab, changed);
+        let mut first = 0;
+        let one = |columns: Range<usize>| {
+            let begin = columns.start * CHUNK;
+            let end = (columns.end * CHUNK).min(to.rows);
+            let rest = std::mem::take(&mut slab).split_at_mut((begin - first) * to.stride).1;
+            let (write, rest) = rest.split_at_mut((end - begin) * to.stride);
+            slab = rest;
+            first = end;
+            let (told, rest) = std::mem::take(&mut changed).split_at_mut(columns.len() * CHUNK);
+            changed = rest;
+            Share { columns, write, changed: told, done: Done::default() }
+        };
+        cut(&self.columns, shares.min(self.columns.len() / SHARED_CHUNKS_MIN).max(1)).map(one).collect()
+    }
+
     /// For each row, the chunks of its columns with a move in the tile to what changed in the other slab.
     fn find_stale(&self, other: &Side, changed: &[u64], stale: &mut Vec<u64>) {
         let moves = Moves::only(self.inside.clone());
@@ -305,6 +429,13 @@ impl<'a, 'b> Side<'a, 'b> {
         let to = (to as usize).min(self.columns.end);
         if from < to { (u64::MAX >> (64 - (to - from))) << (from - self.columns.start) } else { 0 }
     }
+}
+
+/// Cuts a range into so many of about the same length.
+fn cut(all: &Range<usize>, parts: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let Range { start, end } = *all;
+    let at = move |part: usize| start + (end - start) * part / parts;
+    (0..parts).map(move |part| at(part)..at(part + 1))
 }
 
 /// Bytes that the bases of a tile take.
@@ -338,7 +469,7 @@ fn blocks(at: usize, pair: &Pair) -> Vec<Block> {
 
 /// Takes the blocks of pairs in turn, so many at once at most: first those of the first pairs, each when the pair before
 /// is done with its ranks.
-fn waves(pairs: Vec<Vec<Block>>, threads: usize) -> Vec<Vec<Block>> {
+fn waves(pairs: Vec<Vec<Block>>, most: usize) -> Vec<Vec<Block>> {
     let mut rest: Vec<_> = pairs.iter().map(|blocks| &blocks[..]).collect();
     let mut waves = Vec::new();
     while rest.iter().any(|blocks| !blocks.is_empty()) {
@@ -346,7 +477,7 @@ fn waves(pairs: Vec<Vec<Block>>, threads: usize) -> Vec<Vec<Block>> {
         let mut reached = 0;
         for blocks in &rest {
             let Some(next) = blocks.first() else { continue };
-            if wave.len() < threads && reached <= next.band.start {
+            if wave.len() < most && reached <= next.band.start {
                 wave.push(next.clone());
             }
             reached = next.band.end;

@@ -1,0 +1,159 @@
+//! Threads that stay awake between the many short phases of a driver.
+//!
+//! A thread of a pool that finds nothing to do goes to sleep within some ten microseconds, and to wake it takes twenty.
+//! A phase of a sweep takes some hundred, and there are thousands.
+
+use rayon::Yield;
+use std::cell::Cell;
+use std::hint;
+use std::slice::IterMut;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// How often a thread looks for work before it lets other programs have its processor.
+const LOOKS: usize = 32;
+
+thread_local! {
+    /// Drivers on this thread, one inside the other.
+    static DRIVERS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs a driver on this thread, while the others of the current pool wait for what it has to do without going to sleep.
+pub(crate) fn awake<T>(driver: impl FnOnce() -> T) -> T {
+    if rayon::current_num_threads() == 1 {
+        return driver();
+    }
+    let is_done = AtomicBool::new(false);
+    rayon::in_place_scope(|scope| {
+        scope.spawn_broadcast(|_, _| {
+            // A driver comes by when it waits for others: to wait for another driver here, which may do the same, would
+            // be to wait for ever.
+            if DRIVERS.get() == 0 {
+                help_until(|| is_done.load(Ordering::Acquire));
+            }
+        });
+        let _driving = Driving::begin(&is_done);
+        driver()
+    })
+}
+
+/// Does something with each of some pieces of work, in this order, by whatever threads of the current pool have nothing
+/// else to do.
+pub(crate) fn share<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
+    let others = (rayon::current_num_threads() - 1).min(pieces.len().saturating_sub(1));
+    if others == 0 {
+        return pieces.iter_mut().for_each(work);
+    }
+    let (rest, work) = (Mutex::new(pieces.iter_mut()), &work);
+    let take_rest = || {
+        while let Some(piece) = next(&rest) {
+            work(piece);
+        }
+    };
+    let working = AtomicUsize::new(others);
+    rayon::in_place_scope(|scope| {
+        for _ in 0..others {
+            scope.spawn(|_| {
+                let _less = Less(&working);
+                take_rest();
+            });
+        }
+        take_rest();
+        // The end of the scope would put this thread to sleep.
+        if rayon::current_thread_index().is_some() {
+            help_until(|| working.load(Ordering::Acquire) == 0);
+        }
+    });
+}
+
+fn next<'t, T>(rest: &Mutex<IterMut<'t, T>>) -> Option<&'t mut T> {
+    rest.lock().unwrap_or_else(PoisonError::into_inner).next()
+}
+
+/// Does what others have to do.
+fn help_until(is_done: impl Fn() -> bool) {
+    let mut looks = 0;
+    while !is_done() {
+        if rayon::yield_now() == Some(Yield::Executed) {
+            looks = 0;
+            continue;
+        }
+        looks += 1;
+        if looks % LOOKS == 0 {
+            thread::yield_now();
+        } else {
+            hint::spin_loop();
+        }
+    }
+}
+
+/// A driver on this thread, until it is dropped, by a panic too.
+struct Driving<'a> {
+    is_done: &'a AtomicBool,
+}
+
+impl Driving<'_> {
+    fn begin(is_done: &AtomicBool) -> Driving<'_> {
+        DRIVERS.set(DRIVERS.get() + 1);
+        Driving { is_done }
+    }
+}
+
+impl Drop for Driving<'_> {
+    fn drop(&mut self) {
+        DRIVERS.set(DRIVERS.get() - 1);
+        self.is_done.store(true, Ordering::Release);
+    }
+}
+
+/// One less when it is dropped, by a panic too.
+struct Less<'a>(&'a AtomicUsize);
+
+impl Drop for Less<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rayon::prelude::*;
+
+    fn pool(threads: usize) -> rayon::ThreadPool {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+    }
+
+    #[test]
+    fn every_piece_is_done_once_by_drivers_side_by_side() {
+        let drive = |pieces: usize| {
+            let mut done = vec![0; pieces];
+            awake(|| {
+                for _ in 0..20 {
+                    share(&mut done, |piece| {
+                        let mut inner = [0; 5];
+                        share(&mut inner, |inner| *inner += 1);
+                        *piece += inner.iter().sum::<usize>();
+                    });
+                }
+            });
+            assert_eq!(done, vec![100; pieces]);
+        };
+        for threads in 1..=4 {
+            pool(threads).install(|| (0..12).into_par_iter().with_max_len(1).for_each(drive));
+        }
+        drive(7);
+    }
+
+    #[test]
+    fn a_panic_of_a_piece_comes_out() {
+        let fails = || {
+            awake(|| {
+                share(&mut [1, 2, 3, 4], |piece| assert!(*piece < 3, "this one fails"));
+            });
+        };
+        let result = pool(2).install(|| std::panic::catch_unwind(fails));
+        assert!(result.is_err());
+    }
+}
