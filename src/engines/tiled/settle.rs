@@ -16,7 +16,7 @@ use game::sow::{Class, Ends, SowMap};
 use game::{HALF_PITS, Half, Halves};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Positions of the low slab that are settled together, roughly: they and those of the high one lie in the cache.
@@ -41,34 +41,80 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Recomputes some rows (of the mover's halves) by some chunks of columns; positions recomputed, and whether any changed.
-    fn take(&self, rows: Range<usize>, columns: Range<usize>, values: &[i8], out: &mut [i8]) -> (u64, bool) {
+    /// Recomputes some rows (of the mover's halves) by some chunks of columns: of each row those chunks, from the first of
+    /// these on, of which `wanted` has a bit, or all. For each column it notes what changed, as `marks` has it for 64
+    /// rows from one on. Returns the positions recomputed.
+    #[expect(clippy::too_many_arguments, reason = "what to recompute, from what, to where, and what changed")]
+    fn take(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        wanted: Option<&[u64]>,
+        values: &[i8],
+        out: &mut [i8],
+        changed: &mut [u64],
+        marks: impl Fn(usize) -> u64 + Sync,
+    ) -> u64 {
         let to = self.work.to;
         let chunks = columns.len().div_ceil(2 * rayon::current_num_threads()).clamp(1, UNIT_CHUNKS);
-        let first = columns.start * CHUNK;
-        let end = (columns.end * CHUNK).min(to.rows);
-        let (changed, recomputed) = (AtomicBool::new(false), AtomicU64::new(0));
-        out[first * to.stride..end * to.stride].par_chunks_mut(chunks * CHUNK * to.stride).enumerate().for_each(
-            |(at, out)| {
-                let count = out.len() / to.stride;
-                // As if its columns were all.
-                let alone = SlabWork { to: SlabRows { rows: count, ..to }, children: Vec::new(), ..self.work };
-                let chunk = columns.start + at * chunks;
-                let mut staged = staged(self.buffers);
-                let mut changes = 0;
-                for row in rows.clone().step_by(UNIT_ROWS) {
-                    let unit = Unit::whole(row, rows.end, chunk..chunk + count.div_ceil(CHUNK));
-                    self.kernel.recompute(&self.work, &unit, values, &self.moves, self.work.floor(&unit), &mut staged);
-                    changes += apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, |_| {});
+        let (first, end) = (columns.start * CHUNK, (columns.end * CHUNK).min(to.rows));
+        let recomputed = AtomicU64::new(0);
+        let jobs = out[first * to.stride..end * to.stride].par_chunks_mut(chunks * CHUNK * to.stride);
+        jobs.zip(changed[..end - first].par_chunks_mut(chunks * CHUNK)).enumerate().for_each(|(at, (out, changed))| {
+            let count = out.len() / to.stride;
+            // As if its columns were all.
+            let alone = SlabWork { to: SlabRows { rows: count, ..to }, children: Vec::new(), ..self.work };
+            let first_chunk = at * chunks;
+            let mut staged = staged(self.buffers);
+            changed.fill(0);
+            for row in rows.clone().step_by(UNIT_ROWS) {
+                let chunk = columns.start + first_chunk;
+                let mut unit = Unit::whole(row, rows.end, chunk..chunk + count.div_ceil(CHUNK));
+                if let Some(wanted) = wanted {
+                    let wanted = &wanted[row - rows.start..];
+                    unit.wanted[..unit.rows].iter_mut().zip(wanted).for_each(|(unit, &wanted)| {
+                        *unit &= of_chunks(wanted, first_chunk);
+                    });
+                    if unit.wanted_chunks() == 0 {
+                        continue;
+                    }
                 }
-                recomputed.fetch_add((count * rows.len()) as u64, Relaxed);
-                if changes > 0 {
-                    changed.store(true, Relaxed);
-                }
-            },
-        );
-        (recomputed.into_inner(), changed.into_inner())
+                self.kernel.recompute(&self.work, &unit, values, &self.moves, self.work.floor(&unit), &mut staged);
+                let mark = marks(row);
+                apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, |change| {
+                    changed[change.column as usize] |= mark;
+                });
+                recomputed.fetch_add(u64::from(unit.wanted_chunks()) * CHUNK.min(count) as u64, Relaxed);
+            }
+        });
+        recomputed.into_inner()
     }
+}
+
+/// The bits of sixteen chunks from one on. Chunks beyond the last bit share it.
+fn of_chunks(bits: u64, first: usize) -> u16 {
+    const LAST: usize = u64::BITS as usize - 1;
+    let all = if first + UNIT_CHUNKS > LAST && bits >> LAST == 1 { u16::MAX } else { 0 };
+    all | bits.checked_shr(first as u32).unwrap_or(0) as u16
+}
+
+/// A bit for each of some chunks, see [`of_chunks`].
+fn to_chunks(chunks: Range<usize>) -> u64 {
+    const LAST: usize = u64::BITS as usize - 1;
+    if chunks.is_empty() {
+        return 0;
+    }
+    let (from, to) = (chunks.start.min(LAST), (chunks.end - 1).min(LAST));
+    u64::MAX << from & u64::MAX >> (LAST - to)
+}
+
+/// The chunks of columns that lead to 64 columns from one on, of those from a first one on.
+fn leading(gather: &Gather, column: usize, columns: &Range<usize>) -> u64 {
+    let last = (column + CHUNK - 1) / CHUNK;
+    (column / CHUNK..=last).filter_map(|chunk| gather.inverse.get(chunk)).fold(0, |bits, &(from, to)| {
+        let (from, to) = ((from as usize).max(columns.start), (to as usize).min(columns.end));
+        bits | if from < to { to_chunks(from - columns.start..to - columns.start) } else { 0 }
+    })
 }
 
 fn staged(buffers: &[Mutex<Vec<i8>>]) -> std::sync::MutexGuard<'_, Vec<i8>> {
@@ -124,7 +170,7 @@ impl<W: Working> Tiled<'_, W> {
             captures: &values[task.captures - inputs..][..task.bytes_of_rows(layout) + PAD],
         };
         let turn = Turn { kernel: self.kernel, buffers: &self.buffers, work, moves: crossing() };
-        turn.take(0..slab.columns, 0..columns.div_ceil(CHUNK), values, out).0
+        turn.take(0..slab.columns, 0..chunks(columns as u32), None, values, out, &mut vec![0; columns], |_| 0)
     }
 
     #[expect(clippy::too_many_arguments, reason = "a task, what it reads, and where")]
@@ -203,7 +249,10 @@ impl<W: Working> Tiled<'_, W> {
             &*bases,
         );
         let mut recomputed = own as u64;
-        let at_once = (SETTLED_TOGETHER / (CHUNK * width)).max(1);
+        let low_chunks = 0..chunks(halves.len() as u32);
+        let mut low_changed = vec![0; halves.len()];
+        let at_once = (SETTLED_TOGETHER / (CHUNK * width)).clamp(1, u64::BITS as usize);
+        let (mut high_changed, mut wanted) = (vec![0; at_once * CHUNK], Vec::new());
         let mut end = chunks(high.rows as u32);
         let mut rows_end = low.columns;
         while end > 0 {
@@ -213,13 +262,45 @@ impl<W: Working> Tiled<'_, W> {
                 0 => 0,
                 chunk => Halves::rank(&self.index.opponent_unrank(low_stones, (chunk * CHUNK) as u32)) as usize,
             };
+            let mut is_first = true;
             loop {
-                let (count, _) = low_turn.take(rows_start..rows_end, 0..chunks(halves.len() as u32), columns, lows);
-                let (more, has_changed) = high_turn.take(0..width, some.clone(), lows, columns);
-                recomputed += count + more;
-                if !has_changed {
+                wanted.clear();
+                let changed_of = |to: &RowMove| high_changed.get((to.rank() as usize).wrapping_sub(some.start * CHUNK));
+                if !is_first {
+                    wanted.extend(rows[rows_start..rows_end].iter().map(|row| {
+                        straight().of(row).filter_map(|to| changed_of(&to)).fold(0, |all, &chunks| all | chunks)
+                    }));
+                }
+                recomputed += low_turn.take(
+                    rows_start..rows_end,
+                    low_chunks.clone(),
+                    (!is_first).then_some(&wanted),
+                    columns,
+                    lows,
+                    &mut low_changed,
+                    |row| leading(&across, row, &some),
+                );
+                wanted.clear();
+                if !is_first {
+                    wanted.extend(straight_rows.iter().map(|row| {
+                        let moves = straight();
+                        let changed = moves.of(row).filter_map(|to| low_changed.get(to.rank() as usize));
+                        changed.fold(0, |all, &chunks| all | chunks)
+                    }));
+                }
+                recomputed += high_turn.take(
+                    0..width,
+                    some.clone(),
+                    (!is_first).then_some(&wanted),
+                    lows,
+                    columns,
+                    &mut high_changed,
+                    |row| leading(&within, row, &low_chunks),
+                );
+                if high_changed.iter().all(|&chunks| chunks == 0) {
                     break;
                 }
+                is_first = false;
             }
             (end, rows_end) = (some.start, rows_start);
         }
