@@ -338,15 +338,15 @@ fn load<W: Working>(
         let slab = &layout.slabs[strip.slab];
         parts.push((slab, Pieces::new(slab, strip.columns(&halves)), None, strip.offset));
     }
-    let all_rows: Vec<Vec<usize>> = parts.iter().map(|(slab, ..)| (0..slab.rows).collect()).collect();
-    let mut places: Vec<_> = parts.iter().zip(&all_rows).map(Some).collect();
+    let all_rows: Vec<usize> = (0..parts.iter().map(|(slab, ..)| slab.rows).max().unwrap_or(0)).collect();
+    let mut places: Vec<_> = parts.iter().map(Some).collect();
     places.push(None);
     // The captures of a block stand before its strips.
-    places.sort_by_key(|part| part.map_or(task.captures, |((.., offset), _)| *offset));
+    places.sort_by_key(|part| part.map_or(task.captures, |(.., offset)| *offset));
     let mut jobs = Vec::new();
     let (mut rest, mut end) = (arena, 0);
     for part in places {
-        let Some(((slab, columns, rows, offset), all_rows)) = part else {
+        let Some((slab, columns, rows, offset)) = part else {
             let (_, from) = std::mem::take(&mut rest).split_at_mut(task.captures - end);
             let (mine, after) = from.split_at_mut(own);
             (rest, end) = (after, task.captures + own);
@@ -355,7 +355,7 @@ fn load<W: Working>(
         };
         let (_, mut from) = std::mem::take(&mut rest).split_at_mut(offset - end);
         end = *offset;
-        let mut rows: &[usize] = rows.map_or(all_rows, Vec::as_slice);
+        let mut rows: &[usize] = rows.map_or(&all_rows[..slab.rows], Vec::as_slice);
         let at_once = (JOB_BYTES / (slab.height * columns.len())).max(1);
         while let Some(&first) = rows.first() {
             // Some groups in which there is a row each, one behind the other.
