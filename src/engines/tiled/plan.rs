@@ -105,8 +105,9 @@ pub struct PassBytes {
 /// Direct I/O wants whole blocks; captures of a task begin at one.
 const PLACE_BYTES: u64 = 4096;
 
-/// Memory for each half of a slab: its moves, its rank, its pits; and for those of a task, while it is read, some more.
-const HALF_BYTES: usize = 48;
+/// Memory for each half of a slab: its moves, its rank, its pits, where they lead from a block, and that it is read; and
+/// for those of a task, while it is read, some more.
+const HALF_BYTES: usize = 72;
 
 /// Strips begin at a line of the cache.
 const LINE: usize = 64;
