@@ -265,9 +265,8 @@ const MISSES_WRITTEN: f64 = 0.3;
 /// Passes of the bound methods over all bounds: 77 at 14 stones, 92 at 16, 112 at 18, 141 at 20.
 const PASSES: Line = Line::growing(77.0, 14, 10.5);
 
-/// What a sweep on disk does besides: at 24 stones in 79 MiB, 56 passes, 405 ns, 327 and 35 bytes a position in all. Of
-/// the time, three in four parts go to copies and checksums.
-const ON_DISK: Rates = Rates { cpu: Line::constant(370.0), read: Line::constant(327.0), written: Line::constant(35.0) };
+/// What a sweep on disk does besides: at 24 stones in 79 MiB, 17 passes, 214 ns, 106 and 17 bytes a position in all.
+const ON_DISK: Rates = Rates { cpu: Line::constant(180.0), read: Line::constant(106.0), written: Line::constant(17.0) };
 
 /// Bits a position of compressed scores: zstd 3.4 at 15 stones, 3.7 at 20, 3.9 at 27; rans 3.1 at 18;
 /// with floors 2.1 at 20.

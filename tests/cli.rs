@@ -34,6 +34,21 @@ fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
     assert_eq!(same(place.files("run")), same(files));
 }
 
+/// Twelve stones do not fit what five threads leave of the least memory that a build may have.
+#[test]
+fn a_run_in_little_memory_sweeps_on_disk_and_makes_the_same_bytes() {
+    let place = Place::new(12);
+    let run = |directory: &str, memory: &str| {
+        let set = ["--set", "build.method=sweep", "--set", "check.verify=none"];
+        let options = ["run", "m.toml", "--threads", "5", "--memory", memory, "--dir", directory];
+        place.awari(&[&options[..], &set].concat()).is(0);
+        fs::read(place.path(directory).join("journal")).unwrap()
+    };
+    let on_disk = |journal: &[u8]| journal.windows(12).any(|bytes| bytes == b"working_read");
+    assert!(on_disk(&run("little", "48MiB")) && !on_disk(&run("much", "1GiB")));
+    assert!(place.files("little/databases").into_values().eq(place.files("much/databases").into_values()));
+}
+
 #[test]
 fn plans_say_why_and_write_nothing() {
     let place = Place::new(3);
@@ -362,7 +377,7 @@ fn counting_builds_what_sweeping_builds() {
 #[test]
 fn the_first_signal_stops_and_the_same_command_resumes() {
     for name in ["TERM", "INT", "USR1"] {
-        let place = Place::new(11);
+        let place = Place::new(12);
         let (child, mut events) = place.start(&["--threads", "1", "--force", "stats:1"]);
         assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
         signal(&child, name);

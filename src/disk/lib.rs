@@ -13,7 +13,7 @@
 //! * A mapped file is never changed by us: artifacts are immutable, and what replaces one is a
 //!   rename, which leaves existing maps on the old bytes.
 //!
-//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `heap`, `map` and `uring`.
+//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `heap`, `large`, `map` and `uring`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -24,6 +24,7 @@ mod error;
 mod file;
 pub mod heap;
 mod io;
+mod large;
 mod lock;
 pub mod machine;
 mod map;

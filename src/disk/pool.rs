@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::io::Io;
+use crate::large::Memory;
 use crate::queue::{QUEUE_BYTES, Queue};
 use crate::traffic::Meter;
 
@@ -33,6 +34,8 @@ pub(crate) struct Pool {
     shared: [Mutex<Option<Queue>>; SHARED_MAX],
     idle: Mutex<Vec<Queue>>,
     lent: AtomicUsize,
+    /// Shares of a page that no queue has yet.
+    memory: Mutex<Vec<Memory>>,
 }
 
 impl Pool {
@@ -42,16 +45,32 @@ impl Pool {
     }
 
     /// A new queue, of the kind that was asked for.
-    fn make(&self) -> io::Result<Queue> {
+    pub(crate) fn make(&self) -> io::Result<Queue> {
         match self.io {
-            Io::Plain => Queue::single(),
-            Io::Uring => Queue::ring(),
-            Io::Auto if self.refused.load(Ordering::Relaxed) => Queue::single(),
-            Io::Auto => Queue::ring().or_else(|_| {
+            Io::Plain => self.single(),
+            Io::Uring => self.ring(),
+            Io::Auto if self.refused.load(Ordering::Relaxed) => self.single(),
+            Io::Auto => self.ring().or_else(|_| {
                 self.refused.store(true, Ordering::Relaxed);
-                Queue::single()
+                self.single()
             }),
         }
+    }
+
+    fn ring(&self) -> io::Result<Queue> {
+        Queue::ring(self.memory()?)
+    }
+
+    fn single(&self) -> io::Result<Queue> {
+        Ok(Queue::single(self.memory()?))
+    }
+
+    fn memory(&self) -> io::Result<Memory> {
+        let mut spare = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.is_empty() {
+            spare.extend(Memory::page()?);
+        }
+        Ok(spare.pop().expect("a page has shares"))
     }
 
     /// A queue for one operation: the one of this thread, or another if that is in use, or else the wait for it.

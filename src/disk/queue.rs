@@ -8,12 +8,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use memmap2::MmapMut;
-
-use crate::uring::{PIECE_BYTES, PIECES, Ring};
+use crate::large::{MEMORY_BYTES, Memory};
+use crate::uring::{PIECE_BYTES, Ring};
 
 /// Bytes that a queue keeps in memory, of either kind.
-pub(crate) const QUEUE_BYTES: usize = PIECES * PIECE_BYTES;
+pub(crate) const QUEUE_BYTES: usize = MEMORY_BYTES;
 
 /// Whether bytes come or go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +88,7 @@ pub(crate) enum Queue {
 
 /// The way without a ring: one piece.
 pub(crate) struct Single {
-    memory: MmapMut,
+    memory: Memory,
     over: Option<(Request, io::Result<()>)>,
     /// As for a ring.
     ask_bytes_max: usize,
@@ -97,14 +96,13 @@ pub(crate) struct Single {
 
 impl Queue {
     /// A queue over a ring.
-    pub(crate) fn ring() -> io::Result<Queue> {
-        Ok(Queue::Ring(Box::new(Ring::new()?)))
+    pub(crate) fn ring(memory: Memory) -> io::Result<Queue> {
+        Ok(Queue::Ring(Box::new(Ring::new(memory)?)))
     }
 
-    /// A queue without one. Its memory is a map, because that is aligned to pages.
-    pub(crate) fn single() -> io::Result<Queue> {
-        let memory = MmapMut::map_anon(QUEUE_BYTES)?;
-        Ok(Queue::Single(Single { memory, over: None, ask_bytes_max: QUEUE_BYTES }))
+    /// A queue without one.
+    pub(crate) fn single(memory: Memory) -> Queue {
+        Queue::Single(Single { memory, over: None, ask_bytes_max: QUEUE_BYTES })
     }
 
     pub(crate) fn piece_bytes(&self) -> usize {
@@ -148,7 +146,7 @@ impl Queue {
     pub(crate) fn bytes_mut(&mut self, piece: usize) -> &mut [u8] {
         match self {
             Queue::Ring(ring) => ring.bytes_mut(piece),
-            Queue::Single(single) => &mut single.memory,
+            Queue::Single(single) => single.memory.bytes_mut(),
         }
     }
 
@@ -189,7 +187,7 @@ impl Single {
         let result = loop {
             let (done, bytes) = request.rest();
             let offset = request.offset + done as u64;
-            let asked = &mut self.memory[done..done + bytes.min(self.ask_bytes_max)];
+            let asked = &mut self.memory.bytes_mut()[done..done + bytes.min(self.ask_bytes_max)];
             let moved = match request.direction {
                 Direction::Read => request.file.read_at(asked, offset),
                 Direction::Write => request.file.write_at(asked, offset),

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::queue::Queue;
+use crate::pool::Pool;
 use crate::{Disk, DiskError, Io, RealDisk, Staged, Traffic, direct};
 
 /// The disks that this machine has: a ring is not allowed everywhere.
@@ -281,8 +281,8 @@ fn errors_of_writes_behind_come_out() {
 fn what_is_in_flight_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let open = |path: &Path| fs::File::options().read(true).write(true).create(true).truncate(true).open(path);
-    for make in [Queue::single, Queue::ring] {
-        let Ok(mut queue) = make() else { continue };
+    for io in [Io::Plain, Io::Uring] {
+        let Ok(mut queue) = Pool::new(io).make() else { continue };
         let file = std::sync::Arc::new(open(&directory.path().join("x")).unwrap());
         let mut offset = 0;
         while let Some(piece) = queue.idle() {

@@ -1,6 +1,6 @@
 //! A ring of the kernel (`io_uring`) with the buffers that it reads into and writes from.
 //!
-//! The memory is one range of pages, cut into pieces and registered with the ring, so that the kernel pins it once and
+//! The memory is one range of a large page, cut into pieces and registered with the ring, so that the kernel pins it once and
 //! not for each request. A piece belongs to the kernel from [`Ring::start`] until [`Ring::finish`] has returned it: no
 //! reference to its bytes exists meanwhile, and the file of its request stays open. A ring that goes waits for what
 //! is still in flight first; should the kernel not even let it wait, the memory is given up rather than freed.
@@ -12,21 +12,22 @@ use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, squeue, types};
-use memmap2::{MmapMut, MmapRaw};
 
+use crate::large::{MEMORY_BYTES, Memory};
 use crate::queue::{Direction, Request, Step};
 
-/// Pieces of a ring, and so the most requests in flight: with 64 KiB each, deep enough to keep a solid-state drive busy.
-pub(crate) const PIECES: usize = 16;
+/// Pieces of a ring, and so the most requests in flight.
+pub(crate) const PIECES: usize = 4;
 
-/// Bytes of a piece. With [`PIECES`] of them, a ring holds the longest run that callers usually ask for (1 MiB).
-/// Fewer and larger pieces were no faster: 8 of 128 KiB and 4 of 256 KiB wrote 0.8 to 1.2 GB/s where these did 1.3.
-pub(crate) const PIECE_BYTES: usize = 64 << 10;
+/// Bytes of a piece. In large pages, beside a loop of requests of 1 MiB that read 2.2 GB/s and wrote 2.6: rings of 4
+/// pieces read 2.4 and wrote 2.3; 8 of 128 KiB 2.3 and 1.5; 2 of 512 KiB as 4 do, but leave no room for small requests.
+/// In small pages 16 of 64 KiB read 1.1 and wrote 1.9.
+pub(crate) const PIECE_BYTES: usize = MEMORY_BYTES / PIECES;
 
 /// A ring and its pieces.
 pub(crate) struct Ring {
     ring: ManuallyDrop<IoUring>,
-    memory: ManuallyDrop<MmapRaw>,
+    memory: ManuallyDrop<Memory>,
     /// Whether the memory is registered: a limit on locked memory (`ulimit -l`) may forbid it.
     registered: bool,
     /// What each piece is in the kernel's hands for.
@@ -43,11 +44,10 @@ impl Ring {
     ///
     /// # Errors
     /// What the kernel says: `ENOSYS` or `EPERM` where rings are not allowed, as in many containers.
-    pub(crate) fn new() -> io::Result<Ring> {
+    pub(crate) fn new(memory: Memory) -> io::Result<Ring> {
         let ring = IoUring::builder().dontfork().build(PIECES as u32)?;
-        let memory = MmapRaw::from(MmapMut::map_anon(PIECES * PIECE_BYTES)?);
-        let all = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
-        // SAFETY: the range is the whole of `memory`, which outlives the ring: `drop` closes the ring first. Saves the
+        let all = libc::iovec { iov_base: memory.address().cast(), iov_len: MEMORY_BYTES };
+        // SAFETY: the range is all of `memory`, which outlives the ring: `drop` closes the ring first. Saves the
         // kernel looking up and pinning the pages of each request.
         let registered = unsafe { ring.submitter().register_buffers(&[all]) }.is_ok();
         Ok(Ring {
@@ -74,7 +74,7 @@ impl Ring {
     /// The bytes of a piece that is ours.
     pub(crate) fn bytes_mut(&mut self, piece: usize) -> &mut [u8] {
         assert!(self.requests[piece].is_none(), "a piece in flight is the kernel's");
-        // SAFETY: the piece lies within `memory` (`requests` has one entry for each piece), the kernel does not have
+        // SAFETY: the piece lies within `memory`, which no other ring has, the kernel does not have
         // it (asserted), and the result borrows `self` mutably, so no second reference exists and `start` must wait.
         unsafe { std::slice::from_raw_parts_mut(self.address(piece), PIECE_BYTES) }
     }
@@ -132,7 +132,7 @@ impl Ring {
     fn address(&self, piece: usize) -> *mut u8 {
         assert!(piece < PIECES, "there is such a piece");
         // SAFETY: `memory` has PIECES * PIECE_BYTES bytes, so the start of a piece lies within it.
-        unsafe { self.memory.as_mut_ptr().add(piece * PIECE_BYTES) }
+        unsafe { self.memory.address().add(piece * PIECE_BYTES) }
     }
 
     /// Queues what is left of a request. Each piece has one entry at most, so the queue has room for all.

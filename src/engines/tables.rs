@@ -46,7 +46,7 @@ impl RowMove {
 
     const CLASS_BITS: u32 = 7;
 
-    fn new(rank: u32, class: Class, slot: usize) -> RowMove {
+    pub(crate) fn new(rank: u32, class: Class, slot: usize) -> RowMove {
         debug_assert!(rank < 1 << RowMove::RANK_BITS && slot < HALF_PITS);
         let above_rank = (slot as u32) << RowMove::CLASS_BITS | class.number() as u32;
         RowMove(above_rank << RowMove::RANK_BITS | rank)
@@ -304,7 +304,7 @@ impl Gather {
         }
     }
 
-    fn new(map: &SowMap, child_columns: usize) -> Gather {
+    pub(crate) fn new(map: &SowMap, child_columns: usize) -> Gather {
         let mut gather = Gather {
             first: vec![0],
             pieces: Vec::new(),

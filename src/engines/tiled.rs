@@ -1,10 +1,11 @@
 //! The method *sweep* with its scores on disk: any number of stones in little memory, at the speed of the drive.
 //!
 //! The operator, and why any order and any stale read is right, are those of [`crate::sweep`]. A working file holds the
-//! scores in cells (`tiled/layout.rs`). A task (`tiled/plan.rs`) is some whole rows of a slab: all that they are recomputed from, some
-//! columns of each slab that their moves lead to, is read in long runs into an arena, where the row kernels find it as
-//! they find a database in memory. While one task is computed, in one arena, the result of the task before is written
-//! from the other, and what the next one needs is read into it.
+//! scores in cells (`tiled/layout.rs`). A task (`tiled/plan.rs`) is some whole rows of a slab, or these and some columns of another:
+//! all that they are recomputed from, some columns of each slab that their moves lead to, is read in long runs into an
+//! arena, where the row kernels find it as they find a database in memory. While one task is computed, in one arena, the
+//! result of the task before is written from the other, and what the next one needs is read into it; what that is of the
+//! task at hand it is then given from memory.
 //!
 //! **Passes.** A task is computed again when a cell that it reads has changed since it read it last; when none has, the
 //! scores are the least fixpoint. Results are compared with what the file has by the checksums of cells, so what does
@@ -20,28 +21,25 @@ mod cases;
 mod cells;
 mod layout;
 mod plan;
+mod settle;
 
 pub use captures::ReadCaptures;
 pub use layout::Layout;
 pub use plan::{PassBytes, Plan, TooSmall};
 
-use crate::apply::apply;
-use crate::kernel::{Child, Kernel, Moves, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, UNIT_ROWS, Unit};
+use crate::kernel::{Kernel, UNIT_BYTES_MAX};
 use crate::memory::{Bytes, PAD};
-use crate::rows::SlabRows;
-use crate::tables::{CHUNK, Gather, RowMove, rows_of};
+use crate::tables::{RowMove, rows_of};
 use crate::{Progress, Stopped};
 use captures::Captures;
-use cells::{Cells, Pieces};
-use game::sow::{Class, Ends, SowMap};
-use game::{HALF_PITS, Half, Index, Rules};
+use cells::{Cells, Part, Pieces};
+use game::{HALF_PITS, Index, Rules};
 use layout::CellSlab;
-use plan::{Strip, Task};
-use rayon::prelude::*;
+use plan::{Block, Kind, Strip, Task};
 use std::io;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
 
 /// A file read and written at any place, from several threads; and the checksums of what is in it.
 pub trait Working: Sync {
@@ -98,7 +96,7 @@ pub struct Report {
 }
 
 /// How often a position is recomputed in a database of more than a few stones.
-const USUAL_PASSES: u64 = 50;
+const USUAL_PASSES: u64 = 60;
 
 /// Passes from what a former process left. What was swept before takes no more than zeros do, which is some tens; what
 /// was not may go on for ever.
@@ -121,7 +119,7 @@ pub struct Tiled<'a, W: Working> {
     kernel: Kernel,
     cells: Cells<'a, W>,
     is_resumed: bool,
-    /// For each thread, a staged unit.
+    /// For each thread, a staged unit, and its floor.
     buffers: Vec<Mutex<Vec<i8>>>,
     report: Report,
 }
@@ -145,7 +143,8 @@ impl<'a, W: Working> Tiled<'a, W> {
     ) -> Tiled<'a, W> {
         assert!(plan.layout.stones == index.stones() && plan.layout.set == index.set());
         assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
-        let buffers = (0..rayon::current_num_threads()).map(|_| Mutex::new(vec![0; UNIT_BYTES_MAX])).collect();
+        let buffers =
+            (0..rayon::current_num_threads()).map(|_| Mutex::new(vec![0; 2 * UNIT_BYTES_MAX + PAD])).collect();
         let cells = Cells::new(file, &plan.layout, is_resumed);
         Tiled { rules, index, plan, kernel, cells, is_resumed, buffers, report: Report::default() }
     }
@@ -203,6 +202,9 @@ impl<'a, W: Working> Tiled<'a, W> {
             if next.is_none() && loaded.is_none() {
                 break;
             }
+            if let (Some(next), Some(loaded)) = (next, loaded) {
+                hand_on(&self.plan.layout, &tasks[loaded], &this, &tasks[next], &mut other);
+            }
             (computed, loaded) = (loaded, next);
             std::mem::swap(&mut this, &mut other);
             if let Some(next) = next {
@@ -241,7 +243,7 @@ impl<'a, W: Working> Tiled<'a, W> {
     /// Those of `receive`, and of the file.
     pub fn scores(&self, mut receive: impl FnMut(&[i8]) -> Result<(), W::Error>) -> Result<(), W::Error> {
         let mut rows = Vec::new();
-        for slab in &self.plan.layout.slabs {
+        for slab in &self.plan.layout.slabs[..=self.plan.layout.stones as usize] {
             let columns = Pieces::new(slab, 0..slab.columns);
             let at_once = (STREAM_BYTES / (slab.height * slab.columns)).max(1);
             for start in (0..slab.row_groups).step_by(at_once) {
@@ -264,49 +266,6 @@ impl<'a, W: Working> Tiled<'a, W> {
         }
         Ok(())
     }
-
-    /// Recomputes the rows of a task from what is in its arena; how many positions.
-    fn recompute(&self, task: &Task, rows: &mut Rows, arena: &mut Bytes) -> u64 {
-        let layout = &self.plan.layout;
-        let slab = &layout.slabs[task.slab];
-        let moves = rows.of(self.index, task.slab);
-        let opponent = layout.stones - task.slab as u32;
-        let halves: Vec<Half> = task.rows.clone().map(|row| self.index.opponent_unrank(opponent, row as u32)).collect();
-        let classes: Vec<(&Strip, Class)> = task.strips.iter().flat_map(classes_of).collect();
-        let gathers: Vec<Gather> = classes.par_iter().map(|&(_, class)| gather(self.rules, &halves, class)).collect();
-        let inputs = task.strips.first().map_or(task.captures, |strip| strip.offset);
-        let (out, values) = arena.split_padded_at_mut(inputs);
-        let to = SlabRows { offset: 0, stride: slab.columns, rows: task.rows.len(), columns: slab.columns };
-        let mut work = SlabWork {
-            slab: self.index.slab(task.slab as u32),
-            to,
-            rows: moves,
-            columns: halves.len(),
-            children: SlabWork::no_children(),
-            captures: &values[task.captures - inputs..][..task.bytes_of_rows(layout) + PAD],
-        };
-        for ((strip, class), gather) in classes.iter().zip(&gathers) {
-            let (offset, stride) = (strip.offset - inputs, halves.len());
-            work.children[class.number()] = Some(Child { gather, offset, bytes: strip.bytes, stride });
-        }
-        let chunks = halves.len().div_ceil(CHUNK).div_ceil(2 * rayon::current_num_threads()).min(UNIT_CHUNKS);
-        let all = Moves::all_but(0..0);
-        out[..task.bytes_of_rows(layout)].par_chunks_mut(chunks * CHUNK * slab.columns).enumerate().for_each(
-            |(at, out)| {
-                let rows = out.len() / slab.columns;
-                // As if its columns were all.
-                let alone = SlabWork { to: SlabRows { rows, ..to }, children: Vec::new(), ..work };
-                let thread = rayon::current_thread_index().unwrap_or(0);
-                let mut staged = self.buffers[thread].lock().unwrap_or_else(PoisonError::into_inner);
-                for row in (0..slab.columns).step_by(UNIT_ROWS) {
-                    let unit = Unit::whole(row, slab.columns, at * chunks..at * chunks + rows.div_ceil(CHUNK));
-                    self.kernel.recompute(&work, &unit, values, &all, work.floor(&unit), &mut staged);
-                    apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, 0, |_| {});
-                }
-            },
-        );
-        task.bytes_of_rows(layout) as u64
-    }
 }
 
 impl Rows {
@@ -318,20 +277,6 @@ impl Rows {
         let (_, rows) = self.0.get_or_insert_with(|| (slab, rows_of(index, slab as u32)));
         rows
     }
-}
-
-/// The classes of moves that lead to a strip.
-fn classes_of(strip: &Strip) -> impl Iterator<Item = (&Strip, Class)> {
-    let class = |ends| Class { crossing: strip.crossing as u8, ends };
-    [class(Ends::Mover), class(Ends::Opponent)]
-        .into_iter()
-        .filter(|class| class.occurs())
-        .map(move |class| (strip, class))
-}
-
-/// Which columns of a task are quiet; strips have them in the order of the task.
-fn gather(rules: &Rules, halves: &[Half], class: Class) -> Gather {
-    Gather::in_place(&SowMap::of_columns(rules, halves.len(), halves.iter().copied(), class))
 }
 
 /// The first task after `at`, from the end on to the begin again, that has read what changed since; not `except`, which
@@ -350,7 +295,16 @@ fn stale<W: Working>(
             let slab = &layout.slabs[strip.slab];
             strip.column_groups.iter().any(|groups| cells.changed_after(slab, groups, time))
         };
+        let changed_besides = |block: &Block| {
+            let slab = &layout.slabs[tasks[task].slab];
+            let mut groups: Vec<_> = block.outside.iter().map(|row| row / slab.height).collect();
+            groups.dedup();
+            let base = &layout.slabs[block.base];
+            cells.changed_after(base, &base.groups_of(&block.columns), time)
+                || groups.into_iter().any(|group| cells.rows_changed_after(slab, group, time))
+        };
         tasks[task].strips.iter().any(changed)
+            || matches!(&tasks[task].kind, Kind::Block(block) if changed_besides(block))
     };
     let first = if except.is_some() { at + 1 } else { at };
     (first..tasks.len()).chain(0..first).filter(|&task| Some(task) != except).find(|&task| is_stale(task))
@@ -366,43 +320,110 @@ fn load<W: Working>(
     arena: &mut [i8],
 ) -> Result<(), W::Error> {
     enum Job<'t, 'm> {
-        Strip(&'t CellSlab, &'t Pieces, Range<usize>, &'m mut [i8]),
+        Rows(&'t CellSlab, &'t Pieces, Range<usize>, &'t [usize], &'m mut [i8]),
         Piece((u64, u64, &'m mut [i8])),
     }
     let layout = cells.layout();
+    let halves = task.halves(index);
+    // Slab, columns, its rows if not all, and where they go, in the order of the arena.
+    let mut parts = Vec::new();
+    let slab = &layout.slabs[task.slab];
+    let own = task.bytes_of_rows(layout);
+    if let Kind::Block(block) = &task.kind {
+        parts.push((slab, Pieces::new(slab, 0..slab.columns), Some(&block.outside), own));
+        let base = &layout.slabs[block.base];
+        parts.push((base, Pieces::new(base, block.columns.clone()), None, block.columns_offset));
+    }
+    for strip in &task.strips {
+        let slab = &layout.slabs[strip.slab];
+        parts.push((slab, Pieces::new(slab, strip.columns(&halves)), None, strip.offset));
+    }
+    let all_rows: Vec<usize> = (0..parts.iter().map(|(slab, ..)| slab.rows).max().unwrap_or(0)).collect();
+    let mut places: Vec<_> = parts.iter().map(Some).collect();
+    places.push(None);
+    // The captures of a block stand before its strips.
+    places.sort_by_key(|part| part.map_or(task.captures, |(.., offset)| *offset));
     let mut jobs = Vec::new();
     let (mut rest, mut end) = (arena, 0);
-    let halves = task.halves(index);
-    let pieces_of = |strip: &Strip| Pieces::new(&layout.slabs[strip.slab], strip.columns(&halves));
-    let strips: Vec<_> = task.strips.iter().map(pieces_of).collect();
-    for (strip, columns) in task.strips.iter().zip(&strips) {
-        let slab = &layout.slabs[strip.slab];
-        let (_, from) = std::mem::take(&mut rest).split_at_mut(strip.offset - end);
-        let (mut strip_rows, after) = from.split_at_mut(strip.bytes);
-        (rest, end) = (after, strip.offset + strip.bytes);
-        let group_bytes = slab.height * halves.len();
-        let at_once = (JOB_BYTES / group_bytes).max(1);
-        for start in (0..slab.row_groups).step_by(at_once) {
-            let groups = start..slab.row_groups.min(start + at_once);
-            let bytes = slab.rows_of(&groups).len() * halves.len();
-            let (mine, others) = std::mem::take(&mut strip_rows).split_at_mut(bytes);
-            strip_rows = others;
-            jobs.push(Job::Strip(slab, columns, groups, mine));
+    for part in places {
+        let Some((slab, columns, rows, offset)) = part else {
+            let (_, from) = std::mem::take(&mut rest).split_at_mut(task.captures - end);
+            let (mine, after) = from.split_at_mut(own);
+            (rest, end) = (after, task.captures + own);
+            jobs.extend(captures.pieces(at, task, mine).into_iter().map(Job::Piece));
+            continue;
+        };
+        let (_, mut from) = std::mem::take(&mut rest).split_at_mut(offset - end);
+        end = *offset;
+        let mut rows: &[usize] = rows.map_or(&all_rows[..slab.rows], Vec::as_slice);
+        let at_once = (JOB_BYTES / (slab.height * columns.len())).max(1);
+        while let Some(&first) = rows.first() {
+            // Some groups in which there is a row each, one behind the other.
+            let mut groups = first / slab.height..first / slab.height + 1;
+            let in_run = |&&row: &&usize| {
+                let group = row / slab.height;
+                if group == groups.end && groups.len() < at_once {
+                    groups.end += 1;
+                }
+                groups.contains(&group)
+            };
+            let (now, later) = rows.split_at(rows.iter().take_while(in_run).count());
+            let (mine, others) = from.split_at_mut(now.len() * columns.len());
+            (rows, from) = (later, others);
+            end += mine.len();
+            jobs.push(Job::Rows(slab, columns, groups, now, mine));
         }
+        rest = from;
     }
-    let (_, from) = rest.split_at_mut(task.captures - end);
-    let pieces = captures.pieces(at, task, &mut from[..task.bytes_of_rows(layout)]);
-    jobs.extend(pieces.into_iter().map(Job::Piece));
     cells.each(jobs, |job, buffer| match job {
-        Job::Strip(slab, columns, groups, into) => cells.read(slab, columns, &groups, into, buffer),
+        Job::Rows(slab, columns, groups, rows, into) => cells.read_rows(slab, columns, &groups, rows, into, buffer),
         Job::Piece(piece) => Captures::read(cells, piece),
     })
 }
 
-/// Writes what changed of the rows of a task.
+/// Writes what changed of a task.
 fn write<W: Working>(cells: &Cells<W>, task: &Task, arena: &[i8], time: u32) -> Result<(), W::Error> {
-    let slab = &cells.layout().slabs[task.slab];
-    let at_once = (JOB_BYTES / (task.groups.len() * slab.cell_bytes)).max(1);
-    let jobs = (0..slab.column_groups).step_by(at_once).map(|start| start..slab.column_groups.min(start + at_once));
-    cells.each(jobs.collect(), |groups, buffer| cells.write(slab, &task.groups, groups, arena, time, buffer))
+    let layout = cells.layout();
+    let slab = &layout.slabs[task.slab];
+    let rows = Part { groups: task.groups.clone(), columns: 0..slab.columns, from: arena };
+    let parts = match &task.kind {
+        Kind::Base(base) => vec![(*base, rows)],
+        Kind::Block(block) => {
+            let groups = 0..layout.slabs[block.high].row_groups;
+            let columns = Part { groups, columns: block.columns.clone(), from: &arena[block.columns_offset..] };
+            vec![(task.slab, rows), (block.high, columns)]
+        }
+    };
+    let mut jobs = Vec::new();
+    for (slab, part) in &parts {
+        let slab = &layout.slabs[*slab];
+        let groups = slab.groups_of(&part.columns);
+        let at_once = (JOB_BYTES / (part.groups.len() * slab.cell_bytes)).max(1);
+        for start in groups.clone().step_by(at_once) {
+            jobs.push((slab, part, start..groups.end.min(start + at_once)));
+        }
+    }
+    cells.each(jobs, |(slab, part, groups), buffer| cells.write(slab, part, groups, time, buffer))
+}
+
+/// Gives a task that was loaded what it needs of one that was computed meanwhile, and that the file does not have yet.
+fn hand_on(layout: &Layout, from: &Task, computed: &[i8], to: &Task, loaded: &mut [i8]) {
+    let Kind::Block(block) = &to.kind else { return };
+    match &from.kind {
+        Kind::Base(base) if *base == block.base => {
+            let (columns, width) = (layout.slabs[*base].columns, block.columns.len());
+            for (at, row) in from.rows.clone().enumerate() {
+                let row_to = &mut loaded[block.columns_offset + row * width..][..width];
+                row_to.copy_from_slice(&computed[at * columns + block.columns.start..][..width]);
+            }
+        }
+        Kind::Block(other) if other.high == block.high => {
+            let columns = layout.slabs[to.slab].columns;
+            for (at, row) in block.outside.iter().enumerate().filter(|(_, row)| from.rows.contains(row)) {
+                let row_to = &mut loaded[(to.rows.len() + at) * columns..][..columns];
+                row_to.copy_from_slice(&computed[(row - from.rows.start) * columns..][..columns]);
+            }
+        }
+        _ => {}
+    }
 }

@@ -34,7 +34,7 @@ impl Captures {
     ) -> Result<Captures, W::Error> {
         let captures = Captures { pieces: plan.tasks.iter().map(|_| Mutex::new(Vec::new())).collect() };
         let mut first = 0;
-        for (number, slab) in plan.layout.slabs.iter().enumerate() {
+        for (number, slab) in plan.layout.slabs.iter().take(plan.layout.stones as usize + 1).enumerate() {
             let tasks: Vec<_> = plan.tasks.iter().enumerate().filter(|(_, task)| task.slab == number).collect();
             // Here rows are the mover's halves.
             let (rows, columns) = (slab.columns, slab.rows);

@@ -148,12 +148,12 @@ fn every_budget_makes_the_scores_of_memory() {
     }
 }
 
-/// Twelve stones in two arenas of an eighth of their size: slabs are cut into many tasks.
+/// Twelve stones in two arenas of a fifth of their size: slabs are cut into many tasks.
 #[test]
 fn many_tasks_a_slab() {
     let known = known(PositionSet::Reachable, 12).pop().unwrap();
     let plan = Plan::new(&known.index, Plan::arena_bytes_min(12, PositionSet::Reachable)).unwrap();
-    assert!(plan.tasks.len() > 40 && plan.arena_bytes() < known.scores.len() / 8, "{}", plan.tasks.len());
+    assert!(plan.tasks.len() > 40 && plan.arena_bytes() < known.scores.len() / 5, "{}", plan.arena_bytes());
     let file = File::new(&plan);
     let solve = || solve(&known, &plan, &file, false, Kernel::detect(), &());
     let (_, scores) = with_threads(2, solve).unwrap();
@@ -211,7 +211,8 @@ fn a_damaged_file_is_swept_to_the_same_scores() {
     }
     // Whole, it is done after a pass.
     let (report, scores) = run(true);
-    assert!(scores == known.scores && report.written_bytes < 2 * known.scores.len() as u64 && report.damaged == 0);
+    let once = plan.pass_bytes().written + plan.file_bytes() - plan.layout.bytes();
+    assert!(scores == known.scores && report.written_bytes <= once && report.damaged == 0);
 }
 
 /// The drive gives back other bytes than were written, while the sweep is under way.
@@ -220,7 +221,7 @@ fn damage_under_way_is_swept_over() {
     let known = known(PositionSet::All, 7).pop().unwrap();
     let plan = Plan::new(&known.index, Plan::arena_bytes_min(7, PositionSet::All)).unwrap();
     let file = File::new(&plan);
-    for at in [60, 200, 400] {
+    for at in [60, 150, 250] {
         file.reads_until_damage.store(at, Relaxed);
         let (report, scores) = with_threads(1, || solve(&known, &plan, &file, false, Kernel::detect(), &())).unwrap();
         assert!(scores == known.scores && report.damaged > 0, "read {at}: {report:?}");
@@ -244,7 +245,7 @@ fn stopped_anywhere_it_goes_on() {
     let known = known(PositionSet::All, 7).pop().unwrap();
     let plan = Plan::new(&known.index, Plan::arena_bytes_min(7, PositionSet::All)).unwrap();
     let file = File::new(&plan);
-    for times in [0, 7, 33, 100] {
+    for times in [0, 7, 20, 33] {
         let stop = StopAt(times.into());
         let stopped = solve(&known, &plan, &file, times > 0, Kernel::detect(), &stop);
         assert_eq!(stopped.err(), Some(TiledError::Stopped(Stopped)));

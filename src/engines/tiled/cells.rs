@@ -52,6 +52,14 @@ pub(crate) struct Pieces {
     columns: usize,
 }
 
+/// A part of a slab in memory, row by row.
+#[derive(Clone)]
+pub(crate) struct Part<'m> {
+    pub(crate) groups: Range<usize>,
+    pub(crate) columns: Range<usize>,
+    pub(crate) from: &'m [i8],
+}
+
 struct Piece {
     group: usize,
     /// Column of the group.
@@ -74,6 +82,11 @@ impl Pieces {
             all.columns += 1;
         }
         all
+    }
+
+    /// How many columns they are.
+    pub(crate) fn len(&self) -> usize {
+        self.columns
     }
 }
 
@@ -118,7 +131,7 @@ impl<'a, W: Working> Cells<'a, W> {
             layout,
             sums: (0..layout.cells).map(|_| AtomicU64::new(state)).collect(),
             changed: (0..layout.cells).map(|_| AtomicU32::new(0)).collect(),
-            buffers: (0..THREADS).map(|_| Mutex::new(vec![0; BUFFER_BYTES.max(layout.cell_bytes_max())])).collect(),
+            buffers: (0..THREADS).map(|_| Mutex::new(vec![0; BUFFER_BYTES.max(2 * layout.cell_bytes_max())])).collect(),
             is_lost: AtomicBool::new(false),
             counts: Counts::default(),
         }
@@ -157,6 +170,11 @@ impl<'a, W: Working> Cells<'a, W> {
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
+    /// Whether one of the cells of a group of rows changed after some time.
+    pub(crate) fn rows_changed_after(&self, slab: &CellSlab, group: usize, time: u32) -> bool {
+        (0..slab.column_groups).any(|column| self.changed[slab.cell(column, group)].load(Relaxed) > time)
+    }
+
     /// Whether one of the cells of some groups of columns changed after some time.
     pub(crate) fn changed_after(&self, slab: &CellSlab, groups: &Range<usize>, time: u32) -> bool {
         // The cells of neighbouring groups follow each other.
@@ -173,8 +191,21 @@ impl<'a, W: Working> Cells<'a, W> {
         into: &mut [i8],
         buffer: &mut [i8],
     ) -> Result<(), W::Error> {
+        let rows: Vec<_> = slab.rows_of(groups).collect();
+        self.read_rows(slab, pieces, groups, &rows, into, buffer)
+    }
+
+    /// The same of some rows of these groups, which ascend.
+    pub(crate) fn read_rows(
+        &self,
+        slab: &CellSlab,
+        pieces: &Pieces,
+        groups: &Range<usize>,
+        wanted: &[usize],
+        into: &mut [i8],
+        buffer: &mut [i8],
+    ) -> Result<(), W::Error> {
         let at_once = (buffer.len() / slab.cell_bytes).max(1);
-        let first_row = groups.start * slab.height;
         for pieces_of_group in pieces.pieces.chunk_by(|one, other| one.group == other.group) {
             let column_group = pieces_of_group[0].group;
             for start in groups.clone().step_by(at_once) {
@@ -184,13 +215,16 @@ impl<'a, W: Working> Cells<'a, W> {
                 for (at, cell) in run.enumerate() {
                     let rows = slab.rows_of(&(start + at..start + at + 1));
                     let bytes = &mut buffer[at * slab.cell_bytes..][..slab.cell_bytes];
-                    let into = &mut into[(rows.start - first_row) * pieces.columns..][..rows.len() * pieces.columns];
-                    let into = into.chunks_exact_mut(pieces.columns);
+                    let from = wanted.partition_point(|&row| row < rows.start);
+                    let until = wanted.partition_point(|&row| row < rows.end);
+                    let into = &mut into[from * pieces.columns..until * pieces.columns];
+                    let into = into.chunks_exact_mut(pieces.columns).zip(&wanted[from..until]);
                     if is_known && self.is_sound(cell, bytes) {
-                        let rows = bytes.chunks_exact(slab.width);
-                        into.zip(rows).for_each(|(into, row)| copy(pieces_of_group, row, into));
+                        for (into, row) in into {
+                            copy(pieces_of_group, &bytes[(row - rows.start) * slab.width..][..slab.width], into);
+                        }
                     } else {
-                        into.for_each(|into| clear(pieces_of_group, into));
+                        into.for_each(|(into, _)| clear(pieces_of_group, into));
                     }
                 }
             }
@@ -241,36 +275,45 @@ impl<'a, W: Working> Cells<'a, W> {
         self.file.checksum(bytes).max(UNKNOWN + 1)
     }
 
-    /// Writes what some groups of rows, which are in `from`, have of some groups of columns, where it changed.
+    /// Writes what changed of a part of a slab that is in memory, of some of its groups of columns.
     pub(crate) fn write(
         &self,
         slab: &CellSlab,
-        groups: &Range<usize>,
+        part: &Part,
         column_groups: Range<usize>,
-        from: &[i8],
         time: u32,
         buffer: &mut [i8],
     ) -> Result<(), W::Error> {
+        // The last place is for a cell that is read because it has other columns as well.
+        let (buffer, other) = buffer.split_at_mut(buffer.len() - slab.cell_bytes);
         let at_once = buffer.len() / slab.cell_bytes;
-        let first_row = groups.start * slab.height;
+        let first_row = part.groups.start * slab.height;
         // Cells that changed: they follow each other in the buffer.
         let mut changed = Vec::with_capacity(at_once);
         for column_group in column_groups {
             let columns = slab.columns_of(column_group);
-            for group in groups.clone() {
+            let mine = columns.start.max(part.columns.start)..columns.end.min(part.columns.end);
+            let at = mine.start - columns.start;
+            for group in part.groups.clone() {
                 let cell = slab.cell(column_group, group);
                 if changed.len() == at_once {
                     self.put(slab, &mut changed, time, buffer)?;
                 }
                 let bytes = &mut buffer[changed.len() * slab.cell_bytes..][..slab.cell_bytes];
+                let is_known = mine != columns && {
+                    let is_there = self.fetch(slab, cell..cell + 1, other)?;
+                    is_there && self.is_sound(cell, other)
+                };
                 let scores = &mut bytes[..slab.cell_bytes - SUM_BYTES];
-                let rows = slab.rows_of(&(group..group + 1));
-                for (to, row) in scores.chunks_exact_mut(slab.width).zip(rows.clone()) {
-                    let from = &from[(row - first_row) * slab.columns + columns.start..][..columns.len()];
-                    to[..columns.len()].copy_from_slice(from);
-                    to[columns.len()..].fill(0);
+                match is_known {
+                    true => scores.copy_from_slice(&other[..scores.len()]),
+                    false => scores.fill(0),
                 }
-                scores[rows.len() * slab.width..].fill(0);
+                let rows = slab.rows_of(&(group..group + 1));
+                for (to, row) in scores.chunks_exact_mut(slab.width).zip(rows) {
+                    let row = &part.from[(row - first_row) * part.columns.len()..][..part.columns.len()];
+                    to[at..at + mine.len()].copy_from_slice(&row[mine.start - part.columns.start..][..mine.len()]);
+                }
                 let is_zeros = scores.iter().all(|&score| score == 0);
                 let known = self.sums[cell].load(Relaxed);
                 let found = self.sum(cell, bytes);

@@ -1,6 +1,8 @@
 //! The working file: slabs cut into cells, each some rows by some columns with its checksum.
 //!
-//! Slabs follow each other, `OpponentMajor`. A slab is cut into groups of columns and groups of rows; a cell is what a
+//! Slabs follow each other, `OpponentMajor`: those of scores, by the mover's stones; where both players may have half of
+//! the stones, a second copy of that slab; and for each slab whose mover has at least half of them, the bases of its
+//! positions (see `tiled/plan.rs`). A slab is cut into groups of columns and groups of rows; a cell is what a
 //! group of columns has of a group of rows:
 //!
 //! | bytes | what |
@@ -42,7 +44,7 @@ pub(crate) const SUM_BYTES: usize = 8;
 pub struct Layout {
     pub(crate) stones: u32,
     pub(crate) set: PositionSet,
-    /// By the mover's stones.
+    /// Scores by the mover's stones, then the others.
     pub(crate) slabs: Vec<CellSlab>,
     pub(crate) cells: usize,
     bytes: u64,
@@ -70,7 +72,10 @@ impl Layout {
     /// The layout of the positions of a set with `stones` stones.
     pub fn new(stones: u32, set: PositionSet) -> Layout {
         let mut layout = Layout { stones, set, slabs: Vec::new(), cells: 0, bytes: 0 };
-        for slab in set.slabs(stones) {
+        let slabs = set.slabs(stones);
+        let half = stones.div_ceil(2) as usize;
+        let second = if stones.is_multiple_of(2) { half..half + 1 } else { 0..0 };
+        for slab in slabs.iter().chain(&slabs[second]).chain(&slabs[half..]) {
             let (rows, columns) = slab.rows_columns(Orientation::OpponentMajor);
             let cells = CellSlab::new(rows as usize, columns as usize, layout.cells, layout.bytes);
             layout.cells += cells.row_groups * cells.column_groups;
@@ -78,6 +83,14 @@ impl Layout {
             layout.slabs.push(cells);
         }
         layout
+    }
+
+    /// Of the pair whose one player has so many stones, at least half: the slab of his positions, and of their bases.
+    pub(crate) fn pair(stones: usize, mover: usize) -> (usize, usize) {
+        let half = stones.div_ceil(2);
+        let is_even = stones.is_multiple_of(2);
+        let high = if is_even && mover == half { stones + 1 } else { mover };
+        (high, stones + 1 + usize::from(is_even) + mover - half)
     }
 
     /// Bytes of all cells.
@@ -129,6 +142,11 @@ impl CellSlab {
         group * self.width..self.columns.min((group + 1) * self.width)
     }
 
+    /// The groups that have some columns.
+    pub(crate) fn groups_of(&self, columns: &Range<usize>) -> Range<usize> {
+        columns.start / self.width..columns.end.div_ceil(self.width)
+    }
+
     /// The rows of some groups.
     pub(crate) fn rows_of(&self, groups: &Range<usize>) -> Range<usize> {
         groups.start * self.height..self.rows.min(groups.end * self.height)
@@ -139,13 +157,26 @@ impl CellSlab {
 mod tests {
     use super::*;
 
+    /// The mover's stones of a slab behind those of scores.
+    fn other(stones: usize, number: usize) -> usize {
+        let half = stones.div_ceil(2);
+        if stones.is_multiple_of(2) { half + number.saturating_sub(1) } else { half + number }
+    }
+
     #[test]
     fn every_position_has_one_cell() {
         for set in [PositionSet::All, PositionSet::Reachable] {
             for stones in 0..=48 {
                 let layout = Layout::new(stones, set);
                 let mut next = (0, 0);
-                for (slab, of) in layout.slabs.iter().zip(set.slabs(stones)) {
+                let slabs = set.slabs(stones);
+                let all = |number: usize| match number.checked_sub(stones as usize + 1) {
+                    None => &slabs[number],
+                    // The second copy, then the bases.
+                    Some(more) => &slabs[other(stones as usize, more)],
+                };
+                for (number, slab) in layout.slabs.iter().enumerate() {
+                    let of = all(number);
                     assert_eq!((slab.first, slab.offset), next);
                     assert_eq!((slab.rows * slab.columns) as u64, of.positions());
                     assert!(slab.width * slab.height + SUM_BYTES <= slab.cell_bytes);
@@ -158,7 +189,7 @@ mod tests {
                 assert_eq!(next, (layout.cells, layout.bytes()));
                 if stones >= 24 {
                     let positions = set.positions(stones);
-                    assert!(layout.bytes() < positions + positions / 10, "{stones}: {}", layout.bytes());
+                    assert!(layout.bytes() < positions * 7 / 4, "{stones}: {}", layout.bytes());
                 }
             }
         }
