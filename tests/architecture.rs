@@ -45,7 +45,7 @@ const DOORS: [(&str, &[&str]); 10] = [
 ];
 
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
-const MAY_HOLD_UNSAFE: [&str; 9] = [
+const MAY_HOLD_UNSAFE: [&str; 10] = [
     "src/disk/heap.rs",
     "src/disk/map.rs",
     "src/disk/large.rs",

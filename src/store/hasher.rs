@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn threads_change_nothing() {
-        let bytes: Vec<u8> = (0..3_000_000u32).map(|at| if at < 1_000_000 { 0 } else { ((at * 7) >> 3) as u8 }).collect();
+        let bytes: Vec<u8> =
+            (0..3_000_000u32).map(|at| if at < 1_000_000 { 0 } else { ((at * 7) >> 3) as u8 }).collect();
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let mut hasher = ContentHasher::new();
