@@ -58,7 +58,7 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>) -> Result<Exit, CliError> {
     let options = request.options(Some(&args.selection));
     let budget = options.memory.bytes();
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
-    let beating = Beating::new(&disk, &dir, &*observer);
+    let beating = Beating::new(&disk, &dir, &*observer, &stop);
     let logged = Logged::new(&disk, &dir, &beating);
     let done = orchestrator.observer(&logged).stop(&stop).run();
     // Takes the bar away before anything is said about the end.

@@ -68,6 +68,11 @@ pub(crate) fn heartbeat_path(directory: &Path) -> PathBuf {
     directory.join("heartbeat")
 }
 
+/// The request that the run which goes on in a directory stop.
+pub(crate) fn stop_path(directory: &Path) -> PathBuf {
+    directory.join("stop")
+}
+
 /// The snapshots of a run directory.
 pub(crate) fn snapshots_path(directory: &Path) -> PathBuf {
     directory.join("snapshots")

@@ -1,9 +1,11 @@
 //! The sign of life of a run: what it does just now, in a small file for whoever looks from outside.
 //!
 //! `heartbeat` in the run directory is one JSON object, replaced every second and removed when the run ends. It is never
-//! an input of anything, and worth nothing once the process is gone: whether one goes on, the lock tells.
+//! an input of anything, and worth nothing once the process is gone: whether one goes on, the lock tells. With each sign
+//! the run looks whether somebody asks it to stop.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,7 @@ use crate::directory::heartbeat_path;
 use crate::forecast::Forecast;
 use crate::observer::{Event, Observer};
 use crate::stage::StageName;
+use crate::stop::StopRequest;
 
 /// How often it is given.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -88,11 +91,12 @@ impl Heartbeat {
     }
 }
 
-/// An observer that gives signs of life, and passes all on to another.
+/// An observer that gives signs of life, heeds requests to stop, and passes all on to another.
 pub struct Beating<'a> {
     disk: &'a dyn Disk,
-    path: PathBuf,
+    directory: PathBuf,
     inner: &'a dyn Observer,
+    stop: &'a AtomicBool,
     pulse: Mutex<Pulse>,
 }
 
@@ -109,12 +113,12 @@ struct Pulse {
 }
 
 impl<'a> Beating<'a> {
-    /// Gives signs of life in `directory`.
-    pub fn new(disk: &'a dyn Disk, directory: &Path, inner: &'a dyn Observer) -> Beating<'a> {
+    /// Gives signs of life in `directory`, and raises `stop` when somebody asks for it there.
+    pub fn new(disk: &'a dyn Disk, directory: &Path, inner: &'a dyn Observer, stop: &'a AtomicBool) -> Beating<'a> {
         let now = Instant::now();
         let pulse =
             Pulse { begun: now, forecast: Forecast::default(), heartbeat: None, run: 0, written: None, told: now };
-        Beating { disk, path: heartbeat_path(directory), inner, pulse: Mutex::new(pulse) }
+        Beating { disk, directory: directory.to_path_buf(), inner, stop, pulse: Mutex::new(pulse) }
     }
 
     fn beat(&self, pulse: &mut Pulse) {
@@ -129,9 +133,14 @@ impl<'a> Beating<'a> {
         heartbeat.memory_bytes = clock::resident_bytes();
         // Whoever watches sees no more of it; the run itself has other ways to find a disk that fails.
         if let Ok(text) = serde_json::to_vec(heartbeat) {
-            let _ = self.disk.post(&self.path, &text);
+            let _ = self.disk.post(&heartbeat_path(&self.directory), &text);
         }
         pulse.written = Some(Instant::now());
+        if StopRequest::read(self.disk, &self.directory) == Some(StopRequest { run: pulse.run }) {
+            self.stop.store(true, Ordering::Relaxed);
+            StopRequest::remove(self.disk, &self.directory);
+            tracing::warn!("somebody asks this run to stop: the unit of work at hand is finished first");
+        }
     }
 }
 
@@ -142,6 +151,8 @@ impl Observer for Beating<'_> {
         match event {
             Event::RunStarted { run, seconds, .. } => {
                 pulse.run = *run;
+                // Nobody can have meant this one: the journal does not have it yet.
+                StopRequest::remove(self.disk, &self.directory);
                 (pulse.begun, pulse.forecast) = (Instant::now(), Forecast::new(*seconds));
             }
             Event::StageStarted { stage, number, steps, cost, .. } => {
@@ -181,7 +192,8 @@ impl Observer for Beating<'_> {
             }
             Event::StageDone { .. } => pulse.forecast.end(),
             Event::RunEnded { .. } => {
-                let _ = self.disk.remove(&self.path);
+                let _ = self.disk.remove(&heartbeat_path(&self.directory));
+                StopRequest::remove(self.disk, &self.directory);
             }
             _ => {}
         }
@@ -203,7 +215,7 @@ mod tests {
     use crate::record::RunEnd;
     use crate::stage::Cost;
     use disk::MemoryDisk;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     #[derive(Default)]
     struct Count(AtomicU32);
@@ -223,7 +235,8 @@ mod tests {
         let disk = MemoryDisk::new();
         let directory = Path::new("/run");
         let inner = Count::default();
-        let beating = Beating::new(&disk, directory, &inner);
+        let stop = AtomicBool::new(false);
+        let beating = Beating::new(&disk, directory, &inner, &stop);
         assert_eq!(Heartbeat::read(&disk, directory), None);
         let stage: StageName = "sweep:9".parse().unwrap();
         beating.notice(&Event::RunStarted { directory: directory.into(), run: 7, steps: 4, fresh: 0, seconds: 100.0 });
@@ -243,6 +256,36 @@ mod tests {
         assert_eq!(beating.interval(), Duration::from_secs(1));
         beating.notice(&Event::RunEnded { how: RunEnd::Done, seconds: 6.0 });
         assert_eq!(Heartbeat::read(&disk, directory), None);
+    }
+
+    #[test]
+    fn a_run_heeds_the_request_that_is_meant_for_it() {
+        let disk = MemoryDisk::new();
+        let directory = Path::new("/run");
+        let (inner, stop) = (Count::default(), AtomicBool::new(false));
+        let beating = Beating::new(&disk, directory, &inner, &stop);
+        let ask = |run| StopRequest { run }.post(&disk, directory).unwrap();
+        ask(6);
+        beating.notice(&Event::RunStarted { directory: directory.into(), run: 7, steps: 1, fresh: 0, seconds: 1.0 });
+        assert_eq!(StopRequest::read(&disk, directory), None, "of an old run");
+        let stage: StageName = "sweep:9".parse().unwrap();
+        let (reason, cost) = (Reason::Forced, Cost::default());
+        beating.notice(&Event::StageStarted { stage: stage.clone(), reason, number: 1, steps: 1, cost });
+        let beat = || {
+            beating.pulse.lock().unwrap().written = None;
+            let stage = stage.clone();
+            beating.notice(&Event::Progress { stage, done: 1, total: 2, unit: "rows", seconds: 1.0 });
+            stop.load(Ordering::Relaxed)
+        };
+        assert!(!beat());
+        ask(8);
+        assert!(!beat(), "of another run");
+        ask(7);
+        assert!(beat());
+        assert_eq!(StopRequest::read(&disk, directory), None, "heeded");
+        ask(7);
+        beating.notice(&Event::RunEnded { how: RunEnd::Stopped, seconds: 6.0 });
+        assert_eq!(StopRequest::read(&disk, directory), None, "too late");
     }
 
     #[test]

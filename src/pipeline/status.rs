@@ -146,7 +146,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
     let state = State::replay(&journal.entries);
     let run = state.run().map(|run| {
         let is_last = run.number == state.last_run();
-        let is_running = is_last && run.ended.is_none() && is_held(disk, directory);
+        let is_running = is_last && run.ended.is_none() && holder(disk, directory).is_some();
         let heartbeat = Heartbeat::read(disk, directory).filter(|heartbeat| is_running && heartbeat.run == run.number);
         run_status(run, is_running, heartbeat)
     });
@@ -186,11 +186,14 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
     })
 }
 
-/// Whether somebody holds the lock. A directory where it cannot be tried is not being written.
-fn is_held(disk: &dyn Disk, directory: &Path) -> bool {
+/// Who holds the lock, in words. A directory where it cannot be tried is not being written.
+pub fn holder(disk: &dyn Disk, directory: &Path) -> Option<String> {
     let path = directory.join("lock");
-    let there = matches!(disk.bytes(&path), Ok(Some(_)));
-    there && matches!(disk.lock(&path, "status"), Err(DiskError::Locked { .. }))
+    disk.bytes(&path).ok()??;
+    match disk.lock(&path, "status") {
+        Err(DiskError::Locked { holder, .. }) => Some(holder),
+        _ => None,
+    }
 }
 
 fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>) -> RunStatus {
