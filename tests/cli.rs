@@ -392,6 +392,31 @@ fn the_first_signal_stops_and_the_same_command_resumes() {
 }
 
 #[test]
+fn a_run_is_stopped_from_elsewhere_and_goes_on() {
+    let place = Place::new(20);
+    place.awari(&["stop", "--dir", "run"]).is(12).says(&["run is no run directory"]);
+    let (child, mut events) = place.start(&["--threads", "1", "--set", "check.verify=none"]);
+    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
+    let stop = place.awari(&["stop", "--dir", "run"]).is(0);
+    let process = format!("run 1 (process {} on ", child.id());
+    stop.says(&[&process, "is asked to stop", "awari status --dir run --watch"]);
+    let last = events.last().unwrap();
+    assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
+    ended_child(child).is(75).says(&["asks this run to stop", "stopped after", "to go on:"]);
+    assert!(!place.path("run/stop").exists());
+    place.awari(&["stop", "--dir", "run"]).is(12).says(&["no run goes on in run"]);
+    assert!(!place.path("run/stop").exists(), "nobody was asked");
+
+    // A request that came too late for the first run is none for the second.
+    fs::write(place.path("run/stop"), "1\n").unwrap();
+    place.awari(&["run", "m.toml", "--set", "build.stones=0..10"]).is(0).says(&["0..10: matches published counts"]);
+    assert!(!place.path("run/stop").exists());
+    let held = RealDisk::default().lock(&place.path("run/lock"), "awari verify --dir run").unwrap();
+    place.awari(&["stop", "--dir", "run"]).is(13).says(&["awari verify --dir run works in run, which is no run"]);
+    drop(held);
+}
+
+#[test]
 fn the_second_signal_ends_at_once() {
     let place = Place::new(13);
     let (child, mut events) = place.start(&["--threads", "1"]);

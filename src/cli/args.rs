@@ -44,6 +44,10 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Show how far a run is
     Status(StatusArgs),
+    /// Ask the run that works in a directory to stop, from any machine that sees it
+    Stop(StopArgs),
+    /// Print a script that Slurm runs as a job of several machines
+    SlurmScript(SlurmScriptArgs),
     /// Rerun one stage aside, and compare its result with the recorded one
     Stage(StageArgs),
     /// Check databases: checksums, every score by the plain rules, published counts
@@ -237,6 +241,38 @@ pub(crate) struct StatusArgs {
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  awari stop --dir runs/small && awari status --dir runs/small --watch
+
+As Ctrl-C does where the run was started: it finishes the unit of work at hand, keeps all that is done, and exits with 75;
+the same command resumes. Exits with 12 if nothing runs there, with 13 if what works there is no run.")]
+pub(crate) struct StopArgs {
+    /// The run directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari slurm-script manifests/cluster.toml --nodes 8 --time 1-00:00:00 > job.sh && sbatch job.sh
+  awari slurm-script manifests/cluster.toml --nodes 8 --threads 32 --memory 60GiB | sbatch --partition=long
+
+One rank a node, with the threads and the memory of the manifest. Ten minutes before its time is over the job stops as
+with Ctrl-C, and puts itself into the queue again until all is built. It works in the current directory of now.")]
+pub(crate) struct SlurmScriptArgs {
+    #[command(flatten)]
+    pub(crate) manifest: ManifestArgs,
+    /// Nodes, each a rank
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) nodes: u32,
+    /// The time limit of the job as Slurm writes it: minutes, H:M:S, or D-H:M:S [default: that of the partition]
+    #[arg(long, value_name = "TIME", value_parser = time_limit)]
+    pub(crate) time: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -671,6 +707,40 @@ fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A time limit that leaves a job some time before it is asked to stop.
+fn time_limit(text: &str) -> Result<String, String> {
+    const SECONDS_MIN: u64 = 20 * 60;
+    match limit_seconds(text) {
+        None => Err("expected minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S, as 24:00:00".to_owned()),
+        Some(seconds) if seconds < SECONDS_MIN => {
+            Err("the job is asked to stop ten minutes before the end; give it 20 minutes or more".to_owned())
+        }
+        Some(_) => Ok(text.to_owned()),
+    }
+}
+
+/// A time as Slurm writes it (sbatch(1), `--time`), in seconds.
+fn limit_seconds(text: &str) -> Option<u64> {
+    let number = |text: &str| {
+        let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|_| is_number)
+    };
+    let (days, time) = match text.split_once('-') {
+        Some((days, time)) => (Some(number(days)?), time),
+        None => (None, text),
+    };
+    let parts: Vec<u64> = time.split(':').map(number).collect::<Option<_>>()?;
+    let (hours, minutes, seconds) = match (days, &parts[..]) {
+        (None, [minutes]) => (0, *minutes, 0),
+        (None, [minutes, seconds]) => (0, *minutes, *seconds),
+        (Some(_), [hours]) => (*hours, 0, 0),
+        (Some(_), [hours, minutes]) => (*hours, *minutes, 0),
+        (_, [hours, minutes, seconds]) => (*hours, *minutes, *seconds),
+        _ => return None,
+    };
+    Some(((days.unwrap_or(0) * 24 + hours) * 60 + minutes) * 60 + seconds)
+}
+
 fn stones(text: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let number = |text: &str| {
@@ -701,6 +771,18 @@ mod tests {
         assert_eq!(stones("5..3").unwrap_err(), "the range is empty; did you mean 3..5?");
         for bad in ["", "..", "1..", "..1", "-1", "0..49", "a"] {
             assert!(stones(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn time_limits() {
+        let times = [("90", 5400), ("90:30", 5430), ("2:00:01", 7201), ("1-2", 93_600), ("1-0:30", 88_200)];
+        for (text, seconds) in times.into_iter().chain([("2-01:00:00", 176_400)]) {
+            assert_eq!(limit_seconds(text), Some(seconds), "{text}");
+            assert_eq!(time_limit(text), Ok(text.to_owned()));
+        }
+        for bad in ["", "1h", "1:2:3:4", "1-", "-1", "1-2-3", "+5", "99\n#SBATCH", "9999999999", "19", "0-0"] {
+            assert!(time_limit(bad).is_err(), "{bad}");
         }
     }
 

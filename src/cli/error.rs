@@ -47,9 +47,12 @@ pub(crate) enum CliError {
         /// What is wrong with it.
         diagnostics: Vec<Diagnostic>,
     },
-    /// A path that is no text cannot stand in a manifest.
-    #[error("the directory {} has a name that is not UTF-8, which no manifest can hold; choose another", .0.display())]
+    /// A path that is no text cannot stand in a manifest, nor in a script.
+    #[error("the path {} is not UTF-8, so no manifest or script can hold it; choose another", .0.display())]
     PathNotText(PathBuf),
+    /// Nobody knows where paths begin.
+    #[error("the current directory cannot be told: {0}; change to one that is there")]
+    CurrentDirectory(std::io::Error),
     /// A launcher of MPI started this program, which has none.
     #[cfg_attr(feature = "mpi", expect(dead_code, reason = "it has one"))]
     #[error(
@@ -84,6 +87,21 @@ pub(crate) enum CliError {
     #[error("{} is no run directory: it has neither a journal nor databases; `awari run MANIFEST --dir {}` makes it one",
         .0.display(), .0.display())]
     NoRunDirectory(PathBuf),
+    /// There is nothing to stop.
+    #[error("no run goes on in {}: there is nothing to stop (`awari status --dir {}` says how the last one ended)",
+        .0.display(), .0.display())]
+    NothingRuns(PathBuf),
+    /// What works in the directory is no run, or not yet.
+    #[error(
+        "{holder} works in {}, which is no run, or one that has just begun; nothing was asked of it (try again, or stop it \
+         where it was started)", dir.display()
+    )]
+    NoRun {
+        /// The run directory.
+        dir: PathBuf,
+        /// Who holds its lock.
+        holder: String,
+    },
     /// Without a manifest nobody knows what is needed.
     #[error(
         "there is no manifest.toml in {}, so nobody knows what is needed there; nothing was removed \
@@ -179,7 +197,10 @@ impl CliError {
             CliError::NoMpi => Exit::Usage,
             CliError::Ranks(_) | CliError::Rank { .. } => Exit::StageFailed,
             CliError::Run { error, .. } => error.exit(),
+            CliError::NoRun { .. } => Exit::Locked,
             CliError::NoRunDirectory(_)
+            | CliError::NothingRuns(_)
+            | CliError::CurrentDirectory(_)
             | CliError::NoManifest(_)
             | CliError::Disk(_)
             | CliError::Threads(_)

@@ -34,9 +34,11 @@ mod request;
 mod run;
 mod serve;
 mod signals;
+mod slurm_script;
 mod stage;
 mod stats;
 mod status;
+mod stop;
 mod summary;
 mod verify;
 mod watch;
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Status(args) => status::run(args),
+        Command::Stop(args) => stop::run(args),
+        Command::SlurmScript(args) => slurm_script::run(args),
         Command::Stage(args) => stage::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),

@@ -109,6 +109,11 @@ impl Request {
         self.settings().dir.clone()
     }
 
+    /// Threads a rank, as asked; 0 is one for each core of its machine.
+    pub(crate) fn threads_asked(&self) -> i64 {
+        self.manifest.integer("build.threads")
+    }
+
     /// How to run it.
     pub(crate) fn options(&self, selection: Option<&SelectionArgs>) -> RunOptions {
         let settings = self.settings();

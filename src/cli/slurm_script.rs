@@ -1,0 +1,148 @@
+//! `awari slurm-script`: a job script for Slurm, that runs a manifest on several machines until it is built.
+//!
+//! Whatever a person wrote stands quoted for the shell below the lines of `#SBATCH`, and never in one of them: how Slurm
+//! reads quotes there is its own affair.
+
+use crate::args::{ChangeArgs, SlurmScriptArgs};
+use crate::error::CliError;
+use crate::output::{print, say};
+use crate::request::{Request, command_line};
+use disk::RealDisk;
+use pipeline::Exit;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Bytes of what Slurm calls M.
+const MEBIBYTE: u64 = 1 << 20;
+
+/// The longest part of a job's name that is taken from the manifest, in characters.
+const NAME_CHARACTERS_MAX: usize = 60;
+
+/// What follows the command of the job. The shell itself is sent no signal, so it is there to see how the ranks end.
+const TAIL: &str = "\
+code=$?
+# Stopped, and more to do: into the queue again, where the same script goes on.
+if [ \"$code\" -eq 75 ]; then
+    scontrol requeue \"$SLURM_JOB_ID\" && exit 0
+fi
+exit \"$code\"
+";
+
+pub(crate) fn run(args: &SlurmScriptArgs) -> Result<Exit, CliError> {
+    let request = Request::read(&RealDisk::default(), &args.manifest)?;
+    let script = Script {
+        name: job_name(&args.manifest.manifest),
+        nodes: args.nodes,
+        threads: request.threads_asked(),
+        memory_bytes: request.settings().memory_bytes,
+        time: args.time.as_deref(),
+        directory: text(&std::env::current_dir().map_err(CliError::CurrentDirectory)?)?,
+        command: command(text(&args.manifest.manifest)?, &args.manifest.changes)?,
+    };
+    print(&script.text())?;
+    if args.nodes > 1 && cfg!(not(feature = "mpi")) {
+        say("this awari was built without MPI and can be no rank; the job needs one built with `--features mpi`");
+    }
+    Ok(Exit::Done)
+}
+
+/// What a job script says.
+struct Script<'a> {
+    name: String,
+    nodes: u32,
+    /// A rank; 0 is as many as a node has cores.
+    threads: i64,
+    /// Of a rank.
+    memory_bytes: u64,
+    time: Option<&'a str>,
+    /// Where paths of the command begin.
+    directory: String,
+    /// The words that run the manifest.
+    command: Vec<String>,
+}
+
+impl Script<'_> {
+    fn text(&self) -> String {
+        let Script { name, nodes, threads, memory_bytes, time, directory, command } = self;
+        let mut options = vec![
+            format!("--job-name={name}"),
+            format!("--nodes={nodes}"),
+            "--ntasks-per-node=1".to_owned(),
+            match threads {
+                0 => "--exclusive".to_owned(),
+                threads => format!("--cpus-per-task={threads}"),
+            },
+            format!("--mem={}M", memory_bytes.div_ceil(MEBIBYTE)),
+        ];
+        options.extend(time.map(|time| format!("--time={time}")));
+        // Without B: the signal goes to the ranks and not to this shell; Slurm may send it up to a minute early.
+        options.extend(["--signal=USR1@600", "--requeue", "--open-mode=append"].map(str::to_owned));
+        let mut text = "#!/bin/bash\n".to_owned();
+        for option in options {
+            let _ = writeln!(text, "#SBATCH {option}");
+        }
+        // Ranks leave one after the other, which is no reason to kill the rest. srun has not taken over cpus-per-task since
+        // Slurm 22.05; without it, it may bind a rank to one core.
+        let mut words = vec!["srun".to_owned(), "--kill-on-bad-exit=0".to_owned()];
+        words.push(match threads {
+            0 => "--cpu-bind=none".to_owned(),
+            threads => format!("--cpus-per-task={threads}"),
+        });
+        words.extend(command.iter().cloned());
+        let change = command_line(["cd".to_owned(), "--".to_owned(), directory.clone()]);
+        let _ = write!(text, "\n{change} || exit\n{}\n{TAIL}", command_line(words));
+        text
+    }
+}
+
+/// The command that runs a manifest with the changes of this one.
+fn command(manifest: String, changes: &ChangeArgs) -> Result<Vec<String>, CliError> {
+    let program = std::env::args().next().unwrap_or_else(|| "awari".to_owned());
+    let mut words = vec![program, "run".to_owned(), manifest];
+    // With `=`, a value may begin with a dash.
+    words.extend(changes.set.iter().map(|(key, value)| format!("--set={key}={value}")));
+    words.extend(changes.threads.map(|threads| format!("--threads={threads}")));
+    words.extend(changes.memory.map(|memory| format!("--memory={memory}")));
+    if let Some(dir) = &changes.dir {
+        words.push(format!("--dir={}", text(dir)?));
+    }
+    Ok(words)
+}
+
+/// A job is named after its manifest, in characters that need no quotes.
+fn job_name(manifest: &Path) -> String {
+    let stem = manifest.file_stem().unwrap_or_default().to_string_lossy();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let stem: String = stem.chars().take(NAME_CHARACTERS_MAX).map(plain).collect();
+    format!("awari-{stem}")
+}
+
+fn text(path: &Path) -> Result<String, CliError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| CliError::PathNotText(path.to_path_buf()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_asks_for_what_the_manifest_needs() {
+        let script = Script {
+            name: job_name(Path::new("some where/it's\n#SBATCH.toml")),
+            nodes: 4,
+            threads: 8,
+            memory_bytes: (3 << 30) + 1,
+            time: Some("1-00:00:00"),
+            directory: "/home/a b".to_owned(),
+            command: ["awari", "run", "m.toml", "--dir=it's"].map(str::to_owned).into(),
+        };
+        let head = "#!/bin/bash\n#SBATCH --job-name=awari-it_s__SBATCH\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=1\n\
+             #SBATCH --cpus-per-task=8\n#SBATCH --mem=3073M\n#SBATCH --time=1-00:00:00\n#SBATCH --signal=USR1@600\n\
+             #SBATCH --requeue\n#SBATCH --open-mode=append\n\ncd -- '/home/a b' || exit\n\
+             srun --kill-on-bad-exit=0 --cpus-per-task=8 awari run m.toml '--dir=it'\\''s'\n";
+        assert_eq!(script.text(), format!("{head}{TAIL}"));
+        let all_cores = Script { threads: 0, time: None, ..script }.text();
+        assert!(all_cores.contains("\n#SBATCH --exclusive\n") && all_cores.contains(" --cpu-bind=none awari "));
+        assert!(!all_cores.contains("cpus-per-task") && !all_cores.contains("--time"));
+    }
+}

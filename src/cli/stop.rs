@@ -1,0 +1,33 @@
+//! `awari stop`: asks the run that works in a directory to stop, from any machine that sees it.
+
+use crate::args::StopArgs;
+use crate::error::CliError;
+use crate::output::{printable, say};
+use crate::request::command_line;
+use crate::status::look;
+use disk::RealDisk;
+use pipeline::status::{RunState, holder};
+use pipeline::{Exit, StopRequest};
+
+pub(crate) fn run(args: &StopArgs) -> Result<Exit, CliError> {
+    let disk = RealDisk::default();
+    let dir = &args.dir;
+    let run = look(&disk, dir)?.status.run.filter(|run| run.state == RunState::Running);
+    let Some(holder) = holder(&disk, dir) else { return Err(CliError::NothingRuns(dir.clone())) };
+    // After a run that was killed, something else may hold the lock, which heeds no requests.
+    let process = |pid: u32, host: &str| format!("process {pid} on {host} ");
+    let Some(run) = run.filter(|run| holder.starts_with(&process(run.pid, &run.host))) else {
+        return Err(CliError::NoRun { dir: dir.clone(), holder });
+    };
+    StopRequest { run: run.number }.post(&disk, dir)?;
+    let watch = ["awari", "status", "--dir", &dir.display().to_string(), "--watch"].map(str::to_owned);
+    say(printable(&format!(
+        "run {} (process {} on {}) is asked to stop: it looks once a second, finishes the unit of work at hand, and exits \
+         with 75; to see the end:\n  {}",
+        run.number,
+        run.pid,
+        run.host,
+        command_line(watch)
+    )));
+    Ok(Exit::Done)
+}
