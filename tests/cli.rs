@@ -377,7 +377,7 @@ fn counting_builds_what_sweeping_builds() {
 #[test]
 fn the_first_signal_stops_and_the_same_command_resumes() {
     for name in ["TERM", "INT", "USR1"] {
-        let place = Place::new(12);
+        let place = Place::new(11);
         let (child, mut events) = place.start(&["--threads", "1", "--force", "stats:1"]);
         assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
         signal(&child, name);
