@@ -14,7 +14,7 @@ mod cases;
 use super::collect::{Band, Banded, collect_bands, misfit};
 use super::{Unsolved, Watch};
 use crate::counting::deal::Deal;
-use crate::counting::processor::{Part, Processor, Work};
+use crate::counting::processor::{Part, Processor, QUEUES_BYTES, Work};
 use crate::counting::{Distribution, Flush, Traffic, exchange};
 use crate::memory::Bytes;
 use crate::tables::Tables;
@@ -142,6 +142,13 @@ impl Hand {
             }
         }
     }
+}
+
+/// Bytes that a rank takes of so many positions: its hand and captures, a bit a position and one for 64 of them, queues
+/// and messages.
+pub fn memory_bytes(positions: u64, ranks: usize, processors: usize) -> u64 {
+    let hand = positions.div_ceil(ranks as u64);
+    hand * 2 + hand / 8 * 65 / 64 + 2 * processors as u64 * QUEUES_BYTES
 }
 
 /// Brings all hands together: rank 0 gives the scores to `sink`, in canonical order and in runs of whole rows. Whether
