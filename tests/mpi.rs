@@ -38,13 +38,6 @@ impl Build {
     }
 
     fn command(&self, ranks: Option<usize>) -> Command {
-        let manifest = self.directory.path().join("manifest.toml");
-        let text = format!(
-            "[game]\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = 1\nsnapshot = \"0 s\"\n\
-             [store]\nkeep = \"all\"\n",
-            self.positions, self.stones, self.method
-        );
-        fs::write(&manifest, text).unwrap();
         let mut command = match ranks {
             None => Command::new(AWARI),
             Some(ranks) => {
@@ -56,15 +49,31 @@ impl Build {
                 command
             }
         };
+        self.ask(&mut command);
+        command
+    }
+
+    /// The rest of a command line.
+    fn ask(&self, command: &mut Command) {
+        let manifest = self.directory.path().join("manifest.toml");
+        let text = format!(
+            "[game]\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = 1\nsnapshot = \"0 s\"\n\
+             [store]\nkeep = \"all\"\n",
+            self.positions, self.stones, self.method
+        );
+        fs::write(&manifest, text).unwrap();
         command.arg("run").arg(manifest).arg("--dir").arg(self.run()).args(["--progress", "none"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
     }
 
     /// Runs to the end, and gives what there is then.
     fn finish(&self, ranks: Option<usize>) -> Files {
         let output = ended(self.command(ranks).spawn().unwrap());
         assert!(output.status.success(), "{ranks:?} ranks: {}", told(&output));
+        self.files()
+    }
+
+    fn files(&self) -> Files {
         let mut files = Files::new();
         for folder in ["captures", "databases", "planes", "stats"] {
             let Ok(entries) = fs::read_dir(self.run().join(folder)) else { continue };
@@ -206,4 +215,22 @@ fn what_is_wrong_is_said_once() {
     assert!(!output.status.success());
     assert_eq!(told(&output).matches("game.positions").count(), 1, "{}", told(&output));
     assert!(!Path::new(&build.run()).join("databases").exists());
+}
+
+/// Three ranks in network namespaces of their own, one millisecond from each other.
+#[test]
+fn namespaces_leave_the_files_of_one_machine() {
+    const MISSING: i32 = 77;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/namespaces/run.sh");
+    let build = Build::new("all", "sweep", 9);
+    let mut command = Command::new(script);
+    command.args(["0.001", AWARI]);
+    build.ask(&mut command);
+    let output = ended(command.spawn().unwrap());
+    if output.status.code() == Some(MISSING) {
+        eprintln!("skipped: network namespaces need root, iproute2, ethtool, Python and MPICH");
+        return;
+    }
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(build.files() == Build::new("all", "sweep", 9).finish(None));
 }

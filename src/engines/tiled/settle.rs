@@ -110,8 +110,8 @@ fn to_chunks(chunks: Range<usize>) -> u64 {
 
 /// The chunks of columns that lead to 64 columns from one on, of those from a first one on.
 fn leading(gather: &Gather, column: usize, columns: &Range<usize>) -> u64 {
-    let last = column.div_ceil(CHUNK);
-    (column / CHUNK..=last).filter_map(|chunk| gather.inverse.get(chunk)).fold(0, |bits, &(from, to)| {
+    let chunks = column / CHUNK..(column + CHUNK).div_ceil(CHUNK);
+    chunks.filter_map(|chunk| gather.inverse.get(chunk)).fold(0, |bits, &(from, to)| {
         let (from, to) = ((from as usize).max(columns.start), (to as usize).min(columns.end));
         bits | if from < to { to_chunks(from - columns.start..to - columns.start) } else { 0 }
     })
