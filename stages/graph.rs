@@ -426,6 +426,13 @@ impl OneDatabase<'_> {
 
     fn counting_cost(&self) -> Cost {
         let kept = self.file_bytes(self.settings.codec);
+        let Settings { ranks, threads, .. } = *self.settings;
+        if ranks > 1 {
+            // No snapshot.
+            let cost = self.cost(self.load(Part::Counting), 0, kept, kept);
+            let hand = engines::cluster::counting::memory_bytes(self.positions(), ranks, threads);
+            return Cost { memory_bytes: cost.memory_bytes + hand, ..cost };
+        }
         // A snapshot has more values than scores: up to a byte a position.
         let disk_bytes = kept + self.file_bytes(Codec::Raw);
         let cost = self.cost(self.load(Part::Counting), 2, disk_bytes, kept);

@@ -181,7 +181,13 @@ impl Work for Awari {
         let stones = stage.name.parameters().first().copied().unwrap_or(0);
         self.shared.handed.begin(stage, &self.shared.settings);
         pool.install(|| match stage.name.kind() {
-            "sweep" if let Some(job) = &self.shared.job => cluster::run(&self.shared, job, stones, context),
+            "sweep" if let Some(job) = &self.shared.job => {
+                cluster::run(&self.shared, job, cluster::By::Sweep, stones, context)
+            }
+            "counting" if let Some(job) = &self.shared.job => {
+                let by = cluster::By::Counting { processors: context.threads() };
+                cluster::run(&self.shared, job, by, stones, context)
+            }
             "capture" => capture::run(&self.shared, stones, context),
             "counting" => counting::run(&self.shared, stones, context),
             "sweep" if graph::sweeps_on_disk(self.settings(), stones) => tiled::run(&self.shared, stones, context),

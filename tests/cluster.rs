@@ -72,19 +72,31 @@ fn led(
 
 #[test]
 fn ranks_leave_the_files_of_one_machine() {
-    for (positions, stones) in [("all", 9), ("reachable", 10)] {
-        let settings = settings(positions, stones, "sweep");
+    for (positions, stones, method) in
+        [("all", 9, "sweep"), ("reachable", 10, "sweep"), ("all", 8, "counting"), ("reachable", 10, "counting")]
+    {
+        let settings = settings(positions, stones, method);
         let expected = alone(&settings);
         assert!(expected.len() as u32 > 3 * stones);
         for ranks in [2, 3, 4] {
             let disk = MemoryDisk::new();
             let (done, codes) = led(&settings, &disk, ranks, |_| Ok(settings.clone()));
-            assert_eq!(done.unwrap().ran.len() as u32, 4 * (stones + 1));
+            let ran = done.unwrap().ran;
+            assert_eq!(ran.len() as u32, 4 * (stones + 1));
+            let solved = ran.iter().find(|ran| ran.stage.to_string() == format!("{method}:{stones}")).unwrap();
+            let counters = &solved.measured.report.counters;
+            assert_eq!(counters["ranks"].as_f64(), ranks as f64);
+            if method == "counting" {
+                assert_eq!(counters["processors"].as_f64(), ranks as f64);
+                let updates = counters["combining"].as_f64() * counters["messages"].as_f64();
+                assert!(updates > 0.0 && (updates * 4.0 - counters["volume"].as_f64()).abs() < 1.0, "{counters:?}");
+                assert!(updates < counters["updates"].as_f64());
+            }
             assert_eq!(codes, vec![7; ranks - 1]);
             let found = files(&disk);
             assert!(found.keys().eq(expected.keys()));
             for (path, bytes) in &expected {
-                assert!(found[path] == *bytes, "{} by {ranks} ranks", path.display());
+                assert!(found[path] == *bytes, "{} by {ranks} ranks, {method}", path.display());
             }
         }
     }

@@ -1,4 +1,5 @@
-//! One database solved by several machines, the *ranks* of a job: the method sweep over messages.
+//! One database solved by several machines, the *ranks* of a job: the method sweep over messages; for the method counting
+//! see [`counting`].
 //!
 //! A rank owns `MoverMajor` rows, which it solves, and holds the `OpponentMajor` rows that moves lead to from there, see
 //! `cluster/share.rs`. Only changes travel: masks of columns and new scores, combined into one message for each other
@@ -12,6 +13,7 @@
 #[cfg(test)]
 mod cases;
 mod collect;
+pub mod counting;
 mod letter;
 mod share;
 
@@ -58,18 +60,19 @@ pub struct Part {
 }
 
 /// Who asks a rank to stop, and takes its checkpoints. What one rank wants, all do.
-pub trait Watch: Sync {
-    /// Told between supersteps how many positions were recomputed in all; its answer stops the job.
-    fn advance(&self, recomputed: u64) -> ControlFlow<()>;
+pub trait Watch<P = Part>: Sync {
+    /// Told between supersteps how many positions were recomputed (by [`sweep`]) or are decided (by
+    /// [`counting`](counting::counting)), by all ranks; its answer stops the job.
+    fn advance(&self, done: u64) -> ControlFlow<()>;
 
     /// Whether it is time for a checkpoint.
     fn is_due(&self) -> bool;
 
     /// Takes a checkpoint.
-    fn checkpoint(&self, part: &Part);
+    fn checkpoint(&self, part: &P);
 }
 
-impl Watch for () {
+impl<P> Watch<P> for () {
     fn advance(&self, _: u64) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -78,7 +81,7 @@ impl Watch for () {
         false
     }
 
-    fn checkpoint(&self, _: &Part) {}
+    fn checkpoint(&self, _: &P) {}
 }
 
 /// What a job did: all ranks together, but for the traffic.
@@ -103,6 +106,9 @@ pub enum Unsolved {
     /// A rank cannot be reached any more.
     #[error(transparent)]
     Communication(#[from] CommunicationError),
+    /// The checkpoints that the ranks were to go on from are none that a call left.
+    #[error("a position heard of more children than it has")]
+    Inconsistent,
     /// The operating system has no memory for what the rank holds.
     #[error("no memory for what this rank holds: {0}")]
     Memory(#[from] io::Error),

@@ -17,9 +17,9 @@
 //! Its `handle` tests no status: taken literally, a position that is decided hears of another child and tells its
 //! parents twice.)
 
-mod deal;
+pub(crate) mod deal;
 mod pending;
-mod processor;
+pub(crate) mod processor;
 mod unmoves;
 
 use crate::memory::Bytes;
@@ -101,18 +101,23 @@ pub struct Traffic {
 impl Report {
     /// The sum over processors.
     pub fn total(&self) -> Traffic {
-        self.processors.iter().fold(Traffic::default(), |sum, one| Traffic {
-            positions: sum.positions + one.positions,
-            decided: sum.decided + one.decided,
-            kept: sum.kept + one.kept,
-            sent: sum.sent + one.sent,
-            received: sum.received + one.received,
-            messages: sum.messages + one.messages,
-        })
+        self.processors.iter().fold(Traffic::default(), |sum, &one| sum.add(one))
     }
 }
 
 impl Traffic {
+    /// What two did together.
+    pub(crate) fn add(self, other: Traffic) -> Traffic {
+        Traffic {
+            positions: self.positions + other.positions,
+            decided: self.decided + other.decided,
+            kept: self.kept + other.kept,
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            messages: self.messages + other.messages,
+        }
+    }
+
     /// Updates generated.
     pub fn updates(&self) -> u64 {
         self.kept + self.sent
@@ -215,7 +220,7 @@ impl Counting<'_> {
             if progress.advance(decided, positions).is_break() {
                 // Nothing stays in flight: what was sent, nor what waits to fill a message.
                 parts.par_iter_mut().for_each(|part| part.receive(&work));
-                exchange(&mut parts, Flush::All);
+                exchange(&mut parts, 0, Flush::All);
                 parts.par_iter_mut().for_each(|part| {
                     part.receive(&work);
                     part.save(&work);
@@ -230,7 +235,7 @@ impl Counting<'_> {
             if parts.iter().any(Part::is_inconsistent) {
                 return Err(Unsolved::Inconsistent);
             }
-            let sent = exchange(&mut parts, Flush::Idle);
+            let sent = exchange(&mut parts, 0, Flush::Idle);
             if sent == 0 && parts.iter().all(Part::is_idle) {
                 break;
             }
@@ -243,9 +248,11 @@ impl Counting<'_> {
     /// The processors, each with its part of the array.
     fn parts<'v>(&'v mut self, bound: i8, values: &'v mut Bytes) -> (Work<'v>, Vec<Part<'v>>) {
         let Counting { tables, index, captures, deal, processors, .. } = self;
-        let parts = processors.iter_mut().zip(deal.split(values));
-        let parts = parts.map(|(processor, units)| Part::new(processor, units)).collect();
-        (Work { tables, index, captures, deal, bound }, parts)
+        let units =
+            deal.split(values.chunks_mut(deal.unit())).into_iter().zip(deal.split(captures.chunks(deal.unit())));
+        let parts = processors.iter_mut().zip(units);
+        let parts = parts.map(|(processor, (units, captures))| Part::new(processor, units, captures)).collect();
+        (Work { tables, index, deal, bound }, parts)
     }
 
     fn report(&self) -> Report {
@@ -258,22 +265,22 @@ impl Counting<'_> {
 
 /// What of the queues is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flush {
+pub(crate) enum Flush {
     /// Full messages; all, from processors that have nothing left to tell.
     Idle,
     /// All.
     All,
 }
 
-/// Hands the queues over; how many updates were sent.
-fn exchange(parts: &mut [Part], flush: Flush) -> u64 {
+/// Hands the queues over among processors from `first` on; how many updates were sent.
+pub(crate) fn exchange(parts: &mut [Part], first: usize, flush: Flush) -> u64 {
     let mut sent = 0;
     for from in 0..parts.len() {
         for to in (0..parts.len()).filter(|&to| to != from) {
-            let spare = parts[to].take_spare(from);
-            let queue = parts[from].take_queue(to, flush == Flush::All, spare);
+            let spare = parts[to].take_spare(first + from);
+            let queue = parts[from].take_queue(first + to, flush == Flush::All, spare);
             sent += queue.len() as u64;
-            parts[to].deliver(from, queue);
+            parts[to].deliver(first + from, queue);
         }
     }
     sent

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Databases 0 to `stones` by one machine.
-fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
+pub(super) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
     let tables = Tables::new(Rules::AWARI, set, stones);
     let mut databases: Vec<Vec<Score>> = Vec::new();
     for stones in 0..=stones {
@@ -26,7 +26,7 @@ fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
 }
 
 /// Every rank of a job, a thread each; what they return, by rank.
-fn job<T: Send>(
+pub(super) fn job<T: Send>(
     ranks: usize,
     threads: usize,
     weather: Weather,
@@ -186,7 +186,10 @@ fn who_collects_may_have_enough() {
             runs += 1;
             if runs > 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        collect(&part, end, &mut sink).unwrap()
+        let all = collect(&part, end, &mut sink).unwrap();
+        // What comes next is not mistaken.
+        assert_eq!(end.sum(&[1]).unwrap(), [3]);
+        all
     });
     assert_eq!(took, [false; 3]);
 }

@@ -1,6 +1,7 @@
 //! A solved database, of the parts that the ranks own.
 
 use super::{Part, STRIPE};
+use game::Slab;
 use ranks::{CommunicationError, Communicator};
 use std::ops::{ControlFlow, Range};
 
@@ -17,9 +18,24 @@ const TILE: usize = 64;
 const TAKEN: u8 = 1;
 
 /// Some columns of a slab.
-struct Band {
-    slab: usize,
-    columns: Range<usize>,
+pub(crate) struct Band {
+    pub(crate) slab: usize,
+    pub(crate) columns: Range<usize>,
+}
+
+/// What a rank owns, as bands ask for it.
+pub(crate) trait Banded {
+    fn rank(&self) -> usize;
+
+    fn ranks(&self) -> usize;
+
+    fn slabs(&self) -> &[Slab];
+
+    /// The scores that this rank has of a band.
+    fn piece(&self, band: &Band) -> Vec<u8>;
+
+    /// Puts the pieces of all ranks together, column by column, behind `run`.
+    fn join(&self, band: &Band, pieces: &[Vec<u8>], run: &mut Vec<i8>) -> Result<(), CommunicationError>;
 }
 
 /// Brings all parts together: rank 0 gives the scores to `sink`, in canonical order and in runs of whole rows. Whether
@@ -32,13 +48,22 @@ pub fn collect(
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
 ) -> Result<bool, CommunicationError> {
-    let bands = bands(part);
-    if part.rank != 0 {
+    collect_bands(part, communicator, sink)
+}
+
+/// The same, of what is shared in any way.
+pub(crate) fn collect_bands(
+    part: &dyn Banded,
+    communicator: &mut dyn Communicator,
+    sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
+) -> Result<bool, CommunicationError> {
+    let bands = bands(part.slabs());
+    if part.rank() != 0 {
         for (at, band) in bands.iter().enumerate() {
             if at >= AHEAD && !is_taken(communicator)? {
                 return Ok(false);
             }
-            communicator.send(0, part.transposed(band))?;
+            communicator.send(0, part.piece(band))?;
         }
         for _ in 0..bands.len().min(AHEAD) {
             if !is_taken(communicator)? {
@@ -48,33 +73,34 @@ pub fn collect(
         return Ok(true);
     }
     let mut run = Vec::new();
-    for band in &bands {
-        let mut pieces = vec![part.transposed(band)];
-        for rank in 1..part.shares.ranks() {
-            let piece = communicator.receive(rank)?;
-            let expected = part.shares.rows(rank, band.slab as u32).len() * band.columns.len();
-            if piece.len() != expected {
-                let (expected, found) = (format!("{expected} scores"), format!("{} bytes", piece.len()));
-                return Err(CommunicationError::Unexpected { rank, expected, found });
-            }
-            pieces.push(piece);
+    for (at, band) in bands.iter().enumerate() {
+        let mut pieces = vec![part.piece(band)];
+        for rank in 1..part.ranks() {
+            pieces.push(communicator.receive(rank)?);
         }
         run.clear();
-        for at in 0..band.columns.len() {
-            for piece in &pieces {
-                let rows = piece.len() / band.columns.len();
-                run.extend(piece[at * rows..][..rows].iter().map(|&score| score as i8));
-            }
-        }
+        part.join(band, &pieces, &mut run)?;
         let took = sink(&run).is_continue();
-        for rank in 1..part.shares.ranks() {
+        for rank in 1..part.ranks() {
             communicator.send(rank, vec![if took { TAKEN } else { 0 }])?;
         }
         if !took {
+            // What the others sent before they heard of it would be taken for what comes next.
+            for rank in 1..part.ranks() {
+                for _ in at + 1..bands.len().min(at + AHEAD) {
+                    communicator.receive(rank)?;
+                }
+            }
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// A piece that has not as many scores as its rank owns of the band.
+pub(crate) fn misfit(rank: usize, expected: usize, piece: &[u8]) -> CommunicationError {
+    let (expected, found) = (format!("{expected} scores"), format!("{} bytes", piece.len()));
+    CommunicationError::Unexpected { rank, expected, found }
 }
 
 /// What rank 0 says of a band.
@@ -83,9 +109,9 @@ fn is_taken(communicator: &mut dyn Communicator) -> Result<bool, CommunicationEr
 }
 
 /// All columns, slab by slab: a function of the database alone.
-fn bands(part: &Part) -> Vec<Band> {
+fn bands(slabs: &[Slab]) -> Vec<Band> {
     let mut bands = Vec::new();
-    for (at, slab) in part.shares.slabs().iter().enumerate() {
+    for (at, slab) in slabs.iter().enumerate() {
         let columns = slab.opponent_halves as usize;
         let width = (BAND_POSITIONS / slab.mover_halves as usize).clamp(1, STRIPE);
         for stripe in (0..columns).step_by(STRIPE) {
@@ -97,9 +123,21 @@ fn bands(part: &Part) -> Vec<Band> {
     bands
 }
 
-impl Part {
-    /// The scores of a band, column by column.
-    fn transposed(&self, band: &Band) -> Vec<u8> {
+impl Banded for Part {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn ranks(&self) -> usize {
+        self.shares.ranks()
+    }
+
+    fn slabs(&self) -> &[Slab] {
+        self.shares.slabs()
+    }
+
+    /// Column by column.
+    fn piece(&self, band: &Band) -> Vec<u8> {
         let slab = &self.shares.owned(self.rank)[band.slab];
         let rows = slab.mover_halves as usize;
         let stripe = band.columns.start / STRIPE * STRIPE;
@@ -116,5 +154,21 @@ impl Part {
             }
         }
         piece
+    }
+
+    fn join(&self, band: &Band, pieces: &[Vec<u8>], run: &mut Vec<i8>) -> Result<(), CommunicationError> {
+        for (rank, piece) in pieces.iter().enumerate() {
+            let expected = self.shares.rows(rank, band.slab as u32).len() * band.columns.len();
+            if piece.len() != expected {
+                return Err(misfit(rank, expected, piece));
+            }
+        }
+        for at in 0..band.columns.len() {
+            for piece in pieces {
+                let rows = piece.len() / band.columns.len();
+                run.extend(piece[at * rows..][..rows].iter().map(|&score| score as i8));
+            }
+        }
+        Ok(())
     }
 }

@@ -14,6 +14,7 @@ const UNITS_LOG: u32 = 10;
 const PART_BITS: u32 = 31;
 
 /// The units of a database and their owners.
+#[derive(Debug)]
 pub(crate) struct Deal {
     bits: u32,
     /// By unit.
@@ -24,7 +25,7 @@ pub(crate) struct Deal {
 }
 
 /// Where a unit is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Owner {
     processor: u32,
     /// Number of the unit among those of the processor.
@@ -66,7 +67,12 @@ impl Deal {
 
     /// Positions of a processor.
     pub(crate) fn positions(&self, processor: usize) -> u64 {
-        self.starts[processor].iter().map(|start| (self.positions - start).min(1 << self.bits)).sum()
+        self.starts[processor].iter().map(|&start| self.length(start)).sum()
+    }
+
+    /// Positions of the unit that starts there.
+    pub(crate) fn length(&self, start: u64) -> u64 {
+        (self.positions - start).min(1 << self.bits)
     }
 
     /// The processor that has a position, and its place there.
@@ -77,11 +83,16 @@ impl Deal {
         (owner.processor as usize, owner.place << self.bits | within)
     }
 
-    /// Cuts an array into the units of every processor.
-    pub(crate) fn split<'v>(&self, values: &'v mut [i8]) -> Vec<Vec<&'v mut [i8]>> {
-        let mut placed: Vec<Vec<Option<&mut [i8]>>> =
+    /// Positions of a unit, but for the last one.
+    pub(crate) fn unit(&self) -> usize {
+        1 << self.bits
+    }
+
+    /// Hands the units of an array, in its order, to the processors.
+    pub(crate) fn split<U>(&self, units: impl Iterator<Item = U>) -> Vec<Vec<U>> {
+        let mut placed: Vec<Vec<Option<U>>> =
             self.starts.iter().map(|starts| starts.iter().map(|_| None).collect()).collect();
-        for (unit, owner) in values.chunks_mut(1 << self.bits).zip(&self.owners) {
+        for (unit, owner) in units.zip(&self.owners) {
             placed[owner.processor as usize][owner.place as usize] = Some(unit);
         }
         let every = |unit: Option<_>| unit.expect("every place of a processor has a unit");
@@ -107,7 +118,7 @@ mod tests {
             for processors in [1, 2, 3, 8] {
                 let deal = Deal::new(positions, processors);
                 let mut values = vec![0; positions as usize];
-                let mut parts = deal.split(&mut values);
+                let mut parts = deal.split(values.chunks_mut(deal.unit()));
                 let parts_positions: Vec<u64> = (0..processors).map(|processor| deal.positions(processor)).collect();
                 assert_eq!(parts_positions.iter().sum::<u64>(), positions);
                 for (part, &positions) in parts.iter().zip(&parts_positions) {

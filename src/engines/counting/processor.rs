@@ -4,7 +4,6 @@ use super::deal::Deal;
 use super::pending::Pending;
 use super::unmoves::Unmoves;
 use super::{Distribution, QUEUED, Traffic};
-use crate::memory::Bytes;
 use crate::tables::{CHUNK, RowMove, Tables};
 use game::Index;
 
@@ -18,7 +17,6 @@ pub(crate) const QUEUES_BYTES: u64 = 4 * super::UPDATE_BYTES * QUEUED as u64;
 pub(crate) struct Work<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) index: &'a Index,
-    pub(crate) captures: &'a Bytes,
     pub(crate) deal: &'a Deal,
     pub(crate) bound: i8,
 }
@@ -58,6 +56,7 @@ pub(crate) struct Processor {
 pub(crate) struct Part<'v> {
     processor: &'v mut Processor,
     units: Vec<&'v mut [i8]>,
+    captures: Vec<&'v [i8]>,
 }
 
 impl Processor {
@@ -98,8 +97,8 @@ impl Work<'_> {
 }
 
 impl<'v> Part<'v> {
-    pub(crate) fn new(processor: &'v mut Processor, units: Vec<&'v mut [i8]>) -> Part<'v> {
-        Part { processor, units }
+    pub(crate) fn new(processor: &'v mut Processor, units: Vec<&'v mut [i8]>, captures: Vec<&'v [i8]>) -> Part<'v> {
+        Part { processor, units, captures }
     }
 
     pub(crate) fn decided(&self) -> u64 {
@@ -161,10 +160,8 @@ impl<'v> Part<'v> {
     pub(crate) fn look_at_captures(&mut self, work: &Work) {
         let (bound, none) = (work.bound, work.no_children());
         let decides = |value: i8, best: i8| (value <= none) & ((best == bound) | (best == -bound) & (value == none));
-        let Processor { me, pending, decided, traffic, .. } = &mut *self.processor;
-        for (number, unit) in self.units.iter_mut().enumerate() {
-            let start = work.deal.starts(*me)[number] as usize;
-            let captures = &work.captures[start..start + unit.len()];
+        let Processor { pending, decided, traffic, .. } = &mut *self.processor;
+        for (number, (unit, captures)) in self.units.iter_mut().zip(&self.captures).enumerate() {
             let first = (number << work.deal.bits()) / CHUNK;
             for (word, (values, captures)) in unit.chunks_mut(CHUNK).zip(captures.chunks(CHUNK)).enumerate() {
                 let pairs = || values.iter().zip(captures);
@@ -250,7 +247,7 @@ impl<'v> Part<'v> {
 
     /// Updates positions. Without branches on what they hold: a mispredicted one would wait for memory each time.
     fn update(&mut self, work: &Work, updates: &[Update]) {
-        let Processor { me, pending, touched, decided, inconsistent, traffic, .. } = &mut *self.processor;
+        let Processor { pending, touched, decided, inconsistent, traffic, .. } = &mut *self.processor;
         let (bits, bound, none) = (work.deal.bits(), work.bound, work.no_children());
         touched.resize(updates.len(), Update(0));
         let mut count = 0;
@@ -275,7 +272,7 @@ impl<'v> Part<'v> {
             if !lost {
                 let (unit, within) = (place as usize >> bits, place as usize & ((1 << bits) - 1));
                 // What captures for more is decided at that bound, when captures are looked at.
-                if work.captures[work.deal.starts(*me)[unit] as usize + within] > -bound {
+                if self.captures[unit][within] > -bound {
                     continue;
                 }
                 self.units[unit][within] = -bound;
@@ -308,6 +305,37 @@ impl<'v> Part<'v> {
     /// Hands over what a sender sent.
     pub(crate) fn deliver(&mut self, from: usize, updates: Vec<Update>) {
         self.processor.received[from] = updates;
+    }
+
+    /// The same, as [`write`](Self::write) wrote it; whether it is of positions that the processor has.
+    pub(crate) fn read(&mut self, work: &Work, from: usize, bytes: &[u8]) -> bool {
+        let (words, rest) = bytes.as_chunks();
+        let bits = work.deal.bits();
+        let mut updates = self.take_spare(from);
+        let mut known = rest.is_empty();
+        updates.extend(words.iter().map(|&word| {
+            let update = Update(u32::from_le_bytes(word));
+            let place = (update.0 >> 1) as usize;
+            known &= self.units.get(place >> bits).is_some_and(|unit| place & ((1 << bits) - 1) < unit.len());
+            update
+        }));
+        if known {
+            self.deliver(from, updates);
+        }
+        known
+    }
+
+    /// What is sent to a receiver now, see [`take_queue`](Self::take_queue), behind `message`; how many updates.
+    pub(crate) fn write(&mut self, to: usize, all: bool, message: &mut Vec<u8>) -> u64 {
+        let mut queue = self.take_queue(to, all, Vec::new());
+        message.extend(queue.iter().flat_map(|update| update.0.to_le_bytes()));
+        let sent = queue.len() as u64;
+        // The memory of the longer one is kept.
+        let rest = &mut self.processor.queues[to];
+        queue.clear();
+        queue.append(rest);
+        *rest = queue;
+        sent
     }
 }
 
