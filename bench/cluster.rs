@@ -4,12 +4,16 @@
 //! and changes by position, and what was sent: bytes by position, messages, bytes by message, the most that one rank
 //! sent beside the mean, and how much of its time a rank waited. After table 1 of Bal & Allis 1995, whose algorithm sends
 //! an update for every move. Scores are compared with those of the sweep.
+//!
+//! Then the same by counting, the algorithm of the paper: updates by position, those of them that went from rank to rank,
+//! and how many shared a message, votes apart.
 
 use bench::{captures, solve};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::clock;
 use engines::capture::{InMemory, capture_rows};
+use engines::cluster::counting::{self, Hand, counting};
 use engines::cluster::{Part, Report, Shares, collect, sweep};
 use engines::{Bytes, Kernel, Rows, Tables};
 use game::{Index, PositionSet, Rules, Score};
@@ -149,6 +153,83 @@ fn main() {
     }
     println!("{stones} stones, {set}: {} positions; {threads} thread(s) a rank", index.positions());
     println!("{table}");
+    println!("{}", counted(&arguments, &weather, (&tables, &index), &best, &expected));
+}
+
+/// The table of counting.
+fn counted(
+    arguments: &Arguments,
+    weather: &Weather,
+    (tables, index): (&Tables, &Index),
+    best: &[Score],
+    expected: &[Score],
+) -> Table {
+    let threads = arguments.threads;
+    let positions = index.positions() as f64;
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header([
+        "counting",
+        "seconds",
+        "supersteps",
+        "updates/position",
+        "sent/position",
+        "bytes/position",
+        "messages",
+        "updates/message",
+        "balance",
+        "waited",
+    ]);
+    for &ranks in &arguments.ranks {
+        let run = |end: &mut dyn Communicator| {
+            let mut hand = Hand::zeroed(index, ranks, end.rank(), threads).expect("there is memory for the hand");
+            let mut captures = Bytes::zeroed(hand.values().len()).expect("there is memory for the captures");
+            let mut rest = &mut captures[..];
+            for run in hand.runs() {
+                let run = &best[run.start as usize..run.end as usize];
+                rest.split_off_mut(..run.len()).expect("a hand has its runs").copy_from_slice(run);
+            }
+            end.barrier().expect("all ranks are there");
+            let start = Instant::now();
+            let report = counting(tables, index, &captures, &mut hand, end, &()).expect("nobody stops it");
+            let seconds = start.elapsed().as_secs_f64();
+            let mut scores = Vec::new();
+            let mut sink = |run: &[Score]| {
+                scores.extend_from_slice(run);
+                ControlFlow::Continue(())
+            };
+            assert!(counting::collect(&hand, end, &mut sink).expect("all ranks are there"));
+            (report, seconds, scores)
+        };
+        let taken: Vec<_> = std::thread::scope(|scope| {
+            let ends = Threads::new(ranks, weather.clone());
+            let running: Vec<_> =
+                ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
+            running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
+        });
+        let (report, seconds, scores) = &taken[0];
+        assert!(*scores == *expected, "{ranks} ranks");
+        let sent: u64 = taken.iter().map(|(report, ..)| report.traffic.bytes_sent).sum();
+        let most = taken.iter().map(|(report, ..)| report.traffic.bytes_sent).max().unwrap_or(0);
+        let waited: f64 = taken.iter().map(|(report, ..)| report.traffic.seconds_waited).sum();
+        let dash = || "-".to_owned();
+        table.add_row([
+            ranks.to_string(),
+            format!("{seconds:.2}"),
+            report.supersteps.to_string(),
+            format!("{:.2}", report.total.updates() as f64 / positions),
+            format!("{:.2}", report.sent as f64 / positions),
+            format!("{:.2}", sent as f64 / positions),
+            report.messages.to_string(),
+            report.combining().map_or_else(dash, |combining| format!("{combining:.0}")),
+            if sent > 0 { format!("{:.2}", (most * ranks as u64) as f64 / sent as f64) } else { dash() },
+            format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
 }
 
 fn milliseconds(number: f64) -> Duration {
