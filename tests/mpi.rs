@@ -143,11 +143,11 @@ fn processes_leave_the_files_of_one_machine() {
     if !is_there() {
         return;
     }
-    for (positions, stones) in [("all", 10), ("reachable", 11)] {
+    for (positions, method, stones) in [("all", "sweep", 10), ("reachable", "sweep", 11), ("all", "counting", 8)] {
         let expected = Build::new(positions, "sweep", stones).finish(None);
         for ranks in 1..=4 {
-            let found = Build::new(positions, "sweep", stones).finish(Some(ranks));
-            assert!(found == expected, "{positions}, {ranks} ranks");
+            let found = Build::new(positions, method, stones).finish(Some(ranks));
+            assert!(found == expected, "{positions}, {method}, {ranks} ranks");
         }
     }
 }
