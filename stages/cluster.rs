@@ -53,8 +53,8 @@ pub struct Job {
 enum Order {
     /// To solve a database.
     Solve(Task),
-    /// To leave, with an exit code.
-    Leave { code: u8 },
+    /// To leave.
+    Leave,
 }
 
 /// A database to solve, from captures in a file, with snapshots in a directory.
@@ -108,7 +108,7 @@ impl Order {
                 let snapshots = snapshots.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
                 format!("{by}\n{stones}\n{}\n{snapshots}", captures.display())
             }
-            Order::Leave { code } => format!("leave\n{code}"),
+            Order::Leave => "leave".to_owned(),
         };
         text.into_bytes()
     }
@@ -121,7 +121,7 @@ impl Order {
                 let snapshots = Some(snapshots).filter(|path| !path.is_empty()).map(PathBuf::from);
                 Order::Solve(Task { by, stones, captures: captures.into(), snapshots })
             }),
-            ["leave", code] => code.parse().ok().map(|code| Order::Leave { code }),
+            ["leave"] => Some(Order::Leave),
             _ => None,
         };
         let (expected, found) = ("an order".to_owned(), format!("{text:?}"));
@@ -148,9 +148,9 @@ impl Job {
         self.ranks
     }
 
-    /// Lets the others leave, with an exit code. A rank that has gone already is no reason to complain.
-    pub fn dismiss(&self, code: u8) {
-        let _ = self.communicator().broadcast(0, Some(Order::Leave { code }.encode()));
+    /// Lets the others leave. A rank that has gone already is no reason to complain.
+    pub fn dismiss(&self) {
+        let _ = self.communicator().broadcast(0, Some(Order::Leave.encode()));
     }
 
     fn communicator(&self) -> MutexGuard<'_, Box<dyn Communicator>> {
@@ -176,7 +176,7 @@ fn pulse(communicator: &Weak<Mutex<Box<dyn Communicator>>>) {
     }
 }
 
-/// Does what rank 0 wants, until that is to leave; then the exit code. `settings` are those of the same manifest, or why
+/// Does what rank 0 wants, until that is to leave. `settings` are those of the same manifest, or why
 /// there are none.
 ///
 /// # Errors
@@ -186,12 +186,12 @@ pub fn follow(
     disk: &dyn Disk,
     communicator: &mut dyn Communicator,
     stop: &AtomicBool,
-) -> Result<u8, StageError> {
+) -> Result<(), StageError> {
     let mut tables: Option<Tables> = None;
     loop {
         let order = communicator.broadcast(0, None).map_err(StageError::failed)?;
         match Order::decode(&order).map_err(StageError::failed)? {
-            Order::Leave { code } => return Ok(code),
+            Order::Leave => return Ok(()),
             Order::Solve(task) => {
                 let settings = match &settings {
                     Ok(settings) => *settings,
@@ -592,14 +592,13 @@ mod tests {
             order(By::Sweep, None),
             order(By::Sweep, Some("/runs/a b/snapshots/sweep-24")),
             order(By::Counting { processors: 3 }, None),
-            Order::Leave { code: 75 },
+            Order::Leave,
         ] {
             assert_eq!(Order::decode(&order.encode()).unwrap(), order);
         }
         for bytes in [
             &b""[..],
-            b"leave",
-            b"leave\n256",
+            b"leave\n1",
             b"sweep\n1",
             b"sweep\nx\na\nb",
             b"counting\n1\na\nb",

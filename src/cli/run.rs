@@ -26,8 +26,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
         Place::First(communicator) => {
             let job = Arc::new(Job::lead(communicator));
             let done = build(args, Some(&job));
-            let exit = done.as_ref().map_or_else(CliError::exit, |exit| *exit);
-            job.dismiss(exit.code());
+            job.dismiss();
             done
         }
         Place::Other(communicator) => follow(args, communicator),
@@ -40,10 +39,12 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>) -> Result<Exi
     let request = Request::read(&disk, &args.manifest);
     let settings = request.as_ref().map(Request::settings).map_err(ToString::to_string);
     let stop = signals::quiet_stop_flag()?;
-    let code = stages::cluster::follow(settings, &disk, &mut *communicator, &stop);
+    let done = stages::cluster::follow(settings, &disk, &mut *communicator, &stop);
     let rank = communicator.rank();
-    let code = code.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
-    Ok(Exit::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Exit::Internal))
+    done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
+    // How the run ended says the code of the first rank. Some launchers end all ranks when one says that it failed, and
+    // the first would have no time to say why.
+    Ok(Exit::Done)
 }
 
 fn build(args: &RunArgs, job: Option<&Arc<Job>>) -> Result<Exit, CliError> {
