@@ -22,14 +22,14 @@ pub use share::Shares;
 
 use crate::kernel::{Kernel, Moves, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, UNIT_ROWS, Unit};
 use crate::memory::Bytes;
-use crate::rows::{Rows, row_bytes};
-use crate::sweep::work;
+use crate::rows::Rows;
+use crate::sweep::{Done, MARK_BELOW, work};
 use crate::tables::{CHUNK, RowMove, Tables, chunks};
 use game::{HALF_PITS, Index, Slab};
 use letter::{Letter, Malformed, lanes};
 use ranks::{CommunicationError, Communicator, Traffic};
 use rayon::prelude::*;
-use share::{HeldRows, as_usize, is_of};
+use share::{HeldRows, as_usize};
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -37,9 +37,6 @@ use std::sync::{Mutex, PoisonError};
 
 /// Columns of a stripe: those of a unit.
 const STRIPE: usize = UNIT_CHUNKS * CHUNK;
-
-/// Passes are full while more than one position in this many changes.
-const MARK_BELOW: u64 = 30;
 
 /// A phase has at least one in this many of the positions, so that small slabs share a message.
 const PHASES_MAX: u64 = 24;
@@ -150,9 +147,8 @@ impl Part {
     pub fn take_over(&mut self, other: &Part) {
         assert!(self.shares.slabs() == other.shares.slabs(), "both parts are of one database");
         for (mine, theirs) in self.slabs().iter().zip(&other.slabs()) {
-            let (own, found) = [(&self.shares, self.rank), (&other.shares, other.rank)]
-                .map(|(shares, rank)| as_usize(&shares.rows(rank, mine.mover_stones)))
-                .into();
+            let [own, found] = [(&self.shares, self.rank), (&other.shares, other.rank)]
+                .map(|(shares, rank)| as_usize(&shares.rows(rank, mine.mover_stones)));
             let rows = own.start.max(found.start)..own.end.min(found.end);
             if rows.is_empty() {
                 continue;
@@ -185,13 +181,6 @@ impl Part {
     }
 }
 
-/// Bytes that a rank takes besides the part and its captures: the rows it holds, and marks.
-pub fn memory_bytes(tables: &Tables, shares: &Shares, rank: usize) -> u64 {
-    let held = held_slabs(shares, &shares.held(tables, rank));
-    let marks = |slab: &Slab| u64::from(slab.mover_halves) * stripes(slab) as u64 * 2;
-    row_bytes(&held) + shares.owned(rank).iter().map(marks).sum::<u64>()
-}
-
 /// Solves the database of `index` together with the other ranks, from the best captures of what `part` owns
 /// (`MoverMajor`, slab by slab its rows). The part is zeros, or a checkpoint.
 ///
@@ -212,7 +201,7 @@ pub fn sweep(
 ) -> Result<Report, Unsolved> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
-    assert!(is_of(&part.shares, index) && captures.len() == part.scores.len());
+    assert!(part.shares.slabs() == index.slabs() && captures.len() == part.scores.len());
     assert!((part.rank, part.shares.ranks()) == (communicator.rank(), communicator.size()));
     let held = part.shares.held_by_all(tables);
     let owned = part.shares.owned(part.rank);
@@ -246,19 +235,6 @@ enum Pass {
     FullMarking,
     /// What is marked.
     Marked,
-}
-
-/// Positions recomputed, and how many changed.
-#[derive(Clone, Copy, Default)]
-struct Done {
-    recomputed: u64,
-    changed: u64,
-}
-
-impl Done {
-    fn add(self, other: Done) -> Done {
-        Done { recomputed: self.recomputed + other.recomputed, changed: self.changed + other.changed }
-    }
 }
 
 /// What a rank knows.

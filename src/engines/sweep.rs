@@ -34,7 +34,7 @@ use spots::Spots;
 use tile::Tiles;
 
 /// Passes are full while more than one position in this many changes.
-const MARK_BELOW: u64 = 30;
+pub(crate) const MARK_BELOW: u64 = 30;
 
 /// How often a position is recomputed in a database of more than a few stones.
 const USUAL_PASSES: u64 = 14;
@@ -62,13 +62,13 @@ enum Pass {
 
 /// Positions recomputed, and how many changed.
 #[derive(Clone, Copy, Default)]
-struct Done {
-    recomputed: u64,
-    changed: u64,
+pub(crate) struct Done {
+    pub(crate) recomputed: u64,
+    pub(crate) changed: u64,
 }
 
 impl Done {
-    fn add(self, other: Done) -> Done {
+    pub(crate) fn add(self, other: Done) -> Done {
         Done { recomputed: self.recomputed + other.recomputed, changed: self.changed + other.changed }
     }
 }

@@ -8,7 +8,7 @@
 //! 3.5 times; cut by the last pits it is 1.4, 2.2, 3.0 and 5.3.
 
 use crate::tables::{CHUNK, RowMove, Tables, chunks};
-use game::{HALF_PITS, Index, PositionSet, Slab};
+use game::{HALF_PITS, PositionSet, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -104,7 +104,7 @@ impl Shares {
     }
 
     /// By slab, the rows that moves lead to from what a rank owns.
-    pub(crate) fn held(&self, tables: &Tables, rank: usize) -> Vec<HeldRows> {
+    fn held(&self, tables: &Tables, rank: usize) -> Vec<HeldRows> {
         let stones = self.slabs.len() as u32 - 1;
         let mut words: Vec<_> = self.slabs.iter().map(|slab| vec![0u64; chunks(slab.opponent_halves)]).collect();
         for mover in 0..=stones {
@@ -171,11 +171,6 @@ impl HeldRows {
 /// The same range for slices.
 pub(crate) fn as_usize(rows: &Range<u32>) -> Range<usize> {
     rows.start as usize..rows.end as usize
-}
-
-/// The index has as many slabs, with as many rows.
-pub(crate) fn is_of(shares: &Shares, index: &Index) -> bool {
-    shares.slabs == index.slabs()
 }
 
 #[cfg(test)]
