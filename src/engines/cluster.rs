@@ -43,7 +43,7 @@ const PHASES_MAX: u64 = 24;
 
 /// Blocks that the rows of a slab are taken in, the last first: moves that stay in the mover's half lead to later rows,
 /// and what a rank holds of its own is up to date after each block.
-const BLOCKS: usize = 24;
+const BLOCKS: usize = 6;
 
 /// Rows of a block, at least.
 const BLOCK_ROWS_MIN: usize = 256;
