@@ -2,23 +2,28 @@
 //!
 //! For each number of ranks the time and the processor time of sweeping and of collecting, supersteps, recomputations
 //! and changes by position, and what was sent: bytes by position, messages, bytes by message, the most that one rank
-//! sent beside the mean, and how much of its time a rank waited. After table 1 of Bal & Allis 1995, whose algorithm sends
+//! sent beside the mean, how much of its time a rank waited,
+//! and how many bytes of scores and captures all ranks hold together, by position. After table 1 of Bal & Allis 1995, whose algorithm sends
 //! an update for every move. Scores are compared with those of the sweep.
 //!
 //! Then the same by counting, the algorithm of the paper: updates by position, those of them that went from rank to rank,
 //! and how many shared a message, votes apart.
+//!
+//! And by two-bit: supersteps of all bounds, and what was sent, votes among it.
 
 use bench::{captures, solve};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::clock;
-use engines::capture::{InMemory, capture_rows};
+use engines::bound::BitKernel;
 use engines::cluster::counting::{self, Hand, counting};
-use engines::cluster::{Part, Report, Shares, collect, sweep};
+use engines::cluster::two_bit;
+use engines::cluster::{Part, Report, Territories, collect, sweep};
 use engines::{Bytes, Kernel, Rows, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use ranks::{Communicator, Threads, Traffic, Weather};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Sweeps one database on several numbers of ranks.
@@ -39,6 +44,9 @@ struct Arguments {
     /// Milliseconds that a message takes, at least; at most it takes half as long again.
     #[arg(long, default_value_t = 0.0)]
     delay: f64,
+    /// sweep, counting, two-bit.
+    #[arg(long, value_delimiter = ',', default_values_t = ["sweep", "counting", "two-bit"].map(str::to_owned))]
+    methods: Vec<String>,
     /// Given by cargo.
     #[arg(long, hide = true)]
     bench: bool,
@@ -49,6 +57,7 @@ struct Taken {
     report: Report,
     sweep_seconds: f64,
     scores: Vec<Score>,
+    held: u64,
 }
 
 fn main() {
@@ -77,6 +86,7 @@ fn main() {
         "KB/message",
         "balance",
         "waited",
+        "held",
     ]);
     let mut rows = Rows::zeroed(&index).expect("there is memory for the scores");
     let (cpu, start) = (clock::cpu_seconds(), Instant::now());
@@ -99,12 +109,13 @@ fn main() {
     for &ranks in &arguments.ranks {
         let ready = std::sync::Barrier::new(ranks + 1);
         let run = |end: &mut dyn Communicator| {
-            let mut part =
-                Part::zeroed(Shares::new(stones, set, ranks), end.rank()).expect("there is memory for the scores");
-            let mut best = Bytes::zeroed(part.scores().len()).expect("there is memory for the captures");
-            let smaller = InMemory::new(set, solved.iter().map(Vec::as_slice));
-            let owned = |slab: &game::Slab| part.shares().rows(part.rank(), slab.mover_stones);
-            capture_rows(&tables, &index, owned, &smaller, &(), &mut best).expect("they are in memory");
+            let territories = Arc::new(Territories::new(&tables, index.slabs(), ranks));
+            let mut part = Part::zeroed(&tables, territories, end.rank()).expect("there is memory for the scores");
+            let read = |positions: Range<u64>, out: &mut [Score]| {
+                out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
+                Ok::<_, std::io::Error>(())
+            };
+            let best = part.captures(read).expect("there is memory for the captures");
             ready.wait();
             let start = Instant::now();
             let report = sweep(&tables, &index, &best, &mut part, Kernel::detect(), end, &()).expect("nobody stops it");
@@ -115,7 +126,7 @@ fn main() {
                 ControlFlow::Continue(())
             };
             assert!(collect(&part, end, &mut sink).expect("all ranks are there"));
-            Taken { report, sweep_seconds, scores }
+            Taken { report, sweep_seconds, scores, held: part.memory_bytes() }
         };
         let (taken, cpu, seconds) = std::thread::scope(|scope| {
             let ends = Threads::new(ranks, weather.clone());
@@ -146,6 +157,7 @@ fn main() {
             if messages > 0.0 { format!("{:.1}", sent / messages / 1e3) } else { dash() },
             if sent > 0.0 { format!("{:.2}", most * ranks as f64 / sent) } else { dash() },
             format!("{:.0} %", 100.0 * sum(|traffic| traffic.seconds_waited) / (swept * ranks as f64)),
+            format!("{:.2}", taken.iter().map(|one| one.held).sum::<u64>() as f64 / positions),
         ]);
     }
     for column in table.column_iter_mut() {
@@ -153,7 +165,12 @@ fn main() {
     }
     println!("{stones} stones, {set}: {} positions; {threads} thread(s) a rank", index.positions());
     println!("{table}");
-    println!("{}", counted(&arguments, &weather, (&tables, &index), &best, &expected));
+    if arguments.methods.iter().any(|method| method == "counting") {
+        println!("{}", counted(&arguments, &weather, (&tables, &index), &best, &expected));
+    }
+    if arguments.methods.iter().any(|method| method == "two-bit") {
+        println!("{}", bound_by_bound(&arguments, &weather, &Arc::new(tables), (&index, &best), &expected));
+    }
 }
 
 /// The table of counting.
@@ -223,6 +240,78 @@ fn counted(
             report.messages.to_string(),
             report.combining().map_or_else(dash, |combining| format!("{combining:.0}")),
             if sent > 0 { format!("{:.2}", (most * ranks as u64) as f64 / sent as f64) } else { dash() },
+            format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// The table of two-bit.
+fn bound_by_bound(
+    arguments: &Arguments,
+    weather: &Weather,
+    tables: &Arc<Tables>,
+    (index, best): (&Index, &Bytes),
+    expected: &[Score],
+) -> Table {
+    let (threads, positions) = (arguments.threads, index.positions() as f64);
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header([
+        "two-bit",
+        "seconds",
+        "supersteps",
+        "rows tested",
+        "bytes/position",
+        "messages",
+        "KB/message",
+        "balance",
+        "waited",
+    ]);
+    for &ranks in &arguments.ranks {
+        let run = |end: &mut dyn Communicator| {
+            let (mut reports, mut seconds, mut start) = (Vec::<two_bit::Report>::new(), 0.0, Instant::now());
+            let each = |_, report| match report {
+                None => start = Instant::now(),
+                Some(report) => {
+                    seconds += start.elapsed().as_secs_f64();
+                    reports.push(report);
+                }
+            };
+            let kernel = BitKernel::detect();
+            let scores =
+                two_bit::solve_in_memory(tables, index, best, kernel, end, &(), each).expect("nobody stops it");
+            (reports, seconds, scores)
+        };
+        let taken: Vec<_> = std::thread::scope(|scope| {
+            let ends = Threads::new(ranks, weather.clone());
+            let running: Vec<_> =
+                ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
+            running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
+        });
+        let (reports, seconds, scores) = &taken[0];
+        assert!(*scores == *expected, "{ranks} ranks");
+        let sum = |of: fn(&two_bit::Report) -> u64| reports.iter().map(of).sum::<u64>();
+        let (bytes, messages) = (sum(|report| report.bytes) as f64, sum(|report| report.messages) as f64);
+        let own = |of: fn(&Traffic) -> f64| {
+            let own = |(reports, ..): &(Vec<two_bit::Report>, _, _)| reports.iter().map(|one| of(&one.traffic)).sum();
+            taken.iter().map(own).collect::<Vec<f64>>()
+        };
+        let most = own(|traffic| traffic.bytes_sent as f64).into_iter().fold(0.0, f64::max);
+        let waited: f64 = own(|traffic| traffic.seconds_waited).iter().sum();
+        let dash = || "-".to_owned();
+        table.add_row([
+            ranks.to_string(),
+            format!("{seconds:.2}"),
+            sum(|report| report.supersteps).to_string(),
+            sum(|report| report.rows).to_string(),
+            format!("{:.2}", bytes / positions),
+            messages.to_string(),
+            if messages > 0.0 { format!("{:.1}", bytes / messages / 1e3) } else { dash() },
+            if bytes > 0.0 { format!("{:.2}", most * ranks as f64 / bytes) } else { dash() },
             format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
         ]);
     }

@@ -38,12 +38,12 @@ struct Arguments {
 }
 
 /// The working file.
-struct File {
-    file: Box<dyn Scratch>,
+struct File<'d> {
+    file: Box<dyn Scratch + 'd>,
     key: Digest,
 }
 
-impl Working for File {
+impl Working for File<'_> {
     type Error = DiskError;
 
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), DiskError> {

@@ -44,8 +44,9 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// stages count it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
 
-/// A rank holds no more than so many times its share: 4.9 times was the most, of 16 stones by 64 ranks.
-const HELD_SHARES_MAX: u64 = 5;
+/// A rank holds no more than so many times its share of a database, times the root of the number of ranks: of 16 stones
+/// 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
+const HELD_SHARES_MAX: f64 = 2.1;
 
 /// Planes of a bit a position in scratch files, at most: candidates, wins, and both as they were a bound before.
 const SCRATCH_PLANES: u64 = 4;
@@ -392,7 +393,9 @@ impl OneDatabase<'_> {
     fn part_bytes(&self) -> u64 {
         let ranks = self.settings.ranks as u64;
         let held = engines::sweep::memory_bytes(&self.settings.set.slabs(self.stones));
-        self.positions() / ranks * 3 + held.min(held / ranks * HELD_SHARES_MAX)
+        // Nothing is held more than twice.
+        let shares = (HELD_SHARES_MAX * (ranks as f64).sqrt()).min(2.0 * ranks as f64);
+        self.positions() / ranks * 3 + (held as f64 / ranks as f64 * shares) as u64
     }
 
     fn sweep_load(&self) -> Load {
@@ -413,7 +416,11 @@ impl OneDatabase<'_> {
 
     fn bounds_memory(&self, method: Method) -> u64 {
         let seeds = fixed_bytes(self.settings) + BOUNDS_BYTES + bounds::group_bytes(self.stones);
-        seeds.max(bounds::memory_bytes(self.settings, self.stones, method))
+        let solving = match method {
+            Method::TwoBit if self.settings.ranks > 1 => bounds::share_bytes(self.settings, self.stones),
+            _ => bounds::memory_bytes(self.settings, self.stones, method),
+        };
+        seeds.max(solving)
     }
 
     /// What a part does for a bound method: scratch files stay in memory that nobody else wants, where there is enough.

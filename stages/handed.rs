@@ -71,6 +71,12 @@ impl Handed {
         }
     }
 
+    /// Memory of what is here that no stage counts.
+    pub(crate) fn memory_bytes(&self, settings: &Settings, stones: u32) -> u64 {
+        let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        self.content().memory_bytes(cache_bytes)
+    }
+
     /// Whether captures of these stones are kept for the stage that solves.
     pub(crate) fn keeps_captures(settings: &Settings, stones: u32) -> bool {
         !settings.method(stones).has_bounds() && settings.ranks == 1

@@ -64,12 +64,12 @@ struct Sweep<'a> {
     settings: &'a Settings,
     index: &'a Index,
     plan: &'a Plan,
-    file: &'a WorkingFile,
+    file: &'a WorkingFile<'a>,
     context: &'a StageContext<'a>,
 }
 
 impl<'a> Sweep<'a> {
-    fn solve(&mut self, resumed: bool) -> Result<(Tiled<'a, WorkingFile>, Report), TiledError<StageError>> {
+    fn solve(&mut self, resumed: bool) -> Result<(Tiled<'a, WorkingFile<'a>>, Report), TiledError<StageError>> {
         let Sweep { settings, index, plan, file, context } = *self;
         let name = files::capture(index.stones());
         let damaged = |error| files::unreadable(&name, error);
@@ -84,7 +84,7 @@ impl<'a> Sweep<'a> {
         Ok((tiled, report))
     }
 
-    fn publish(&self, tiled: &Tiled<WorkingFile>, stones: u32) -> Result<(), StageError> {
+    fn publish(&self, tiled: &Tiled<WorkingFile<'_>>, stones: u32) -> Result<(), StageError> {
         let Sweep { settings, index, context, .. } = self;
         let path = context.output(&files::database(stones));
         let mut writer = files::create(context.disk(), &path, settings, Kind::Database, index, settings.codec)?;
@@ -95,28 +95,28 @@ impl<'a> Sweep<'a> {
 }
 
 /// The working file of one stage.
-struct WorkingFile {
-    file: Box<dyn Scratch>,
+struct WorkingFile<'a> {
+    file: Box<dyn Scratch + 'a>,
     path: PathBuf,
     /// What it is of.
     key: Digest,
 }
 
-impl WorkingFile {
+impl<'a> WorkingFile<'a> {
     fn open(
         settings: &Settings,
         stones: u32,
         path: PathBuf,
         bytes: u64,
-        context: &StageContext,
-    ) -> Result<WorkingFile, StageError> {
+        context: &StageContext<'a>,
+    ) -> Result<WorkingFile<'a>, StageError> {
         let of = format!("cells {VERSION} {} {} {stones}", settings.rules.name, settings.set);
         let file = context.disk().working(&path, bytes)?;
         Ok(WorkingFile { file, path, key: Digest::of(of.as_bytes()) })
     }
 }
 
-impl Working for WorkingFile {
+impl Working for WorkingFile<'_> {
     type Error = StageError;
 
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), StageError> {

@@ -11,8 +11,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-const FOLDERS: [&str; 4] = ["captures", "databases", "planes", "stats"];
+const FOLDERS: [&str; 3] = ["captures", "databases", "stats"];
+
+/// More stones than any build here has.
+const STONES_MAX: u32 = 16;
 
 fn settings(positions: &str, stones: u32, method: &str) -> Settings {
     let text = format!(
@@ -29,7 +33,8 @@ fn options() -> RunOptions {
 /// What a run leaves, by path.
 fn files(disk: &dyn Disk) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
-    for folder in FOLDERS {
+    let planes = (0..=STONES_MAX).map(|stones| format!("planes/{stones:02}"));
+    for folder in FOLDERS.map(str::to_owned).into_iter().chain(planes) {
         for path in disk.list(&Path::new("run").join(folder)).unwrap() {
             let bytes = disk.read(&path, 1 << 24).unwrap();
             found.insert(path, bytes);
@@ -51,6 +56,18 @@ fn led(
     ranks: usize,
     of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
 ) -> Result<pipeline::Summary, PipelineError> {
+    // All snapshots that there can be.
+    let options = RunOptions { snapshot_interval: Duration::ZERO, ..options() };
+    led_with(options, settings, disk, ranks, of_others)
+}
+
+fn led_with(
+    options: RunOptions,
+    settings: &Settings,
+    disk: &MemoryDisk,
+    ranks: usize,
+    of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
+) -> Result<pipeline::Summary, PipelineError> {
     let mut ends = Threads::new(ranks, Weather::calm()).into_iter();
     let first = ends.next().unwrap();
     std::thread::scope(|scope| {
@@ -64,7 +81,7 @@ fn led(
         ends.for_each(|end| drop(run(end)));
         let job = Arc::new(Job::lead(Box::new(first)));
         let work = Awari::led(settings.clone(), Arc::clone(&job));
-        let done = Orchestrator::new(disk, Path::new("run"), &work, options()).run();
+        let done = Orchestrator::new(disk, Path::new("run"), &work, options).run();
         job.dismiss();
         done
     })
@@ -85,7 +102,16 @@ fn ranks_leave_the_files_of_one_machine() {
             assert_eq!(ran.len() as u32, 4 * (stones + 1));
             let solved = ran.iter().find(|ran| ran.stage.to_string() == format!("{method}:{stones}")).unwrap();
             let counters = &solved.measured.report.counters;
-            assert_eq!(counters["ranks"].as_f64(), ranks as f64);
+            let of_all = |name: &str| counters[name].as_f64();
+            assert_eq!(of_all("ranks"), ranks as f64);
+            // Votes alone are two messages for all ranks but one.
+            let votes = of_all("supersteps") * (ranks - 1) as f64;
+            assert!(of_all("messages_sent") >= 2.0 * votes, "{counters:?}");
+            assert!(of_all("bytes_sent") >= 8.0 * of_all("supersteps"), "{counters:?}");
+            assert!((0.0..=1.0).contains(&of_all("waited_share")), "{counters:?}");
+            for most in ["work_most_by_mean", "bytes_most_by_mean"] {
+                assert!((1.0 - 1e-9..=ranks as f64 + 1e-9).contains(&of_all(most)), "{counters:?}");
+            }
             if method == "counting" {
                 assert_eq!(counters["processors"].as_f64(), ranks as f64);
                 let updates = counters["combining"].as_f64() * counters["messages"].as_f64();
@@ -102,17 +128,97 @@ fn ranks_leave_the_files_of_one_machine() {
 }
 
 #[test]
-fn a_rank_that_cannot_take_part_stops_all() {
-    let settings = settings("all", 4, "sweep");
+fn bounds_by_ranks_leave_the_files_of_one_machine() {
+    for (positions, stones) in [("all", 8), ("reachable", 9)] {
+        let settings = settings(positions, stones, "two-bit");
+        let expected = alone(&settings);
+        assert!(expected.keys().any(|path| path.ends_with("planes/08/03.won")));
+        for ranks in [2, 3, 4] {
+            let disk = MemoryDisk::new();
+            let ran = led(&settings, &disk, ranks, |_| Ok(settings.clone())).unwrap().ran;
+            let solved = ran.iter().find(|ran| ran.stage.to_string() == format!("process:{stones}:3")).unwrap();
+            let counters = &solved.measured.report.counters;
+            assert_eq!(counters["ranks"].as_f64(), ranks as f64);
+            assert!(counters["bytes_sent"].as_f64() > 0.0 && counters["work_most_by_mean"].as_f64() >= 1.0);
+            same(&files(&disk), &expected, &format!("{positions}, {ranks} ranks"));
+        }
+    }
+}
+
+/// The planes are the checkpoint, for as many ranks or not; what ranks have in memory is used where it fits.
+#[test]
+fn bounds_go_on_by_other_ranks() {
+    let settings = settings("all", 8, "two-bit");
+    let expected = alone(&settings);
     let disk = MemoryDisk::new();
-    let done = led(&settings, &disk, 3, |rank| match rank {
-        2 => Err("there is no such manifest".to_owned()),
-        _ => Ok(settings.clone()),
-    });
-    let error = done.unwrap_err().to_string();
-    assert!(error.contains("rank 2: there is no such manifest"), "{error}");
-    // All ranks are there now, and go on.
-    let done = led(&settings, &disk, 2, |_| Ok(settings.clone()));
-    done.unwrap();
-    assert_eq!(files(&disk), alone(&settings));
+    let last = ["process:7:2", "preprocess:8:8", "process:8:5", "postprocess:8:5", "preprocess:8:3", "process:8:1"];
+    for (ranks, until) in [3, 2, 4, 2, 3, 2].into_iter().zip(last.map(Some)).chain([(4, None)]) {
+        let options = RunOptions { until: until.map(str::to_owned), ..options() };
+        led_with(options, &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+    }
+    same(&files(&disk), &expected, "with other ranks each time");
+    let force = ["process:8:7", "process:8:6", "process:8:2"].map(str::to_owned).to_vec();
+    let options = RunOptions { force, ..options() };
+    let ran = led_with(options, &settings, &disk, 3, |_| Ok(settings.clone())).unwrap().ran;
+    assert!(ran.len() >= 3, "{} stages", ran.len());
+    same(&files(&disk), &expected, "once more");
+}
+
+/// The same files, byte for byte.
+fn same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, Vec<u8>>, by: &str) {
+    assert!(found.keys().eq(expected.keys()), "{by}");
+    for (path, bytes) in expected {
+        assert!(found[path] == *bytes, "{}: {by}", path.display());
+    }
+}
+
+#[test]
+fn a_rank_that_cannot_take_part_stops_all() {
+    for method in ["sweep", "two-bit"] {
+        let settings = settings("all", 4, method);
+        let disk = MemoryDisk::new();
+        let done = led(&settings, &disk, 3, |rank| match rank {
+            2 => Err("there is no such manifest".to_owned()),
+            _ => Ok(settings.clone()),
+        });
+        let error = done.unwrap_err().to_string();
+        assert!(error.contains("rank 2: there is no such manifest"), "{error}");
+        // All ranks are there now, and go on.
+        let done = led(&settings, &disk, 2, |_| Ok(settings.clone()));
+        done.unwrap();
+        assert_eq!(files(&disk), alone(&settings));
+    }
+}
+
+/// The whole job dies in the middle of some operation, and other ranks go on from what it saved.
+#[test]
+fn others_go_on_counting_where_a_job_died() {
+    const CUTS: u64 = 16;
+    let settings = settings("all", 8, "counting");
+    let expected = alone(&settings);
+    let disk = MemoryDisk::new();
+    led(&settings, &disk, 3, |_| Ok(settings.clone())).unwrap();
+    let operations = disk.operations();
+    let mut resumed = 0;
+    for cut in 0..CUTS {
+        let disk = MemoryDisk::new();
+        // Most of what there is to lose is in the last quarter.
+        disk.die_at(operations - operations / 4 * (cut + 1) / CUTS);
+        led(&settings, &disk, 3, |_| Ok(settings.clone())).unwrap_err();
+        if cut % 2 == 0 {
+            disk.kill()
+        } else {
+            disk.crash_anyhow(cut)
+        }
+        let ranks = [2, 3, 4][cut as usize % 3];
+        let ran = led(&settings, &disk, ranks, |_| Ok(settings.clone())).unwrap().ran;
+        let counted = ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
+        resumed += counted.filter(|resumed| resumed.as_f64() == 1.0).count();
+        let found = files(&disk);
+        assert!(found.keys().eq(expected.keys()));
+        assert!(found.iter().all(|(path, bytes)| expected[path] == *bytes), "cut {cut}, {ranks} ranks");
+        let left = |path: &PathBuf| path.starts_with("run/snapshots");
+        assert!(!disk.paths().iter().any(left), "{:?}", disk.paths());
+    }
+    assert!(resumed >= 2, "{resumed} of {CUTS} cuts left a snapshot that was used");
 }

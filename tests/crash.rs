@@ -81,6 +81,32 @@ fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
+/// A suspended run whose lock was lost comes back to a directory that another run has had meanwhile.
+#[test]
+fn a_run_that_comes_back_too_late_ends() {
+    const LOCKED: i32 = 13;
+    let signal = |process: u32, name: &str| {
+        assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
+    };
+    let build = Build::new(10);
+    let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("stage-started") && line.contains("sweep:7")), "the run ended early");
+    signal(child.id(), "-STOP");
+    fs::remove_file(build.run().join("lock")).unwrap();
+    let files_of_other = build.finish(2);
+    let journal = fs::read(build.run().join("journal")).unwrap();
+    signal(child.id(), "-CONT");
+    lines.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(LOCKED), "{told}");
+    assert!(told.contains("was written by run 2, process "), "{told}");
+    assert!(files(&build.run()) == files_of_other);
+    assert!(fs::read(build.run().join("journal")).unwrap() == journal);
+    assert!(files_of_other == Build::new(10).finish(1));
+}
+
 #[test]
 fn threads_change_no_byte() {
     let one = Build::new(10).finish(1);

@@ -26,11 +26,18 @@ struct Build {
     positions: &'static str,
     method: &'static str,
     stones: u32,
+    /// How often to save what there is.
+    snapshot: &'static str,
 }
 
 impl Build {
     fn new(positions: &'static str, method: &'static str, stones: u32) -> Build {
-        Build { directory: tempfile::tempdir().unwrap(), positions, method, stones }
+        Build { directory: tempfile::tempdir().unwrap(), positions, method, stones, snapshot: "10 min" }
+    }
+
+    /// Which saves all that it can.
+    fn careful(self) -> Build {
+        Build { snapshot: "0 s", ..self }
     }
 
     fn run(&self) -> PathBuf {
@@ -57,9 +64,9 @@ impl Build {
     fn ask(&self, command: &mut Command) {
         let manifest = self.directory.path().join("manifest.toml");
         let text = format!(
-            "[game]\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = 1\nsnapshot = \"0 s\"\n\
+            "[game]\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = 1\nsnapshot = \"{}\"\n\
              [store]\nkeep = \"all\"\n",
-            self.positions, self.stones, self.method
+            self.positions, self.stones, self.method, self.snapshot
         );
         fs::write(&manifest, text).unwrap();
         command.arg("run").arg(manifest).arg("--dir").arg(self.run()).args(["--progress", "none"]);
@@ -75,7 +82,8 @@ impl Build {
 
     fn files(&self) -> Files {
         let mut files = Files::new();
-        for folder in ["captures", "databases", "planes", "stats"] {
+        let planes = (0..=self.stones).map(|stones| format!("planes/{stones:02}"));
+        for folder in ["captures", "databases", "stats"].map(str::to_owned).into_iter().chain(planes) {
             let Ok(entries) = fs::read_dir(self.run().join(folder)) else { continue };
             for path in entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
                 files.insert(path.strip_prefix(self.run()).unwrap().to_owned(), fs::read(&path).unwrap());
@@ -143,26 +151,53 @@ fn processes_leave_the_files_of_one_machine() {
     if !is_there() {
         return;
     }
-    for (positions, method, stones) in [("all", "sweep", 10), ("reachable", "sweep", 11), ("all", "counting", 8)] {
-        let expected = Build::new(positions, "sweep", stones).finish(None);
+    let cases = [
+        ("all", "sweep", 10),
+        ("reachable", "sweep", 11),
+        ("all", "counting", 8),
+        ("reachable", "counting", 9),
+        ("all", "two-bit", 6),
+    ];
+    for (positions, method, stones) in cases {
+        let expected = match method {
+            "two-bit" => Build::new(positions, method, stones).finish(None),
+            _ => Build::new(positions, "sweep", stones).finish(None),
+        };
+        assert!(method != "two-bit" || expected.contains_key(Path::new("planes/06/02.lost")));
         for ranks in 1..=4 {
-            let found = Build::new(positions, method, stones).finish(Some(ranks));
-            assert!(found == expected, "{positions}, {method}, {ranks} ranks");
+            let build = Build::new(positions, method, stones);
+            assert!(build.finish(Some(ranks)) == expected, "{positions}, {method}, {ranks} ranks");
+            let status = Command::new(AWARI).arg("status").arg("--dir").arg(build.run()).output().unwrap();
+            let status = String::from_utf8_lossy(&status.stdout).into_owned();
+            // Bound by bound, or each database at once.
+            let stages = if method == "two-bit" { stones * (stones + 1) / 2 } else { stones + 1 };
+            let together = format!("{stages} stages solved by up to {ranks} ranks: ");
+            assert_eq!(status.contains(&together), ranks > 1, "{status}");
         }
     }
 }
 
 #[test]
 fn killed_ranks_lose_nothing() {
-    if !is_there() {
-        return;
+    if is_there() {
+        killed("sweep");
     }
+}
+
+#[test]
+fn killed_ranks_that_count_lose_nothing() {
+    if is_there() {
+        killed("counting");
+    }
+}
+
+fn killed(method: &'static str) {
     let kills = std::env::var("AWARI_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let expected = Build::new("all", "sweep", 11).finish(None);
     let mut random = Random::of(&[7]);
-    let mut build = Build::new("all", "sweep", 11);
+    let mut build = Build::new("all", method, 11).careful();
     let started = Instant::now();
-    assert!(Build::new("all", "sweep", 11).finish(Some(2)) == expected);
+    assert!(Build::new("all", method, 11).careful().finish(Some(2)) == expected);
     let undisturbed = started.elapsed().as_micros() as u64;
     let mut killed = 0;
     let mut most = undisturbed;
@@ -178,7 +213,7 @@ fn killed_ranks_lose_nothing() {
         } else if output.status.success() {
             // It was over already: once more from the start, and sooner, should the undisturbed build have been slow.
             assert!(build.finish(Some(2)) == expected, "after {killed} kills");
-            build = Build::new("all", "sweep", 11);
+            build = Build::new("all", method, 11).careful();
             most = (most / 4 * 3).max(undisturbed / 8);
         }
     }
@@ -206,6 +241,42 @@ fn a_stopped_job_goes_on() {
     }
     assert!(told(&output).contains("to go on:"), "{}", told(&output));
     assert!(build.finish(Some(2)) == Build::new("all", "sweep", 11).finish(None));
+}
+
+/// `awari stop`, from a process that is no part of the job.
+#[test]
+fn a_job_is_stopped_from_outside() {
+    const STOPPED: i32 = 75;
+    if !is_there() {
+        return;
+    }
+    // A job that is over before it looks for a request says nothing: then a longer one.
+    for stones in 13..18 {
+        let build = Build::new("all", "sweep", stones);
+        let mut job = build.command(Some(3)).spawn().unwrap();
+        let end = Instant::now() + PATIENCE;
+        let asked = loop {
+            // Until the journal has the run, there is none to be stopped.
+            let asked = Command::new(AWARI).arg("stop").arg("--dir").arg(build.run()).output().unwrap();
+            if asked.status.success() || job.try_wait().unwrap().is_some() {
+                break asked;
+            }
+            assert!(Instant::now() < end, "nothing runs: {}", told(&asked));
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let output = ended(job);
+        if output.status.success() {
+            continue;
+        }
+        assert!(asked.status.success() && told(&asked).contains("is asked to stop"), "{}", told(&asked));
+        assert_eq!(output.status.code(), Some(STOPPED), "{}", told(&output));
+        assert_eq!(told(&output).matches("to go on:").count(), 1, "{}", told(&output));
+        assert!(build.ranks().is_empty(), "no rank stays behind");
+        assert!(!build.run().join("stop").exists(), "the request is heeded, and gone");
+        assert!(build.finish(Some(2)) == Build::new("all", "sweep", stones).finish(None));
+        return;
+    }
+    panic!("no job takes long enough to be stopped");
 }
 
 #[test]

@@ -40,6 +40,7 @@ mod stats;
 mod status;
 mod stop;
 mod summary;
+mod together;
 mod verify;
 mod watch;
 

@@ -10,7 +10,8 @@ use crate::quantity;
 use crate::request::{Request, command_line};
 use crate::signals;
 use crate::summary::Summary;
-use disk::RealDisk;
+use disk::{DiskError, RealDisk};
+use pipeline::journal::JournalError;
 use pipeline::plan::Why;
 use pipeline::status::status;
 use pipeline::{Beating, Budget, Exit, Orchestrator, PipelineError, Plan};
@@ -108,7 +109,9 @@ impl Next<'_> {
             PipelineError::StageFailed { stage, .. } | PipelineError::Integrity { stage, .. } => {
                 vec![format!("its log:  {}", logs::path(self.dir, Some(stage)).display()), format!("go on:    {again}")]
             }
-            PipelineError::Locked { .. } => {
+            PipelineError::Locked { .. }
+            | PipelineError::Journal(JournalError::Overtaken { .. })
+            | PipelineError::Disk(DiskError::Overtaken { .. }) => {
                 vec![format!("watch it: {}", command(&["awari", "status", "--dir", &dir, "--watch"]))]
             }
             PipelineError::Preflight(_) => vec![

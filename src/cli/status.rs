@@ -8,6 +8,7 @@ use crate::progress::rate;
 use crate::quantity;
 use crate::request::Request;
 use crate::summary::Summary;
+use crate::together;
 use crate::watch;
 use disk::{Disk, RealDisk, clock};
 use pipeline::directory::{journal_path, manifest_path};
@@ -94,7 +95,7 @@ fn head(status: &Status, has_manifest: bool) -> String {
         let _ = writeln!(text, "  and {} more", open.len() - STAGES_LISTED_MAX);
     }
     text.push_str(&traffic(&status.stages));
-    text.push_str(&messages(&status.stages));
+    text.push_str(&together::told(&status.stages));
     for artifact in &status.artifacts {
         if let Some(what) = &artifact.damage {
             let _ = writeln!(text, "  {} is damaged: {what}", artifact.artifact);
@@ -154,31 +155,6 @@ fn traffic(stages: &[StageStatus]) -> String {
     if lines.is_empty() { lines } else { format!("bytes moved, mapped files not counted:\n{lines}") }
 }
 
-/// What went between the ranks of stages that more than one did, in a line; nothing if there are none.
-fn messages(stages: &[StageStatus]) -> String {
-    let (mut together, mut ranks_max, mut bytes, mut waited, mut seconds) = (0, 0.0, 0.0, 0.0, 0.0);
-    for measured in stages.iter().filter_map(|stage| stage.measured.as_ref()) {
-        let counter = |name: &str| measured.report.counters.get(name).map_or(0.0, |counter| counter.as_f64());
-        let ranks = counter("ranks");
-        if ranks > 1.0 {
-            together += 1;
-            ranks_max = ranks.max(ranks_max);
-            bytes += counter("bytes_sent");
-            waited += counter("seconds_waited");
-            seconds += measured.wall_seconds;
-        }
-    }
-    match together {
-        0 => String::new(),
-        _ => format!(
-            "{} done by up to {ranks_max:.0} ranks: the first sent {:.1} MB and waited {:.0} % of the time\n",
-            quantity::plural(together, "stage"),
-            bytes / 1e6,
-            waited / f64::max(seconds, 1e-9) * 100.0
-        ),
-    }
-}
-
 /// How many stages are in which state, in one line.
 fn counts(stages: &[StageStatus]) -> String {
     let count = |is: fn(&StageState) -> bool| stages.iter().filter(|stage| is(&stage.state)).count();
@@ -233,38 +209,5 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
     match &stage.reason {
         Some(reason) => format!("{state}: {reason}"),
         None => state,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pipeline::StageReport;
-
-    #[test]
-    fn what_ranks_sent_is_told_where_there_were_some() {
-        let stage = |name: &str, ranks: u64| {
-            let report = StageReport::new(1).with("ranks", ranks).with("bytes_sent", 2_500_000u64);
-            let measured = Measured {
-                wall_seconds: 2.0,
-                cpu_seconds: 2.0,
-                memory_peak_bytes: None,
-                read_bytes: None,
-                written_bytes: None,
-                report: report.with("seconds_waited", 0.5),
-            };
-            StageStatus {
-                stage: name.parse().unwrap(),
-                state: StageState::Done,
-                reason: None,
-                started_at: None,
-                done_at: None,
-                measured: Some(measured),
-                rate: None,
-            }
-        };
-        assert_eq!(messages(&[stage("sweep:8", 1)]), "");
-        let told = messages(&[stage("sweep:8", 2), stage("sweep:9", 4), stage("sweep:10", 1)]);
-        assert_eq!(told, "2 stages done by up to 4 ranks: the first sent 5.0 MB and waited 25 % of the time\n");
     }
 }

@@ -123,6 +123,14 @@ pub enum DiskError {
         /// The note of the holder.
         holder: String,
     },
+    /// Somebody else has taken the directory that a file belongs to.
+    #[error("{} belongs to another run now: {why}", path.display())]
+    Overtaken {
+        /// What belongs to him.
+        path: PathBuf,
+        /// How that was noticed, and what to do.
+        why: String,
+    },
     /// The kernel allows no rings.
     #[error(
         "io_uring cannot be used here: {source}; the kernel, a container or a limit forbids it, so run with --io plain"
@@ -192,6 +200,7 @@ impl DiskError {
                 DiskError::TooLarge { path: path.clone(), bytes: *bytes, bytes_max: *bytes_max }
             }
             DiskError::Locked { path, holder } => DiskError::Locked { path: path.clone(), holder: holder.clone() },
+            DiskError::Overtaken { path, why } => DiskError::Overtaken { path: path.clone(), why: why.clone() },
             DiskError::RingRefused { source } => DiskError::RingRefused { source: same(source) },
             DiskError::Io { operation, path, source } => {
                 DiskError::Io { operation: *operation, path: path.clone(), source: same(source) }
@@ -212,6 +221,11 @@ impl DiskError {
     /// Whether writing is not allowed here (`EROFS`, `EACCES`, `EPERM`).
     pub fn is_read_only(&self) -> bool {
         matches!(self, DiskError::ReadOnly { .. } | DiskError::PermissionDenied { .. })
+    }
+
+    /// Whether the directory belongs to somebody else now.
+    pub fn is_overtaken(&self) -> bool {
+        matches!(self, DiskError::Overtaken { .. })
     }
 
     /// Whether somebody else holds the lock.
@@ -272,6 +286,7 @@ mod tests {
         let mut errors: Vec<DiskError> = kinds.into_iter().chain(more).map(of).collect();
         errors.push(DiskError::RingRefused { source: PermissionDenied.into() });
         errors.push(DiskError::TooLarge { path: path.into(), bytes: 2, bytes_max: 1 });
+        errors.push(DiskError::Overtaken { path: path.into(), why: "by another".into() });
         errors.push(DiskError::Locked { path: path.into(), holder: "us".into() });
         for error in errors {
             let again = error.again();

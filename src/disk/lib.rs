@@ -109,7 +109,7 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// [`DiskError::NoSpace`] and its like.
-    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError>;
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch + '_>, DiskError>;
 
     /// Maps a file for reading.
     ///

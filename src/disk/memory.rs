@@ -430,6 +430,8 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         state.begin(Operation::Remove, path)?;
         state.names.remove(path);
+        // A lock on a file without a name keeps nobody out.
+        state.locks.remove(path);
         Ok(())
     }
 

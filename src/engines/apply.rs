@@ -41,8 +41,9 @@ pub(crate) fn apply(
         }
         let column = (unit.chunk + at) * CHUNK;
         assert!(first_column <= column && column < slab.rows, "a unit lies inside its slab");
+        let left_out = if first_column > 0 { first_column * slab.stride + slab.lead } else { 0 };
         let to = Destination {
-            offset: slab.offset + (column - first_column) * slab.stride + unit.row,
+            offset: slab.offset + column * slab.stride + unit.row - left_out,
             stride: slab.stride,
             columns: CHUNK.min(slab.rows - column),
             rows: unit.rows,

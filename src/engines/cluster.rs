@@ -1,10 +1,10 @@
 //! One database solved by several machines, the *ranks* of a job: the method sweep over messages; for the method counting
 //! see [`counting`].
 //!
-//! A rank owns `MoverMajor` rows, which it solves, and holds the `OpponentMajor` rows that moves lead to from there, see
-//! `cluster/share.rs`. Only changes travel: masks of columns and new scores, combined into one message for each other
-//! rank that holds the rows. A *superstep* is one pass of every rank over what it owns, slab after slab in phases; what
-//! one phase found travels while the next is computed. It ends with a vote, by which all do the same next.
+//! Each rank sweeps what it owns as one machine does, see [`crate::sweep`] and `cluster/territory.rs`. What others need
+//! of what changed travels, combined into one message for each: masks of columns and new scores. A *superstep* is one
+//! pass of every rank over what it owns, in phases; what one phase found travels while the next is computed. It ends
+//! with a vote, by which all do the same next.
 //!
 //! Updates may be late, but never wrong (see [`crate::sweep`]), so the databases are those of one machine, byte for byte,
 //! by any number of ranks and threads. What a rank owns is a checkpoint by itself: from any mixture of what ranks had at
@@ -12,49 +12,55 @@
 
 #[cfg(test)]
 mod cases;
+mod changes;
 mod collect;
 pub mod counting;
-mod letter;
-mod share;
+mod numbers;
+mod part;
+mod territory;
+pub mod two_bit;
 
 pub use collect::collect;
-pub use share::Shares;
+pub use part::{Part, PartCaptures};
+pub use territory::Territories;
 
-use crate::kernel::{Kernel, Moves, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, UNIT_ROWS, Unit};
-use crate::memory::Bytes;
-use crate::rows::Rows;
-use crate::sweep::{Done, MARK_BELOW, work};
-use crate::tables::{CHUNK, RowMove, Tables, chunks};
-use game::{HALF_PITS, Index, Slab};
-use letter::{Letter, Malformed, lanes};
+use crate::apply::Changed;
+use crate::awake::awake;
+use crate::kernel::Kernel;
+use crate::marks::{Marks, Own, Region};
+use crate::rows::SlabRows;
+use crate::sweep::pair::{Pair, Tile};
+use crate::sweep::spots::Spots;
+use crate::sweep::tile::Tiles;
+use crate::sweep::{Done, MARK_BELOW, pairs};
+use crate::tables::{CHUNK, Tables, halves_of};
+use changes::{Changes, Letter, Told, lanes};
+use game::{Index, Slab};
+use numbers::Malformed;
 use ranks::{CommunicationError, Communicator, Traffic};
 use rayon::prelude::*;
-use share::{HeldRows, as_usize};
 use std::io;
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use territory::Patch;
 
-/// Columns of a stripe: those of a unit.
-const STRIPE: usize = UNIT_CHUNKS * CHUNK;
+/// Phases of a superstep, at most. The fewer, the later a rank knows what the others found: 18 stones on 4 ranks take 23
+/// supersteps with 12 phases, 17 with 72.
+const PHASES_MAX: u64 = 64;
 
-/// A phase has at least one in this many of the positions, so that small slabs share a message.
-const PHASES_MAX: u64 = 24;
+/// A phase has at least so many positions of each rank, so that small databases share a message.
+const PHASE_POSITIONS_MIN: u64 = 1 << 16;
 
-/// Blocks that the rows of a slab are taken in, the last first: moves that stay in the mover's half lead to later rows,
-/// and what a rank holds of its own is up to date after each block.
-const BLOCKS: usize = 6;
+/// So many phases each rank is behind the next one: that one has the later halves, to which the moves of this one lead.
+const LAG: usize = 3;
 
-/// Rows of a block, at least.
-const BLOCK_ROWS_MIN: usize = 256;
+/// So many phases may be under way to the others before a rank waits for what they found: phases are not all as long.
+const SLACK: usize = 2;
 
-/// What a rank owns of a database: its scores, slab by slab in stripes of columns, a stripe row by row.
-#[derive(Debug)]
-pub struct Part {
-    shares: Shares,
-    rank: usize,
-    scores: Bytes,
-}
+/// Words of changes that a thread writes letters about at a time, about.
+const LETTER_WORDS: usize = 1 << 14;
+
+/// Bytes before a letter: the slab, and how long it is.
+const LETTER_HEAD: usize = 5;
 
 /// Who asks a rank to stop, and takes its checkpoints. What one rank wants, all do.
 pub trait Watch<P = Part>: Sync {
@@ -111,89 +117,19 @@ pub enum Unsolved {
     Memory(#[from] io::Error),
 }
 
-impl Part {
-    /// What `rank` owns, all 0.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    ///
-    /// # Panics
-    /// When there is no such rank.
-    pub fn zeroed(shares: Shares, rank: usize) -> io::Result<Part> {
-        let scores = Bytes::zeroed(shares.positions(rank) as usize)?;
-        Ok(Part { shares, rank, scores })
-    }
-
-    /// Who owns what.
-    pub fn shares(&self) -> &Shares {
-        &self.shares
-    }
-
-    /// Whose part it is.
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
-    /// What it owns of each slab, as slabs of their own.
-    pub fn slabs(&self) -> Vec<Slab> {
-        self.shares.owned(self.rank)
-    }
-
-    /// Takes what another part knows of the same positions: of two states of a score the later one, which is further
-    /// from 0.
-    ///
-    /// # Panics
-    /// When it is of another database.
-    pub fn take_over(&mut self, other: &Part) {
-        assert!(self.shares.slabs() == other.shares.slabs(), "both parts are of one database");
-        for (mine, theirs) in self.slabs().iter().zip(&other.slabs()) {
-            let [own, found] = [(&self.shares, self.rank), (&other.shares, other.rank)]
-                .map(|(shares, rank)| as_usize(&shares.rows(rank, mine.mover_stones)));
-            let rows = own.start.max(found.start)..own.end.min(found.end);
-            if rows.is_empty() {
-                continue;
-            }
-            let columns = mine.opponent_halves as usize;
-            for first in (0..columns).step_by(STRIPE) {
-                let width = STRIPE.min(columns - first);
-                let place = |slab: &Slab, owned: &Range<usize>| {
-                    let stripe = slab.offset as usize + slab.mover_halves as usize * first;
-                    stripe + (rows.start - owned.start) * width..stripe + (rows.end - owned.start) * width
-                };
-                let to = self.scores[place(mine, &own)].iter_mut();
-                for (to, &score) in to.zip(&other.scores[place(theirs, &found)]) {
-                    if score.unsigned_abs() > to.unsigned_abs() {
-                        *to = score;
-                    }
-                }
-            }
-        }
-    }
-
-    /// The scores, in the order of the part.
-    pub fn scores(&self) -> &[i8] {
-        &self.scores
-    }
-
-    /// To put a checkpoint there.
-    pub fn scores_mut(&mut self) -> &mut [i8] {
-        &mut self.scores
-    }
-}
-
-/// Solves the database of `index` together with the other ranks, from the best captures of what `part` owns
-/// (`MoverMajor`, slab by slab its rows). The part is zeros, or a checkpoint.
+/// Solves the database of `index` together with the other ranks, from the best captures of what `part` owns, see
+/// [`Part::captures`]. The part is zeros, or a checkpoint.
 ///
 /// # Errors
 /// See [`Unsolved`].
 ///
 /// # Panics
-/// When the arrays do not have the size of the part, the part is of another rank or database than the job, or the tables
-/// serve fewer stones or another position set.
+/// When the captures are not those of a part, the part is of another rank or database than the job, or the tables serve
+/// fewer stones or another position set.
 pub fn sweep(
     tables: &Tables,
     index: &Index,
-    captures: &Bytes,
+    captures: &PartCaptures,
     part: &mut Part,
     kernel: Kernel,
     communicator: &mut dyn Communicator,
@@ -201,27 +137,33 @@ pub fn sweep(
 ) -> Result<Report, Unsolved> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
-    assert!(part.shares.slabs() == index.slabs() && captures.len() == part.scores.len());
-    assert!((part.rank, part.shares.ranks()) == (communicator.rank(), communicator.size()));
-    let held = part.shares.held_by_all(tables);
-    let owned = part.shares.owned(part.rank);
-    let member = Member {
-        tables,
-        stones: index.stones(),
-        kernel,
-        rank: part.rank,
-        rows: (0..=index.stones()).map(|mover| as_usize(&part.shares.rows(part.rank, mover))).collect(),
-        moves: part.shares.moves(tables, part.rank, &held[part.rank]),
-        marks: owned.iter().map(|slab| zeros(slab.mover_halves as usize * stripes(slab))).collect(),
-        held,
-        owned,
-    };
-    let rows = Rows::zeroed_for(&held_slabs(&part.shares, &member.held[part.rank]))?;
-    let phases = phases(index.slabs(), index.positions());
+    let (territories, rank) = (part.territories(), part.rank());
+    assert!(territories.slabs() == index.slabs());
+    assert!((rank, territories.ranks()) == (communicator.rank(), communicator.size()));
+    let slabs = index.slabs();
+    let places = part.places();
+    let captures_of = |slab: &Slab| part.captures_of(captures, slab.mover_stones as usize);
+    let pairs = pairs(tables, slabs, captures_of, places.each_ref().map(|places| &places[..]));
+    let ranks_of = |pair: &Pair| territories.chunks(rank, pair.high.slab.mover_stones as usize);
+    let own: Vec<_> = (0..slabs.len()).map(|slab| territories.own(rank, slab)).collect();
+    let tiles = Tiles::of(&pairs, kernel, ranks_of);
+    let phases = index.positions() / territories.ranks() as u64 / PHASE_POSITIONS_MIN;
     let before = communicator.traffic();
-    let mut job = Job { member: &member, captures, rows, part, phases, communicator: Mutex::new(communicator) };
+    let phases = phases.clamp(1, PHASES_MAX) as usize;
+    let mut job = Job {
+        slabs,
+        pairs: &pairs,
+        patches: own.iter().zip(slabs).enumerate().map(|(at, (own, slab))| patches(at, slab, own)).collect(),
+        phases,
+        waves: in_phases(&tiles, phases),
+        tiles,
+        changes: Changes::none(slabs, |slab| territories.chunks_told(rank, slab)),
+        spots: Spots { tables, stones: index.stones(), kernel, marks: Marks::none(slabs, own) },
+        part,
+        communicator,
+    };
     let mut report = job.run(index.positions(), watch)?;
-    report.traffic = job.communicator().traffic().since(&before);
+    report.traffic = job.communicator.traffic().since(&before);
     Ok(report)
 }
 
@@ -237,51 +179,40 @@ enum Pass {
     Marked,
 }
 
-/// What a rank knows.
-struct Member<'a> {
-    tables: &'a Tables,
-    stones: u32,
-    kernel: Kernel,
-    rank: usize,
-    /// By the mover's stones, the rows it owns.
-    rows: Vec<Range<usize>>,
-    /// The same, as slabs of their own.
-    owned: Vec<Slab>,
-    moves: Vec<Vec<[RowMove; HALF_PITS]>>,
-    /// By rank and slab, the rows it holds.
-    held: Vec<Vec<HeldRows>>,
-    /// By slab, stripe by stripe: a row's chunks that have a changed child.
-    marks: Vec<Vec<AtomicU16>>,
+impl Pass {
+    fn leaves_marks(self) -> bool {
+        matches!(self, Pass::FullMarking | Pass::Marked)
+    }
 }
 
 /// A rank at work.
 struct Job<'a, 'c> {
-    member: &'a Member<'a>,
-    captures: &'a Bytes,
-    /// The rows it holds.
-    rows: Rows,
+    slabs: &'a [Slab],
+    pairs: &'a [Pair<'a>],
+    /// By slab, what this rank recomputes.
+    patches: Vec<Vec<Patch>>,
+    /// Phases of a superstep.
+    phases: usize,
+    tiles: Tiles<'a>,
+    /// By phase, waves of tiles.
+    waves: Vec<Range<usize>>,
+    spots: Spots<'a>,
+    /// What was not told yet.
+    changes: Changes,
     part: &'a mut Part,
-    /// Slabs that are taken one after the other before messages leave.
-    phases: Vec<Vec<usize>>,
-    communicator: Mutex<&'c mut dyn Communicator>,
+    communicator: &'c mut dyn Communicator,
 }
 
-/// Letters of a stripe, by rank.
-type Letters = Vec<Letter>;
-
 impl Job<'_, '_> {
-    fn communicator(&mut self) -> &mut dyn Communicator {
-        &mut **self.communicator.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn run(&mut self, positions: u64, watch: &dyn Watch) -> Result<Report, Unsolved> {
         let mut report = Report::default();
-        let mut pass = if self.part.scores.iter().any(|&score| score != 0) { Pass::Announce } else { Pass::Full };
+        let mut pass = if self.part.is_zero() { Pass::Full } else { Pass::Announce };
         loop {
             let done = self.superstep(pass)?;
             let (wants_stop, is_due) = (watch.advance(report.recomputed).is_break(), watch.is_due());
-            let vote = [done.recomputed, done.changed, u64::from(wants_stop), u64::from(is_due)];
-            let all = self.communicator().sum(&vote)?;
+            let is_new = u64::from(pass == Pass::Announce);
+            let vote = [done.recomputed, done.changed, u64::from(wants_stop), u64::from(is_due), is_new];
+            let all = self.communicator.sum(&vote)?;
             let (changed, wants_stop, is_due) = (all[1], all[2] != 0, all[3] != 0);
             report.recomputed += all[0];
             report.changed += changed;
@@ -294,6 +225,8 @@ impl Job<'_, '_> {
             }
             pass = match pass {
                 Pass::Announce => Pass::Full,
+                // Ranks that began with zeros come to the same pass as those that did not.
+                Pass::Full if all[4] != 0 => Pass::Full,
                 Pass::Full if changed * MARK_BELOW < positions => Pass::FullMarking,
                 Pass::Full => Pass::Full,
                 _ if changed == 0 => return Ok(report),
@@ -305,122 +238,194 @@ impl Job<'_, '_> {
     /// One pass of every rank over what it owns.
     fn superstep(&mut self, pass: Pass) -> Result<Done, Unsolved> {
         let mut done = Done::default();
-        let mut travelling = None;
-        for phase in 0..self.phases.len() {
-            done = done.add(self.phase(phase, pass)?);
-            if let Some(phase) = travelling.replace(phase) {
-                self.receive(phase, pass)?;
-            }
-        }
-        travelling.map_or(Ok(()), |phase| self.receive(phase, pass))?;
-        Ok(done)
-    }
-
-    /// Takes the slabs of a phase, and sends what the others are to know.
-    fn phase(&mut self, phase: usize, pass: Pass) -> Result<Done, Unsolved> {
-        let ranks = self.member.held.len();
-        let mut done = Done::default();
-        let mut letters: Vec<Vec<Letters>> = Vec::new();
-        for &slab in &self.phases[phase].clone() {
-            let stripes = stripes(&self.member.owned[slab]);
-            let mut of_slab: Vec<Letters> =
-                (0..stripes).map(|_| (0..ranks).map(|_| Letter::default()).collect()).collect();
-            for block in blocks(self.member.rows[slab].len()).rev() {
-                done = done.add(self.block(slab, block, pass, &mut of_slab));
-                let own: Vec<_> = of_slab.iter_mut().map(|letters| letters[self.member.rank].take()).collect();
-                let own: Vec<_> = own.iter().map(|letter| vec![(self.member.rank, &letter[..])]).collect();
-                self.apply(slab, &own, pass)?;
-            }
-            letters.push(of_slab);
-        }
-        let rank = self.member.rank;
-        for to in (0..ranks).filter(|&to| to != rank) {
-            let message = message(letters.iter_mut().flatten().map(|letters| &mut letters[to]));
-            self.communicator().send(to, message)?;
-        }
-        Ok(done)
-    }
-
-    /// Recomputes some rows of a slab, and writes what changed to whom it concerns.
-    fn block(&mut self, slab: usize, rows: Range<usize>, pass: Pass, letters: &mut [Letters]) -> Done {
-        let member = self.member;
-        let owned = &member.owned[slab];
-        if owned.mover_halves == 0 {
-            return Done::default();
-        }
-        let mut work = work(member.tables, self.captures, owned, self.rows.slabs());
-        work.rows = &member.moves[slab];
-        let (held, communicator) = (self.rows.bytes().padded(), &self.communicator);
-        let scores = &mut self.part.scores[owned.offset as usize..][..owned.positions() as usize];
-        let height = owned.mover_halves as usize;
-        let stripes = scores.par_chunks_mut(height * STRIPE).zip(letters.par_iter_mut()).enumerate();
-        let done = stripes.map_init(
-            || vec![0; UNIT_BYTES_MAX],
-            |staged, (stripe, (scores, letters))| {
-                let stripe = Stripe { slab, work: &work, stripe, width: scores.len() / height };
-                let done = match pass {
-                    Pass::Announce => member.announce(&stripe, rows.clone(), scores, letters),
-                    _ => member.recompute(&stripe, rows.clone(), pass, held, scores, letters, staged),
-                };
-                // Whoever has nothing else to do sees to the messages. What goes wrong with them shows when they are
-                // waited for.
-                if let Ok(mut communicator) = communicator.try_lock() {
-                    let _ = communicator.poll();
+        // Where little is derived, all ranks take the same slabs at a time: other slabs take longer or less long.
+        let behind = match pass {
+            Pass::Full | Pass::FullMarking => self.communicator.size() - 1 - self.communicator.rank(),
+            Pass::Announce | Pass::Marked => 0,
+        };
+        let lag = LAG * behind % self.phases;
+        for step in 0..self.phases {
+            let phase = (step + self.phases - lag) % self.phases;
+            let (now, patches) = match pass {
+                Pass::Full | Pass::FullMarking => self.waves(phase, pass),
+                Pass::Announce | Pass::Marked => self.pairs(phase, pass),
+            };
+            done = done.add(now);
+            if self.part.territories().ranks() > 1 {
+                self.tell(&patches, pass)?;
+                if step >= SLACK {
+                    self.receive(pass)?;
                 }
-                done
-            },
-        );
-        done.reduce(Done::default, Done::add)
+            }
+        }
+        if self.part.territories().ranks() > 1 {
+            for _ in 0..SLACK.min(self.phases) {
+                self.receive(pass)?;
+            }
+        }
+        Ok(done)
     }
 
-    /// Takes in what the other ranks found in a phase.
-    fn receive(&mut self, phase: usize, pass: Pass) -> Result<(), Unsolved> {
-        let member = self.member;
-        let mut messages = Vec::new();
-        for from in (0..member.held.len()).filter(|&from| from != member.rank) {
-            messages.push((from, self.communicator().receive(from)?));
+    /// A phase of a full pass, and what it may have changed.
+    fn waves(&mut self, phase: usize, pass: Pass) -> (Done, Vec<Patch>) {
+        let Job { tiles, waves, spots, changes, part, communicator, .. } = self;
+        let is_alone = communicator.size() == 1;
+        let tell = |slab: &Slab, change: &Changed, again: &Region| {
+            if pass == Pass::FullMarking {
+                spots.mark_parents(slab, change, Some(again));
+            }
+            if !is_alone {
+                note(changes, slab, change);
+            }
+        };
+        let mut done = Done::default();
+        let mut patches = Vec::new();
+        for wave in waves[phase].clone() {
+            done = done.add(awake(|| tiles.wave(wave, pass == Pass::FullMarking, &mut part.rows, tell)));
+            patches.extend(tiles.tiles(wave).flat_map(|(pair, tile)| patches_of(pair, &tile)));
+            // What goes wrong with messages shows when they are waited for.
+            let _ = communicator.poll();
         }
-        let slabs = self.phases[phase].clone();
-        let lengths: Vec<_> = slabs.iter().map(|&slab| stripes(&member.owned[slab])).collect();
-        let mut split = Vec::new();
-        for (from, message) in &messages {
-            split.push((*from, letters(message, lengths.iter().sum()).ok_or_else(|| unexpected(*from))?.into_iter()));
+        (done, patches)
+    }
+
+    /// A phase of another pass, and what it may have changed.
+    fn pairs(&mut self, phase: usize, pass: Pass) -> (Done, Vec<Patch>) {
+        let Job { spots, changes, pairs, part, communicator, phases, .. } = self;
+        let is_alone = communicator.size() == 1;
+        let tell = |slab: &Slab, change: &Changed| {
+            if !is_alone {
+                note(changes, slab, change);
+            }
+        };
+        let mut done = Done::default();
+        let mut patches = Vec::new();
+        for pair in &pairs[share(pairs.len(), phase, *phases)] {
+            if pass == Pass::Marked {
+                done = done.add(awake(|| spots.pair(pair, &mut part.rows, tell)));
+            }
+            let slabs = [pair.high.slab.mover_stones as usize, pair.low.slab.mover_stones as usize];
+            let slabs = &slabs[..if pair.is_one() { 1 } else { 2 }];
+            patches.extend(slabs.iter().flat_map(|&slab| self.patches[slab].iter().cloned()));
+            let _ = communicator.poll();
         }
-        for (&slab, &length) in slabs.iter().zip(&lengths) {
-            let stripe = |_| split.iter_mut().filter_map(|(from, letters)| Some((*from, letters.next()?))).collect();
-            let of_slab: Vec<_> = (0..length).map(stripe).collect();
-            self.apply(slab, &of_slab, pass)?;
+        (done, patches)
+    }
+
+    /// Sends what changed in some patches, or all that is not 0 there, to whoever needs it; to this rank's mirror too.
+    fn tell(&mut self, patches: &[Patch], pass: Pass) -> Result<(), CommunicationError> {
+        let Job { slabs, changes, part, communicator, .. } = self;
+        let (ranks, mine) = (communicator.size(), communicator.rank());
+        let pieces: Vec<_> = patches.iter().flat_map(Patch::pieces).collect();
+        let letters = pieces.par_iter().map(|piece| {
+            let mut letters: Vec<_> = (0..ranks).map(|_| Letter::default()).collect();
+            let mut mirrored = Vec::new();
+            let (rows, of_row) = (part.rows.slabs()[piece.slab], slabs[piece.slab].mover_halves as usize);
+            for row in piece.rows.clone() {
+                let scores = &part.rows.bytes().padded()[rows.offset + row * rows.stride..];
+                let write = |chunk: usize, columns: u64| {
+                    let word = (row * of_row.div_ceil(CHUNK) + chunk) as u64;
+                    for rank in part.needs.of(piece.slab, row, chunk).filter(|&rank| rank != mine) {
+                        letters[rank].write(word, columns, &scores[chunk * CHUNK..]);
+                    }
+                    if part.mirror(piece.slab).is_some() && part.needs.has_row(mine, piece.slab, row) {
+                        mirrored.push((row, chunk, columns));
+                    }
+                };
+                match pass == Pass::Announce {
+                    true => piece.not_zero(scores, write),
+                    false => changes.take(piece, row, write),
+                }
+            }
+            (letters.into_iter().map(Letter::into_bytes).collect::<Vec<_>>(), mirrored)
+        });
+        let (letters, mirrored): (Vec<_>, Vec<_>) = letters.unzip();
+        for to in (0..ranks).filter(|&to| to != mine) {
+            let mut message = Vec::new();
+            for (piece, letters) in pieces.iter().zip(&letters).filter(|(_, letters)| !letters[to].is_empty()) {
+                message.push(piece.slab as u8);
+                message.extend_from_slice(&(letters[to].len() as u32).to_le_bytes());
+                message.extend_from_slice(&letters[to]);
+            }
+            communicator.send(to, message)?;
+        }
+        for (piece, mirrored) in pieces.iter().zip(mirrored).filter(|(_, mirrored)| !mirrored.is_empty()) {
+            self.mirror(piece.slab, &mirrored, pass);
         }
         Ok(())
     }
 
-    /// Writes new scores of a slab into the rows that hold them, stripe by stripe, and marks whom they concern.
-    fn apply(&mut self, slab: usize, letters: &[Vec<(usize, &[u8])>], pass: Pass) -> Result<(), CommunicationError> {
-        let member = self.member;
-        let (held, to) = (&member.held[member.rank][slab], self.rows.slabs()[slab]);
-        let mut rest = &mut self.rows.bytes_mut()[to.offset..][..to.bytes()];
-        let mut stripes = Vec::with_capacity(letters.len());
-        for (stripe, letters) in letters.iter().enumerate() {
-            let rows = held.before(stripe * UNIT_CHUNKS)..held.before((stripe + 1) * UNIT_CHUNKS);
-            let (own, others) = rest.split_at_mut(rows.len() * to.stride);
-            rest = others;
-            stripes.push((stripe, rows.start, own, letters));
+    /// Copies what is new of a slab to where it is a second time, and marks whom it concerns: rows, chunks and columns.
+    fn mirror(&mut self, slab: usize, told: &[(usize, usize, u64)], pass: Pass) {
+        let Job { slabs, spots, part, .. } = self;
+        let Some(mirror) = part.mirror(slab) else { return };
+        let from = part.rows.slabs()[slab];
+        let all = slabs[slab].mover_halves as usize;
+        for &(row, chunk, columns) in told {
+            let chunk_columns = chunk * CHUNK..all.min((chunk + 1) * CHUNK);
+            let to = mirror.place(row, &chunk_columns).start;
+            part.rows.bytes_mut().copy_within(from.place(row, &chunk_columns), to);
+            if pass.leaves_marks() {
+                let change = Changed { column: row as u32, first_row: chunk * CHUNK, rows: columns };
+                spots.mark_parents(&slabs[slab], &change, None);
+            }
         }
-        stripes.into_par_iter().try_for_each(|(stripe, first, scores, letters)| {
+    }
+
+    /// Takes in what the other ranks told in a phase.
+    fn receive(&mut self, pass: Pass) -> Result<(), CommunicationError> {
+        let (slabs, communicator) = (self.slabs, &mut *self.communicator);
+        let mine = communicator.rank();
+        let mut messages = Vec::new();
+        for from in (0..communicator.size()).filter(|&from| from != mine) {
+            messages.push((from, communicator.receive(from)?));
+        }
+        let mut letters: Vec<Vec<_>> = slabs.iter().map(|_| Vec::new()).collect();
+        for (from, message) in &messages {
+            let mut rest = &message[..];
+            while !rest.is_empty() {
+                let (slab, letter);
+                (slab, letter, rest) = next_letter(rest, slabs.len()).ok_or_else(|| unexpected(*from))?;
+                letters[slab].push((*from, letter));
+            }
+        }
+        self.take_in(letters, pass)
+    }
+
+    /// Writes what letters tell, by slab, wherever this rank keeps it, and marks whom it concerns.
+    fn take_in(&mut self, letters: Vec<Vec<(usize, &[u8])>>, pass: Pass) -> Result<(), CommunicationError> {
+        let Job { slabs, spots, part, communicator, .. } = self;
+        let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
+        let Part { needs, rows, .. } = &mut **part;
+        let mut arrays = rows.slabs_mut().into_iter().zip(places);
+        let mut kept: Vec<_> = arrays.by_ref().take(slabs.len()).map(|array| (array, None)).collect();
+        let first_mirrored = slabs.len() - arrays.len();
+        kept[first_mirrored..].iter_mut().zip(arrays).for_each(|((_, mirror), array)| *mirror = Some(array));
+        let of_slabs = kept.into_par_iter().zip(letters).enumerate();
+        of_slabs.try_for_each(|(slab, ((mut main, mut mirror), letters))| {
+            let columns = slabs[slab].mover_halves as usize;
+            let of_row = columns.div_ceil(CHUNK) as u64;
             letters.iter().try_for_each(|&(from, letter)| {
-                let read = letter::read(letter, |changed| {
-                    let chunk = stripe * UNIT_CHUNKS + changed.chunk;
-                    let mask = held.of(chunk);
-                    if changed.row as usize >= to.columns || changed.columns & !mask != 0 {
+                let read = changes::read(letter, |told| {
+                    let (row, chunk) = ((told.word / of_row) as usize, (told.word % of_row) as usize);
+                    let columns = CHUNK.min(columns - chunk * CHUNK);
+                    let is_beyond = columns < CHUNK && told.columns >> columns != 0;
+                    let is_row = (row as u64) < u64::from(slabs[slab].opponent_halves);
+                    if !is_row || is_beyond || !needs.has(rank, slab, row, chunk) {
                         return Err(Malformed);
                     }
-                    let first = (held.before(chunk) - first) as usize;
-                    for (lane, &score) in lanes(changed.columns).zip(changed.scores) {
-                        let row = first + (mask & ((1 << lane) - 1)).count_ones() as usize;
-                        scores[row * to.stride + changed.row as usize] = score as i8;
-                        if matches!(pass, Pass::FullMarking | Pass::Marked) {
-                            member.mark_parents(slab, (chunk * CHUNK + lane) as u32, changed.row as usize);
-                        }
+                    let mut changed = 0;
+                    if mirror.is_none() || needs.has_chunk(rank, slab, chunk) {
+                        changed |= write(&mut main, row, chunk, &told);
+                    }
+                    if let Some(mirror) = &mut mirror
+                        && needs.has_row(rank, slab, row)
+                    {
+                        changed |= write(mirror, row, chunk, &told);
+                    }
+                    if changed != 0 && pass.leaves_marks() {
+                        let change = Changed { column: row as u32, first_row: chunk * CHUNK, rows: changed };
+                        spots.mark_parents(&slabs[slab], &change, None);
                     }
                     Ok(())
                 });
@@ -430,212 +435,76 @@ impl Job<'_, '_> {
     }
 }
 
-/// A stripe of what a rank owns of a slab.
-struct Stripe<'a> {
-    slab: usize,
-    work: &'a SlabWork<'a>,
-    stripe: usize,
-    width: usize,
+/// Writes some of 64 columns of a row; which of them are new. A column that two ranks recompute may be told late: the
+/// later one of two states is further from 0.
+fn write((array, place): &mut (&mut [i8], SlabRows), row: usize, chunk: usize, told: &Told) -> u64 {
+    let to = &mut array[row * place.stride + chunk * CHUNK..];
+    let mut changed = 0;
+    for (lane, &score) in lanes(told.columns).zip(told.scores) {
+        let score = score as i8;
+        if score.unsigned_abs() > to[lane].unsigned_abs() {
+            to[lane] = score;
+            changed |= 1 << lane;
+        }
+    }
+    changed
 }
 
-impl Member<'_> {
-    /// Tells of everything that is not 0.
-    fn announce(&self, stripe: &Stripe, rows: Range<usize>, scores: &[i8], letters: &mut [Letter]) -> Done {
-        for row in rows {
-            let scores = &scores[row * stripe.width..][..stripe.width];
-            let mut columns = [0; UNIT_CHUNKS];
-            for (columns, scores) in columns.iter_mut().zip(scores.chunks(CHUNK)) {
-                *columns = scores.iter().enumerate().fold(0, |all, (lane, &one)| all | u64::from(one != 0) << lane);
-            }
-            self.tell(stripe, row, &columns, scores, letters);
-        }
-        Done::default()
-    }
-
-    /// Recomputes what is wanted of some rows.
-    #[expect(clippy::too_many_arguments)]
-    fn recompute(
-        &self,
-        stripe: &Stripe,
-        rows: Range<usize>,
-        pass: Pass,
-        held: &[i8],
-        scores: &mut [i8],
-        letters: &mut [Letter],
-        staged: &mut [i8],
-    ) -> Done {
-        let &Stripe { slab, work, stripe: number, width } = stripe;
-        let height = work.rows.len();
-        let marks = &self.marks[slab][number * height..][..height];
-        let first_chunk = number * UNIT_CHUNKS;
-        let mut done = Done::default();
-        for row in rows.clone().step_by(UNIT_ROWS) {
-            let mut unit = Unit::whole(row, rows.end, first_chunk..first_chunk + width.div_ceil(CHUNK));
-            if pass != Pass::Full {
-                for (wanted, mark) in unit.wanted[..unit.rows].iter_mut().zip(&marks[row..]) {
-                    // What a full pass recomputes is marked no more.
-                    let marked = if mark.load(Relaxed) == 0 { 0 } else { mark.swap(0, Relaxed) };
-                    if pass == Pass::Marked {
-                        *wanted = marked;
-                    }
-                }
-            }
-            if unit.wanted_chunks() == 0 {
-                continue;
-            }
-            done.recomputed += work.recomputed(&unit);
-            self.kernel.recompute(work, &unit, held, &Moves::all(), work.floor(&unit), staged);
-            for (at, &wanted) in unit.wanted[..unit.rows].iter().enumerate().filter(|&(_, &wanted)| wanted != 0) {
-                let staged = &staged[at * unit.stride()..];
-                let scores = &mut scores[(row + at) * width..][..width];
-                let columns = differences(wanted, staged, scores);
-                let changed: u32 = columns.iter().map(|columns| columns.count_ones()).sum();
-                if changed != 0 {
-                    done.changed += u64::from(changed);
-                    for chunk in lanes(wanted.into()) {
-                        let to = scores[chunk * CHUNK..].iter_mut().take(CHUNK);
-                        to.zip(&staged[chunk * CHUNK..]).for_each(|(to, &new)| *to = new);
-                    }
-                    self.tell(stripe, row + at, &columns, scores, letters);
-                }
-            }
-        }
-        done
-    }
-
-    /// Writes to whoever holds the columns that changed.
-    fn tell(&self, stripe: &Stripe, row: usize, columns: &[u64; UNIT_CHUNKS], scores: &[i8], letters: &mut [Letter]) {
-        let row = (self.rows[stripe.slab].start + row) as u32;
-        for (held, letter) in self.held.iter().zip(letters) {
-            let held = &held[stripe.slab];
-            let mut concerned = [0; UNIT_CHUNKS];
-            for (chunk, (concerned, &columns)) in concerned.iter_mut().zip(columns).enumerate() {
-                if columns != 0 {
-                    *concerned = columns & held.of(stripe.stripe * UNIT_CHUNKS + chunk);
-                }
-            }
-            letter.write(row, &concerned, scores);
-        }
-    }
-
-    /// Marks what this rank owns of the parents of a position: its opponent's half, and its mover's.
-    fn mark_parents(&self, slab: usize, opponent: u32, mover: usize) {
-        let opponent_stones = self.stones - slab as u32;
-        for &parent in self.tables.parents(opponent_stones).of(opponent) {
-            let mover_stones = opponent_stones + parent.crossing();
-            if mover_stones > self.stones {
-                break;
-            }
-            let rows = &self.rows[mover_stones as usize];
-            let row = parent.rank() as usize;
-            if !rows.contains(&row) {
-                continue;
-            }
-            let gather = self.tables.gather(self.stones - mover_stones, parent.class());
-            let (from, to) = gather.inverse[mover / CHUNK];
-            for chunk in from as usize..to as usize {
-                if self.kernel.reached(gather, chunk, mover / CHUNK, 1 << (mover % CHUNK)) != 0 {
-                    let stripe = chunk / UNIT_CHUNKS * rows.len();
-                    let mark = &self.marks[mover_stones as usize][stripe + row - rows.start];
-                    let bit = 1 << (chunk % UNIT_CHUNKS);
-                    if mark.load(Relaxed) & bit == 0 {
-                        mark.fetch_or(bit, Relaxed);
-                    }
-                }
-            }
-        }
-    }
+fn note(changes: &Changes, slab: &Slab, change: &Changed) {
+    changes.note(slab.mover_stones as usize, change.column as usize, change.first_row / CHUNK, change.rows);
 }
 
-/// Of the wanted chunks of a row, the columns with a new score.
-fn differences(wanted: u16, new: &[i8], old: &[i8]) -> [u64; UNIT_CHUNKS] {
-    let mut columns = [0; UNIT_CHUNKS];
-    for chunk in lanes(wanted.into()) {
-        let (new, old) = (&new[chunk * CHUNK..], &old[chunk * CHUNK..]);
-        columns[chunk] = match (new.first_chunk(), old.first_chunk()) {
-            (Some(new), Some(old)) => differing(new, old),
-            // Lanes behind the last column hold anything.
-            _ => old.iter().zip(new).enumerate().fold(0, |all, (lane, (old, new))| all | u64::from(old != new) << lane),
+/// The waves of a pass in so many phases, each with as many positions as any other, about.
+fn in_phases(tiles: &Tiles, phases: usize) -> Vec<Range<usize>> {
+    let mut done = 0;
+    let mut ends = vec![0];
+    ends.extend((0..tiles.waves()).map(|wave| {
+        let positions = |tile: Tile| {
+            let chunks = tile.high_rows.len() * tile.high_columns.len() + tile.low_rows.len() * tile.low_columns.len();
+            chunks as u64
         };
-    }
-    columns
+        done += tiles.tiles(wave).map(|(_, tile)| positions(tile)).sum::<u64>();
+        done
+    }));
+    let wave = |phase: usize| ends.partition_point(|&end| end * (phases as u64) < done * phase as u64);
+    (0..phases).map(|phase| wave(phase)..if phase + 1 == phases { tiles.waves() } else { wave(phase + 1) }).collect()
 }
 
-/// The lanes that differ.
-fn differing(new: &[i8; CHUNK], old: &[i8; CHUNK]) -> u64 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let mut lanes = 0;
-    for (at, (new, old)) in new.as_chunks::<8>().0.iter().zip(old.as_chunks::<8>().0).enumerate() {
-        let [new, old] = [new, old].map(|eight| u64::from_le_bytes(eight.map(|score| score as u8)));
-        let differ = new ^ old;
-        // The highest bit of each byte that is not 0, then these eight bits side by side.
-        let highest = (((differ & LOW) + LOW) | differ) & !LOW;
-        lanes |= (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * at);
-    }
-    lanes
+/// One of so many shares of a number of things.
+fn share(things: usize, share: usize, shares: usize) -> Range<usize> {
+    things * share / shares..things * (share + 1) / shares
 }
 
-/// What all ranks hold of the slabs, as slabs of their own.
-fn held_slabs(shares: &Shares, held: &[HeldRows]) -> Vec<Slab> {
-    let slabs = shares.slabs().iter().zip(held);
-    slabs.map(|(slab, held)| Slab { opponent_halves: held.count, ..*slab }).collect()
+/// What a rank recomputes of a slab.
+fn patches(at: usize, slab: &Slab, own: &Own) -> Vec<Patch> {
+    let patch = |chunks: Range<usize>, columns: Range<usize>| Patch {
+        slab: at,
+        rows: halves_of(&chunks, slab.opponent_halves),
+        columns,
+    };
+    let patches = [patch(0..own.chunks_end, own.rows.clone()), patch(own.chunks.clone(), 0..own.rows_end)];
+    patches.into_iter().filter(|patch| patch.positions() > 0).collect()
 }
 
-/// Stripes of a slab.
-fn stripes(slab: &Slab) -> usize {
-    chunks(slab.opponent_halves).div_ceil(UNIT_CHUNKS)
+/// The positions of a tile.
+fn patches_of(pair: &Pair, tile: &Tile) -> [Patch; 2] {
+    let patch = |slab: &Slab, rows: &Range<usize>, columns: &Range<usize>| Patch {
+        slab: slab.mover_stones as usize,
+        rows: halves_of(columns, slab.opponent_halves),
+        columns: halves_of(rows, slab.mover_halves),
+    };
+    [
+        patch(pair.high.slab, &tile.high_rows, &tile.high_columns),
+        patch(pair.low.slab, &tile.low_rows, &tile.low_columns),
+    ]
 }
 
-fn zeros(len: usize) -> Vec<AtomicU16> {
-    (0..len).map(|_| AtomicU16::new(0)).collect()
-}
-
-/// The slabs, those of the most unequal players first, in phases: a function of the database alone.
-fn phases(slabs: &[Slab], positions: u64) -> Vec<Vec<usize>> {
-    let mut phases: Vec<Vec<usize>> = Vec::new();
-    let mut size = 0;
-    for high in (slabs.len() / 2..slabs.len()).rev() {
-        let low = slabs.len() - 1 - high;
-        for slab in [high, low].into_iter().take(if high == low { 1 } else { 2 }) {
-            match phases.last_mut() {
-                Some(phase) if size * PHASES_MAX < positions => phase.push(slab),
-                _ => {
-                    phases.push(vec![slab]);
-                    size = 0;
-                }
-            }
-            size += slabs[slab].positions();
-        }
-    }
-    phases
-}
-
-/// So many rows in blocks.
-fn blocks(rows: usize) -> impl DoubleEndedIterator<Item = Range<usize>> {
-    let length = rows.div_ceil(BLOCKS).max(BLOCK_ROWS_MIN).next_multiple_of(UNIT_ROWS);
-    (0..rows.div_ceil(length)).map(move |block| block * length..rows.min((block + 1) * length))
-}
-
-/// Letters as one message: their lengths, then all of them.
-fn message<'a>(letters: impl Iterator<Item = &'a mut Letter>) -> Vec<u8> {
-    let letters: Vec<_> = letters.map(Letter::take).collect();
-    let length = letters.iter().map(Vec::len).sum::<usize>() + 4 * letters.len();
-    let mut message = Vec::with_capacity(length);
-    letters.iter().for_each(|letter| message.extend_from_slice(&(letter.len() as u32).to_le_bytes()));
-    letters.iter().for_each(|letter| message.extend_from_slice(letter));
-    message
-}
-
-/// The letters of a message, so many.
-fn letters(message: &[u8], count: usize) -> Option<Vec<&[u8]>> {
-    let (lengths, mut rest) = message.split_at_checked(4 * count)?;
-    let mut letters = Vec::with_capacity(count);
-    for length in lengths.as_chunks::<4>().0 {
-        let (letter, others) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        letters.push(letter);
-        rest = others;
-    }
-    rest.is_empty().then_some(letters)
+/// The first letter of a message with its slab, and the rest.
+fn next_letter(message: &[u8], slabs: usize) -> Option<(usize, &[u8], &[u8])> {
+    let (head, rest) = message.split_first_chunk::<LETTER_HEAD>()?;
+    let [slab, length @ ..] = *head;
+    let (letter, rest) = rest.split_at_checked(u32::from_le_bytes(length) as usize)?;
+    (usize::from(slab) < slabs).then_some((slab.into(), letter, rest))
 }
 
 fn unexpected(rank: usize) -> CommunicationError {

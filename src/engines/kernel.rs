@@ -46,6 +46,8 @@ pub(crate) struct SlabWork<'a> {
     pub(crate) children: Vec<Option<Child<'a>>>,
     /// Best captures of the slab, row by row, readable for a vector behind its end.
     pub(crate) captures: &'a [i8],
+    /// Bytes from one row of them to the next.
+    pub(crate) captures_stride: usize,
 }
 
 /// Where the moves of a class lead from a slab.
@@ -58,6 +60,8 @@ pub(crate) struct Child<'a> {
     pub(crate) bytes: usize,
     /// Bytes from one row of the child slab in `OpponentMajor` to the next.
     pub(crate) stride: usize,
+    /// Behind the last of its columns that are there.
+    pub(crate) end: usize,
 }
 
 /// A unit: rows and chunks of a slab, and per row the chunks wanted.
@@ -129,11 +133,6 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    /// All moves.
-    pub(crate) fn all() -> Moves {
-        Moves::all_but(0..0)
-    }
-
     /// Only those that stay in the mover's half and lead to `ranks`.
     pub(crate) fn only(ranks: Range<u32>) -> Moves {
         Moves { ranks, are_taken: true }
@@ -163,7 +162,8 @@ pub(crate) struct Floor<'a> {
 impl<'a> SlabWork<'a> {
     /// The best captures of a unit.
     pub(crate) fn floor(&self, unit: &Unit) -> Floor<'a> {
-        Floor { scores: &self.captures[unit.row * self.columns + unit.chunk * CHUNK..], stride: self.columns }
+        let stride = self.captures_stride;
+        Floor { scores: &self.captures[unit.row * stride + unit.chunk * CHUNK..], stride }
     }
 
     /// Positions that the wanted chunks of a unit are, by 64 columns of a row.
@@ -208,7 +208,7 @@ impl Kernel {
     /// Derives a chunk of a row. Lanes behind the last column are anything.
     pub(crate) fn recompute_spot(self, work: &SlabWork, spot: Spot, values: &[i8]) -> [i8; CHUNK] {
         let row = &work.rows[spot.row as usize];
-        let floor = &work.captures[spot.row as usize * work.columns + spot.chunk as usize * CHUNK..];
+        let floor = &work.captures[spot.row as usize * work.captures_stride + spot.chunk as usize * CHUNK..];
         let floor = floor.first_chunk().expect("captures are padded");
         if self == Kernel::Avx512 {
             simd::recompute_spot_avx512(work, row, spot.chunk as usize, values, floor)
@@ -422,7 +422,8 @@ mod tests {
             };
             let scores = fill(1);
             for (at, slab) in index.slabs().iter().enumerate() {
-                let work = work(&tables, &captures, slab, scores.slabs());
+                let best = (&captures.padded()[slab.offset as usize..], slab.opponent_halves as usize);
+                let work = work(&tables, slab, scores.slabs()[at], scores.slabs(), best);
                 let mut expected: Option<(Vec<i8>, Vec<i8>)> = None;
                 for kernel in Kernel::available() {
                     let mut staged_all = Vec::new();
@@ -439,7 +440,7 @@ mod tests {
                             }
                             let mut staged = vec![0; unit.staged_bytes()];
                             let old = scores.bytes().padded();
-                            kernel.recompute(&work, &unit, old, &Moves::all(), work.floor(&unit), &mut staged);
+                            kernel.recompute(&work, &unit, old, &Moves::all_but(0..0), work.floor(&unit), &mut staged);
                             apply(kernel, &work, &unit, &staged, after.bytes_mut(), 0, |_| {});
                             // Lanes behind the last column hold anything.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);

@@ -19,9 +19,14 @@ pub(crate) struct Marks {
 }
 
 struct SlabMarks {
-    /// Of the words.
+    /// Where the words would begin, were there one for every chunk of the first row.
     first: usize,
-    chunks: usize,
+    /// Words of a row.
+    stride: usize,
+    /// Chunks that have words.
+    chunks: Range<usize>,
+    /// What is recomputed here: nothing else is marked.
+    own: Own,
     /// Whether anything in a row is marked.
     rows: Vec<AtomicBool>,
 }
@@ -34,17 +39,42 @@ pub(crate) struct Region {
     pub(crate) chunks: Range<usize>,
 }
 
+/// What is recomputed of a slab here, `MoverMajor`: some rows, their columns up to some chunk; and some chunks of columns, in
+/// the rows before some row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(crate) rows: Range<usize>,
+    pub(crate) chunks_end: usize,
+    pub(crate) chunks: Range<usize>,
+    pub(crate) rows_end: usize,
+}
+
+impl Own {
+    /// All of a slab.
+    pub(crate) fn all(slab: &Slab) -> Own {
+        let (rows, chunks_end) = (0..slab.mover_halves as usize, chunks(slab.opponent_halves));
+        Own { rows, chunks_end, chunks: 0..0, rows_end: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn has(&self, row: usize, chunk: usize) -> bool {
+        self.rows.contains(&row) && chunk < self.chunks_end || row < self.rows_end && self.chunks.contains(&chunk)
+    }
+}
+
 impl Marks {
-    /// None, in a database of these slabs.
-    pub(crate) fn none(slabs: &[Slab]) -> Marks {
+    /// None, in a database of these slabs, of which `own` is recomputed here.
+    pub(crate) fn none(slabs: &[Slab], own: impl IntoIterator<Item = Own>) -> Marks {
         let mut words = 0;
-        let marks = |slab: &Slab| {
+        let marks = |(slab, own): (&Slab, Own)| {
             let (rows, chunks) = rows_chunks(slab);
-            let first = words;
-            words += rows * chunks;
-            SlabMarks { first, chunks, rows: (0..rows).map(|_| AtomicBool::new(false)).collect() }
+            // Of rows, those that are not its own are never touched.
+            let chunks = if own.rows.is_empty() { own.chunks.clone() } else { 0..chunks };
+            let (first, stride) = (words, chunks.len());
+            words += chunks.start + rows * stride;
+            SlabMarks { first, stride, chunks, own, rows: (0..rows).map(|_| AtomicBool::new(false)).collect() }
         };
-        let slabs = slabs.iter().map(marks).collect();
+        let slabs = slabs.iter().zip(own).map(marks).collect();
         Marks { words: Words::zeroed(words), slabs }
     }
 
@@ -54,6 +84,11 @@ impl Marks {
         slabs.iter().map(|slab| bytes(rows_chunks(slab)) as u64).sum()
     }
 
+    /// What is recomputed here of a slab.
+    pub(crate) fn own(&self, slab: usize) -> &Own {
+        &self.slabs[slab].own
+    }
+
     /// Takes the marks of a row: visits each chunk that has any.
     pub(crate) fn take(&self, slab: usize, row: usize, mut visit: impl FnMut(usize, u64)) {
         let slab = &self.slabs[slab];
@@ -61,7 +96,8 @@ impl Marks {
             return;
         }
         slab.rows[row].store(false, Relaxed);
-        for (chunk, word) in self.words[slab.first + row * slab.chunks..][..slab.chunks].iter().enumerate() {
+        let words = &self.words[slab.first + row * slab.stride..][slab.chunks.clone()];
+        for (chunk, word) in slab.chunks.clone().zip(words) {
             if word.load(Relaxed) != 0 {
                 visit(chunk, word.swap(0, Relaxed));
             }
@@ -105,7 +141,10 @@ impl Marks {
             return;
         }
         let slab = &self.slabs[slab];
-        let word = &self.words[slab.first + row * slab.chunks + chunk];
+        if !slab.own.has(row, chunk) {
+            return;
+        }
+        let word = &self.words[slab.first + row * slab.stride + chunk];
         // Many are set already: looking first spares the locked operation.
         if word.load(Relaxed) & lanes != lanes {
             word.fetch_or(lanes, Relaxed);

@@ -2,9 +2,10 @@
 //!
 //! An array is followed by [`PAD`] bytes that kernels may read but that mean nothing.
 
-use memmap2::{Advice, MmapMut};
+use memmap2::{Advice, MmapMut, MmapOptions};
 use rayon::prelude::*;
 use std::alloc::{self, Layout};
+use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
@@ -28,6 +29,12 @@ impl Bytes {
     /// `len` zero bytes and the padding. Pages are taken when first touched.
     pub fn zeroed(len: usize) -> io::Result<Bytes> {
         Bytes::zeroed_within(len, len)
+    }
+
+    /// As [`zeroed`](Self::zeroed), of which only a part will ever be touched: more than there is memory for.
+    pub(crate) fn sparse(len: usize) -> io::Result<Bytes> {
+        let bytes = len.checked_add(PAD).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Bytes { map: mapped_sparse(bytes)?, len, touched: len + PAD })
     }
 
     /// As [`zeroed`](Self::zeroed), with room for up to `len_max` bytes: see [`resized`](Self::resized). Room that is not
@@ -115,12 +122,18 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// So many, in pages that are taken when first touched.
+    /// So many, in pages that are taken when first touched, if ever.
     pub(crate) fn zeroed(len: usize) -> Words {
         let layout = Layout::array::<AtomicU64>(len.max(1)).expect("there is a bit for each of some bytes in memory");
         // As a vector does.
-        let map = mapped(layout.size()).unwrap_or_else(|_| alloc::handle_alloc_error(layout));
+        let map = mapped_sparse(layout.size()).unwrap_or_else(|_| alloc::handle_alloc_error(layout));
         Words { map, len }
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Words({})", self.len)
     }
 }
 
@@ -136,7 +149,15 @@ impl Deref for Words {
 
 /// Zero bytes, on huge pages where there are any.
 fn mapped(bytes: usize) -> io::Result<MmapMut> {
-    let map = MmapMut::map_anon(bytes)?;
+    on_huge_pages(MmapMut::map_anon(bytes)?)
+}
+
+/// The same, more perhaps than there is memory.
+fn mapped_sparse(bytes: usize) -> io::Result<MmapMut> {
+    on_huge_pages(MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?)
+}
+
+fn on_huge_pages(map: MmapMut) -> io::Result<MmapMut> {
     // Rows are read at strides of a row: with small pages the translation of addresses costs more than the reads.
     // Refused where the kernel has no huge pages; then it is only slower.
     let _ = map.advise(Advice::HugePage);

@@ -33,19 +33,29 @@ pub(crate) struct SlabRows {
     pub(crate) stride: usize,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
+    /// Bytes at the offset that nothing is in: rows may be kept without their first and last columns, each then where it
+    /// were if only the last were missing.
+    pub(crate) lead: usize,
 }
 
 impl SlabRows {
-    /// Bytes of the slab, and what is left out behind its rows.
+    /// Where some columns of a row are.
+    pub(crate) fn place(&self, row: usize, columns: &Range<usize>) -> Range<usize> {
+        let first = self.offset + row * self.stride;
+        first + columns.start..first + columns.end
+    }
+
+    /// Bytes of the slab, and what is left out before and behind its rows.
     pub(crate) fn bytes(&self) -> usize {
-        self.rows * self.stride
+        self.lead + self.rows * self.stride
     }
 
     fn of(slab: &Slab, offset: usize) -> SlabRows {
         let (rows, columns) = slab.rows_columns(Orientation::OpponentMajor);
         let (rows, columns) = (rows as usize, columns as usize);
         let is_aligned = columns >= ALIGNED_COLUMNS_MIN;
-        SlabRows { offset, stride: if is_aligned { columns.next_multiple_of(CHUNK) } else { columns }, rows, columns }
+        let stride = if is_aligned { columns.next_multiple_of(CHUNK) } else { columns };
+        SlabRows { offset, stride, rows, columns, lead: 0 }
     }
 }
 
@@ -83,9 +93,23 @@ impl Rows {
         Some(Rows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
     }
 
-    /// For some rows of the slabs of an index, all 0.
-    pub(crate) fn zeroed_for(slabs: &[Slab]) -> io::Result<Rows> {
-        Ok(Rows { bytes: Bytes::zeroed(row_bytes(slabs) as usize)?, slabs: place(slabs) })
+    /// Of so many columns of each slab, from some column on; of further slabs behind them all. All 0, in memory that is
+    /// taken when it is first touched.
+    pub(crate) fn sparse(slabs: &[Slab], kept: impl Fn(usize) -> Range<usize>, more: &[usize]) -> io::Result<Rows> {
+        let mut end = 0usize;
+        let mut place = |at: usize, is_cut: bool| {
+            let mut rows = SlabRows::of(&slabs[at], end.next_multiple_of(CHUNK));
+            let kept = kept(at);
+            if is_cut && kept.len() < rows.columns {
+                // What is read before and behind what is kept is other columns.
+                (rows.stride, rows.lead) = (kept.len().next_multiple_of(CHUNK), kept.start);
+            }
+            end = rows.offset + rows.bytes() + PAD;
+            rows
+        };
+        let mut placed: Vec<_> = (0..slabs.len()).map(|at| place(at, true)).collect();
+        placed.extend(more.iter().map(|&at| place(at, false)));
+        Ok(Rows { bytes: Bytes::sparse(end)?, slabs: placed })
     }
 
     /// The memory of the rows.

@@ -15,14 +15,14 @@
 //! Scores are kept `OpponentMajor`. Passes are full until few positions change; from then on a change marks its
 //! parents, and only what is marked is recomputed, see `sweep/spots.rs`.
 
-mod pair;
-mod spots;
-mod tile;
+pub(crate) mod pair;
+pub(crate) mod spots;
+pub(crate) mod tile;
 
 use crate::apply::Changed;
 use crate::awake::awake;
 use crate::kernel::{Child, Kernel, SlabWork};
-use crate::marks::{Marks, Region};
+use crate::marks::{Marks, Own, Region};
 use crate::memory::Bytes;
 use crate::rows::{Rows, SlabRows, row_bytes};
 use crate::tables::Tables;
@@ -100,15 +100,16 @@ pub fn sweep(
         rows.rows == slab.opponent_halves as usize && rows.columns == slab.mover_halves as usize
     }));
     let slabs = index.slabs();
-    let half = index.stones().div_ceil(2) as usize;
-    let pair = |m: usize| {
-        let work = |slab: usize| work(tables, captures, &slabs[slab], values.slabs());
-        Pair::new(tables, work(m), work(slabs.len() - 1 - m))
-    };
-    // Those of the most unequal players first: what crosses from the few stones of the one leads to them.
-    let pairs: Vec<_> = (half..slabs.len()).rev().map(pair).collect();
+    let rows = values.slabs().to_vec();
+    let captures_of = |slab: &Slab| (&captures.padded()[slab.offset as usize..], slab.opponent_halves as usize);
+    let pairs = pairs(tables, slabs, captures_of, [&rows, &rows]);
     let mut tiles = Tiles::new(&pairs, kernel);
-    let spots = Spots { tables, stones: index.stones(), kernel, marks: Marks::none(index.slabs()) };
+    let spots = Spots {
+        tables,
+        stones: index.stones(),
+        kernel,
+        marks: Marks::none(index.slabs(), index.slabs().iter().map(Own::all)),
+    };
     let mut report = Report::default();
     let mut pass = Pass::Full;
     let expected = index.positions() * USUAL_PASSES;
@@ -121,13 +122,12 @@ pub fn sweep(
         };
         let tell = |slab: &Slab, change: &Changed, again: &Region| {
             if pass == Pass::FullMarking {
-                let stones = index.stones();
-                spots.marks.mark_parents(kernel, tables, stones, slab.opponent_stones, change, Some(again));
+                spots.mark_parents(slab, change, Some(again));
             }
         };
         if pass == Pass::Marked {
             for pair in &pairs {
-                if add(spots.pair(pair, values)) {
+                if add(spots.pair(pair, values, |_, _| {})) {
                     return Err(Stopped);
                 }
             }
@@ -151,8 +151,32 @@ pub fn sweep(
     awake(passes)
 }
 
-/// A slab as the kernels see it.
-pub(crate) fn work<'a>(tables: &'a Tables, captures: &'a Bytes, slab: &'a Slab, rows: &[SlabRows]) -> SlabWork<'a> {
+/// The slabs of a database, two by two. Those of the most unequal players first: what crosses from the few stones of the
+/// one leads to them. For the slabs whose mover has the larger half and for the others, `rows` tells where the scores are
+/// that their moves lead to; their own are where they are for the others.
+pub(crate) fn pairs<'a>(
+    tables: &'a Tables,
+    slabs: &'a [Slab],
+    captures: impl Fn(&Slab) -> (&'a [i8], usize),
+    rows: [&[SlabRows]; 2],
+) -> Vec<Pair<'a>> {
+    let pair = |m: usize| {
+        let [high, low] = [m, slabs.len() - 1 - m].map(|slab| (&slabs[slab], rows[1][slab], captures(&slabs[slab])));
+        let high = work(tables, high.0, high.1, rows[0], high.2);
+        Pair::new(tables, high, work(tables, low.0, low.1, rows[1], low.2))
+    };
+    (slabs.len() / 2..slabs.len()).rev().map(pair).collect()
+}
+
+/// A slab as the kernels see it: where its scores are, those that its moves lead to, and its best captures with the bytes
+/// from one row of them to the next.
+pub(crate) fn work<'a>(
+    tables: &'a Tables,
+    slab: &'a Slab,
+    to: SlabRows,
+    rows: &[SlabRows],
+    (captures, captures_stride): (&'a [i8], usize),
+) -> SlabWork<'a> {
     let mut children = SlabWork::no_children();
     for (number, child) in children.iter_mut().enumerate() {
         let class = Class::from_number(number);
@@ -164,15 +188,17 @@ pub(crate) fn work<'a>(tables: &'a Tables, captures: &'a Bytes, slab: &'a Slab, 
                 offset: to.offset,
                 bytes: to.bytes(),
                 stride: to.stride,
+                end: to.lead + to.stride,
             });
         }
     }
     SlabWork {
         slab,
-        to: rows[slab.mover_stones as usize],
+        to,
         rows: tables.rows(slab.mover_stones),
         columns: slab.opponent_halves as usize,
         children,
-        captures: &captures.padded()[slab.offset as usize..],
+        captures,
+        captures_stride,
     }
 }

@@ -7,6 +7,7 @@
 use crate::bound::{Pull, Push, plane};
 use game::sow::{self, Class, Ends, SowMap};
 use game::{HALF_PITS, Halves, Index, PositionSet, Rules};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Columns handled by one step of a kernel.
@@ -15,6 +16,12 @@ pub(crate) const CHUNK: usize = 64;
 /// Chunks that halves take as columns.
 pub(crate) fn chunks(halves: u32) -> usize {
     (halves as usize).div_ceil(CHUNK)
+}
+
+/// The halves of some chunks, of so many halves.
+pub(crate) fn halves_of(chunks: &Range<usize>, halves: u32) -> Range<usize> {
+    let last = halves as usize;
+    (chunks.start * CHUNK).min(last)..(chunks.end * CHUNK).min(last)
 }
 
 /// The compiled tables for one position set, up to a number of stones.
@@ -50,12 +57,6 @@ impl RowMove {
         debug_assert!(rank < 1 << RowMove::RANK_BITS && slot < HALF_PITS);
         let above_rank = (slot as u32) << RowMove::CLASS_BITS | class.number() as u32;
         RowMove(above_rank << RowMove::RANK_BITS | rank)
-    }
-
-    /// The same move to another row.
-    pub(crate) fn with_rank(self, rank: u32) -> RowMove {
-        debug_assert!(self != RowMove::NONE && rank < 1 << RowMove::RANK_BITS);
-        RowMove(self.0 >> RowMove::RANK_BITS << RowMove::RANK_BITS | rank)
     }
 
     /// Rank, among the opponent's halves of the position set, of the half left behind (or of the row in [`Parents`]).

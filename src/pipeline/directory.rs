@@ -50,6 +50,9 @@ impl<'d> Directory<'d> {
 }
 
 pub(crate) fn unusable(path: &Path, source: DiskError) -> PipelineError {
+    if source.is_overtaken() {
+        return PipelineError::Disk(source);
+    }
     PipelineError::Preflight(PreflightError::Directory { directory: path.to_path_buf(), source })
 }
 

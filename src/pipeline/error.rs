@@ -115,6 +115,7 @@ impl PipelineError {
         match self {
             PipelineError::Manifest(_) => Exit::ManifestInvalid,
             PipelineError::UnknownStage { .. } | PipelineError::ScratchInRunDirectory { .. } => Exit::Usage,
+            PipelineError::Disk(DiskError::Overtaken { .. }) => Exit::Locked,
             PipelineError::Preflight(_) | PipelineError::InputMissing(_) => Exit::PreflightFailed,
             PipelineError::Locked { .. } => Exit::Locked,
             PipelineError::Frozen { .. } => Exit::Frozen,

@@ -2,7 +2,7 @@
 //!
 //! `heartbeat` in the run directory is one JSON object, replaced every second and removed when the run ends. It is never
 //! an input of anything, and worth nothing once the process is gone: whether one goes on, the lock tells. With each sign
-//! the run looks whether somebody asks it to stop.
+//! the run looks whether somebody asks it to stop, or has taken the directory (module `fence`): then it need not go on.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use disk::{Disk, clock};
 use serde::{Deserialize, Serialize};
 
-use crate::directory::heartbeat_path;
+use crate::directory::{heartbeat_path, journal_path};
 use crate::forecast::Forecast;
+use crate::journal::{Contents, JOURNAL_BYTES_MAX};
 use crate::observer::{Event, Observer};
 use crate::stage::StageName;
 use crate::stop::StopRequest;
@@ -107,6 +108,8 @@ struct Pulse {
     /// None before the first stage.
     heartbeat: Option<Heartbeat>,
     run: u64,
+    /// How much of the journal is known to be of no later run.
+    journal_bytes: u64,
     written: Option<Instant>,
     /// When the other observer was last told of progress.
     told: Instant,
@@ -116,8 +119,15 @@ impl<'a> Beating<'a> {
     /// Gives signs of life in `directory`, and raises `stop` when somebody asks for it there.
     pub fn new(disk: &'a dyn Disk, directory: &Path, inner: &'a dyn Observer, stop: &'a AtomicBool) -> Beating<'a> {
         let now = Instant::now();
-        let pulse =
-            Pulse { begun: now, forecast: Forecast::default(), heartbeat: None, run: 0, written: None, told: now };
+        let pulse = Pulse {
+            begun: now,
+            forecast: Forecast::default(),
+            heartbeat: None,
+            run: 0,
+            journal_bytes: 0,
+            written: None,
+            told: now,
+        };
         Beating { disk, directory: directory.to_path_buf(), inner, stop, pulse: Mutex::new(pulse) }
     }
 
@@ -141,6 +151,23 @@ impl<'a> Beating<'a> {
             StopRequest::remove(self.disk, &self.directory);
             tracing::warn!("somebody asks this run to stop: the unit of work at hand is finished first");
         }
+        if let Some(run) = self.later_run(pulse) {
+            self.stop.store(true, Ordering::Relaxed);
+            tracing::warn!("run {run} has taken the directory: this one, run {}, ends", pulse.run);
+        }
+    }
+
+    /// A run that has begun since. It is the journal that keeps this one from writing; here it learns of it early.
+    fn later_run(&self, pulse: &mut Pulse) -> Option<u64> {
+        let path = journal_path(&self.directory);
+        let found = self.disk.open(&path).ok()?.bytes();
+        if found <= pulse.journal_bytes {
+            return None;
+        }
+        let more = self.disk.read(&path, JOURNAL_BYTES_MAX).ok()?.split_off(pulse.journal_bytes as usize);
+        let contents = Contents::decode(&more);
+        pulse.journal_bytes += contents.valid_bytes;
+        contents.entries.iter().map(|entry| entry.run).find(|&run| run > pulse.run)
     }
 }
 
@@ -192,8 +219,13 @@ impl Observer for Beating<'_> {
             }
             Event::StageDone { .. } => pulse.forecast.end(),
             Event::RunEnded { .. } => {
-                let _ = self.disk.remove(&heartbeat_path(&self.directory));
-                StopRequest::remove(self.disk, &self.directory);
+                // Those of a later run stay.
+                if Heartbeat::read(self.disk, &self.directory).is_none_or(|found| found.run <= pulse.run) {
+                    let _ = self.disk.remove(&heartbeat_path(&self.directory));
+                }
+                if StopRequest::read(self.disk, &self.directory).is_none_or(|found| found.run <= pulse.run) {
+                    StopRequest::remove(self.disk, &self.directory);
+                }
             }
             _ => {}
         }
@@ -211,8 +243,9 @@ impl Observer for Beating<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Journal;
     use crate::reason::Reason;
-    use crate::record::RunEnd;
+    use crate::record::{Record, RunEnd};
     use crate::stage::Cost;
     use disk::MemoryDisk;
     use std::sync::atomic::AtomicU32;
@@ -286,6 +319,40 @@ mod tests {
         ask(7);
         beating.notice(&Event::RunEnded { how: RunEnd::Stopped, seconds: 6.0 });
         assert_eq!(StopRequest::read(&disk, directory), None, "too late");
+    }
+
+    #[test]
+    fn a_run_that_has_lost_the_directory_stops_early() {
+        let disk = MemoryDisk::new();
+        let directory = Path::new("/run");
+        let (inner, stop) = (Count::default(), AtomicBool::new(false));
+        let open = || Journal::open(&disk, &journal_path(directory)).unwrap();
+        let ended = || Record::RunEnded { how: RunEnd::Done };
+        let mut first = open();
+        first.append(ended()).unwrap();
+        let beating = Beating::new(&disk, directory, &inner, &stop);
+        let (run, stage): (_, StageName) = (first.run(), "sweep:9".parse().unwrap());
+        beating.notice(&Event::RunStarted { directory: directory.into(), run, steps: 1, fresh: 0, seconds: 1.0 });
+        let (reason, cost) = (Reason::Forced, Cost::default());
+        beating.notice(&Event::StageStarted { stage: stage.clone(), reason, number: 1, steps: 1, cost });
+        let beat = || {
+            beating.pulse.lock().unwrap().written = None;
+            let stage = stage.clone();
+            beating.notice(&Event::Progress { stage, done: 1, total: 2, unit: "rows", seconds: 1.0 });
+            stop.load(Ordering::Relaxed)
+        };
+        first.append(ended()).unwrap();
+        assert!(!beat(), "its own records");
+        let mut second = open();
+        second.append(ended()).unwrap();
+        assert!(beat());
+        // What is there is of the later one by now.
+        let own = Heartbeat { run: second.run(), ..Heartbeat::read(&disk, directory).unwrap() };
+        disk.post(&heartbeat_path(directory), &serde_json::to_vec(&own).unwrap()).unwrap();
+        StopRequest { run: second.run() }.post(&disk, directory).unwrap();
+        beating.notice(&Event::RunEnded { how: RunEnd::Stopped, seconds: 6.0 });
+        assert_eq!(Heartbeat::read(&disk, directory), Some(own));
+        assert_eq!(StopRequest::read(&disk, directory), Some(StopRequest { run: second.run() }));
     }
 
     #[test]

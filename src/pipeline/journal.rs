@@ -15,9 +15,11 @@
 //! bytes whatever.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use disk::{Digest, Disk, DiskError, Output, clock};
 
+use crate::fence::Fence;
 use crate::record::{Entry, Record};
 use crate::state::State;
 
@@ -57,9 +59,9 @@ pub enum JournalError {
     },
     /// Somebody else writes to the journal, or has cut or removed it: the lock does not keep him out.
     #[error(
-        "{} {what} while this run held the directory, so nothing more is written here; either the file system does not \
-         carry locks to the other machine, or the file `lock` was removed: end one of the two runs, then repeat the \
-         command of the other, nothing is lost but time",
+        "{} {what} while this run held the directory, so this run writes nothing more here and ends; either the file \
+         system does not carry locks to the other machine, or the file `lock` was removed: let the other run end, or stop \
+         it (awari stop), before this command is repeated; nothing is lost but time",
         path.display()
     )]
     Overtaken {
@@ -182,9 +184,8 @@ pub struct Journal<'d> {
     output: Option<Box<dyn Output>>,
     /// What a failed write was to write: as much of it as arrived is ours to cut off.
     failed: Vec<u8>,
-    /// Bytes of valid records.
-    bytes: u64,
-    run: u64,
+    /// Our number, and where the valid records end.
+    fence: Arc<Fence>,
     cut_bytes: u64,
     state: State,
 }
@@ -205,8 +206,7 @@ impl<'d> Journal<'d> {
             path: path.to_path_buf(),
             output: None,
             failed: Vec::new(),
-            bytes: contents.valid_bytes,
-            run: state.last_run() + 1,
+            fence: Arc::new(Fence::new(path, state.last_run() + 1, contents.valid_bytes)),
             cut_bytes: contents.torn_bytes,
             state,
         })
@@ -214,7 +214,12 @@ impl<'d> Journal<'d> {
 
     /// The number under which we write.
     pub fn run(&self) -> u64 {
-        self.run
+        self.fence.run()
+    }
+
+    /// What keeps us from writing when the directory is no longer ours.
+    pub(crate) fn fence(&self) -> Arc<Fence> {
+        Arc::clone(&self.fence)
     }
 
     /// Bytes that were cut off when it was opened.
@@ -233,9 +238,9 @@ impl<'d> Journal<'d> {
     /// [`JournalError::Overtaken`] if the journal is not as we left it; otherwise if it cannot be written. It is then
     /// as before, as far as any reader can tell.
     pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
-        let entry = Entry { run: self.run, at: clock::now_seconds(), record };
+        let entry = Entry { run: self.run(), at: clock::now_seconds(), record };
         let bytes = encode(&entry)?;
-        self.fence()?;
+        self.make_sure()?;
         let mut output = match self.output.take() {
             Some(output) => output,
             None => self.disk.append(&self.path)?,
@@ -245,37 +250,22 @@ impl<'d> Journal<'d> {
             return Err(error.into());
         }
         self.output = Some(output);
-        self.bytes += bytes.len() as u64;
+        self.fence.append(bytes.len() as u64);
         self.state.apply(&entry);
         Ok(())
     }
 
     /// Makes sure that the journal ends where our knowledge of it does. What a failed write of ours left is cut off.
-    fn fence(&mut self) -> Result<(), JournalError> {
-        let found = self.disk.bytes(&self.path)?.unwrap_or(0);
-        let overtaken = |what: String| Err(JournalError::Overtaken { path: self.path.clone(), what });
-        if found == self.bytes {
+    fn make_sure(&mut self) -> Result<(), JournalError> {
+        let beyond = self.fence.beyond(self.disk)?;
+        if beyond.is_empty() {
             return Ok(());
         }
-        if found < self.bytes {
-            return overtaken(format!("has shrunk from {} bytes to {found}", self.bytes));
+        let nobody = || Contents::decode(&beyond).entries.is_empty();
+        let is_ours = self.output.is_none() && (self.failed.starts_with(&beyond) || nobody());
+        if is_ours {
+            return Ok(self.disk.truncate(&self.path, self.fence.bytes())?);
         }
-        let all = self.disk.read(&self.path, JOURNAL_BYTES_MAX)?;
-        let tail = all.get(self.bytes as usize..).unwrap_or(&[]);
-        let entries = Contents::decode(tail).entries;
-        let is_ours = self.output.is_none() && (entries.is_empty() || self.failed.starts_with(tail));
-        if !is_ours {
-            let run = entries.iter().map(|entry| entry.run).max();
-            let who = entries.iter().find_map(|entry| match &entry.record {
-                Record::RunStarted { host, pid, .. } => Some(format!("process {pid} on {host}")),
-                _ => None,
-            });
-            return overtaken(match (run, who) {
-                (Some(run), Some(who)) => format!("was written by run {run}, {who},"),
-                (Some(run), None) => format!("was written by run {run}"),
-                (None, _) => "was written by another process".to_owned(),
-            });
-        }
-        Ok(self.disk.truncate(&self.path, self.bytes)?)
+        self.fence.judge(&beyond)
     }
 }

@@ -252,6 +252,27 @@ fn whoever_is_overtaken_writes_no_more() {
     second.append(ended()).unwrap();
 }
 
+/// Who was suspended between looking and writing: his record counts for nobody, and keeps the later one from nothing.
+#[test]
+fn a_late_record_of_an_earlier_run_counts_for_nobody() {
+    let (disk, _) = written();
+    let path = Path::new(PATH);
+    let ended = || Record::RunEnded { how: RunEnd::Done };
+    let mut first = Journal::open(&disk, path).unwrap();
+    first.append(ended()).unwrap();
+    let mut second = Journal::open(&disk, path).unwrap();
+    second.append(ended()).unwrap();
+    let mut late = disk.append(path).unwrap();
+    late.write(&framed(format!(r#"{{"run":{},"at":5,"kind":"run-ended","how":"done"}}"#, first.run()).as_bytes()))
+        .unwrap();
+    late.sync().unwrap();
+    second.append(ended()).unwrap();
+    second.append(ended()).unwrap();
+    let contents = Contents::read(&disk, path).unwrap();
+    assert_eq!((contents.entries.len(), contents.fenced), (records().len() + 4, 1));
+    assert!(matches!(first.append(ended()), Err(JournalError::Overtaken { .. })));
+}
+
 #[test]
 fn a_journal_that_goes_is_not_begun_anew() {
     let (disk, _) = written();

@@ -12,7 +12,7 @@
 //!   never method, codec, threads, memory or paths (module [`fingerprint`]).
 //! * A file is in the journal only after it is durable, and used only if journal and header agree, or
 //!   if its header alone tells all.
-//! * Only the holder of the directory's lock writes to it. Planning, status and single stages read.
+//! * Only the holder of the directory's lock writes to it, and where locks fail the latest (module `fence`). Planning, status and single stages read.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -24,6 +24,7 @@ pub mod error;
 mod execution;
 pub mod exit;
 pub mod explain;
+mod fence;
 pub mod fingerprint;
 pub mod forecast;
 mod freshness;
@@ -51,6 +52,8 @@ mod suggest;
 mod value;
 pub mod work;
 
+#[cfg(test)]
+mod fence_cases;
 #[cfg(test)]
 mod journal_cases;
 #[cfg(test)]

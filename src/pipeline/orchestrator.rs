@@ -16,8 +16,9 @@ use crate::budget::Budget;
 use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, unusable};
 use crate::error::PipelineError;
 use crate::execution::{execute, fingerprints_of};
+use crate::fence::Fenced;
 use crate::graph::Graph;
-use crate::journal::{Contents, Journal};
+use crate::journal::{Contents, Journal, JournalError};
 use crate::observer::{Event, Observer, Silent};
 use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan};
 use crate::preflight::{PreflightError, Room};
@@ -196,8 +197,11 @@ impl<'a> Orchestrator<'a> {
             self.observer.notice(&Event::JournalCut { bytes });
         }
         self.remove_leftovers().map_err(|source| unusable(&self.directory, source))?;
+        let disk = Fenced::new(self.disk, journal.fence());
+        let fenced =
+            Orchestrator { disk: &disk, directory: self.directory.clone(), options: self.options.clone(), ..*self };
         let mut run = Run {
-            orchestrator: self,
+            orchestrator: &fenced,
             graph: self.work.graph(),
             found: survey(self.disk, &self.directory, self.work)?,
             forced: self.options.force.iter().cloned().collect(),
@@ -531,6 +535,9 @@ impl Run<'_, '_, '_> {
         let failed = Record::StageFailed { stage: stage.clone(), message };
         // A full disk fails both; the stage's own error is the one to report.
         if let Err(journal) = self.journal.append(failed) {
+            if let JournalError::Overtaken { .. } = journal {
+                return journal.into();
+            }
             tracing::warn!("the failure of {stage} could not be put into the journal: {journal}");
         }
         match error {

@@ -12,7 +12,6 @@ use crate::budget::Budget;
 use crate::directory::{Directory, journal_path};
 use crate::exit::Exit;
 use crate::garbage::Needless;
-use crate::journal::{Contents, Journal};
 use crate::observer::{Event, Observer};
 use crate::orchestrator::{Orchestrator, RunOptions};
 use crate::record::{Record, RunEnd};
@@ -25,9 +24,7 @@ fn toy() -> Toy {
 }
 
 fn reference() -> BTreeMap<String, Vec<u8>> {
-    let bench = Bench::default();
-    bench.run(&toy()).unwrap();
-    bench.files()
+    Bench::built().files()
 }
 
 const ALL: [&str; 16] = [
@@ -226,35 +223,6 @@ fn a_second_run_is_locked_out() {
     assert!(error.to_string().contains("the first"), "{error}");
     // Reading is allowed.
     assert_eq!(bench.plan(&toy()).unwrap().steps.len(), 16);
-}
-
-/// Where locks do not reach the other machine, a second run may begin while the first one is in a stage. The later one
-/// owns the directory from then on: the first one writes no more, whatever it has finished, and ends.
-#[test]
-fn a_run_that_is_overtaken_ends() {
-    struct Other<'a>(&'a MemoryDisk);
-    impl Observer for Other<'_> {
-        fn notice(&self, event: &Event) {
-            if matches!(event, Event::StageStarted { stage, .. } if stage.to_string() == "solve:1") {
-                let mut journal = Journal::open(self.0, &journal_path(Path::new(DIRECTORY))).unwrap();
-                let started = Record::StageStarted { stage: "solve:1".parse().unwrap(), reason: String::new() };
-                journal.append(started).unwrap();
-            }
-        }
-    }
-    let bench = Bench::default();
-    let toy = toy();
-    let other = Other(&bench.disk);
-    let error = bench.orchestrator(&toy).observer(&other).run().unwrap_err();
-    assert_eq!(error.exit(), Exit::Locked, "{error}");
-    assert!(error.to_string().contains("was written by run 2 while this run held the directory"), "{error}");
-    let contents = Contents::read(&bench.disk, &journal_path(Path::new(DIRECTORY))).unwrap();
-    assert_eq!((contents.entries.last().unwrap().run, contents.fenced), (2, 0));
-    assert_eq!(toy.take_log().last().unwrap(), "solve:1");
-    // What the first one made is taken over, and nothing is lost.
-    bench.run(&toy).unwrap();
-    assert!(!toy.take_log().contains(&"solve:1".to_owned()));
-    assert_eq!(bench.files(), reference());
 }
 
 #[test]

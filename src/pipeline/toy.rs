@@ -248,6 +248,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// A directory in which everything is built.
+    pub(crate) fn built() -> Bench {
+        let bench = Bench::default();
+        bench.run(&Design::default().toy()).unwrap();
+        bench
+    }
+
     pub(crate) fn run(&self, toy: &Toy) -> Result<Summary, PipelineError> {
         self.orchestrator(toy).run()
     }

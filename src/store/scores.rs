@@ -374,15 +374,15 @@ impl Scores {
         results.into_iter().next().unwrap_or(Ok(()))
     }
 
-    /// Reads a block, and those behind it as far as they lie within so many bytes.
+    /// Reads the first of some blocks, and the others as far as they lie within so many bytes.
     ///
     /// # Errors
     /// [`StoreError::Disk`] if they cannot be read.
     ///
     /// # Panics
     /// If there is no such block.
-    pub fn read_run(&self, block: usize, bytes_max: u64) -> Result<Run, StoreError> {
-        self.read_blocks(block..self.run_end(block, bytes_max))
+    pub fn read_run(&self, blocks: Range<usize>, bytes_max: u64) -> Result<Run, StoreError> {
+        self.read_blocks(blocks.start..self.run_end(blocks.start, bytes_max).min(blocks.end))
     }
 
     /// Whether a block of a plane is known to have nothing but zeros, from the index alone. Where it does not say so, they

@@ -14,10 +14,14 @@ use store::Kind;
 /// Bytes that all readers hold of their files, compressed: less than the state of a bound, which is gone.
 const READ_BYTES: u64 = 8 << 20;
 
+/// Rows that a thread takes at a time.
+const ROWS: usize = 64;
+
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     // Large ones, for pushing wins, are not needed now.
     shared.forget_tables();
+    shared.slot().clear();
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
     let open = |plane| {
@@ -48,11 +52,10 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         })?;
         let planes: Vec<_> = planes.iter().filter(|input| input.has_bits).collect();
         scores.resize(unit.rows.len() * slab.columns, 0);
-        scores.par_chunks_mut(slab.columns).enumerate().for_each(|(row, scores)| {
-            for (word, scores) in scores.chunks_mut(64).enumerate() {
-                let at = row * slab.row_words + word;
-                kernel.mark(scores, planes.iter().map(|input| (input.score, input.words[at])));
-            }
+        scores.par_chunks_mut(ROWS * slab.columns).enumerate().for_each(|(at, scores)| {
+            let first = at * ROWS * slab.row_words;
+            let marks: Vec<_> = planes.iter().map(|input| (input.score, &input.words[first..])).collect();
+            kernel.mark(scores, slab.columns, &marks);
         });
         writer.append(&scores).map_err(files::unwritable)?;
         context.progress().advance(scores.len() as u64);

@@ -9,21 +9,25 @@
 //!
 //! and `merge:n` makes the database of all bounds. So every position is written as decided once, and the state at
 //! bound b is the union of the planes so far. It stays in memory from stage to stage ([`State`]), and is loaded from the
-//! planes when a run is resumed or a single stage rerun. The methods differ in where [`State`] lives, and in nothing
-//! that is written.
+//! planes when a run is resumed or a single stage rerun; where it has in memory what was lost, `postprocess` takes it from
+//! there. The methods differ in where [`State`] lives, and in nothing that is written. The ranks of a job solve the bounds
+//! of `two-bit` together, each with its share of the state, see `bounds/ranks.rs`.
 
+mod before;
 mod homes;
 mod merge;
 mod planes;
 mod postprocess;
 mod preprocess;
 mod process;
+mod ranks;
 mod seeds;
 mod state;
 mod turn;
 
 pub(crate) use homes::{cache_and_plane_bytes, memory_bytes};
 pub(crate) use planes::{Plane, disk_bytes};
+pub(crate) use ranks::{Share, Task, follow, share_bytes};
 pub(crate) use seeds::group_bytes;
 pub(crate) use state::Slot;
 
@@ -40,6 +44,9 @@ pub(crate) fn run(
     match (kind, parameters) {
         ("seeds", &[stones]) => seeds::run(shared, stones, context),
         ("preprocess", &[stones, bound]) => preprocess::run(shared, stones, bound, context),
+        ("process", &[stones, bound]) if let Some(job) = ranks::job(shared, stones) => {
+            ranks::process(shared, job, stones, bound, context)
+        }
         ("process", &[stones, bound]) => process::run(shared, stones, bound, context),
         ("postprocess", &[stones, bound]) => postprocess::run(shared, stones, bound, context),
         ("merge", &[stones]) => merge::run(shared, stones, context),

@@ -4,7 +4,7 @@
 //! one plane for each bound, in groups of units: slab by slab, group by group, the bounds descending.
 
 use crate::{Settings, files};
-use disk::{Disk, signed_of};
+use disk::{Digest, Disk, signed_of};
 use engines::bound::{BitKernel, PlaneLayout, PlaneUnit};
 use game::{Index, Orientation};
 use pipeline::{ArtifactName, StageContext, StageError};
@@ -172,9 +172,9 @@ impl<'d> PlaneWriter<'d> {
         appended.map_err(files::unwritable)
     }
 
-    /// Publishes the file.
-    pub(crate) fn finish(self) -> Result<(), StageError> {
-        self.writer.finish().map(|_| ()).map_err(files::unwritable)
+    /// Publishes the file, and tells the digest of its content.
+    pub(crate) fn finish(self) -> Result<Digest, StageError> {
+        self.writer.finish().map(|written| written.digest).map_err(files::unwritable)
     }
 }
 
@@ -184,15 +184,17 @@ const RUN_BYTES: u64 = 64 << 10;
 /// The same of a plane that a stage reads alone, and in order: longer reads take less of a processor.
 const LONG_RUN_BYTES: u64 = 512 << 10;
 
-/// The same of a file of seeds: behind a plane of a group stand those of other bounds, which are not wanted now. A plane
-/// of a group takes 15 KiB on average, 50 where most is decided.
-const SEEDS_RUN_BYTES: u64 = 32 << 10;
+/// The same of a file of seeds: a plane of a group at once. It takes 15 KiB on average, 50 where most is decided, and behind
+/// it stand those of other bounds, which are not wanted now and not read.
+const SEEDS_RUN_BYTES: u64 = 128 << 10;
 
 /// A file of planes being read, in order for the most part: it holds the blocks it read last, and one of them decoded.
 pub(crate) struct PlaneReader {
     scores: Scores,
     run: Option<Run>,
     run_bytes: u64,
+    /// Whether what is behind words that are read will be wanted next.
+    reads_on: bool,
     block: Option<usize>,
     bytes: Vec<i8>,
 }
@@ -213,7 +215,7 @@ impl PlaneReader {
             _ => Scores::open_windowed(disk, path)?,
         };
         let scores = file.expect(&plane.identity(settings, index.stones()), &shape)?;
-        Ok(PlaneReader { scores, run: None, run_bytes: RUN_BYTES, block: None, bytes: Vec::new() })
+        Ok(PlaneReader { scores, run: None, run_bytes: RUN_BYTES, reads_on: true, block: None, bytes: Vec::new() })
     }
 
     /// An artifact that a stage reads.
@@ -226,6 +228,11 @@ impl PlaneReader {
         let name = plane.name(index.stones());
         PlaneReader::open(context.disk(), &context.input(&name), settings, index, plane)
             .map_err(|error| files::unreadable(&name, error))
+    }
+
+    /// The digest of the content, as the file says.
+    pub(crate) fn digest(&self) -> Digest {
+        self.scores.digest()
     }
 
     /// The same with reads of a share of so many bytes, for a stage that has so many readers and reads in order.
@@ -247,6 +254,10 @@ impl PlaneReader {
         let mut any = false;
         let mut bytes = disk::signed_of_words_mut(into);
         let (mut at, end) = (words.start as u64 * 8, words.end as u64 * 8);
+        let blocks_end = match self.reads_on || at == end {
+            true => self.scores.block_count(),
+            false => self.scores.block_of(end - 1) + 1,
+        };
         while at < end {
             let block = match self.block {
                 Some(block) if self.scores.block_range(block).contains(&at) => block,
@@ -262,13 +273,14 @@ impl PlaneReader {
             }
             any = true;
             if at > range.start || range.end > end {
-                self.hold(block)?;
+                self.hold(block..blocks_end)?;
                 let (now, after) = bytes.split_at_mut((upto - at) as usize);
                 now.copy_from_slice(&self.bytes[(at - range.start) as usize..(upto - range.start) as usize]);
                 (bytes, at) = (after, upto);
                 continue;
             }
-            let (scores, run) = (&self.scores, run_with(&mut self.run, &self.scores, block, self.run_bytes)?);
+            let (scores, run) =
+                (&self.scores, run_with(&mut self.run, &self.scores, block..blocks_end, self.run_bytes)?);
             let blocks = (block..run.blocks().end).take_while(|&block| scores.block_range(block).end <= end);
             let pieces: Vec<_> = blocks
                 .map(|block| {
@@ -285,13 +297,14 @@ impl PlaneReader {
         Ok(any)
     }
 
-    /// Decodes a block unless it is the one held.
-    fn hold(&mut self, block: usize) -> Result<(), StoreError> {
+    /// Decodes the first of some blocks, all of which are wanted, unless it is the one held.
+    fn hold(&mut self, blocks: Range<usize>) -> Result<(), StoreError> {
+        let block = blocks.start;
         if self.block != Some(block) {
             let range = self.scores.block_range(block);
             self.bytes.resize((range.end - range.start) as usize, 0);
             self.block = None;
-            let run = run_with(&mut self.run, &self.scores, block, self.run_bytes)?;
+            let run = run_with(&mut self.run, &self.scores, blocks, self.run_bytes)?;
             self.scores.decode_block_of(run, block, &mut self.bytes)?;
             self.block = Some(block);
         }
@@ -299,11 +312,16 @@ impl PlaneReader {
     }
 }
 
-/// The run held, if it has the block, else the next.
-fn run_with<'a>(held: &'a mut Option<Run>, scores: &Scores, block: usize, bytes: u64) -> Result<&'a Run, StoreError> {
-    match held.take().filter(|run| run.blocks().contains(&block)) {
+/// The run held, if it has the first of the blocks, else the next.
+fn run_with<'a>(
+    held: &'a mut Option<Run>,
+    scores: &Scores,
+    blocks: Range<usize>,
+    bytes: u64,
+) -> Result<&'a Run, StoreError> {
+    match held.take().filter(|run| run.blocks().contains(&blocks.start)) {
         Some(run) => Ok(held.insert(run)),
-        None => Ok(held.insert(scores.read_run(block, bytes)?)),
+        None => Ok(held.insert(scores.read_run(blocks, bytes)?)),
     }
 }
 
@@ -325,8 +343,13 @@ impl<'a> SeedsReader<'a> {
         groups: &'a [Group],
     ) -> Result<SeedsReader<'a>, StageError> {
         let reader = PlaneReader::input(context, settings, index, plane)?;
-        let reader = PlaneReader { run_bytes: SEEDS_RUN_BYTES, ..reader };
-        Ok(SeedsReader { name: plane.name(index.stones()), reader, groups, bounds: index.stones() })
+        Ok(SeedsReader::new(plane.name(index.stones()), reader, index.stones(), groups))
+    }
+
+    /// Of a file that is open. It has a plane for each of so many bounds.
+    pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [Group]) -> SeedsReader<'a> {
+        let reader = PlaneReader { run_bytes: SEEDS_RUN_BYTES, reads_on: false, ..reader };
+        SeedsReader { name, reader, groups, bounds }
     }
 
     /// Words of the plane of a bound, and whether any may have a bit.

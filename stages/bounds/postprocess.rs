@@ -15,6 +15,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let start = Instant::now();
     let lost = Plane::Lost(bound);
     let mut reader = PlaneReader::input(context, settings, &index, lost)?.with_long_reads();
+    // Where it is still in memory it need not be read.
+    let state = shared.slot().take_lost(stones, bound, reader.digest());
     let mut writer = PlaneWriter::output(context, settings, &index, Plane::Decided(bound))?;
     let layout = PlaneLayout::new(&index, lost.orientation());
     let turned_layout = PlaneLayout::new(&index, Plane::Decided(bound).orientation());
@@ -24,8 +26,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         let (from, to) = slabs;
         let mut row = 0;
         while row < to.rows {
-            turned.fill(slabs, row, context, |words, into| {
-                reader.read(words, into).map_err(|error| files::unreadable(&lost.name(stones), error))
+            turned.fill(slabs, row, context, |words, into| match &state {
+                Some(state) => Ok(state.read_lost(words, into)),
+                None => reader.read(words, into).map_err(|error| files::unreadable(&lost.name(stones), error)),
             })?;
             row = turned.rows().end;
             writer.append(turned.words_mut())?;
@@ -33,6 +36,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         context.progress().advance((from.rows * from.columns) as u64);
     }
     writer.finish()?;
+    if let Some(state) = state {
+        shared.slot().put(state);
+    }
     let [before, solving] = shared.slot().times(stones, bound);
     let mut report = StageReport::new(index.positions());
     // Known only where all three stages of the bound ran in one go.

@@ -82,11 +82,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         },
     )?;
     won.finish()?;
-    lost.finish()?;
+    state.note_lost(lost.finish()?);
     shared.slot().note(stones, bound, 1, start.elapsed());
-    if bound > 1 {
-        shared.slot().put(state);
-    }
+    shared.slot().put(state);
     let bits = match settings.method(stones) {
         Method::TwoBit => 2u64,
         Method::OneBit => 1,
@@ -179,6 +177,7 @@ impl Snapshot<'_> {
             })?;
             candidates.append(Portion::Words(&mut words))?;
         }
-        candidates.finish()
+        candidates.finish()?;
+        Ok(())
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         both.try_for_each(|(writer, words)| writer.append(Portion::Words(words)))?;
         context.progress().advance(values.len() as u64);
     }
-    writers.into_iter().try_for_each(PlaneWriter::finish)?;
+    writers.into_iter().try_for_each(|writer| writer.finish().map(|_| ()))?;
     Ok(StageReport::new(index.positions()))
 }
 

@@ -1,15 +1,18 @@
 //! The state of a database under way: what is won and lost at the bounds so far, from stage to stage.
 
+use super::before::Before;
 use super::homes::{self, Counted};
 use super::planes::{Group, Plane, PlaneReader, Portion, SeedsReader};
+use super::ranks::Led;
 use crate::{Method, Shared, files};
-use disk::{DiskError, Scratch};
+use disk::{Digest, DiskError};
 use engines::Progress;
 use engines::bound::{Failure, PlaneLayout, PlaneUnit, Report, Solver, Units, Wins};
 use game::{Index, Orientation};
 use pipeline::{StageContext, StageError};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use store::{PageCounts, StoreError};
@@ -119,16 +122,19 @@ pub(crate) enum At {
 
 /// The state of a database under way.
 ///
-/// Two scratch files hold the planes as they were when a bound began, so that what the bound decided can be told; only
-/// units that changed are read and written there.
+/// Besides, it has the planes as they were when a bound began, so that what the bound decided can be told; only units that
+/// changed are read and written there.
 pub(crate) struct State {
     stones: u32,
     pub(crate) at: At,
     pub(crate) solver: Box<dyn Solve>,
-    wins_before: Box<dyn Scratch>,
-    candidates_before: Box<dyn Scratch>,
-    /// By unit of the candidates, whether `candidates_before` is not what it should be when the next bound begins.
+    wins_before: Before,
+    candidates_before: Before,
+    /// By unit of the candidates, whether `candidates_before` is not what it should be when the next bound begins: what was
+    /// lost at the last one, if it is in memory.
     stale: Vec<bool>,
+    /// The content of the plane that was lost at the last bound, once it is written.
+    lost: Option<Digest>,
     groups: Vec<Group>,
     wins_groups: Vec<Group>,
 }
@@ -139,6 +145,7 @@ pub(crate) struct Slot {
     state: Mutex<Option<State>>,
     /// By stones and bound, the time of preprocess and process.
     times: Mutex<BTreeMap<(u32, u32), [Duration; 2]>>,
+    led: Led,
 }
 
 impl std::fmt::Debug for Slot {
@@ -154,8 +161,29 @@ impl Slot {
         state.filter(|state| state.stones == stones && state.at == at)
     }
 
+    /// Takes the state if it has in memory what was lost at a bound, content with this digest.
+    pub(crate) fn take_lost(&self, stones: u32, bound: u32, lost: Digest) -> Option<State> {
+        let mut slot = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_lost = |state: &&mut State| {
+            let is_there = state.candidates_before.is_in_memory() && state.lost == Some(lost);
+            is_there && state.stones == stones && state.at == At::Done(bound)
+        };
+        slot.as_mut().filter(has_lost)?;
+        slot.take()
+    }
+
+    /// Drops the state.
+    pub(crate) fn clear(&self) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     pub(crate) fn put(&self, state: State) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    }
+
+    /// What rank 0 keeps where the ranks of a job have the state.
+    pub(super) fn led(&self) -> &Led {
+        &self.led
     }
 
     /// Notes how long preprocess (0) or process (1) took.
@@ -197,14 +225,23 @@ impl State {
         let directory = context.output(&Plane::WinSeeds.name(stones));
         let directory = directory.parent().unwrap_or(&directory);
         let solver = homes::empty(shared, index, method, context.disk(), directory)?;
-        let bytes = |orientation| PlaneLayout::new(index, orientation).words() as u64 * 8;
-        let scratch = |name: &str, orientation| context.disk().scratch(&directory.join(name), bytes(orientation));
+        let layouts = [Orientation::OpponentMajor, Orientation::MoverMajor].map(|to| PlaneLayout::new(index, to));
+        let bytes: u64 = layouts.iter().map(|layout| layout.words() as u64 * 8).sum();
+        let settings = shared.settings();
+        let memory_bytes =
+            homes::memory_bytes(settings, stones, method) + shared.handed().memory_bytes(settings, stones);
+        let has_room = method == Method::TwoBit && memory_bytes + bytes <= settings.memory_bytes;
+        let before = |name: &str, layout| match has_room {
+            true => Ok(Before::in_memory(layout)),
+            false => Before::on_disk(layout, context.disk(), &directory.join(name)),
+        };
         let state = State {
             stones,
             at: At::Done(bound + 1),
-            wins_before: scratch("wins-before", Orientation::OpponentMajor)?,
-            candidates_before: scratch("candidates-before", Orientation::MoverMajor)?,
+            wins_before: before("wins-before", &layouts[0])?,
+            candidates_before: before("candidates-before", &layouts[1])?,
             stale: vec![false; solver.units().len()],
+            lost: None,
             groups: Group::all(solver.units()),
             wins_groups: Group::all(solver.wins_units()),
             solver,
@@ -239,8 +276,8 @@ impl State {
                     all.iter_mut().zip(&buffer).for_each(|(all, new)| *all |= new);
                 }
             }
-            self.wins_before.write_at(group.words.start as u64 * 8, disk::bytes_of_words(&all))?;
             for (number, unit, words) in group.split(self.solver.wins_units(), &mut all) {
+                self.wins_before.set(number, words)?;
                 self.solver.add_wins(unit, words);
                 self.solver.take_won(number);
             }
@@ -264,8 +301,8 @@ impl State {
             }
             for (number, _, words) in group.split(self.solver.units(), &mut all) {
                 self.solver.add_candidates(number, words, &mut |_| {})?;
+                self.candidates_before.set(number, words)?;
             }
-            self.candidates_before.write_at(group.words.start as u64 * 8, disk::bytes_of_words(&all))?;
         }
         Ok(self.solver.check()?)
     }
@@ -309,13 +346,13 @@ impl State {
                     continue;
                 }
                 let units = group.split(solver.units(), &mut words).into_par_iter().zip(stale);
-                units.try_for_each(|((number, unit, words), stale)| {
+                units.try_for_each(|((number, _, words), stale)| {
                     if !std::mem::take(stale) && words.iter().all(|&word| word == 0) {
                         return Ok(());
                     }
                     let mut written = Ok(());
                     solver.add_candidates(number, words, &mut |words| {
-                        written = before.write_at(unit.words.start as u64 * 8, disk::bytes_of_words(words));
+                        written = before.set(number, words);
                     })?;
                     written
                 })?;
@@ -352,15 +389,11 @@ impl State {
                         words.fill(0);
                         return Ok(());
                     }
-                    let place = unit.words.start as u64 * 8;
                     let buffers = || buffers.lock().unwrap_or_else(PoisonError::into_inner);
-                    let mut now: Vec<u64> = buffers().pop().unwrap_or_default();
-                    now.resize(words.len(), 0);
-                    before.read_at(place, disk::bytes_of_words_mut(words))?;
-                    solver.read_wins(unit, &mut now);
-                    before.write_at(place, disk::bytes_of_words(&now))?;
-                    words.iter_mut().zip(&now).for_each(|(word, now)| *word = now & !*word);
-                    buffers().push(now);
+                    let mut buffer: Vec<u64> = buffers().pop().unwrap_or_default();
+                    solver.read_wins(unit, words);
+                    before.gained(number, words, &mut buffer)?;
+                    buffers().push(buffer);
                     Ok::<_, DiskError>(())
                 })?;
                 won(Portion::Words(&mut words))?;
@@ -377,17 +410,18 @@ impl State {
                 }
                 words.resize(group.words.len(), 0);
                 let units = group.split(solver.units(), &mut words).into_par_iter();
-                units.zip(&mut stale[group.units.clone()]).try_for_each(|((number, unit, words), stale)| {
+                units.zip(&mut stale[group.units.clone()]).try_for_each(|((number, _, words), stale)| {
                     if !solver.take_lost(number) {
                         words.fill(0);
                         return Ok(());
                     }
                     *stale = true;
-                    before.read_at(unit.words.start as u64 * 8, disk::bytes_of_words_mut(words))?;
+                    let mut told = Ok(());
                     solver.visit(number, &mut |now| {
-                        words.iter_mut().zip(now).for_each(|(word, now)| *word &= !*now);
+                        told = before.lost(number, now, words);
                         false
-                    })
+                    })?;
+                    told
                 })?;
                 lost(Portion::Words(&mut words))?;
             }
@@ -396,12 +430,23 @@ impl State {
         let (wins, losses) = rayon::join(harvest_wins, harvest_losses);
         wins.and(losses)?;
         self.at = At::Done(bound);
+        self.lost = None;
         Ok(())
+    }
+
+    /// Tells what the content is that was lost at the last bound.
+    pub(crate) fn note_lost(&mut self, lost: Digest) {
+        self.lost = Some(lost);
+    }
+
+    /// Words of what was lost at the last bound, which is in memory, and whether they may have a bit.
+    pub(crate) fn read_lost(&self, words: Range<usize>, into: &mut [u64]) -> bool {
+        self.candidates_before.read(words, into, |unit| self.stale[unit])
     }
 }
 
 /// Makes a buffer so many zeros.
-fn zeroed(buffer: &mut Vec<u64>, words: usize) {
+pub(super) fn zeroed(buffer: &mut Vec<u64>, words: usize) {
     buffer.clear();
     buffer.resize(words, 0);
 }

@@ -2,7 +2,7 @@
 
 use super::planes::Portion;
 use super::state::stop;
-use engines::bound::PlaneSlab;
+use engines::bound::{BitKernel, PlaneSlab};
 use pipeline::{StageContext, StageError};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -50,6 +50,7 @@ impl Turned {
         self.words.resize(self.rows.len() * to.row_words, 0);
         self.has_bits.clear();
         self.has_bits.resize(self.rows.len().div_ceil(64), false);
+        let kernel = BitKernel::detect();
         let batch = (READ_BYTES / 8 / from.row_words).next_multiple_of(64);
         for row in (0..from.rows).step_by(batch) {
             stop(context)?;
@@ -60,11 +61,10 @@ impl Turned {
                 strips.zip(self.has_bits.par_chunks_mut(TILE)).enumerate().for_each(|(at, (turned, has_bits))| {
                     let word = first + at * TILE;
                     for (tile, rows) in self.read.chunks(TILE * 64 * from.row_words).enumerate() {
+                        let words = word..word + has_bits.len();
                         let to_word = row / 64 + tile * TILE;
-                        let strips = turned.chunks_mut(64 * to.row_words).zip(&mut *has_bits);
-                        for (word, (turned, has_bits)) in (word..).zip(strips) {
-                            *has_bits |= turn(rows, from.row_words, word, turned, to.row_words, to_word);
-                        }
+                        let from = (rows, from.row_words, words);
+                        turn(kernel, from, (&mut *turned, to.row_words, to_word), has_bits);
                     }
                 });
             }
@@ -94,95 +94,104 @@ impl Turned {
     }
 }
 
-/// Turns the word `word` of all rows into columns: words from `to_word` on of up to 64 rows of `turned`. Tells whether
-/// they have any bit.
-fn turn(rows: &[u64], row_words: usize, word: usize, turned: &mut [u64], to_words: usize, to_word: usize) -> bool {
-    let mut any = false;
-    for (block_number, rows) in rows.chunks(64 * row_words).enumerate() {
-        let mut block = [0; 64];
-        let mut used = 0u64;
-        for (at, row) in (0..).zip(rows.chunks(row_words)) {
-            block[at] = row[word];
-            used |= u64::from(row[word] != 0) << at;
-        }
+/// Turns some words of all rows, up to [`TILE`], into columns: words from `to_word` on of as many times 64 rows of `turned`.
+/// Notes which of those strips have any bit.
+fn turn(
+    kernel: BitKernel,
+    (rows, row_words, words): (&[u64], usize, Range<usize>),
+    (turned, to_words, to_word): (&mut [u64], usize, usize),
+    has_bits: &mut [bool],
+) {
+    for (to, rows) in (to_word..).zip(rows.chunks(64 * row_words)) {
+        let of_row = |(at, row): (usize, &[u64])| {
+            let any = row[words.clone()].iter().fold(0, |any, word| any | word);
+            u64::from(any != 0) << at
+        };
+        let used = rows.chunks(row_words).enumerate().map(of_row).fold(0, |used, row| used | row);
         if used == 0 {
             continue;
         }
-        any = true;
-        let to = to_word + block_number;
-        if used.count_ones() <= FEW_ROWS {
-            while used != 0 {
-                let at = used.trailing_zeros();
-                used &= used - 1;
-                let mut bits = block[at as usize];
-                while bits != 0 {
-                    // Behind the last column of a sound plane there are none.
-                    if let Some(word) = turned.get_mut(bits.trailing_zeros() as usize * to_words + to) {
-                        *word |= 1 << at;
-                    }
-                    bits &= bits - 1;
-                }
+        let strips = turned.chunks_mut(64 * to_words).zip(&mut *has_bits);
+        for (word, (turned, has_bits)) in words.clone().zip(strips) {
+            if used.count_ones() <= FEW_ROWS {
+                *has_bits |= turn_some(rows, row_words, word, used, turned, to_words, to);
+                continue;
             }
-        } else {
-            transpose(&mut block);
+            let mut block = [0; 64];
+            let mut any = 0;
+            for (block, row) in block.iter_mut().zip(rows.chunks(row_words)) {
+                *block = row[word];
+                any |= row[word];
+            }
+            if any == 0 {
+                continue;
+            }
+            *has_bits = true;
+            kernel.transpose(&mut block);
             for (turned, &bits) in turned.chunks_mut(to_words).zip(&block) {
                 turned[to] = bits;
             }
         }
     }
-    any
+}
+
+/// Turns a word of those of up to 64 rows that are `used` bit by bit, and tells whether they have any.
+fn turn_some(
+    rows: &[u64],
+    row_words: usize,
+    word: usize,
+    mut used: u64,
+    turned: &mut [u64],
+    to_words: usize,
+    to: usize,
+) -> bool {
+    let mut any = 0;
+    while used != 0 {
+        let at = used.trailing_zeros() as usize;
+        used &= used - 1;
+        let mut bits = rows[at * row_words + word];
+        any |= bits;
+        while bits != 0 {
+            // Behind the last column of a sound plane there are none.
+            if let Some(word) = turned.get_mut(bits.trailing_zeros() as usize * to_words + to) {
+                *word |= 1 << at;
+            }
+            bits &= bits - 1;
+        }
+    }
+    any != 0
 }
 
 /// Rows of a block that have bits, few enough to turn them bit by bit.
-const FEW_ROWS: u32 = 12;
-
-/// Transposes 64 by 64 bits, by halves of halves (Warren, Hacker's Delight, section 7-3).
-fn transpose(block: &mut [u64; 64]) {
-    let (mut width, mut mask) = (32, 0x0000_0000_ffff_ffffu64);
-    while width > 0 {
-        let mut at = 0;
-        while at < 64 {
-            let swap = (block[at] >> width ^ block[at + width]) & mask;
-            block[at] ^= swap << width;
-            block[at + width] ^= swap;
-            at = (at + width + 1) & !width;
-        }
-        width /= 2;
-        mask ^= mask << width;
-    }
-}
+const FEW_ROWS: u32 = 4;
 
 #[cfg(test)]
 mod tests {
-    /// Sparse and dense, in more than one tile.
+    use super::*;
+
+    /// Sparse and dense, in more than one block.
     #[test]
-    fn strips_turn() {
+    fn tiles_turn() {
         let hash = |at: usize| (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let (rows, row_words, to_words) = (150, 3, 4);
-        for rarity in [1, 4, 60, 5000] {
+        let (rows, row_words, to_words) = (150, 5, 4);
+        for rarity in [1, 4, 60, 900, 5000] {
             let bit = |row: usize, column: usize| hash(row * 1000 + column) >> 40 & 0xffff < 0x10000 / rarity;
             let word = |at: usize| (0..64).map(|b| u64::from(bit(at / row_words, at % row_words * 64 + b)) << b).sum();
             let plane: Vec<u64> = (0..rows * row_words).map(word).collect();
-            for word in 0..row_words {
-                let mut turned = vec![0; 64 * to_words];
-                let any = super::turn(&plane, row_words, word, &mut turned, to_words, 1);
-                assert_eq!(any, turned.iter().any(|&word| word != 0));
-                for (column, row) in (0..64).flat_map(|column| (0..rows).map(move |row| (column, row))) {
-                    let is_set = turned[column * to_words + 1 + row / 64] >> (row % 64) & 1 == 1;
-                    assert_eq!(is_set, bit(row, word * 64 + column), "{rarity}: {row}, {column}");
+            for (kernel, words) in
+                BitKernel::available().flat_map(|kernel| [(kernel, 0..1), (kernel, 1..4), (kernel, 2..5)])
+            {
+                let mut turned = vec![0; words.len() * 64 * to_words];
+                let mut has_bits = vec![false; words.len()];
+                turn(kernel, (&plane, row_words, words.clone()), (&mut turned, to_words, 1), &mut has_bits);
+                for (strip, has_bits) in turned.chunks(64 * to_words).zip(has_bits) {
+                    assert_eq!(has_bits, strip.iter().any(|&word| word != 0));
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn bits_change_places() {
-        let block: [u64; 64] = std::array::from_fn(|at| (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut turned = block;
-        super::transpose(&mut turned);
-        for (row, word) in block.iter().enumerate() {
-            for (column, other) in turned.iter().enumerate() {
-                assert_eq!(word >> column & 1, other >> row & 1);
+                let columns = words.len() * 64;
+                for (column, row) in (0..columns).flat_map(|column| (0..rows).map(move |row| (column, row))) {
+                    let is_set = turned[column * to_words + 1 + row / 64] >> (row % 64) & 1 == 1;
+                    assert_eq!(is_set, bit(row, words.start * 64 + column), "{rarity}: {row}, {column}");
+                }
             }
         }
     }

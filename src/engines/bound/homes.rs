@@ -1,6 +1,8 @@
 //! Where bits live: the seam between the driver and memory, caches and files.
 
+use super::hands::Hands;
 use super::plane::{PlaneLayout, PlaneSlab};
+use crate::memory::Words;
 use crate::simd;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -48,13 +50,17 @@ pub trait RowBits: Copy {
 pub trait Units<E>: Sync {
     /// Shows the words of a unit; they are kept if the visitor says that it changed them.
     fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), E>;
+
+    /// These bits of a row, by word, were found lost.
+    fn lost(&self, _slab: usize, _row: usize, _bits: &[(u32, u64)]) {}
 }
 
 /// A plane of won positions in memory.
 #[derive(Debug)]
 pub struct WinsInMemory {
-    words: Vec<AtomicU64>,
+    words: Words,
     slabs: Vec<PlaneSlab>,
+    hands: Hands,
 }
 
 /// Units in memory.
@@ -64,11 +70,9 @@ pub struct UnitsInMemory {
 }
 
 impl WinsInMemory {
-    /// No wins.
+    /// No wins. The current pool is the one whose threads will set them.
     pub fn none(layout: &PlaneLayout) -> WinsInMemory {
-        let mut words = Vec::new();
-        words.resize_with(layout.words(), AtomicU64::default);
-        WinsInMemory { words, slabs: layout.slabs().to_vec() }
+        WinsInMemory { words: Words::zeroed(layout.words()), slabs: layout.slabs().to_vec(), hands: Hands::here() }
     }
 }
 
@@ -98,6 +102,7 @@ impl<E> Wins<E> for WinsInMemory {
     }
 
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
+        debug_assert_eq!(self.hands, Hands::here());
         let slab = &self.slabs[slab];
         let words = &self.words[slab.word(row)..][..slab.row_words];
         for &(at, bits) in bits {
@@ -106,7 +111,7 @@ impl<E> Wins<E> for WinsInMemory {
             if bits & !word.load(Relaxed) == 0 {
                 continue;
             }
-            let new = bits & !word.fetch_or(bits, SeqCst);
+            let new = bits & !self.hands.set(word, bits);
             if new != 0 {
                 tell(at, new);
             }

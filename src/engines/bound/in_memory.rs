@@ -67,7 +67,7 @@ pub fn solve_in_memory(
 }
 
 /// The captures as given, and transposed.
-fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
+pub(crate) fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
     let mut turned = vec![0; captures.len()];
     for slab in index.slabs() {
         let (rows, columns) = (slab.mover_halves as usize, slab.opponent_halves as usize);
@@ -82,7 +82,12 @@ fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
 }
 
 /// The bits of a unit whose values are wanted.
-fn plane(layout: &PlaneLayout, unit: &PlaneUnit, values: &[Score], wanted: impl Fn(Score) -> bool) -> Vec<u64> {
+pub(crate) fn plane(
+    layout: &PlaneLayout,
+    unit: &PlaneUnit,
+    values: &[Score],
+    wanted: impl Fn(Score) -> bool,
+) -> Vec<u64> {
     let slab = &layout.slabs()[unit.slab];
     let before: usize = layout.slabs()[..unit.slab].iter().map(|slab| slab.rows * slab.columns).sum();
     let mut words = vec![0; unit.words.len()];
@@ -95,7 +100,7 @@ fn plane(layout: &PlaneLayout, unit: &PlaneUnit, values: &[Score], wanted: impl 
 }
 
 /// Visits the bits of a unit: slab, row, column.
-fn mark(layout: &PlaneLayout, unit: &PlaneUnit, words: &[u64], mut visit: impl FnMut(usize, usize, usize)) {
+pub(crate) fn mark(layout: &PlaneLayout, unit: &PlaneUnit, words: &[u64], mut visit: impl FnMut(usize, usize, usize)) {
     let slab = &layout.slabs()[unit.slab];
     for (row, words) in unit.rows.clone().zip(words.chunks(slab.row_words)) {
         for (at, &word) in words.iter().enumerate() {

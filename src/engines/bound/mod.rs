@@ -21,12 +21,14 @@
 //! The methods differ in where the planes live: see [`Wins`] and [`Units`].
 
 pub(crate) mod bytes;
+mod hands;
 mod homes;
 mod in_memory;
 pub(crate) mod plane;
 mod routes;
 pub(crate) mod row;
 mod solver;
+mod transpose;
 
 pub use homes::{RowBits, Units, UnitsInMemory, Wins, WinsInMemory};
 pub use in_memory::solve_in_memory;
@@ -34,5 +36,6 @@ pub use plane::{PlaneLayout, PlaneSlab, PlaneUnit};
 pub use row::BitKernel;
 pub use solver::{Failure, Report, Solver};
 
+pub(crate) use in_memory::{in_both_orientations, mark, plane};
 pub(crate) use routes::{Pull, Push};
 pub(crate) use row::{Child, WonRow};

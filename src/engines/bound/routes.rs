@@ -84,6 +84,9 @@ impl Pull {
 
     /// The words of the child row from which some words of the row take bits.
     pub(crate) fn child_words(&self, words: &Range<usize>) -> Range<usize> {
+        if self.is_straight {
+            return words.clone();
+        }
         let pieces = &self.pieces[self.first[words.start] as usize..self.first[words.end] as usize];
         let word = |piece: Option<&Taken>| piece.map_or(0, |piece| piece.word as usize);
         word(pieces.first())..word(pieces.last()) + 1

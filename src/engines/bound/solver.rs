@@ -1,8 +1,10 @@
 //! The driver of a bound: passes over the candidates until none is found lost.
 
+use super::hands::Hands;
 use super::homes::{Units, Wins};
 use super::plane::{PARTS, PlaneLayout, PlaneUnit};
 use super::row::{BitKernel, Child, WonRow};
+use crate::memory::Words;
 use crate::tables::{RowMove, Tables};
 use crate::{Progress, Stopped, simd};
 use game::sow::{Class, Ends};
@@ -31,7 +33,7 @@ pub struct Solver<W, U, E> {
     /// By row of the candidates, in eight bits each: the parts to be tested, those with new candidates or with children
     /// that win now; then for each move the parts that wait for its child. What was tested waits only for the children
     /// that kept a candidate from being lost: whatever else becomes a win changes nothing.
-    needs: Vec<AtomicU64>,
+    needs: Words,
     /// By unit of the wins, whether it has new ones since they were taken.
     won: Vec<AtomicBool>,
     /// By unit of the candidates, whether some were found lost since they were taken.
@@ -40,6 +42,7 @@ pub struct Solver<W, U, E> {
     first_units: Vec<usize>,
     /// The units of the candidates, in the order of a pass.
     order: Vec<usize>,
+    hands: Hands,
     errors: PhantomData<fn() -> E>,
 }
 
@@ -47,6 +50,9 @@ pub struct Solver<W, U, E> {
 const TO_TEST: u64 = (1 << PARTS) - 1;
 /// Times parts: these parts, waiting for the children of all six moves.
 const WAITING: u64 = 0x0001_0101_0101_0100;
+
+/// Rows with new wins from elsewhere whose parents are woken together.
+const WOKEN_ROWS: usize = 64;
 
 /// Words of a row that are asked for ahead, at most: the processor itself sees where long runs go on.
 const ASKED_WORDS: usize = 128;
@@ -103,23 +109,41 @@ struct Changed {
 }
 
 impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
-    /// A solver that knows nothing of what changed: its first pass tests every candidate.
+    /// A solver that knows nothing of what changed: its first pass tests every candidate. It is to be used in the current
+    /// pool of threads.
     ///
     /// # Panics
     /// When the tables serve fewer stones or another position set.
     pub fn new(tables: Arc<Tables>, index: Index, kernel: BitKernel, wins: W, candidates: U) -> Self {
+        let units = PlaneLayout::new(&index, Orientation::MoverMajor).units();
+        let solver = Solver::of_units(tables, index, kernel, wins, candidates, units);
+        Solver { hands: Hands::here(), ..solver }
+    }
+
+    /// The same for some of the units, or parts of them, ascending: other candidates are nobody's here, and never tested. Any
+    /// threads may use it.
+    pub(crate) fn of_units(
+        tables: Arc<Tables>,
+        index: Index,
+        kernel: BitKernel,
+        wins: W,
+        candidates: U,
+        units: Vec<PlaneUnit>,
+    ) -> Self {
         assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
         let wins_layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
         let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
-        let (wins_units, units) = (wins_layout.units(), layout.units());
+        let wins_units = wins_layout.units();
         let first = |slab: usize| wins_units.partition_point(|unit| unit.slab < slab);
+        let needs = Words::zeroed(layout.rows());
+        needs.iter().for_each(|need| need.store(u64::MAX, Relaxed));
         Solver {
             tables,
             index,
             kernel,
             wins,
             candidates,
-            needs: (0..layout.rows()).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            needs,
             won: wins_units.iter().map(|_| AtomicBool::new(false)).collect(),
             lost: units.iter().map(|_| AtomicBool::new(false)).collect(),
             first_units: (0..wins_layout.slabs().len()).map(first).collect(),
@@ -128,6 +152,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             layout,
             wins_units,
             units,
+            hands: Hands::Many,
             errors: PhantomData,
         }
     }
@@ -150,6 +175,16 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// The home of the candidates.
     pub fn candidates(&self) -> &U {
         &self.candidates
+    }
+
+    /// The home of the wins, between calls.
+    pub(crate) fn wins_mut(&mut self) -> &mut W {
+        &mut self.wins
+    }
+
+    /// The home of the candidates, between calls.
+    pub(crate) fn candidates_mut(&mut self) -> &mut U {
+        &mut self.candidates
     }
 
     /// Adds wins, a unit's words. Leaves those in there that were not known before.
@@ -225,68 +260,92 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         self.lost[unit].swap(false, Relaxed)
     }
 
+    /// Adds wins of rows, which `tell` gives by slab, row and word.
+    pub(crate) fn add_rows<T>(&self, tell: impl FnOnce(&mut dyn FnMut(usize, usize, &[(u32, u64)])) -> T) -> T {
+        let mut changed = Vec::new();
+        let told = tell(&mut |slab, row, bits| {
+            self.set(slab, row, bits, &mut changed, |_, _| {});
+            if changed.len() >= WOKEN_ROWS {
+                self.wake_parents(&mut changed);
+            }
+        });
+        self.wake_parents(&mut changed);
+        told
+    }
+
     /// Takes everything for changed: for planes that are at no fixpoint.
     pub fn unsettle(&self) {
-        for need in &self.needs {
-            need.store(u64::MAX, Relaxed);
-        }
+        self.set_needs(u64::MAX);
     }
 
     /// Forgets what changed: for planes that are known to be at a fixpoint.
     pub fn settle(&self) {
-        for need in &self.needs {
-            need.store(!TO_TEST, Relaxed);
+        self.set_needs(!TO_TEST);
+    }
+
+    /// Of all rows of candidates. Others stay to be tested, so that they are never woken.
+    fn set_needs(&self, to: u64) {
+        for unit in &self.units {
+            let first = self.layout.slabs()[unit.slab].first_row;
+            self.needs[first..][unit.rows.clone()].iter().for_each(|need| need.store(to, Relaxed));
         }
     }
 
     /// Passes until no candidate is found lost. `checkpoint` is called between passes, when nobody changes the planes.
+    ///
+    /// # Panics
+    /// When the solver was made for one thread, and the current pool has more.
     pub fn solve(
         &self,
         progress: &dyn Progress,
         checkpoint: &mut dyn FnMut() -> Result<(), E>,
     ) -> Result<Report, Failure<E>> {
+        assert!(self.hands == Hands::Many || Hands::here() == Hands::One, "a solver stays in its pool");
         let mut report = Report::default();
         loop {
-            let any = AtomicBool::new(false);
-            let next = AtomicUsize::new(0);
-            let failure = Mutex::new(None);
-            let done = Mutex::new(Report::default());
-            rayon::broadcast(|_| {
-                let mut workspace = Workspace::default();
-                let fail = |with: Failure<E>| {
-                    next.store(self.units.len(), Relaxed);
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(with);
-                };
-                loop {
-                    let number = next.fetch_add(1, Relaxed);
-                    let Some(&place) = self.order.get(number) else { break };
-                    if let Err(error) = self.test(place, &mut workspace, &any) {
-                        fail(Failure::Home(error));
-                    }
-                    if number.is_multiple_of(64) && progress.advance(number as u64, self.units.len() as u64).is_break()
-                    {
-                        fail(Failure::Stopped);
-                    }
-                }
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                done.lost += workspace.report.lost;
-                done.rows += workspace.report.rows;
-                done.units += workspace.report.units;
-            });
-            self.wins.check().map_err(Failure::Home)?;
-            let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-            if let Some(failure) = failure {
-                return Err(failure);
-            }
-            report.passes += 1;
+            let (done, any) = self.pass(progress)?;
+            report.passes += done.passes;
             report.lost += done.lost;
             report.rows += done.rows;
             report.units += done.units;
-            if !any.into_inner() {
+            if !any {
                 return Ok(report);
             }
             checkpoint().map_err(Failure::Home)?;
+        }
+    }
+
+    /// One pass over the candidates, and whether any win was found.
+    pub(crate) fn pass(&self, progress: &dyn Progress) -> Result<(Report, bool), Failure<E>> {
+        let any = AtomicBool::new(false);
+        let next = AtomicUsize::new(0);
+        let failure = Mutex::new(None);
+        let done = Mutex::new(Report { passes: 1, ..Report::default() });
+        rayon::broadcast(|_| {
+            let mut workspace = Workspace::default();
+            let fail = |with: Failure<E>| {
+                next.store(self.units.len(), Relaxed);
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(with);
+            };
+            loop {
+                let number = next.fetch_add(1, Relaxed);
+                let Some(&place) = self.order.get(number) else { break };
+                if let Err(error) = self.test(place, &mut workspace, &any) {
+                    fail(Failure::Home(error));
+                }
+                if number.is_multiple_of(64) && progress.advance(number as u64, self.units.len() as u64).is_break() {
+                    fail(Failure::Stopped);
+                }
+            }
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.lost += workspace.report.lost;
+            done.rows += workspace.report.rows;
+            done.units += workspace.report.units;
+        });
+        self.wins.check().map_err(Failure::Home)?;
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(failure) => Err(failure),
+            None => Ok((done.into_inner().unwrap_or_else(PoisonError::into_inner), any.into_inner())),
         }
     }
 
@@ -314,8 +373,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                     asked = next;
                     // While they are tested they wait for every child. Whoever sets a win that is not seen below sees that
                     // the need was taken, and sets it again: either comes first in the one order of these operations.
-                    need.fetch_or(parts * WAITING, SeqCst);
-                    parts = need.fetch_and(!parts, SeqCst) & parts;
+                    self.hands.set(need, parts * WAITING);
+                    parts &= self.hands.clear(need, parts);
                     let words = &mut words[at * slab.row_words..][..slab.row_words];
                     self.test_row(unit.slab, unit.rows.start + at, words, parts, &moves[at], workspace, any);
                 }
@@ -377,10 +436,11 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
         let settled = (parts * WAITING) & !waiting;
         if settled != 0 {
-            self.needs[layout.first_row + row].fetch_and(!settled, Relaxed);
+            self.hands.clear(&self.needs[layout.first_row + row], settled);
         }
         if !workspace.lost.is_empty() {
             workspace.report.lost += workspace.lost.iter().map(|(_, bits)| u64::from(bits.count_ones())).sum::<u64>();
+            self.candidates.lost(slab, row, &workspace.lost);
             self.tell_parents(slab, row, workspace, any);
         }
     }
@@ -522,7 +582,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 let now = need.load(SeqCst);
                 let tested = changed & now >> (PARTS * (parent.slot() + 1));
                 if tested & !now & TO_TEST != 0 {
-                    need.fetch_or(tested & TO_TEST, SeqCst);
+                    self.hands.set(need, tested & TO_TEST);
                 }
             }
         }

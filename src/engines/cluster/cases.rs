@@ -1,13 +1,13 @@
 //! Jobs whose ranks are threads, in all weathers.
 
-use super::{Part, Report, Shares, Unsolved, Watch, collect, sweep};
-use crate::capture::{InMemory, capture_into, capture_rows};
+use super::{Part, PartCaptures, Report, Territories, Unsolved, Watch, collect, sweep};
+use crate::capture::{InMemory, capture_into};
 use crate::{Bytes, Kernel, Rows, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use ranks::{Communicator, Threads, Weather};
-use std::ops::ControlFlow;
-use std::sync::Mutex;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 /// Databases 0 to `stones` by one machine.
 pub(super) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
@@ -47,12 +47,20 @@ pub(super) fn job<T: Send>(
 }
 
 /// The captures of what a rank owns.
-fn captures(tables: &Tables, index: &Index, part: &Part, smaller: &[Vec<Score>]) -> Bytes {
-    let mut best = Bytes::zeroed(part.scores().len()).unwrap();
+fn captures(tables: &Tables, index: &Index, part: &Part, smaller: &[Vec<Score>]) -> PartCaptures {
+    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
-    let rows = |slab: &game::Slab| part.shares().rows(part.rank(), slab.mover_stones);
-    capture_rows(tables, index, rows, &smaller, &(), &mut best).unwrap();
-    best
+    capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+    let read = |positions: Range<u64>, out: &mut [Score]| {
+        out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
+        Ok::<_, std::io::Error>(())
+    };
+    part.captures(read).unwrap()
+}
+
+/// What a rank of a job owns, all 0.
+fn part(tables: &Tables, index: &Index, ranks: usize, rank: usize) -> Part {
+    Part::zeroed(tables, Arc::new(Territories::new(tables, index.slabs(), ranks)), rank).unwrap()
 }
 
 /// One database by a job.
@@ -64,7 +72,7 @@ fn solved(
     kernel: Kernel,
 ) -> (Vec<Score>, Report) {
     let index = Index::new(stones, tables.set());
-    let mut part = Part::zeroed(Shares::new(stones, tables.set(), end.size()), end.rank()).unwrap();
+    let mut part = part(tables, &index, end.size(), end.rank());
     let captures = captures(tables, &index, &part, smaller);
     let report = sweep(tables, &index, &captures, &mut part, kernel, end, &()).unwrap();
     let mut scores = Vec::new();
@@ -110,7 +118,7 @@ fn weather_and_kernels_change_nothing() {
 /// Takes checkpoints all the time, and stops when so many positions were recomputed.
 struct Impatient<'a> {
     stop_at: u64,
-    kept: &'a Mutex<Vec<(Shares, usize, Vec<Score>)>>,
+    kept: &'a Mutex<Vec<(usize, usize, Vec<Score>)>>,
     taken: AtomicU64,
 }
 
@@ -127,7 +135,7 @@ impl Watch for Impatient<'_> {
         self.taken.fetch_add(1, Relaxed);
         let mut kept = self.kept.lock().unwrap();
         kept.retain(|(_, rank, _)| *rank != part.rank());
-        kept.push((part.shares().clone(), part.rank(), part.scores().to_vec()));
+        kept.push((part.territories().ranks(), part.rank(), part.runs().flatten().copied().collect()));
     }
 }
 
@@ -137,22 +145,24 @@ fn a_stopped_job_goes_on() {
     let expected = alone(set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let smaller = &expected[..stones as usize];
-    let kept: Mutex<Vec<(Shares, usize, Vec<Score>)>> = Mutex::new(Vec::new());
+    let kept: Mutex<Vec<(usize, usize, Vec<Score>)>> = Mutex::new(Vec::new());
     let mut stopped = 0;
     for stop_at in (0..).map(|step| step * index.positions() * 2) {
         // As many ranks as the last time, or not.
         let left = std::mem::take(&mut *kept.lock().unwrap());
         let found = job(2 + stopped % 3, 1, Weather::calm(), |end| {
-            let mut part = Part::zeroed(Shares::new(stones, set, end.size()), end.rank()).unwrap();
-            let captures = captures(&tables, &index, &part, smaller);
-            for (shares, rank, scores) in &left {
-                let mut other = Part::zeroed(shares.clone(), *rank).unwrap();
-                other.scores_mut().copy_from_slice(scores);
-                part.take_over(&other);
+            let mut mine = part(&tables, &index, end.size(), end.rank());
+            let captures = captures(&tables, &index, &mine, smaller);
+            for (ranks, rank, scores) in &left {
+                let read = |positions: Range<u64>, out: &mut [Score]| {
+                    out.copy_from_slice(&scores[positions.start as usize..positions.end as usize]);
+                    Ok::<_, ()>(())
+                };
+                mine.take_over(&Territories::new(&tables, index.slabs(), *ranks), *rank, read).unwrap();
             }
-            assert_eq!(part.scores().iter().any(|&score| score != 0), !left.is_empty());
+            assert_eq!(mine.is_zero(), left.is_empty() || mine.positions() == 0);
             let watch = Impatient { stop_at, kept: &kept, taken: AtomicU64::new(0) };
-            let solved = sweep(&tables, &index, &captures, &mut part, Kernel::detect(), end, &watch);
+            let solved = sweep(&tables, &index, &captures, &mut mine, Kernel::detect(), end, &watch);
             assert!(watch.taken.into_inner() > 0);
             match solved {
                 Err(Unsolved::Stopped) => return None,
@@ -163,7 +173,7 @@ fn a_stopped_job_goes_on() {
                 scores.extend_from_slice(run);
                 ControlFlow::Continue(())
             };
-            assert!(collect(&part, end, &mut sink).unwrap());
+            assert!(collect(&mine, end, &mut sink).unwrap());
             Some(scores)
         });
         match &found[0] {
@@ -180,7 +190,8 @@ fn a_stopped_job_goes_on() {
 fn who_collects_may_have_enough() {
     let set = PositionSet::All;
     let took = job(3, 1, Weather::calm(), |end| {
-        let part = Part::zeroed(Shares::new(8, set, 3), end.rank()).unwrap();
+        let index = Index::new(8, set);
+        let part = part(&Tables::new(Rules::AWARI, set, 8), &index, 3, end.rank());
         let mut runs = 0;
         let mut sink = |_: &[Score]| {
             runs += 1;
@@ -203,8 +214,8 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
             return true;
         }
         let index = Index::new(6, set);
-        let mut part = Part::zeroed(Shares::new(6, set, 3), end.rank()).unwrap();
-        let captures = Bytes::zeroed(part.scores().len()).unwrap();
+        let mut part = part(&tables, &index, 3, end.rank());
+        let captures = captures(&tables, &index, &part, &alone(set, 5));
         let solved = sweep(&tables, &index, &captures, &mut part, Kernel::detect(), end, &());
         matches!(solved, Err(Unsolved::Communication(_)))
     });

@@ -1,6 +1,6 @@
 //! A solved database, of the parts that the ranks own.
 
-use super::{Part, STRIPE};
+use super::Part;
 use game::Slab;
 use ranks::{CommunicationError, Communicator};
 use std::ops::{ControlFlow, Range};
@@ -11,8 +11,8 @@ const BAND_POSITIONS: usize = 8 << 20;
 /// Bands that a rank sends before it hears that one was taken.
 const AHEAD: usize = 2;
 
-/// Transposed at a time.
-const TILE: usize = 64;
+/// Columns of a band, at most.
+const COLUMNS_MAX: usize = 1024;
 
 /// Taken, and go on; or do not.
 const TAKEN: u8 = 1;
@@ -113,9 +113,9 @@ fn bands(slabs: &[Slab]) -> Vec<Band> {
     let mut bands = Vec::new();
     for (at, slab) in slabs.iter().enumerate() {
         let columns = slab.opponent_halves as usize;
-        let width = (BAND_POSITIONS / slab.mover_halves as usize).clamp(1, STRIPE);
-        for stripe in (0..columns).step_by(STRIPE) {
-            let end = columns.min(stripe + STRIPE);
+        let width = (BAND_POSITIONS / slab.mover_halves as usize).clamp(1, COLUMNS_MAX);
+        for stripe in (0..columns).step_by(COLUMNS_MAX) {
+            let end = columns.min(stripe + COLUMNS_MAX);
             let starts = (stripe..end).step_by(width);
             bands.extend(starts.map(|start| Band { slab: at, columns: start..end.min(start + width) }));
         }
@@ -125,48 +125,43 @@ fn bands(slabs: &[Slab]) -> Vec<Band> {
 
 impl Banded for Part {
     fn rank(&self) -> usize {
-        self.rank
+        Part::rank(self)
     }
 
     fn ranks(&self) -> usize {
-        self.shares.ranks()
+        self.territories().ranks()
     }
 
     fn slabs(&self) -> &[Slab] {
-        self.shares.slabs()
+        self.territories().slabs()
     }
 
-    /// Column by column.
+    /// Row by row of the band, `OpponentMajor`.
     fn piece(&self, band: &Band) -> Vec<u8> {
-        let slab = &self.shares.owned(self.rank)[band.slab];
-        let rows = slab.mover_halves as usize;
-        let stripe = band.columns.start / STRIPE * STRIPE;
-        let width = STRIPE.min(slab.opponent_halves as usize - stripe);
-        let scores = &self.scores[slab.offset as usize + rows * stripe..][..rows * width];
-        let from = band.columns.start - stripe;
-        let mut piece = vec![0; rows * band.columns.len()];
-        for first in (0..rows).step_by(TILE) {
-            for at in 0..band.columns.len() {
-                let to = &mut piece[at * rows + first..at * rows + rows.min(first + TILE)];
-                for (to, row) in to.iter_mut().zip(scores[first * width..].chunks_exact(width)) {
-                    *to = row[from + at] as u8;
-                }
-            }
+        let slab = self.rows.slabs()[band.slab];
+        let mut piece = Vec::new();
+        for row in band.columns.clone() {
+            let columns = self.territories().columns(Part::rank(self), band.slab, row);
+            let scores = &self.rows.bytes()[slab.place(row, &columns)];
+            piece.extend(scores.iter().map(|&score| score as u8));
         }
         piece
     }
 
     fn join(&self, band: &Band, pieces: &[Vec<u8>], run: &mut Vec<i8>) -> Result<(), CommunicationError> {
+        let columns = |rank: usize, row: usize| self.territories().columns(rank, band.slab, row).len();
         for (rank, piece) in pieces.iter().enumerate() {
-            let expected = self.shares.rows(rank, band.slab as u32).len() * band.columns.len();
+            let expected = band.columns.clone().map(|row| columns(rank, row)).sum();
             if piece.len() != expected {
                 return Err(misfit(rank, expected, piece));
             }
         }
-        for at in 0..band.columns.len() {
-            for piece in pieces {
-                let rows = piece.len() / band.columns.len();
-                run.extend(piece[at * rows..][..rows].iter().map(|&score| score as i8));
+        let mut rest: Vec<_> = pieces.iter().map(|piece| &piece[..]).collect();
+        for row in band.columns.clone() {
+            for (rank, rest) in rest.iter_mut().enumerate() {
+                let (now, later) = rest.split_at(columns(rank, row));
+                run.extend(now.iter().map(|&score| score as i8));
+                *rest = later;
             }
         }
         Ok(())

@@ -72,11 +72,7 @@ impl Hand {
     pub fn zeroed(index: &Index, ranks: usize, rank: usize, processors: usize) -> io::Result<Hand> {
         assert!(rank < ranks && processors > 0, "rank {rank} of {ranks}, {processors} processors");
         let slabs = index.slabs().to_vec();
-        let positions = slabs.iter().map(Slab::positions).sum();
-        let mut deal = Deal::new(positions, ranks * processors);
-        if !deal.processors().is_multiple_of(ranks) {
-            deal = Deal::new(positions, deal.processors().next_multiple_of(ranks));
-        }
+        let deal = dealt(index, ranks, processors);
         let each = deal.processors() / ranks;
         let mut end = 0;
         let mut offset = |&start: &u64| {
@@ -93,6 +89,16 @@ impl Hand {
     /// Whose hand it is.
     pub fn rank(&self) -> usize {
         self.rank
+    }
+
+    /// Of how many.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// With how many processors each.
+    pub fn processors(&self) -> usize {
+        self.each()
     }
 
     /// The values, in the order of the hand; while they are no scores yet, see
@@ -142,6 +148,31 @@ impl Hand {
             }
         }
     }
+}
+
+/// What of a database each rank gets, in the order of its hand ([`Hand::runs`]). Runs are the same however many ranks and
+/// processors there are; only whose they are is not.
+///
+/// # Panics
+/// When there is no rank, or no processor.
+pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64>>> {
+    assert!(ranks > 0 && processors > 0, "{ranks} ranks, {processors} processors");
+    let deal = dealt(index, ranks, processors);
+    let run = |&start: &u64| start..start + deal.length(start);
+    let each = deal.processors() / ranks;
+    let of_rank =
+        |rank| (rank * each..(rank + 1) * each).flat_map(|processor| deal.starts(processor)).map(run).collect();
+    (0..ranks).map(of_rank).collect()
+}
+
+/// A database dealt to as many processors of every rank, or more, see [`Hand::zeroed`].
+fn dealt(index: &Index, ranks: usize, processors: usize) -> Deal {
+    let positions = index.slabs().iter().map(Slab::positions).sum();
+    let deal = Deal::new(positions, ranks * processors);
+    if deal.processors().is_multiple_of(ranks) {
+        return deal;
+    }
+    Deal::new(positions, deal.processors().next_multiple_of(ranks))
 }
 
 /// Bytes that a rank takes of so many positions: its hand and captures, a bit a position and one for 64 of them, queues

@@ -2,6 +2,7 @@
 
 use crate::kernel::{STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
 use crate::tables::{CHUNK, Tables, chunks};
+use game::Slab;
 use std::ops::Range;
 
 /// A slab whose mover has at least half of the stones, and the one whose opponent has as many.
@@ -19,7 +20,8 @@ pub(crate) struct Pair<'a> {
 /// For each chunk of halves, and behind the last, the first chunk of columns with those halves or later ones, and the
 /// end of those with earlier ones. They differ where the position set leaves out halves of the opponent: a chunk of
 /// columns may have halves of two chunks.
-struct Cuts(Vec<(usize, usize)>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cuts(Vec<(usize, usize)>);
 
 /// Some ranks: rows of `high` and columns of `low`; and some others: columns of `high` and rows of `low`. All in chunks.
 #[derive(Clone, Debug)]
@@ -32,8 +34,8 @@ pub(crate) struct Tile {
 
 impl<'a> Pair<'a> {
     pub(crate) fn new(tables: &Tables, high: SlabWork<'a>, low: SlabWork<'a>) -> Pair<'a> {
-        let columns_of_rows = Cuts::new(tables, &low, chunks(high.slab.mover_halves));
-        let columns_of_low = Cuts::new(tables, &high, chunks(low.slab.mover_halves));
+        let columns_of_rows = Cuts::new(tables, low.slab, chunks(high.slab.mover_halves));
+        let columns_of_low = Cuts::new(tables, high.slab, chunks(low.slab.mover_halves));
         Pair { high, low, columns_of_rows, columns_of_low }
     }
 
@@ -76,9 +78,9 @@ impl<'a> Pair<'a> {
 
 impl Cuts {
     /// Where so many chunks of halves begin among the columns of a slab.
-    fn new(tables: &Tables, work: &SlabWork, halves: usize) -> Cuts {
-        let inverse = &tables.gather(work.slab.opponent_stones, STRAIGHT).inverse;
-        let columns = chunks(work.slab.opponent_halves);
+    pub(crate) fn new(tables: &Tables, slab: &Slab, halves: usize) -> Cuts {
+        let inverse = &tables.gather(slab.opponent_stones, STRAIGHT).inverse;
+        let columns = chunks(slab.opponent_halves);
         let mut cuts = vec![(columns, 0); halves + 1];
         // A chunk of which the position set has no half has no columns.
         for (chunk, &(first, _)) in inverse.iter().enumerate().rev() {
@@ -93,12 +95,12 @@ impl Cuts {
     }
 
     /// The chunks of columns of which some half is among `halves`.
-    fn touching(&self, halves: &Range<usize>) -> Range<usize> {
+    pub(crate) fn touching(&self, halves: &Range<usize>) -> Range<usize> {
         self.0[halves.start].0..self.0[halves.end].1
     }
 
     /// Those of them without halves before: each chunk of columns is of one of several ranges.
-    fn of(&self, halves: &Range<usize>) -> Range<usize> {
+    pub(crate) fn of(&self, halves: &Range<usize>) -> Range<usize> {
         self.0[halves.start].1..self.0[halves.end].1
     }
 }

@@ -8,9 +8,11 @@ use super::pair::Pair;
 use crate::apply::Changed;
 use crate::awake::share;
 use crate::kernel::{Kernel, SlabWork, Spot};
-use crate::marks::Marks;
+use crate::marks::{Marks, Region};
 use crate::rows::Rows;
 use crate::tables::{CHUNK, Tables};
+use game::Slab;
+use std::ops::Range;
 
 /// How often a pair is taken in one pass, at most.
 const ROUNDS_MAX: usize = 4;
@@ -47,14 +49,16 @@ pub(crate) struct Spots<'a> {
 }
 
 impl Spots<'_> {
-    /// Takes what is marked of a pair, again and again while that marks more of it.
-    pub(crate) fn pair(&self, pair: &Pair, values: &mut Rows) -> Done {
+    /// Takes what is marked of a pair, again and again while that marks more of it. Tells what changed in which slab.
+    pub(crate) fn pair(&self, pair: &Pair, values: &mut Rows, tell: impl Fn(&Slab, &Changed) + Sync) -> Done {
+        let [high, low] = [&pair.high, &pair.low].map(|work| self.marks.own(work.slab.mover_stones as usize));
         let mut all = Done::default();
         for _ in 0..ROUNDS_MAX {
-            let mut done = self.slab(&pair.high, values);
+            let mut done = self.slab(&pair.high, &high.rows, values, &tell);
             if !pair.is_one() {
-                done = done.add(self.slab(&pair.low, values));
+                done = done.add(self.slab(&pair.low, &low.rows, values, &tell));
             }
+            done = done.add(self.slab(&pair.low, &(0..low.rows_end), values, &tell));
             all = all.add(done);
             if done.changed == 0 {
                 break;
@@ -63,14 +67,19 @@ impl Spots<'_> {
         all
     }
 
-    fn slab(&self, work: &SlabWork, values: &mut Rows) -> Done {
+    fn slab(
+        &self,
+        work: &SlabWork,
+        rows: &Range<usize>,
+        values: &mut Rows,
+        tell: &(impl Fn(&Slab, &Changed) + Sync),
+    ) -> Done {
         let old = values.bytes().padded();
-        let rows = work.slab.mover_halves as usize;
         let rows_at_once = (POSITIONS_AT_ONCE / work.columns).clamp(1, ROWS_AT_ONCE_MAX);
-        let mut found: Vec<_> = (0..rows).step_by(rows_at_once).map(|first| (first, Found::default())).collect();
+        let mut found: Vec<_> = rows.clone().step_by(rows_at_once).map(|first| (first, Found::default())).collect();
         share(&mut found, |(first, found)| {
             let mut spots = Vec::new();
-            for row in *first..rows.min(*first + rows_at_once) {
+            for row in *first..rows.end.min(*first + rows_at_once) {
                 self.marks.take(work.slab.mover_stones as usize, row, |chunk, lanes| {
                     spots.push(Spot { row: row as u32, chunk: chunk as u32, lanes });
                 });
@@ -97,11 +106,16 @@ impl Spots<'_> {
                 let first_row = change.row as usize / CHUNK * CHUNK;
                 let rows = 1 << (change.row as usize - first_row);
                 let change = Changed { column: change.column, first_row, rows };
-                let (stones, opponent_stones) = (self.stones, work.slab.opponent_stones);
-                self.marks.mark_parents(self.kernel, self.tables, stones, opponent_stones, &change, None);
+                self.mark_parents(work.slab, &change, None);
+                tell(work.slab, &change);
             }
         });
         done
+    }
+
+    /// Marks every position with a move to what changed in a slab, but for a region that is looked after.
+    pub(crate) fn mark_parents(&self, slab: &Slab, change: &Changed, but: Option<&Region>) {
+        self.marks.mark_parents(self.kernel, self.tables, self.stones, slab.opponent_stones, change, but);
     }
 
     /// Derives a spot, and what is new of it.

@@ -8,7 +8,7 @@
 //! derived from is in the other slab, which nobody writes meanwhile.
 
 use super::Done;
-use super::pair::{Pair, units};
+use super::pair::{Pair, Tile, units};
 use crate::apply::{Changed, apply};
 use crate::awake::share;
 use crate::kernel::{Child, Floor, Kernel, Moves, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, Unit};
@@ -108,7 +108,13 @@ struct Share<'t> {
 }
 
 impl<'a> Tiles<'a> {
+    /// Of all ranks of these pairs.
     pub(crate) fn new(pairs: &'a [Pair<'a>], kernel: Kernel) -> Tiles<'a> {
+        Tiles::of(pairs, kernel, |pair| 0..pair.row_chunks())
+    }
+
+    /// Of some ranks of each pair, in chunks.
+    pub(crate) fn of(pairs: &'a [Pair<'a>], kernel: Kernel, ranks: impl Fn(&Pair) -> Range<usize>) -> Tiles<'a> {
         let threads = rayon::current_num_threads();
         // One thread has nobody to wait for, and one tile at a time stays in its cache.
         let most = if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD };
@@ -117,7 +123,7 @@ impl<'a> Tiles<'a> {
             pairs,
             straight: straight.collect(),
             kernel,
-            waves: waves(pairs.iter().enumerate().map(|(at, pair)| blocks(at, pair)).collect(), most),
+            waves: waves(pairs.iter().enumerate().map(|(at, pair)| blocks(at, pair, &ranks(pair))).collect(), most),
             bases: Vec::new(),
             rooms: Rooms::default(),
         }
@@ -126,6 +132,14 @@ impl<'a> Tiles<'a> {
     /// Waves of a pass.
     pub(crate) fn waves(&self) -> usize {
         self.waves.len()
+    }
+
+    /// The tiles of a wave, and the pairs that they are of.
+    pub(crate) fn tiles(&self, wave: usize) -> impl Iterator<Item = (&Pair<'a>, Tile)> {
+        self.waves[wave].iter().filter_map(|block| {
+            let pair = &self.pairs[block.pair];
+            Some((pair, pair.tile(&block.band, block.part, block.parts)?))
+        })
     }
 
     /// Takes the blocks of a wave, where `settle` until nothing changes that stays in them.
@@ -398,10 +412,11 @@ impl<'a, 'b> Side<'a, 'b> {
         let (mut slab, mut changed) = (slab, changed);
         let mut first = 0;
         let one = |columns: Range<usize>| {
-            let begin = columns.start * CHUNK;
-            let end = (columns.end * CHUNK).min(to.rows);
-            let rest = std::mem::take(&mut slab).split_at_mut((begin - first) * to.stride).1;
-            let (write, rest) = rest.split_at_mut((end - begin) * to.stride);
+            let place = |column: usize| if column > 0 { column * to.stride + to.lead } else { 0 };
+            let begin = place(columns.start * CHUNK);
+            let end = place((columns.end * CHUNK).min(to.rows));
+            let rest = std::mem::take(&mut slab).split_at_mut(begin - first).1;
+            let (write, rest) = rest.split_at_mut(end - begin);
             slab = rest;
             first = end;
             let (told, rest) = std::mem::take(&mut changed).split_at_mut(columns.len() * CHUNK);
@@ -450,15 +465,15 @@ fn straight<'a>(work: &SlabWork<'a>) -> SlabWork<'a> {
     SlabWork { to: SlabRows { offset: 0, ..work.to }, children, ..*work }
 }
 
-/// The blocks of a pair, in the order in which they are taken: the highest ranks first.
-fn blocks(at: usize, pair: &Pair) -> Vec<Block> {
-    let mut end = pair.row_chunks();
+/// The blocks of some ranks of a pair, in the order in which they are taken: the highest ranks first.
+fn blocks(at: usize, pair: &Pair, ranks: &Range<usize>) -> Vec<Block> {
+    let mut end = ranks.end;
     let mut blocks = Vec::new();
-    while end > 0 {
+    while end > ranks.start {
         let columns = if pair.is_one() { pair.high.columns.min(end * CHUNK) } else { pair.high.columns };
         let row_chunk = CHUNK * columns;
         let chunks = ((TILE_POSITIONS + row_chunk / 2) / row_chunk).clamp(BAND_CHUNKS_MIN, TILE_CHUNKS_MAX);
-        let band = end.saturating_sub(chunks)..end;
+        let band = end.saturating_sub(chunks).max(ranks.start)..end;
         let parts = (chunks * row_chunk).div_ceil(TILE_POSITIONS * 3 / 2);
         let parts = parts.max(pair.others(&band).div_ceil(TILE_CHUNKS_MAX));
         end = band.start;

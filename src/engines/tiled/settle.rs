@@ -136,7 +136,7 @@ impl<W: Working> Tiled<'_, W> {
         let inputs = task.strips.first().map_or(task.bytes, |strip| strip.offset);
         for ((strip, class), gather) in classes.iter().zip(&gathers) {
             let (offset, stride) = (strip.offset - inputs, halves.len());
-            children[class.number()] = Some(Child { gather, offset, bytes: strip.bytes, stride });
+            children[class.number()] = Some(Child { gather, offset, bytes: strip.bytes, stride, end: stride });
         }
         match &task.kind {
             Kind::Base(_) => self.recompute_bases(task, rows, children, halves.len(), arena, inputs),
@@ -163,11 +163,12 @@ impl<W: Working> Tiled<'_, W> {
         let (out, values) = arena.split_padded_at_mut(inputs);
         let work = SlabWork {
             slab: self.index.slab(task.slab as u32),
-            to: SlabRows { offset: 0, stride: slab.columns, rows: columns, columns: slab.columns },
+            to: SlabRows { offset: 0, stride: slab.columns, rows: columns, columns: slab.columns, lead: 0 },
             rows: rows.of(self.index, task.slab),
             columns,
             children,
             captures: &values[task.captures - inputs..][..task.bytes_of_rows(layout) + PAD],
+            captures_stride: columns,
         };
         let turn = Turn { kernel: self.kernel, buffers: &self.buffers, work, moves: crossing() };
         turn.take(0..slab.columns, 0..chunks(columns as u32), None, values, out, &mut vec![0; columns], |_| 0)
@@ -194,11 +195,12 @@ impl<W: Working> Tiled<'_, W> {
         let (front, values) = arena.split_padded_at_mut(inputs);
         let crossing_work = SlabWork {
             slab: self.index.slab(low_stones),
-            to: SlabRows { offset: 0, stride: low.columns, rows: halves.len(), columns: low.columns },
+            to: SlabRows { offset: 0, stride: low.columns, rows: halves.len(), columns: low.columns, lead: 0 },
             rows,
             columns: halves.len(),
             children,
             captures: &[],
+            captures_stride: 0,
         };
         self.recompute_crossing(&crossing_work, values, &mut front[task.captures..][..own]);
 
@@ -228,7 +230,15 @@ impl<W: Working> Tiled<'_, W> {
         let work = |slab: u32, to, rows, columns, child, captures| {
             let mut children = SlabWork::no_children();
             children[STRAIGHT] = Some(child);
-            let work = SlabWork { slab: self.index.slab(slab), to, rows, columns, children, captures };
+            let work = SlabWork {
+                slab: self.index.slab(slab),
+                to,
+                rows,
+                columns,
+                children,
+                captures,
+                captures_stride: columns,
+            };
             Turn { kernel: self.kernel, buffers: &self.buffers, work, moves: straight() }
         };
         let slots_bytes = (halves.len() + block.outside.len()) * low.columns;
@@ -237,15 +247,15 @@ impl<W: Working> Tiled<'_, W> {
             crossing_work.to,
             rows,
             halves.len(),
-            Child { gather: &within, offset: 0, bytes: high.rows * width, stride: width },
+            Child { gather: &within, offset: 0, bytes: high.rows * width, stride: width, end: width },
             &*floors,
         );
         let high_turn = work(
             high_stones,
-            SlabRows { offset: 0, stride: width, rows: high.rows, columns: width },
+            SlabRows { offset: 0, stride: width, rows: high.rows, columns: width, lead: 0 },
             &straight_rows,
             high.rows,
-            Child { gather: &across, offset: 0, bytes: slots_bytes, stride: low.columns },
+            Child { gather: &across, offset: 0, bytes: slots_bytes, stride: low.columns, end: low.columns },
             &*bases,
         );
         let mut recomputed = own as u64;
@@ -350,11 +360,12 @@ impl<W: Working> Tiled<'_, W> {
             let count = into.len() / rows;
             let alone = SlabWork {
                 slab: self.index.slab(0),
-                to: SlabRows { offset: 0, stride: rows, rows: count, columns: rows },
+                to: SlabRows { offset: 0, stride: rows, rows: count, columns: rows, lead: 0 },
                 rows: &[],
                 columns: count,
                 children: Vec::new(),
                 captures: &[],
+                captures_stride: 0,
             };
             let mut staged = staged(&self.buffers);
             for row in (0..rows).step_by(UNIT_ROWS) {

@@ -8,7 +8,7 @@
 //! 3.5 times; cut by the last pits it is 1.4, 2.2, 3.0 and 5.3.
 
 use crate::tables::{CHUNK, RowMove, Tables, chunks};
-use game::{HALF_PITS, PositionSet, Slab};
+use game::{PositionSet, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -92,17 +92,6 @@ impl Shares {
         self.slabs.iter().map(owned).sum()
     }
 
-    /// The rows that a rank owns, as slabs of their own.
-    pub(crate) fn owned(&self, rank: usize) -> Vec<Slab> {
-        let mut offset = 0;
-        let owned = |slab: &Slab| {
-            let owned = Slab { mover_halves: self.rows(rank, slab.mover_stones).len() as u32, offset, ..*slab };
-            offset += owned.positions();
-            owned
-        };
-        self.slabs.iter().map(owned).collect()
-    }
-
     /// By slab, the rows that moves lead to from what a rank owns.
     fn held(&self, tables: &Tables, rank: usize) -> Vec<HeldRows> {
         let stones = self.slabs.len() as u32 - 1;
@@ -122,24 +111,11 @@ impl Shares {
     pub(crate) fn held_by_all(&self, tables: &Tables) -> Vec<Vec<HeldRows>> {
         (0..self.ranks()).into_par_iter().map(|rank| self.held(tables, rank)).collect()
     }
-
-    /// By the mover's stones and by row of what a rank owns, the moves, their ranks those among the rows that it holds.
-    pub(crate) fn moves(&self, tables: &Tables, rank: usize, held: &[HeldRows]) -> Vec<Vec<[RowMove; HALF_PITS]>> {
-        let stones = self.slabs.len() as u32 - 1;
-        let of_slab = |mover: u32| {
-            let moves = &tables.rows(mover)[as_usize(&self.rows(rank, mover))];
-            let to_held = |to: RowMove| match to {
-                RowMove::NONE => RowMove::NONE,
-                to => to.with_rank(held[(stones - mover + to.crossing()) as usize].place(to.rank())),
-            };
-            moves.par_iter().map(|row| row.map(to_held)).collect()
-        };
-        (0..=stones).map(of_slab).collect()
-    }
 }
 
 impl HeldRows {
-    fn new(words: Vec<u64>) -> HeldRows {
+    /// Of a bit a row.
+    pub(crate) fn new(words: Vec<u64>) -> HeldRows {
         let mut count = 0;
         let before = words.iter().map(|word| {
             let before = count;
@@ -155,16 +131,11 @@ impl HeldRows {
         self.words[chunk]
     }
 
-    /// Rows of the set before a chunk.
-    pub(crate) fn before(&self, chunk: usize) -> u32 {
-        self.before.get(chunk).copied().unwrap_or(self.count)
-    }
-
-    /// How many rows of the set there are before a row of it.
-    fn place(&self, row: u32) -> u32 {
+    /// How many rows of the set there are before a row of it; none if it is another.
+    pub(crate) fn find(&self, row: u32) -> Option<u32> {
         let (word, bit) = (row as usize / CHUNK, row as usize % CHUNK);
-        assert!(self.words[word] >> bit & 1 == 1, "the row is held");
-        self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
+        let before = || self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones();
+        (self.words[word] >> bit & 1 == 1).then(before)
     }
 }
 
@@ -220,26 +191,14 @@ mod tests {
         let tables = Tables::new(Rules::AWARI, set, stones);
         let shares = Shares::new(stones, set, 3);
         for (rank, held) in shares.held_by_all(&tables).iter().enumerate() {
-            let moves = shares.moves(&tables, rank, held);
             for mover in 0..=stones {
-                let rows = as_usize(&shares.rows(rank, mover));
-                for (own, all) in moves[mover as usize].iter().zip(&tables.rows(mover)[rows]) {
-                    for (own, all) in own.iter().zip(all) {
-                        assert_eq!(*own == RowMove::NONE, *all == RowMove::NONE);
-                        if *all != RowMove::NONE {
-                            let held = &held[(stones - mover + all.crossing()) as usize];
-                            assert!(own.class() == all.class() && own.rank() < held.count);
-                            assert_eq!(own.rank(), (0..all.rank()).filter(|&row| held.has(row)).count() as u32);
-                        }
-                    }
+                let moves = tables.rows(mover)[as_usize(&shares.rows(rank, mover))].iter().flatten();
+                for to in moves.filter(|&&to| to != RowMove::NONE) {
+                    let held = &held[(stones - mover + to.crossing()) as usize];
+                    let before = (0..to.rank()).filter(|&row| held.find(row).is_some()).count() as u32;
+                    assert_eq!(held.find(to.rank()), Some(before));
                 }
             }
-        }
-    }
-
-    impl HeldRows {
-        fn has(&self, row: u32) -> bool {
-            self.words[row as usize / CHUNK] >> (row as usize % CHUNK) & 1 == 1
         }
     }
 }

@@ -1,0 +1,128 @@
+//! What the stages say that the ranks of a job did together: how much they sent, how evenly they worked, how long they
+//! waited for each other.
+
+use crate::quantity;
+use pipeline::StageName;
+use pipeline::status::StageStatus;
+use std::fmt::Write;
+
+/// The most stages that are told of, the last ones.
+const STAGES_MAX: usize = 6;
+
+/// One stage.
+struct Together<'a> {
+    stage: &'a StageName,
+    ranks: f64,
+    bytes_sent: f64,
+    messages_sent: f64,
+    waited_share: f64,
+    work_most_by_mean: f64,
+    bytes_most_by_mean: f64,
+    /// Of all ranks.
+    seconds: f64,
+}
+
+impl Together<'_> {
+    /// Unless one rank alone did it.
+    fn of(status: &StageStatus) -> Option<Together<'_>> {
+        let measured = status.measured.as_ref()?;
+        let counter = |name: &str| Some(measured.report.counters.get(name)?.as_f64());
+        let ranks = counter("ranks").filter(|&ranks| ranks > 1.0)?;
+        Some(Together {
+            stage: &status.stage,
+            ranks,
+            bytes_sent: counter("bytes_sent")?,
+            messages_sent: counter("messages_sent")?,
+            waited_share: counter("waited_share")?,
+            work_most_by_mean: counter("work_most_by_mean")?,
+            bytes_most_by_mean: counter("bytes_most_by_mean")?,
+            seconds: ranks * measured.wall_seconds,
+        })
+    }
+}
+
+/// The last of the stages that ranks did together, and all of them in a line; nothing if there are none.
+pub(crate) fn told(stages: &[StageStatus]) -> String {
+    let all: Vec<Together> = stages.iter().filter_map(Together::of).collect();
+    let Some(most) = all.iter().map(|one| one.ranks).reduce(f64::max) else { return String::new() };
+    let sum = |of: fn(&Together) -> f64| all.iter().map(of).sum::<f64>();
+    let mut text = format!(
+        "{} solved by up to {most:.0} ranks: {} in {} messages, waited {} of the time (most: of one rank, by the mean)\n",
+        quantity::plural(all.len() as u64, "stage"),
+        megabytes(sum(|one| one.bytes_sent)),
+        quantity::grouped(sum(|one| one.messages_sent) as u64),
+        percent(sum(|one| one.waited_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
+    );
+    for one in &all[all.len().saturating_sub(STAGES_MAX)..] {
+        let _ = writeln!(
+            text,
+            "  {:<12} {:.0} ranks, {} in {} messages, waited {}, most: {:.2} of the work, {:.2} of the bytes",
+            one.stage,
+            one.ranks,
+            megabytes(one.bytes_sent),
+            quantity::grouped(one.messages_sent as u64),
+            percent(one.waited_share),
+            one.work_most_by_mean,
+            one.bytes_most_by_mean,
+        );
+    }
+    text
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.1} MB", bytes / 1e6)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::StageReport;
+    use pipeline::record::Measured;
+    use pipeline::status::StageState;
+
+    fn stage(name: &str, ranks: u64, wall_seconds: f64, waited_share: f64) -> StageStatus {
+        let report = StageReport::new(1).with("ranks", ranks).with("bytes_sent", 2_500_000u64);
+        let report = report.with("messages_sent", 1200u64).with("waited_share", waited_share);
+        let report = report.with("work_most_by_mean", 1.25).with("bytes_most_by_mean", 1.0);
+        StageStatus {
+            stage: name.parse().unwrap(),
+            state: StageState::Done,
+            reason: None,
+            started_at: None,
+            done_at: None,
+            measured: Some(Measured { wall_seconds, report, ..Measured::default() }),
+            rate: None,
+        }
+    }
+
+    #[test]
+    fn what_ranks_did_is_told_where_there_were_some() {
+        let alone = || stage("sweep:8", 1, 1.0, 0.0);
+        assert_eq!(told(&[alone()]), "");
+        // By a version that told of the first rank alone.
+        let mut old = stage("sweep:8", 4, 1.0, 0.0);
+        old.measured.as_mut().unwrap().report.counters.remove("waited_share");
+        assert_eq!(told(&[old]), "");
+        let told = told(&[stage("sweep:8", 2, 2.0, 0.25), stage("sweep:9", 4, 3.0, 0.5), alone()]);
+        let expected = "2 stages solved by up to 4 ranks: 5.0 MB in 2,400 messages, waited 44 % of the time (most: of one \
+                        rank, by the mean)\n  \
+                        sweep:8      2 ranks, 2.5 MB in 1,200 messages, waited 25 %, most: 1.25 of the work, 1.00 of the \
+                        bytes\n  \
+                        sweep:9      4 ranks, 2.5 MB in 1,200 messages, waited 50 %, most: 1.25 of the work, 1.00 of the \
+                        bytes\n";
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_last_ones_are_listed() {
+        let stages: Vec<_> = (0..20).map(|stones| stage(&format!("counting:{stones}"), 3, 1.0, 0.5)).collect();
+        let told = told(&stages);
+        assert!(told.starts_with("20 stages solved by up to 3 ranks: 50.0 MB"), "{told}");
+        assert_eq!(told.lines().count(), 1 + STAGES_MAX);
+        assert!(told.contains("counting:19") && !told.contains("counting:13 "), "{told}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Who changes the words of planes: one thread, or several at the same time.
+//!
+//! A locked operation waits for all that was begun before it, and lets nothing begin after it. Where there is one thread
+//! nobody needs that: a twentieth of the time of solving, at 17 stones.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// The threads of the current pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hands {
+    One,
+    Many,
+}
+
+impl Hands {
+    /// Those of the pool of this thread: whoever has words changed by them must stay in it.
+    pub(crate) fn here() -> Hands {
+        match rayon::current_num_threads() {
+            1 => Hands::One,
+            _ => Hands::Many,
+        }
+    }
+
+    /// Sets bits, in one order with all else that is sequentially consistent; tells what was there.
+    #[inline(always)]
+    pub(crate) fn set(self, word: &AtomicU64, bits: u64) -> u64 {
+        match self {
+            Hands::One => {
+                let before = word.load(Relaxed);
+                word.store(before | bits, Relaxed);
+                before
+            }
+            Hands::Many => word.fetch_or(bits, SeqCst),
+        }
+    }
+
+    /// Clears bits, in the same order; tells what was there.
+    #[inline(always)]
+    pub(crate) fn clear(self, word: &AtomicU64, bits: u64) -> u64 {
+        match self {
+            Hands::One => {
+                let before = word.load(Relaxed);
+                word.store(before & !bits, Relaxed);
+                before
+            }
+            Hands::Many => word.fetch_and(!bits, SeqCst),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_does_as_many() {
+        for hands in [Hands::One, Hands::Many] {
+            let word = AtomicU64::new(0b0011);
+            assert_eq!((hands.set(&word, 0b0110), word.load(Relaxed)), (0b0011, 0b0111));
+            assert_eq!((hands.clear(&word, 0b1010), word.load(Relaxed)), (0b0111, 0b0101));
+        }
+        for (threads, expected) in [(1, Hands::One), (2, Hands::Many)] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            assert_eq!(pool.install(Hands::here), expected);
+        }
+    }
+}

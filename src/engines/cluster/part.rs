@@ -1,0 +1,242 @@
+//! What a rank owns of a database, what it needs of the rest, and where these are.
+//!
+//! Of slabs whose mover has fewer stones than the opponent a rank needs some rows, `OpponentMajor`. Of the others it needs
+//! some columns of all rows, and these are what there is room for; and all of some rows, in a second place: in the
+//! *mirror*, which gets what is new after each phase, as other ranks do. Addresses are given to all rows, memory only to
+//! those that something is ever written to.
+
+use super::territory::{Needs, Patch, Territories};
+use crate::memory::Bytes;
+use crate::rows::{Rows, SlabRows};
+use crate::tables::{CHUNK, Tables, halves_of};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Positions read at a time, at least a row.
+const BATCH_POSITIONS: usize = 1 << 22;
+
+/// What a rank owns of a database, and what it knows of the rest.
+#[derive(Debug)]
+pub struct Part {
+    territories: Arc<Territories>,
+    rank: usize,
+    pub(super) needs: Needs,
+    /// The slabs, then the mirror.
+    pub(super) rows: Rows,
+    /// By the mover's stones.
+    captures: Vec<SlabCaptures>,
+}
+
+/// Where the captures of a slab are, `MoverMajor`.
+#[derive(Clone, Copy, Debug)]
+struct SlabCaptures {
+    /// Of the first row, were all its columns there.
+    offset: usize,
+    /// Bytes from one row to the next.
+    stride: usize,
+    /// Columns before the first that is there.
+    lead: usize,
+}
+
+impl Part {
+    /// What `rank` owns, all 0.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    ///
+    /// # Panics
+    /// When there is no such rank, or the tables serve fewer stones.
+    pub fn zeroed(tables: &Tables, territories: Arc<Territories>, rank: usize) -> io::Result<Part> {
+        assert!(rank < territories.ranks(), "no more ranks than there are");
+        let slabs = territories.slabs();
+        let needs = Needs::new(tables, &territories);
+        // Alone, a rank keeps all.
+        let first_mirrored = if territories.ranks() == 1 { slabs.len() } else { (slabs.len() - 1) / 2 + 1 };
+        let kept = |slab: usize| {
+            let all = 0..slabs[slab].mover_halves as usize;
+            if slab < first_mirrored {
+                return all;
+            }
+            let (needed, own) = (needs.chunks(rank, slab), territories.own(rank, slab).rows);
+            let own = own.start / CHUNK..own.end.div_ceil(CHUNK);
+            let kept = match (needed.is_empty(), own.is_empty()) {
+                (true, _) => own,
+                (_, true) => needed,
+                _ => needed.start.min(own.start)..needed.end.max(own.end),
+            };
+            halves_of(&kept, slabs[slab].mover_halves)
+        };
+        let mirrored: Vec<_> = (first_mirrored..slabs.len()).collect();
+        let rows = Rows::sparse(slabs, kept, &mirrored)?;
+        let mut end = 0;
+        let place = |(at, slab): (usize, &game::Slab)| {
+            let (own, all) = (territories.own(rank, at), slab.opponent_halves);
+            let columns = if own.rows.is_empty() { halves_of(&own.chunks, all) } else { 0..all as usize };
+            let captures = SlabCaptures { offset: end, stride: columns.len(), lead: columns.start };
+            end += columns.start + slab.mover_halves as usize * columns.len();
+            captures
+        };
+        let captures = slabs.iter().enumerate().map(place).collect();
+        Ok(Part { territories, rank, needs, rows, captures })
+    }
+
+    /// Who owns what.
+    pub fn territories(&self) -> &Territories {
+        &self.territories
+    }
+
+    /// Whose part it is.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Positions that it owns.
+    pub fn positions(&self) -> u64 {
+        self.territories.positions(self.rank)
+    }
+
+    /// Bytes of memory that its scores and captures come to take, about.
+    pub fn memory_bytes(&self) -> u64 {
+        if self.territories.ranks() == 1 {
+            return 2 * self.positions();
+        }
+        let scores = (0..self.territories.slabs().len()).map(|slab| self.needs.positions(self.rank, slab)).sum::<u64>();
+        scores + self.positions()
+    }
+
+    /// Whether every score that it owns is 0.
+    pub fn is_zero(&self) -> bool {
+        self.runs().flatten().all(|&score| score == 0)
+    }
+
+    /// The scores that it owns, in runs, in an order of their own.
+    pub fn runs(&self) -> impl Iterator<Item = &[i8]> {
+        self.territories.patches(self.rank).into_iter().flat_map(move |patch| {
+            let slab = self.rows.slabs()[patch.slab];
+            patch.rows.clone().map(move |row| &self.rows.bytes()[slab.place(row, &patch.columns)])
+        })
+    }
+
+    /// Takes what a checkpoint knows of the same positions, one of `rank` of these ranks: `read` gives ranges of the order
+    /// of its [`runs`](Self::runs). Of two states of a score the later one is further from 0.
+    ///
+    /// # Errors
+    /// The first of `read`; what was read until then is taken.
+    ///
+    /// # Panics
+    /// When it is of another database.
+    pub fn take_over<E>(
+        &mut self,
+        territories: &Territories,
+        rank: usize,
+        mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        assert!(self.territories.slabs() == territories.slabs(), "both are of one database");
+        let mine = self.territories.patches(self.rank);
+        let mut first = 0;
+        let mut batch = Vec::new();
+        for theirs in territories.patches(rank) {
+            let (slab, width) = (self.rows.slabs()[theirs.slab], theirs.columns.len());
+            for rows in in_batches(&theirs.rows, width) {
+                let piece = Patch { rows: rows.clone(), ..theirs.clone() };
+                let positions = first..first + piece.positions() as u64;
+                first = positions.end;
+                let both: Vec<_> = mine.iter().filter_map(|mine| mine.meet(&piece)).collect();
+                if both.is_empty() {
+                    continue;
+                }
+                batch.resize(piece.positions(), 0);
+                read(positions, &mut batch)?;
+                for Patch { rows: common, columns, .. } in both {
+                    for row in common {
+                        let from = &batch[(row - rows.start) * width..][..width];
+                        let from = &from[columns.start - theirs.columns.start..];
+                        let to = self.rows.bytes_mut()[slab.place(row, &columns)].iter_mut();
+                        for (to, &score) in to.zip(from) {
+                            if score.unsigned_abs() > to.unsigned_abs() {
+                                *to = score;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The best captures of what it recomputes, for [`sweep`](super::sweep): `read` gives ranges of positions, `MoverMajor`
+    /// in canonical order.
+    ///
+    /// # Errors
+    /// If there are no addresses, or the first of `read`.
+    pub fn captures<E: From<io::Error>>(
+        &self,
+        mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
+    ) -> Result<PartCaptures, E> {
+        let mut captures = Bytes::sparse(self.captures_bytes())?;
+        let mut batch = Vec::new();
+        for (at, slab) in self.territories.slabs().iter().enumerate() {
+            let (own, place) = (self.territories.own(self.rank, at), self.captures[at]);
+            let columns = slab.opponent_halves as usize;
+            let wanted = [
+                (own.rows.clone(), halves_of(&(0..own.chunks_end), slab.opponent_halves)),
+                (0..own.rows_end, halves_of(&own.chunks, slab.opponent_halves)),
+            ];
+            for (rows, wanted) in wanted.into_iter().filter(|(_, wanted)| !wanted.is_empty()) {
+                for rows in in_batches(&rows, columns) {
+                    batch.resize(rows.len() * columns, 0);
+                    let first = slab.offset + (rows.start * columns) as u64;
+                    read(first..first + batch.len() as u64, &mut batch)?;
+                    for (row, from) in rows.zip(batch.chunks_exact(columns)) {
+                        let to = place.offset + row * place.stride;
+                        captures[to + wanted.start..to + wanted.end].copy_from_slice(&from[wanted.clone()]);
+                    }
+                }
+            }
+        }
+        Ok(PartCaptures(captures))
+    }
+
+    /// Bytes of addresses of its captures.
+    fn captures_bytes(&self) -> usize {
+        let slabs = self.captures.iter().zip(self.territories.slabs());
+        slabs
+            .map(|(place, slab)| place.offset + place.lead + slab.mover_halves as usize * place.stride)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Where the captures of a slab are.
+    pub(super) fn captures_of<'c>(&self, captures: &'c PartCaptures, slab: usize) -> (&'c [i8], usize) {
+        assert_eq!(captures.0.len(), self.captures_bytes(), "captures of this part");
+        let place = self.captures[slab];
+        (&captures.0.padded()[place.offset..], place.stride)
+    }
+
+    /// Where scores are that moves of those lead to whose mover has the larger half, and those of others.
+    pub(super) fn places(&self) -> [Vec<SlabRows>; 2] {
+        let (slabs, mirror) = self.rows.slabs().split_at(self.territories.slabs().len());
+        let mut high = slabs.to_vec();
+        let first = high.len() - mirror.len();
+        high[first..].copy_from_slice(mirror);
+        [high, slabs.to_vec()]
+    }
+
+    /// Where rows of a slab are a second time.
+    pub(super) fn mirror(&self, slab: usize) -> Option<SlabRows> {
+        let (slabs, mirror) = self.rows.slabs().split_at(self.territories.slabs().len());
+        let at = slab.checked_sub(slabs.len() - mirror.len())?;
+        Some(mirror[at])
+    }
+}
+
+/// The best captures of what a rank recomputes.
+#[derive(Debug)]
+pub struct PartCaptures(Bytes);
+
+/// Rows of some width, so many at a time.
+fn in_batches(rows: &Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let (rows, at_once) = (rows.clone(), (BATCH_POSITIONS / width.max(1)).max(1));
+    rows.clone().step_by(at_once).map(move |first| first..rows.end.min(first + at_once))
+}

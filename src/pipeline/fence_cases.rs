@@ -1,0 +1,258 @@
+//! Two runs on one directory, the lock of the first one lost: as on a file system that does not carry locks, or after the
+//! lock file was removed, or where a process comes back from a suspension into a directory that another run has taken.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use disk::{Disk, DiskError, Input, Lock, Mapping, MemoryDisk, Output, Scratch, Traffic};
+
+use crate::directory::journal_path;
+use crate::exit::Exit;
+use crate::fence::{Fence, Fenced};
+use crate::journal::{Contents, Journal};
+use crate::orchestrator::{Orchestrator, RunOptions};
+use crate::record::{Record, RunEnd};
+use crate::toy::{Bench, DIRECTORY, Design, Toy, artifact};
+
+fn toy() -> Toy {
+    Design::default().toy()
+}
+
+/// The first run would publish another database than the second, which tells them apart.
+#[test]
+fn a_run_that_is_overtaken_publishes_nothing() {
+    for has_begun_only in [false, true] {
+        let bench = Bench::default();
+        let mut first = toy();
+        first.salted.insert(1);
+        let mut second = toy();
+        if has_begun_only {
+            second.fail.insert("solve:1".to_owned());
+        }
+        let temporary = format!("/run/databases/.1.tmp-{}", std::process::id());
+        let taken = AtomicBool::new(false);
+        let is_time = |_, path: &Path| path == Path::new(&temporary) && !taken.swap(true, Ordering::Relaxed);
+        let disk = Overtaken::new(&bench.disk, &second, &is_time);
+        let error = Orchestrator::new(&disk, Path::new(DIRECTORY), &first, RunOptions::default()).run().unwrap_err();
+        assert_eq!(error.exit(), Exit::Locked, "{error}");
+        let expect = format!("was written by run 2, process {} on ", std::process::id());
+        assert!(error.to_string().contains(&expect), "{error}");
+        assert!(error.to_string().contains("writes nothing more here and ends"), "{error}");
+        assert_eq!(first.take_log().last().unwrap(), "solve:1");
+        let found = bench.files();
+        assert_eq!(found.get("databases/1"), Bench::built().files().get("databases/1").filter(|_| !has_begun_only));
+        assert!(found.contains_key(temporary.trim_start_matches("/run/")), "it was on the way");
+        let contents = Contents::read(&bench.disk, &journal_path(Path::new(DIRECTORY))).unwrap();
+        assert_eq!((contents.entries.last().unwrap().run, contents.fenced), (2, 0));
+        // What the first one could not take away any more goes with the next run.
+        bench.run(&toy()).unwrap();
+        assert_eq!(bench.files(), Bench::built().files());
+    }
+}
+
+/// A file that the next run goes on with is left alone too, from the next second on.
+#[test]
+fn a_file_that_is_written_in_place_is_left_alone() {
+    let disk = MemoryDisk::new();
+    let (path, working) = (journal_path(Path::new(DIRECTORY)), Path::new("/run/snapshots/sweep-9/cells"));
+    let ended = || Record::RunEnded { how: RunEnd::Done };
+    let mut first = Journal::open(&disk, &path).unwrap();
+    first.append(ended()).unwrap();
+    let fenced = Fenced::new(&disk, first.fence());
+    let file = fenced.working(working, 8).unwrap();
+    file.write_at(0, b"mine").unwrap();
+    Journal::open(&disk, &path).unwrap().append(ended()).unwrap();
+    let refused = loop {
+        // Until the clock shows another second.
+        match file.write_at(0, b"mine") {
+            Ok(()) => std::thread::sleep(std::time::Duration::from_millis(10)),
+            Err(error) => break error,
+        }
+    };
+    assert!(refused.is_overtaken(), "{refused}");
+    assert!(file.write_runs(&[(4, b"more")]).unwrap_err().is_overtaken());
+    assert!(fenced.working(working, 8).err().unwrap().is_overtaken());
+    let mut found = [0; 8];
+    file.read_at(0, &mut found).unwrap();
+    assert_eq!(&found, b"mine\0\0\0\0");
+}
+
+#[test]
+fn all_that_names_make_is_refused() {
+    let disk = MemoryDisk::new();
+    let path = journal_path(Path::new(DIRECTORY));
+    let [from, to] = ["/run/a", "/run/b"].map(Path::new);
+    disk.put(from, b"a");
+    let mut first = Journal::open(&disk, &path).unwrap();
+    first.append(Record::RunEnded { how: RunEnd::Done }).unwrap();
+    let fenced = Fenced::new(&disk, first.fence());
+    fenced.rename(from, to).unwrap();
+    fenced.rename(to, from).unwrap();
+    Journal::open(&disk, &path).unwrap().append(Record::RunEnded { how: RunEnd::Done }).unwrap();
+    let before = disk.paths();
+    for refused in [
+        fenced.rename(from, to),
+        fenced.remove(from),
+        fenced.remove_dir_all(Path::new("/run")),
+        fenced.truncate(from, 0),
+        fenced.create(to).map(drop),
+        fenced.append(to).map(drop),
+    ] {
+        assert!(refused.unwrap_err().is_overtaken());
+    }
+    assert_eq!(disk.paths(), before);
+    // To look at it is no harm.
+    assert_eq!(fenced.read(from, 1).unwrap(), b"a");
+    assert_eq!(fenced.list(Path::new("/run")).unwrap().len(), 2);
+}
+
+/// A disk on which, before one of the operations of a run, another run has the directory to itself.
+struct Overtaken<'a> {
+    disk: &'a MemoryDisk,
+    other: &'a Toy,
+    operations: AtomicU64,
+    is_time: &'a (dyn Fn(u64, &Path) -> bool + Sync),
+}
+
+impl<'a> Overtaken<'a> {
+    fn new(disk: &'a MemoryDisk, other: &'a Toy, is_time: &'a (dyn Fn(u64, &Path) -> bool + Sync)) -> Self {
+        Overtaken { disk, other, operations: AtomicU64::new(0), is_time }
+    }
+
+    fn begin(&self, path: &Path) -> &MemoryDisk {
+        let operation = self.operations.fetch_add(1, Ordering::Relaxed);
+        if (self.is_time)(operation, path) {
+            self.disk.remove(&Path::new(DIRECTORY).join("lock")).unwrap();
+            let _ = Orchestrator::new(self.disk, Path::new(DIRECTORY), self.other, RunOptions::default()).run();
+        }
+        self.disk
+    }
+}
+
+impl Disk for Overtaken<'_> {
+    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+        self.begin(path).read(path, bytes_max)
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
+        self.begin(path).create(path)
+    }
+
+    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
+        self.begin(path).append(path)
+    }
+
+    fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
+        self.begin(path).truncate(path, bytes)
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+        self.begin(path).open(path)
+    }
+
+    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+        self.begin(path).scratch(path, bytes)
+    }
+
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch + '_>, DiskError> {
+        self.begin(path).working(path, bytes)
+    }
+
+    fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
+        self.begin(path).map(path)
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Option<u64>, DiskError> {
+        self.begin(path).bytes(path)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
+        self.begin(directory).list(directory)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.begin(from).rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        self.begin(path).remove(path)
+    }
+
+    fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
+        self.begin(directory).remove_dir_all(directory)
+    }
+
+    fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
+        self.begin(directory).create_dir_all(directory)
+    }
+
+    fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
+        self.begin(directory).free_bytes(directory)
+    }
+
+    fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {
+        self.begin(directory).probe(directory, bytes)
+    }
+
+    fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+        self.begin(path).post(path, bytes)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.disk.traffic()
+    }
+
+    fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
+        self.begin(path).lock(path, note)
+    }
+}
+
+/// Before any operation of a run another one may begin and end: the first one then ends with an error, unless nothing was
+/// left for it to do, and whatever either left is complete and right.
+#[test]
+fn at_any_moment_another_run_may_take_the_directory() {
+    let reference = Bench::built().files();
+    let mut ended = [0; 2];
+    for at in 0.. {
+        let bench = Bench::default();
+        let other = toy();
+        let is_time = |operation, _: &Path| operation == at;
+        let disk = Overtaken::new(&bench.disk, &other, &is_time);
+        let done = Orchestrator::new(&disk, Path::new(DIRECTORY), &toy(), RunOptions::default()).run();
+        if disk.operations.into_inner() <= at {
+            done.unwrap();
+            break;
+        }
+        match &done {
+            Ok(_) => ended[0] += 1,
+            // Something that the other run has removed, or replaced, may be missed before the journal is looked at.
+            Err(error) => {
+                let missed = matches!(error.exit(), Exit::Locked | Exit::StageFailed | Exit::PreflightFailed);
+                assert!(missed, "at operation {at}: {error}");
+                ended[1] += 1;
+            }
+        }
+        let left = bench.files();
+        for (path, bytes) in reference.iter() {
+            assert!(left.get(path) == Some(bytes), "at operation {at}: {path}");
+        }
+        bench.run(&toy()).unwrap();
+        let contents = Contents::read(&bench.disk, &journal_path(Path::new(DIRECTORY))).unwrap();
+        assert_eq!((contents.torn_bytes, contents.damaged_bytes), (0, 0), "at operation {at}");
+    }
+    assert!(ended[0] > 0 && ended[1] > 100, "{ended:?}");
+}
+
+#[test]
+fn a_fence_looks_at_the_length_alone() {
+    let disk = MemoryDisk::new();
+    let path = journal_path(Path::new(DIRECTORY));
+    let mut journal = Journal::open(&disk, &path).unwrap();
+    for _ in 0..9 {
+        journal.append(Record::Removed { artifacts: vec![artifact("captures/1")] }).unwrap();
+    }
+    let (before, read) = (disk.operations(), disk.traffic().read_bytes);
+    let fence: &Fence = &journal.fence();
+    assert!(fence.beyond(&disk).unwrap().is_empty());
+    assert_eq!((disk.operations() - before, disk.traffic().read_bytes - read), (1, 0));
+}

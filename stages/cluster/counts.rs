@@ -1,0 +1,416 @@
+//! Snapshots of `counting` by ranks: what each rank has, all of one moment in which no update was on its way.
+//!
+//! A *set* is a file a rank, `counts-SINCE-PROCESS-NUMBER-RANK-of-RANKS-by-PROCESSORS`: when the job began to count, the
+//! process that led it, the number of the set in that job, and how the database was dealt. Counts of different moments do
+//! not go together, so a set is taken up whole or not at all: the leader picks the latest of which all files are there,
+//! before it tells the others. A set is removed by those who wrote it, one set after the next one was complete, so where
+//! no write fails there always is one. Units of positions are the same however they are dealt, so any ranks can go on.
+
+use super::{PROCESSORS_MAX, RANKS_MAX};
+use crate::files;
+use disk::{Disk, DiskError, clock, is_leftover};
+use engines::cluster::counting::{Hand, runs};
+use engines::counting::checkpoint_range;
+use game::Index;
+use pipeline::StageError;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use store::{Codec, Identity, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
+
+/// Positions of a slab of a file, which has one row; with 49 slabs more than any machine holds.
+const COLUMNS_MAX: u64 = 1 << 30;
+
+/// A job that counts, apart from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Source {
+    /// Seconds since 1970.
+    since: u64,
+    process: u32,
+}
+
+/// A set of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Set {
+    source: Source,
+    number: u64,
+    ranks: usize,
+    processors: usize,
+}
+
+/// What a job saves as, and goes on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    own: Source,
+    saved: Option<Set>,
+}
+
+/// What snapshots are of: identity and range of their files.
+pub(super) struct Kind {
+    identity: Identity,
+    range: ValueRange,
+}
+
+/// The snapshots that this rank writes.
+#[derive(Debug)]
+pub(super) struct Series {
+    plan: Plan,
+    next: AtomicU64,
+    /// Whether the last one could not be written: then the one before is the last complete one.
+    failed: AtomicBool,
+}
+
+impl Set {
+    fn file(&self, directory: &Path, rank: usize) -> PathBuf {
+        let Set { source: Source { since, process }, number, ranks, processors } = self;
+        directory.join(format!("counts-{since}-{process}-{number}-{rank}-of-{ranks}-by-{processors}"))
+    }
+
+    /// The set and the rank of a file.
+    fn of(path: &Path) -> Option<(Set, usize)> {
+        let words: Vec<&str> = path.file_name()?.to_str()?.split('-').collect();
+        let ["counts", since, process, number, rank, "of", ranks, "by", processors] = *words else { return None };
+        let source = Source { since: since.parse().ok()?, process: process.parse().ok()? };
+        let (ranks, processors) = (ranks.parse().ok()?, processors.parse().ok()?);
+        let set = Set { source, number: number.parse().ok()?, ranks, processors };
+        let rank = rank.parse().ok()?;
+        (rank < ranks && ranks <= RANKS_MAX && (1..=PROCESSORS_MAX).contains(&processors)).then_some((set, rank))
+    }
+}
+
+impl Plan {
+    /// What this process leads: it goes on from the latest set that is whole, and removes all else.
+    pub(super) fn lead(disk: &dyn Disk, directory: &Path) -> Result<Plan, DiskError> {
+        let own = Source { since: clock::now_seconds(), process: std::process::id() };
+        let all = disk.list(directory)?;
+        let mut files: BTreeMap<Set, usize> = BTreeMap::new();
+        for (set, _) in all.iter().filter_map(|path| Set::of(path)) {
+            *files.entry(set).or_default() += 1;
+        }
+        // Names are different, so as many as there are ranks are those of all ranks.
+        let saved = files.into_iter().rev().find(|(set, files)| *files == set.ranks).map(|(set, _)| set);
+        for path in all {
+            let is_other = Set::of(&path).is_some_and(|(set, _)| Some(set) != saved);
+            if is_other || is_leftover(&path) {
+                disk.remove(&path)?;
+            }
+        }
+        Ok(Plan { own, saved })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.own.since, self.own.process)?;
+        match self.saved {
+            Some(Set { source: Source { since, process }, number, ranks, processors }) => {
+                write!(f, " {since} {process} {number} {ranks} {processors}")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Plan {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Plan, ()> {
+        let numbers = text.split(' ').map(|word| word.parse().map_err(drop)).collect::<Result<Vec<u64>, ()>>()?;
+        let source = |since, process: u64| Ok(Source { since, process: process.try_into().map_err(drop)? });
+        let (own, saved) = match *numbers {
+            [since, process] => (source(since, process)?, None),
+            [since, process, of, by, number, ranks, processors] => {
+                let [ranks, processors] = [(ranks, RANKS_MAX), (processors, PROCESSORS_MAX)]
+                    .map(|(many, max)| usize::try_from(many).ok().filter(|many| (1..=max).contains(many)).ok_or(()));
+                let set = Set { source: source(of, by)?, number, ranks: ranks?, processors: processors? };
+                (source(since, process)?, Some(set))
+            }
+            _ => return Err(()),
+        };
+        Ok(Plan { own, saved })
+    }
+}
+
+impl Kind {
+    /// Of the database of `index`.
+    pub(super) fn new(rules: &str, index: &Index) -> Kind {
+        let identity = files::identity(rules, index.set(), store::Kind::Snapshot, index.stones());
+        let (low, high) = checkpoint_range(index.stones());
+        Kind {
+            identity: Identity { orientation: Orientation::MoverMajor, ..identity },
+            range: ValueRange::new(low, high),
+        }
+    }
+
+    fn open(&self, disk: &dyn Disk, path: &Path, positions: u64) -> Result<Scores, StoreError> {
+        let file = Scores::open_windowed(disk, path)?;
+        let (expected, found) = (self.range, file.range());
+        if found != expected {
+            let (expected, found) = (format!("values in {expected}"), format!("values in {found}"));
+            return Err(StoreError::Mismatch { path: path.to_path_buf(), expected, found });
+        }
+        file.expect(&self.identity, &shape(positions)?)
+    }
+}
+
+impl Series {
+    pub(super) fn new(plan: Plan) -> Series {
+        Series { plan, next: AtomicU64::new(0), failed: AtomicBool::new(false) }
+    }
+
+    /// Puts the counts that were saved into a hand of zeros. Whether there were any, and they could be read; if not, the
+    /// hand holds anything.
+    ///
+    /// # Errors
+    /// Where the disk failed: they may be whole.
+    pub(super) fn restore(
+        &self,
+        disk: &dyn Disk,
+        directory: &Path,
+        kind: &Kind,
+        index: &Index,
+        hand: &mut Hand,
+    ) -> Result<bool, StageError> {
+        let Some(set) = self.plan.saved else { return Ok(false) };
+        match read(disk, directory, kind, &set, index, hand) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                tracing::warn!("a snapshot is not used: {error}");
+                files::begin_anew(directory, error)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Publishes what a rank has: all call this at the same moment.
+    pub(super) fn save(&self, disk: &dyn Disk, directory: &Path, kind: &Kind, hand: &Hand) {
+        let number = self.next.fetch_add(1, Relaxed);
+        let (ranks, processors) = (hand.ranks(), hand.processors());
+        let set = |number| Set { source: self.plan.own, number, ranks, processors };
+        // All ranks are here, so all have written the set before this one.
+        if !self.failed.load(Relaxed) {
+            self.remove_before(disk, directory, hand.rank(), number, set);
+        }
+        let written = write(disk, &set(number).file(directory, hand.rank()), kind, hand.values());
+        self.failed.store(written.is_err(), Relaxed);
+        match written {
+            Ok(()) => tracing::info!("snapshot {number} of rank {}", hand.rank()),
+            // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
+            Err(error) => tracing::warn!("snapshot {number} is none: {error}"),
+        }
+    }
+
+    /// Removes what the last complete set, the one before `number`, makes needless.
+    fn remove_before(&self, disk: &dyn Disk, directory: &Path, rank: usize, number: u64, set: impl Fn(u64) -> Set) {
+        let needless = match (number, self.plan.saved) {
+            (0, _) => Vec::new(),
+            // What another job left, which may have had more ranks, is the leader's to remove.
+            (1, Some(saved)) if rank == 0 => (0..saved.ranks).map(|rank| saved.file(directory, rank)).collect(),
+            (1, _) => Vec::new(),
+            _ => vec![set(number - 2).file(directory, rank)],
+        };
+        for path in needless {
+            if let Err(error) = disk.remove(&path) {
+                tracing::warn!("an old snapshot stays: {error}");
+            }
+        }
+    }
+}
+
+/// Reads what a set has of a hand.
+fn read(
+    disk: &dyn Disk,
+    directory: &Path,
+    kind: &Kind,
+    set: &Set,
+    index: &Index,
+    hand: &mut Hand,
+) -> Result<(), StoreError> {
+    // By first position of a run: whose it was, and its place in that file.
+    let mut places: BTreeMap<u64, (usize, u64)> = BTreeMap::new();
+    let mut positions = Vec::new();
+    for (rank, runs) in runs(index, set.ranks, set.processors).into_iter().enumerate() {
+        let mut place = 0;
+        for run in runs {
+            places.insert(run.start, (rank, place));
+            place += run.end - run.start;
+        }
+        positions.push(place);
+    }
+    let wanted: Vec<Range<u64>> = hand.runs().collect();
+    let mut rest = hand.values_mut();
+    let mut by_rank: BTreeMap<usize, Vec<(u64, &mut [i8])>> = BTreeMap::new();
+    for run in wanted {
+        let to = rest.split_off_mut(..(run.end - run.start) as usize).expect("the hand has all its runs");
+        let &(rank, place) = places.get(&run.start).expect("units are the same however they are dealt");
+        by_rank.entry(rank).or_default().push((place, to));
+    }
+    for (rank, runs) in by_rank {
+        let file = kind.open(disk, &set.file(directory, rank), positions[rank])?;
+        let read = |(place, to): (u64, &mut [i8])| file.read_range(place..place + to.len() as u64, to);
+        runs.into_par_iter().try_for_each(read)?;
+    }
+    Ok(())
+}
+
+fn write(disk: &dyn Disk, path: &Path, kind: &Kind, values: &[i8]) -> Result<(), StoreError> {
+    let shape = shape(values.len() as u64)?;
+    let mut writer = Writer::create(disk, path, &kind.identity, &shape, kind.range, Codec::Packed)?;
+    // No file has nothing in it.
+    writer.append(if values.is_empty() { &[0] } else { values })?;
+    writer.finish().map(drop)
+}
+
+/// So many positions, at least one.
+fn shape(positions: u64) -> Result<Shape, StoreError> {
+    let positions = positions.max(1);
+    let slab = |first| SlabShape { rows: 1, columns: COLUMNS_MAX.min(positions - first) as u32 };
+    Shape::new((0..positions).step_by(COLUMNS_MAX as usize).map(slab).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use disk::MemoryDisk;
+    use game::PositionSet;
+
+    const DIRECTORY: &str = "snapshots/counting-9";
+
+    fn plan(since: u64, saved: Option<Set>) -> Plan {
+        Plan { own: Source { since, process: 7 }, saved }
+    }
+
+    /// What is saved of a position: anything in range that tells it from its neighbours.
+    fn value(position: u64) -> i8 {
+        (position % 23) as i8 - 12
+    }
+
+    fn hand(index: &Index, ranks: usize, rank: usize, processors: usize) -> Hand {
+        let mut hand = Hand::zeroed(index, ranks, rank, processors).unwrap();
+        let positions: Vec<u64> = hand.runs().flatten().collect();
+        hand.values_mut().iter_mut().zip(positions).for_each(|(to, position)| *to = value(position));
+        hand
+    }
+
+    fn names(disk: &MemoryDisk) -> Vec<String> {
+        disk.paths().iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    fn copy(disk: &MemoryDisk) -> MemoryDisk {
+        let copy = MemoryDisk::new();
+        disk.paths().iter().for_each(|path| copy.put(path, &disk.peek(path).unwrap()));
+        copy
+    }
+
+    #[test]
+    fn any_ranks_go_on_from_a_set() {
+        let index = Index::new(9, PositionSet::Reachable);
+        let kind = Kind::new("awari", &index);
+        let directory = Path::new(DIRECTORY);
+        for (ranks, processors) in [(1, 1), (3, 2), (5, 1)] {
+            let disk = MemoryDisk::new();
+            for rank in 0..ranks {
+                let series = Series::new(plan(5, None));
+                series.save(&disk, directory, &kind, &hand(&index, ranks, rank, processors));
+            }
+            let found = Plan::lead(&disk, directory).unwrap();
+            let saved = found.saved.unwrap();
+            assert_eq!((saved.number, saved.ranks, saved.processors), (0, ranks, processors));
+            for (ranks, processors) in [(1, 1), (2, 1), (2, 3), (4, 2)] {
+                for rank in 0..ranks {
+                    let mut found = Hand::zeroed(&index, ranks, rank, processors).unwrap();
+                    let series = Series::new(plan(6, Some(saved)));
+                    assert!(series.restore(&disk, directory, &kind, &index, &mut found).unwrap());
+                    assert!(found.values() == hand(&index, ranks, rank, processors).values());
+                }
+            }
+            let mut nothing = Hand::zeroed(&index, 1, 0, 1).unwrap();
+            assert!(!Series::new(plan(6, None)).restore(&disk, directory, &kind, &index, &mut nothing).unwrap());
+        }
+    }
+
+    #[test]
+    fn there_always_is_a_whole_set() {
+        const RANKS: usize = 3;
+        let index = Index::new(7, PositionSet::All);
+        let kind = Kind::new("awari", &index);
+        let (disk, directory) = (MemoryDisk::new(), Path::new(DIRECTORY));
+        let mut saved = None;
+        for since in [5, 6] {
+            let series: Vec<Series> = (0..RANKS).map(|_| Series::new(plan(since, saved))).collect();
+            for number in 0..4 {
+                for (rank, series) in series.iter().enumerate() {
+                    series.save(&disk, directory, &kind, &hand(&index, RANKS, rank, 1));
+                    let whole = Plan::lead(&copy(&disk), directory).unwrap().saved;
+                    let latest = Set { source: Source { since, process: 7 }, number, ranks: RANKS, processors: 1 };
+                    let is_done = rank == RANKS - 1;
+                    assert_eq!(whole == Some(latest), is_done, "rank {rank}, set {number}");
+                    assert!(whole.is_some() || (since, number) == (5, 0), "rank {rank}, set {number}");
+                }
+                assert!(disk.paths().len() <= 2 * RANKS, "{:?}", names(&disk));
+            }
+            saved = Plan::lead(&disk, directory).unwrap().saved;
+            assert_eq!(disk.paths().len(), RANKS, "only the latest stays");
+        }
+    }
+
+    /// Files of a job that was cut off, or comes back from the dead, are never mixed with others.
+    #[test]
+    fn what_is_not_whole_is_not_used() {
+        let index = Index::new(7, PositionSet::All);
+        let kind = Kind::new("awari", &index);
+        let (disk, directory) = (MemoryDisk::new(), Path::new(DIRECTORY));
+        Series::new(plan(5, None)).save(&disk, directory, &kind, &hand(&index, 2, 0, 1));
+        Series::new(plan(6, None)).save(&disk, directory, &kind, &hand(&index, 2, 1, 1));
+        disk.put(&directory.join(".counts-1.tmp-12"), b"half");
+        disk.put(&directory.join("fingerprint"), b"of something");
+        assert_eq!(Plan::lead(&disk, directory).unwrap().saved, None);
+        assert_eq!(names(&disk), ["fingerprint"]);
+        // Nor what is damaged, or of another database.
+        let other = Index::new(7, PositionSet::Reachable);
+        for (damaged, index) in [(true, &index), (false, &other)] {
+            let set = Set { source: Source { since: 5, process: 7 }, number: 0, ranks: 1, processors: 1 };
+            Series::new(plan(5, None)).save(&disk, directory, &kind, &hand(&Index::new(7, PositionSet::All), 1, 0, 1));
+            if damaged {
+                let path = set.file(directory, 0);
+                let mut bytes = disk.peek(&path).unwrap();
+                let middle = bytes.len() / 2;
+                bytes[middle] ^= 1;
+                disk.put(&path, &bytes);
+            }
+            let series = Series::new(plan(6, Some(set)));
+            let mut found = Hand::zeroed(index, 2, 0, 1).unwrap();
+            assert!(!series.restore(&disk, directory, &Kind::new("awari", index), index, &mut found).unwrap());
+        }
+    }
+
+    #[test]
+    fn names_and_plans_are_understood() {
+        let set = Set { source: Source { since: 1_700_000_000, process: 41 }, number: 3, ranks: 4, processors: 2 };
+        let file = set.file(Path::new("d"), 1);
+        assert_eq!(file, Path::new("d/counts-1700000000-41-3-1-of-4-by-2"));
+        assert_eq!(Set::of(&file), Some((set, 1)));
+        for name in [
+            "counts",
+            "fingerprint",
+            "counts-1-2-3-4-of-4-by-1",
+            "counts-1-2-3-0-of-0-by-1",
+            "counts-1-2-3-0-of-1-by-0",
+            "counts-1-2-3-0-of-9999999-by-1",
+            "counts-1-2-3-0-of-1-by-9999999",
+            "counts-1-2--3-0-of-1-by-1",
+        ] {
+            assert_eq!(Set::of(Path::new(name)), None, "{name}");
+        }
+        for plan in [plan(1, None), plan(1, Some(set))] {
+            assert_eq!(plan.to_string().parse(), Ok(plan));
+        }
+        for text in ["", "1", "1 x", "1 4294967296", "1 2 3", "1 2 3 4 5 0 1", "1 2 3 4 5 1 65537", "1 2 3 4 5 6 7 8"] {
+            assert_eq!(text.parse::<Plan>(), Err(()), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How a solve was spread over the ranks: what each of them did, told to rank 0.
+
+use pipeline::StageReport;
+use ranks::{CommunicationError, Communicator, Traffic};
+use std::time::Duration;
+
+/// What a rank did while all of them solved a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Load {
+    messages_sent: u64,
+    bytes_sent: u64,
+    waited_micros: u64,
+    /// Waiting included.
+    took_micros: u64,
+}
+
+/// What all of them did, by rank.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Loads(Vec<Load>);
+
+/// Tells rank 0 what this rank did in so long: rank 0 gets what all did.
+///
+/// # Errors
+/// Where a rank cannot be reached any more.
+pub(crate) fn gather(
+    communicator: &mut dyn Communicator,
+    traffic: &Traffic,
+    took: Duration,
+) -> Result<Option<Loads>, CommunicationError> {
+    let load = Load {
+        messages_sent: traffic.messages_sent,
+        bytes_sent: traffic.bytes_sent,
+        waited_micros: (traffic.seconds_waited * 1e6) as u64,
+        took_micros: took.as_micros() as u64,
+    };
+    let Some(all) = communicator.gather(0, load.encode())? else { return Ok(None) };
+    let decode = |(rank, bytes): (usize, &Vec<u8>)| {
+        let (expected, found) = ("four numbers of 8 bytes".to_owned(), format!("{} bytes", bytes.len()));
+        Load::decode(bytes).ok_or(CommunicationError::Unexpected { rank, expected, found })
+    };
+    Ok(Some(Loads(all.iter().enumerate().map(decode).collect::<Result<_, _>>()?)))
+}
+
+impl Load {
+    fn encode(&self) -> Vec<u8> {
+        let Load { messages_sent, bytes_sent, waited_micros, took_micros } = *self;
+        [messages_sent, bytes_sent, waited_micros, took_micros].iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Load> {
+        let (words, rest) = bytes.as_chunks();
+        let numbers: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        let [messages_sent, bytes_sent, waited_micros, took_micros] = *numbers else { return None };
+        rest.is_empty().then_some(Load { messages_sent, bytes_sent, waited_micros, took_micros })
+    }
+}
+
+impl Loads {
+    /// Adds what they say: ranks, messages and bytes sent by all, the share of their time that they waited for messages,
+    /// and, of bytes sent and of the time at work, the most of a rank by the mean of all.
+    pub(crate) fn report(&self, report: StageReport) -> StageReport {
+        let sum = |of: fn(&Load) -> u64| self.0.iter().fold(0, |sum: u64, load| sum.saturating_add(of(load)));
+        let most_by_mean = |of: fn(&Load) -> u64| {
+            let most = self.0.iter().map(of).max().unwrap_or(0);
+            // Where nobody has any, all have the same.
+            if most == 0 { 1.0 } else { most as f64 * self.0.len() as f64 / sum(of) as f64 }
+        };
+        let took = sum(|load| load.took_micros).max(1);
+        let waited = sum(|load| load.waited_micros.min(load.took_micros));
+        report
+            .with("ranks", self.0.len() as u64)
+            .with("messages_sent", sum(|load| load.messages_sent))
+            .with("bytes_sent", sum(|load| load.bytes_sent))
+            .with("waited_share", waited as f64 / took as f64)
+            .with("bytes_most_by_mean", most_by_mean(|load| load.bytes_sent))
+            .with("work_most_by_mean", most_by_mean(|load| load.took_micros.saturating_sub(load.waited_micros)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ranks::{Threads, Weather};
+
+    fn report(loads: &[[u64; 4]]) -> Vec<f64> {
+        let load = |&[messages_sent, bytes_sent, waited_micros, took_micros]: &[u64; 4]| Load {
+            messages_sent,
+            bytes_sent,
+            waited_micros,
+            took_micros,
+        };
+        let report = Loads(loads.iter().map(load).collect()).report(StageReport::new(1));
+        let names = ["ranks", "messages_sent", "bytes_sent", "waited_share", "bytes_most_by_mean", "work_most_by_mean"];
+        names.map(|name| report.counters[name].as_f64()).to_vec()
+    }
+
+    #[test]
+    fn most_is_beside_the_mean() {
+        assert_eq!(report(&[[3, 100, 250, 1000], [5, 300, 750, 1000]]), [2.0, 8.0, 400.0, 0.5, 1.5, 1.5]);
+        assert_eq!(report(&[[0, 0, 0, 0]]), [1.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
+        // Clocks are read one after the other.
+        assert_eq!(report(&[[1, 1, 11, 10], [1, 1, 0, 10]])[3..], [0.5, 1.0, 2.0][..]);
+    }
+
+    #[test]
+    fn rank_0_hears_of_all() {
+        let ends = Threads::new(3, Weather::calm());
+        let heard: Vec<_> = std::thread::scope(|scope| {
+            let tell = |mut end: Threads| {
+                let traffic = Traffic { bytes_sent: 10 * end.rank() as u64, seconds_waited: 0.5, ..Traffic::default() };
+                gather(&mut end, &traffic, Duration::from_secs(2)).unwrap()
+            };
+            let running: Vec<_> = ends.into_iter().map(|end| scope.spawn(move || tell(end))).collect();
+            running.into_iter().map(|rank| rank.join().unwrap()).collect()
+        });
+        let load = |bytes_sent| Load { messages_sent: 0, bytes_sent, waited_micros: 500_000, took_micros: 2_000_000 };
+        assert_eq!(heard, [Some(Loads(vec![load(0), load(10), load(20)])), None, None]);
+    }
+
+    #[test]
+    fn other_messages_are_none() {
+        let load = Load { messages_sent: 1, bytes_sent: 2, waited_micros: 3, took_micros: u64::MAX };
+        assert_eq!(Load::decode(&load.encode()), Some(load));
+        for length in [0, 8, 24, 31, 33, 40] {
+            assert_eq!(Load::decode(&vec![0; length]), None, "{length} bytes");
+        }
+    }
+}
