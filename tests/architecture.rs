@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace and the one beside it, and which of ours each may use. What is not named here may not be used.
-const MAY_USE: [(&str, &str, &[&str]); 14] = [
+const MAY_USE: [(&str, &str, &[&str]); 15] = [
     ("game", "src/game", &[]),
     ("disk", "src/disk", &[]),
     ("store", "src/store", &["disk"]),
@@ -15,12 +15,26 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
     ("oracle", "src/oracle", &["game", "store"]),
     ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
     ("ranks", "src/ranks", &[]),
+    ("processes", "src/processes", &["ranks"]),
     ("stages", "stages", &["game", "disk", "ranks", "store", "pipeline", "engines", "check"]),
     // What the tests of the binary share is a dev-dependency.
     (
         "cli",
         "src/cli",
-        &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "exchange", "stages", "tests"],
+        &[
+            "game",
+            "disk",
+            "ranks",
+            "processes",
+            "store",
+            "pipeline",
+            "engines",
+            "check",
+            "oracle",
+            "exchange",
+            "stages",
+            "tests",
+        ],
     ),
     ("tests", "tests", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
     // A workspace of its own, which only a nightly toolchain builds.
@@ -29,7 +43,7 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
 ];
 
 /// Crates of others that speak to the operating system, and who may use them: `disk` is the only door to files, `oracle`
-/// the only one to the network, `ranks` to the other machines of a job.
+/// the only one to the network, `processes` to the other machines of a job.
 const DOORS: [(&str, &[&str]); 10] = [
     ("rustix", &["disk"]),
     ("libc", &["disk"]),
@@ -41,7 +55,7 @@ const DOORS: [(&str, &[&str]); 10] = [
     ("hyper", &["oracle"]),
     ("hyper-util", &["oracle"]),
     ("tokio", &["oracle"]),
-    ("mpi", &["ranks"]),
+    ("mpi", &["processes"]),
 ];
 
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
@@ -53,7 +67,7 @@ const MAY_HOLD_UNSAFE: [&str; 10] = [
     "src/engines/apply.rs",
     "src/engines/memory.rs",
     "src/engines/simd.rs",
-    "src/ranks/mpi/library.rs",
+    "src/processes/mpi/library.rs",
     "src/store/simd.rs",
     "tests/allocations.rs",
 ];

@@ -215,7 +215,9 @@ fn killed(method: &'static str) {
         let output = ended_within(job, PATIENCE / 2).unwrap_or_else(|output| {
             // The launcher of Open MPI 4.1 waits for ever if a rank dies while it connects to it: so it is killed too.
             assert!(was_there && told(&output).contains("PMIX ERROR: UNREACHABLE"), "the job hangs: {}", told(&output));
-            build.ranks().into_iter().for_each(|process| drop(signal(process, "KILL")));
+            build.ranks().into_iter().for_each(|process| {
+                signal(process, "KILL");
+            });
             output
         });
         if was_there && !output.status.success() {

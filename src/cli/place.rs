@@ -21,7 +21,7 @@ impl Place {
     /// If MPI fails; if there is a job, and this program was built without MPI: each rank would do all of it.
     #[cfg(feature = "mpi")]
     pub(crate) fn of_this_process() -> Result<Place, CliError> {
-        let Some(mpi) = ranks::Mpi::start()? else { return Ok(Place::Alone) };
+        let Some(mpi) = processes::Mpi::start()? else { return Ok(Place::Alone) };
         let communicator: Box<dyn Communicator> = Box::new(mpi);
         Ok(match (communicator.rank(), communicator.size()) {
             (_, 1) => Place::Alone,

@@ -34,7 +34,7 @@ use crate::sweep::spots::Spots;
 use crate::sweep::tile::Tiles;
 use crate::sweep::{Done, MARK_BELOW, pairs};
 use crate::tables::{CHUNK, Tables, halves_of};
-use changes::{Changes, Letter, Told, lanes};
+use changes::{Changes, Letter, Told};
 use game::{Index, Slab};
 use numbers::Malformed;
 use ranks::{CommunicationError, Communicator, Traffic};
@@ -158,7 +158,13 @@ pub fn sweep(
         waves: in_phases(&tiles, phases),
         tiles,
         changes: Changes::none(slabs, |slab| territories.chunks_told(rank, slab)),
-        spots: Spots { tables, stones: index.stones(), kernel, marks: Marks::none(slabs, own) },
+        spots: Spots {
+            tables,
+            stones: index.stones(),
+            kernel,
+            marks: Marks::none(slabs, own),
+            first_mirrored: part.first_mirrored(),
+        },
         part,
         communicator,
     };
@@ -206,7 +212,8 @@ struct Job<'a, 'c> {
 impl Job<'_, '_> {
     fn run(&mut self, positions: u64, watch: &dyn Watch) -> Result<Report, Unsolved> {
         let mut report = Report::default();
-        let mut pass = if self.part.is_zero() { Pass::Full } else { Pass::Announce };
+        let mut pass = if self.part.is_fresh { Pass::Full } else { Pass::Announce };
+        self.part.is_fresh = false;
         loop {
             let done = self.superstep(pass)?;
             let (wants_stop, is_due) = (watch.advance(report.recomputed).is_break(), watch.is_due());
@@ -314,27 +321,31 @@ impl Job<'_, '_> {
 
     /// Sends what changed in some patches, or all that is not 0 there, to whoever needs it; to this rank's mirror too.
     fn tell(&mut self, patches: &[Patch], pass: Pass) -> Result<(), CommunicationError> {
-        let Job { slabs, changes, part, communicator, .. } = self;
-        let (ranks, mine) = (communicator.size(), communicator.rank());
+        let Job { slabs, changes, spots, part, communicator, .. } = self;
+        let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), spots.kernel);
         let pieces: Vec<_> = patches.iter().flat_map(Patch::pieces).collect();
         let letters = pieces.par_iter().map(|piece| {
             let mut letters: Vec<_> = (0..ranks).map(|_| Letter::default()).collect();
             let mut mirrored = Vec::new();
-            let (rows, of_row) = (part.rows.slabs()[piece.slab], slabs[piece.slab].mover_halves as usize);
-            for row in piece.rows.clone() {
-                let scores = &part.rows.bytes().padded()[rows.offset + row * rows.stride..];
-                let write = |chunk: usize, columns: u64| {
-                    let word = (row * of_row.div_ceil(CHUNK) + chunk) as u64;
+            let (place, rows) = (part.rows.slabs()[piece.slab], slabs[piece.slab].opponent_halves as usize);
+            let is_mirrored = piece.slab >= spots.first_mirrored;
+            for (chunk, of_chunk) in piece.chunks() {
+                let scores =
+                    |row: usize| &part.rows.bytes().padded()[place.offset + row * place.stride + chunk * CHUNK..];
+                let mut write = |row: usize, columns: u64| {
                     for rank in part.needs.of(piece.slab, row, chunk).filter(|&rank| rank != mine) {
-                        letters[rank].write(word, columns, &scores[chunk * CHUNK..]);
+                        letters[rank].write(kernel, (chunk * rows + row) as u64, columns, scores(row));
                     }
-                    if part.mirror(piece.slab).is_some() && part.needs.has_row(mine, piece.slab, row) {
+                    if is_mirrored && part.needs.has_row(mine, piece.slab, row) {
                         mirrored.push((row, chunk, columns));
                     }
                 };
                 match pass == Pass::Announce {
-                    true => piece.not_zero(scores, write),
-                    false => changes.take(piece, row, write),
+                    true => piece.rows.clone().for_each(|row| match not_zero(scores(row)) & of_chunk {
+                        0 => {}
+                        columns => write(row, columns),
+                    }),
+                    false => changes.take(piece, chunk, write),
                 }
             }
             (letters.into_iter().map(Letter::into_bytes).collect::<Vec<_>>(), mirrored)
@@ -366,8 +377,7 @@ impl Job<'_, '_> {
             let to = mirror.place(row, &chunk_columns).start;
             part.rows.bytes_mut().copy_within(from.place(row, &chunk_columns), to);
             if pass.leaves_marks() {
-                let change = Changed { column: row as u32, first_row: chunk * CHUNK, rows: columns };
-                spots.mark_parents(&slabs[slab], &change, None);
+                spots.mark_parents_by_mirror(&slabs[slab], &changed(row, chunk, columns));
             }
         }
     }
@@ -402,30 +412,33 @@ impl Job<'_, '_> {
         let first_mirrored = slabs.len() - arrays.len();
         kept[first_mirrored..].iter_mut().zip(arrays).for_each(|((_, mirror), array)| *mirror = Some(array));
         let of_slabs = kept.into_par_iter().zip(letters).enumerate();
-        of_slabs.try_for_each(|(slab, ((mut main, mut mirror), letters))| {
-            let columns = slabs[slab].mover_halves as usize;
-            let of_row = columns.div_ceil(CHUNK) as u64;
+        of_slabs.try_for_each(|(at, ((mut main, mut mirror), letters))| {
+            let slab = &slabs[at];
+            let (rows, columns) = (u64::from(slab.opponent_halves), slab.mover_halves as usize);
+            let write = |(array, place): &mut (&mut [i8], SlabRows), row: usize, chunk: usize, told: &Told| {
+                spots.kernel.merge(&mut array[row * place.stride + chunk * CHUNK..], told.columns, told.scores)
+            };
             letters.iter().try_for_each(|&(from, letter)| {
                 let read = changes::read(letter, |told| {
-                    let (row, chunk) = ((told.word / of_row) as usize, (told.word % of_row) as usize);
-                    let columns = CHUNK.min(columns - chunk * CHUNK);
+                    let (row, chunk) = ((told.word % rows) as usize, (told.word / rows) as usize);
+                    let columns = columns.checked_sub(chunk * CHUNK).filter(|&columns| columns > 0).ok_or(Malformed)?;
                     let is_beyond = columns < CHUNK && told.columns >> columns != 0;
-                    let is_row = (row as u64) < u64::from(slabs[slab].opponent_halves);
-                    if !is_row || is_beyond || !needs.has(rank, slab, row, chunk) {
+                    if is_beyond || !needs.has(rank, at, row, chunk) {
                         return Err(Malformed);
                     }
-                    let mut changed = 0;
-                    if mirror.is_none() || needs.has_chunk(rank, slab, chunk) {
-                        changed |= write(&mut main, row, chunk, &told);
+                    if mirror.is_none() || needs.has_chunk(rank, at, chunk) {
+                        let new = write(&mut main, row, chunk, &told);
+                        if new != 0 && pass.leaves_marks() {
+                            spots.mark_parents(slab, &changed(row, chunk, new), None);
+                        }
                     }
                     if let Some(mirror) = &mut mirror
-                        && needs.has_row(rank, slab, row)
+                        && needs.has_row(rank, at, row)
                     {
-                        changed |= write(mirror, row, chunk, &told);
-                    }
-                    if changed != 0 && pass.leaves_marks() {
-                        let change = Changed { column: row as u32, first_row: chunk * CHUNK, rows: changed };
-                        spots.mark_parents(&slabs[slab], &change, None);
+                        let new = write(mirror, row, chunk, &told);
+                        if new != 0 && pass.leaves_marks() {
+                            spots.mark_parents_by_mirror(slab, &changed(row, chunk, new));
+                        }
                     }
                     Ok(())
                 });
@@ -435,19 +448,15 @@ impl Job<'_, '_> {
     }
 }
 
-/// Writes some of 64 columns of a row; which of them are new. A column that two ranks recompute may be told late: the
-/// later one of two states is further from 0.
-fn write((array, place): &mut (&mut [i8], SlabRows), row: usize, chunk: usize, told: &Told) -> u64 {
-    let to = &mut array[row * place.stride + chunk * CHUNK..];
-    let mut changed = 0;
-    for (lane, &score) in lanes(told.columns).zip(told.scores) {
-        let score = score as i8;
-        if score.unsigned_abs() > to[lane].unsigned_abs() {
-            to[lane] = score;
-            changed |= 1 << lane;
-        }
-    }
-    changed
+/// Some columns of a chunk of an `OpponentMajor` row, as changes are told within a rank.
+fn changed(row: usize, chunk: usize, columns: u64) -> Changed {
+    Changed { column: row as u32, first_row: chunk * CHUNK, rows: columns }
+}
+
+/// The columns of a chunk whose scores are not 0.
+fn not_zero(scores: &[i8]) -> u64 {
+    let scores: &[i8; CHUNK] = scores.first_chunk().expect("rows are padded");
+    scores.iter().enumerate().fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane)
 }
 
 fn note(changes: &Changes, slab: &Slab, change: &Changed) {

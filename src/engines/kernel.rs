@@ -233,6 +233,41 @@ impl Kernel {
         gather.pieces[first as usize..end as usize].iter().fold(0, |lanes, piece| lanes | piece.mask)
     }
 
+    /// Some of 64 scores, one after the other; what is behind them is anything.
+    #[inline]
+    pub(crate) fn pick(self, scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
+        if self == Kernel::Avx512 {
+            return simd::pick_avx512(scores, columns);
+        }
+        let mut picked = [0; CHUNK];
+        picked.iter_mut().zip(lanes(columns)).for_each(|(to, lane)| *to = scores[lane % CHUNK] as u8);
+        picked
+    }
+
+    /// Writes some of 64 scores, given one after the other, where they are further from 0 than what is there; which were:
+    /// of two states of a score the later one is further from 0.
+    ///
+    /// # Panics
+    /// When there are fewer scores than columns, or the array ends before one of them.
+    #[inline]
+    pub(crate) fn merge(self, to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
+        assert!(
+            scores.len() >= columns.count_ones() as usize && to.len() >= (u64::BITS - columns.leading_zeros()) as usize
+        );
+        if self == Kernel::Avx512 {
+            return simd::merge_avx512(to, columns, scores);
+        }
+        let mut changed = 0;
+        for (lane, &score) in lanes(columns).zip(scores) {
+            let score = score as i8;
+            if score.unsigned_abs() > to[lane].unsigned_abs() {
+                to[lane] = score;
+                changed |= 1 << lane;
+            }
+        }
+        changed
+    }
+
     /// Derives the wanted chunks of a unit, from some moves, and a floor that stands for the others and for captures.
     /// `values` is the whole `OpponentMajor` array with its padding.
     pub(crate) fn recompute(
@@ -347,6 +382,17 @@ static KEEP: [[i8; 8]; 256] = {
 
 fn permute(window: &[i8; PAD], lanes: &Lanes) -> [i8; CHUNK] {
     lanes.0.map(|lane| window[lane as usize])
+}
+
+/// The bits of a word, from the lowest.
+pub(crate) fn lanes(mut columns: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = columns.trailing_zeros() as usize;
+        (columns != 0).then(|| {
+            columns &= columns - 1;
+            lane
+        })
+    })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod capture;
 mod choice;
 pub mod cluster;
 pub mod counting;
+mod hands;
 mod kernel;
 mod marks;
 mod memory;

@@ -4,11 +4,12 @@
 //! a wrong score: whoever changes a score marks all its parents, whoever recomputes takes the marks first.
 
 use crate::apply::Changed;
+use crate::hands::Hands;
 use crate::kernel::{Kernel, STRAIGHT};
 use crate::memory::Words;
-use crate::tables::{CHUNK, RowMove, Tables, chunks};
+use crate::tables::{CHUNK, Tables, chunks};
 use game::Slab;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub(crate) struct Marks {
@@ -16,6 +17,7 @@ pub(crate) struct Marks {
     words: Words,
     /// By the mover's stones.
     slabs: Vec<SlabMarks>,
+    hands: Hands,
 }
 
 struct SlabMarks {
@@ -63,7 +65,7 @@ impl Own {
 }
 
 impl Marks {
-    /// None, in a database of these slabs, of which `own` is recomputed here.
+    /// None, in a database of these slabs, of which `own` is recomputed by the threads of the current pool.
     pub(crate) fn none(slabs: &[Slab], own: impl IntoIterator<Item = Own>) -> Marks {
         let mut words = 0;
         let marks = |(slab, own): (&Slab, Own)| {
@@ -75,7 +77,7 @@ impl Marks {
             SlabMarks { first, stride, chunks, own, rows: (0..rows).map(|_| AtomicBool::new(false)).collect() }
         };
         let slabs = slabs.iter().zip(own).map(marks).collect();
-        Marks { words: Words::zeroed(words), slabs }
+        Marks { words: Words::zeroed(words), slabs, hands: Hands::here() }
     }
 
     /// Bytes that marks take in a database of these slabs.
@@ -99,55 +101,54 @@ impl Marks {
         let words = &self.words[slab.first + row * slab.stride..][slab.chunks.clone()];
         for (chunk, word) in slab.chunks.clone().zip(words) {
             if word.load(Relaxed) != 0 {
-                visit(chunk, word.swap(0, Relaxed));
+                visit(chunk, self.hands.take(word));
             }
         }
     }
 
-    /// Marks every position with a move to what changed, positions of `stones` stones whose opponent has
-    /// `opponent_stones`; but for a region whose positions with moves that stay in the mover's half are looked after.
+    /// Marks every position with a move to what changed, positions whose opponent has `opponent_stones`, and whose mover
+    /// has so many as `movers`; but for a region whose positions with moves that stay in the mover's half are looked after.
     pub(crate) fn mark_parents(
         &self,
         kernel: Kernel,
         tables: &Tables,
-        stones: u32,
         opponent_stones: u32,
         change: &Changed,
+        movers: &RangeInclusive<u32>,
         but: Option<&Region>,
     ) {
         let child = change.first_row / CHUNK;
         for &parent in tables.parents(opponent_stones).of(change.column) {
             let mover_stones = opponent_stones + parent.crossing();
-            if mover_stones > stones {
+            if mover_stones > *movers.end() {
                 break;
             }
-            let gather = tables.gather(stones - mover_stones, parent.class());
+            if mover_stones < *movers.start() {
+                continue;
+            }
+            let gather = tables.gather(self.slabs.len() as u32 - 1 - mover_stones, parent.class());
+            let (slab, row) = (mover_stones as usize, parent.rank() as usize);
+            let own = &self.slabs[slab].own;
+            let but = but.filter(|but| parent.class() == STRAIGHT && but.slab == slab && but.rows.contains(&row));
             let (from, to) = gather.inverse[child];
-            for chunk in from..to {
-                let lanes = kernel.reached(gather, chunk as usize, child, change.rows);
+            for chunk in from as usize..to as usize {
+                if !own.has(row, chunk) || but.is_some_and(|but| but.chunks.contains(&chunk)) {
+                    continue;
+                }
+                let lanes = kernel.reached(gather, chunk, child, change.rows);
                 if lanes != 0 {
-                    self.set(mover_stones as usize, parent, chunk as usize, lanes, but);
+                    self.set(slab, row, chunk, lanes);
                 }
             }
         }
     }
 
-    fn set(&self, slab: usize, parent: RowMove, chunk: usize, lanes: u64, but: Option<&Region>) {
-        let row = parent.rank() as usize;
-        let is_straight = parent.class() == STRAIGHT;
-        if is_straight
-            && but.is_some_and(|but| but.slab == slab && but.rows.contains(&row) && but.chunks.contains(&chunk))
-        {
-            return;
-        }
+    fn set(&self, slab: usize, row: usize, chunk: usize, lanes: u64) {
         let slab = &self.slabs[slab];
-        if !slab.own.has(row, chunk) {
-            return;
-        }
         let word = &self.words[slab.first + row * slab.stride + chunk];
         // Many are set already: looking first spares the locked operation.
         if word.load(Relaxed) & lanes != lanes {
-            word.fetch_or(lanes, Relaxed);
+            self.hands.set(word, lanes);
         }
         if !slab.rows[row].load(Relaxed) {
             slab.rows[row].store(true, Relaxed);

@@ -84,6 +84,14 @@ mod absent {
         unreachable!("this kernel is only chosen where it is available")
     }
 
+    pub(crate) fn pick_avx512(_: &[i8; CHUNK], _: u64) -> [u8; CHUNK] {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
+    pub(crate) fn merge_avx512(_: &mut [i8], _: u64, _: &[u8]) -> u64 {
+        unreachable!("this kernel is only chosen where it is available")
+    }
+
     pub(crate) unsafe fn apply_avx2(_: &[i8], _: usize, _: u64, _: *mut i8, _: Destination, _: &mut [u64; 64]) {
         unreachable!("this kernel is only chosen where it is available")
     }
@@ -410,6 +418,7 @@ mod x86 {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512vbmi2")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt")
     }
@@ -510,6 +519,37 @@ mod x86 {
             at(values.wrapping_add(work.to.offset + column * work.to.stride + spot.row as usize));
             lanes &= lanes - 1;
         }
+    }
+
+    /// See [`crate::Kernel::pick`].
+    pub(crate) fn pick_avx512(scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+        fn pick(scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
+            // SAFETY: both are 64 bytes long.
+            unsafe {
+                let picked = _mm512_maskz_compress_epi8(columns, _mm512_loadu_epi8(scores.as_ptr()));
+                std::mem::transmute::<__m512i, [u8; CHUNK]>(picked)
+            }
+        }
+        // SAFETY: `has_avx512` was true, else this kernel is not chosen.
+        unsafe { pick(scores, columns) }
+    }
+
+    /// See [`crate::Kernel::merge`], whose assertion is this one's.
+    pub(crate) fn merge_avx512(to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+        fn merge(to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
+            // SAFETY: lanes that are not masked are neither read nor written; the others are there by the assertion.
+            unsafe {
+                let new = _mm512_maskz_expandloadu_epi8(columns, scores.as_ptr().cast());
+                let old = _mm512_maskz_loadu_epi8(columns, to.as_ptr());
+                let changed = _mm512_mask_cmpgt_epu8_mask(columns, _mm512_abs_epi8(new), _mm512_abs_epi8(old));
+                _mm512_mask_storeu_epi8(to.as_mut_ptr(), changed, new);
+                changed
+            }
+        }
+        // SAFETY: `has_avx512` was true, else this kernel is not chosen.
+        unsafe { merge(to, columns, scores) }
     }
 
     /// See [`crate::Kernel::reached`].

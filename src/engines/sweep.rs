@@ -109,6 +109,7 @@ pub fn sweep(
         stones: index.stones(),
         kernel,
         marks: Marks::none(index.slabs(), index.slabs().iter().map(Own::all)),
+        first_mirrored: slabs.len(),
     };
     let mut report = Report::default();
     let mut pass = Pass::Full;

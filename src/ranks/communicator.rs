@@ -78,16 +78,22 @@ pub trait Communicator: Send {
     }
 }
 
-/// Whether a message may be sent.
-pub(crate) fn check_size(to: usize, bytes: usize) -> Result<(), CommunicationError> {
+/// Whether a message may be sent, which every communicator asks first.
+///
+/// # Errors
+/// If it is longer than [`MESSAGE_BYTES_MAX`].
+pub fn check_size(to: usize, bytes: usize) -> Result<(), CommunicationError> {
     if bytes > MESSAGE_BYTES_MAX {
         return Err(CommunicationError::TooLarge { rank: to, bytes, bytes_max: MESSAGE_BYTES_MAX });
     }
     Ok(())
 }
 
-/// That a rank may be written to or heard from.
-pub(crate) fn assert_other(other: usize, rank: usize, size: usize) {
+/// That a rank may be written to or heard from, which every communicator asks first.
+///
+/// # Panics
+/// When there is no such rank, or it is this one.
+pub fn assert_other(other: usize, rank: usize, size: usize) {
     assert!(other < size, "a job of {size} ranks has no rank {other}");
     assert!(other != rank, "rank {rank} cannot exchange messages with itself");
 }

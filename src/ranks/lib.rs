@@ -1,8 +1,8 @@
 //! Messages between the processes of one job, its *ranks* (MPI's word).
 //!
 //! Programs see the job through the trait [`Communicator`], of which every rank holds one end. [`Threads`] makes ranks
-//! of the threads of one process, under any [`Weather`], for tests; `Mpi`, behind the feature `mpi`, makes them of
-//! processes on any machines.
+//! of the threads of one process, under any [`Weather`], for tests; the crate `processes` makes them of processes on any
+//! machines.
 //!
 //! Invariants:
 //!
@@ -21,17 +21,13 @@ mod collective;
 mod communicator;
 mod error;
 mod launch;
-#[cfg(feature = "mpi")]
-mod mpi;
 mod threads;
 mod traffic;
 mod weather;
 
-pub use communicator::{Communicator, MESSAGE_BYTES_MAX};
+pub use communicator::{Communicator, MESSAGE_BYTES_MAX, assert_other, check_size};
 pub use error::CommunicationError;
 pub use launch::launched;
-#[cfg(feature = "mpi")]
-pub use mpi::Mpi;
 pub use threads::Threads;
 pub use traffic::Traffic;
 pub use weather::Weather;

@@ -27,12 +27,14 @@ impl Traffic {
         }
     }
 
-    pub(crate) fn sent(&mut self, bytes: usize) {
+    /// Adds a message that was sent, of so many bytes.
+    pub fn sent(&mut self, bytes: usize) {
         self.messages_sent += 1;
         self.bytes_sent += bytes as u64;
     }
 
-    pub(crate) fn received(&mut self, bytes: usize, seconds: f64) {
+    /// Adds a message that was received, after so much waiting.
+    pub fn received(&mut self, bytes: usize, seconds: f64) {
         self.messages_received += 1;
         self.bytes_received += bytes as u64;
         self.seconds_waited += seconds;

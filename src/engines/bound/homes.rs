@@ -1,7 +1,7 @@
 //! Where bits live: the seam between the driver and memory, caches and files.
 
-use super::hands::Hands;
 use super::plane::{PlaneLayout, PlaneSlab};
+use crate::hands::Hands;
 use crate::memory::Words;
 use crate::simd;
 use std::ops::Range;

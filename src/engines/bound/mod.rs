@@ -21,7 +21,6 @@
 //! The methods differ in where the planes live: see [`Wins`] and [`Units`].
 
 pub(crate) mod bytes;
-mod hands;
 mod homes;
 mod in_memory;
 pub(crate) mod plane;

@@ -1,9 +1,9 @@
 //! The driver of a bound: passes over the candidates until none is found lost.
 
-use super::hands::Hands;
 use super::homes::{Units, Wins};
 use super::plane::{PARTS, PlaneLayout, PlaneUnit};
 use super::row::{BitKernel, Child, WonRow};
+use crate::hands::Hands;
 use crate::memory::Words;
 use crate::tables::{RowMove, Tables};
 use crate::{Progress, Stopped, simd};

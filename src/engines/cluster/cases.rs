@@ -160,7 +160,7 @@ fn a_stopped_job_goes_on() {
                 };
                 mine.take_over(&Territories::new(&tables, index.slabs(), *ranks), *rank, read).unwrap();
             }
-            assert_eq!(mine.is_zero(), left.is_empty() || mine.positions() == 0);
+            assert_eq!(mine.is_fresh(), left.is_empty() || mine.positions() == 0);
             let watch = Impatient { stop_at, kept: &kept, taken: AtomicU64::new(0) };
             let solved = sweep(&tables, &index, &captures, &mut mine, Kernel::detect(), end, &watch);
             assert!(watch.taken.into_inner() > 0);

@@ -1,11 +1,13 @@
 //! What changed of what a rank owns, and how it tells others.
 //!
-//! A *letter* is about one slab: its rows, `OpponentMajor`, are cut into words of 64 columns, numbered row by row. A word
-//! with changes: how far it is from the one before (zigzag, see `numbers`); how many changed if that is little, and
+//! A *letter* is about one slab: its rows, `OpponentMajor`, are cut into words of 64 columns, numbered chunk of columns by
+//! chunk, row by row: so those lie together that a tile derives together. A word with changes: how far it is from the one before (zigzag, see `numbers`); how many changed if that is little, and
 //! which columns, a byte each; else `0xff` and 64 bits. Then the scores.
 
 use super::numbers::{self, Malformed, take_bytes};
 use super::territory::Patch;
+use crate::hands::Hands;
+use crate::kernel::{Kernel, lanes};
 use crate::memory::Words;
 use crate::tables::CHUNK;
 use game::Slab;
@@ -21,38 +23,37 @@ const MASK: u8 = 0xff;
 /// Positions whose score is not told yet: a bit each, `OpponentMajor`.
 pub(crate) struct Changes {
     words: Words,
-    /// By the mover's stones where the words would begin, were there one for every chunk of the first row; and words of
-    /// a row.
-    slabs: Vec<(usize, usize)>,
+    /// By the mover's stones where the words begin, the first chunk that has any, and rows.
+    slabs: Vec<(usize, usize, usize)>,
+    hands: Hands,
 }
 
 impl Changes {
-    /// None, of a database of these slabs, in some chunks of columns of each.
+    /// None, of a database of these slabs, in some chunks of columns of each; for the threads of the current pool.
     pub(crate) fn none(slabs: &[Slab], chunks: impl Fn(usize) -> Range<usize>) -> Changes {
         let mut words = 0;
         let place = |(at, slab): (usize, &Slab)| {
-            let (first, chunks) = (words, chunks(at));
-            words += chunks.start + slab.opponent_halves as usize * chunks.len();
-            (first, chunks.len())
+            let (first, chunks, rows) = (words, chunks(at), slab.opponent_halves as usize);
+            words += rows * chunks.len();
+            (first, chunks.start, rows)
         };
         let slabs = slabs.iter().enumerate().map(place).collect();
-        Changes { words: Words::zeroed(words), slabs }
+        Changes { words: Words::zeroed(words), slabs, hands: Hands::here() }
     }
 
     /// Notes some of the 64 columns of a chunk.
     pub(crate) fn note(&self, slab: usize, row: usize, chunk: usize, columns: u64) {
-        let (first, of_row) = self.slabs[slab];
-        self.words[first + row * of_row + chunk].fetch_or(columns, Relaxed);
+        let (first, first_chunk, rows) = self.slabs[slab];
+        self.hands.set(&self.words[first + (chunk - first_chunk) * rows + row], columns);
     }
 
-    /// Takes what is noted of a row of a patch: visits each chunk that has any.
-    pub(crate) fn take(&self, patch: &Patch, row: usize, mut visit: impl FnMut(usize, u64)) {
-        let (first, of_row) = self.slabs[patch.slab];
-        let chunks = patch.columns.start / CHUNK..patch.columns.end.div_ceil(CHUNK);
-        let words = &self.words[first + row * of_row..][chunks.clone()];
-        for (chunk, word) in chunks.zip(words) {
+    /// Takes what is noted of a chunk of a patch: visits each row that has any.
+    pub(crate) fn take(&self, patch: &Patch, chunk: usize, mut visit: impl FnMut(usize, u64)) {
+        let (first, first_chunk, rows) = self.slabs[patch.slab];
+        let words = &self.words[first + (chunk - first_chunk) * rows..][patch.rows.clone()];
+        for (row, word) in patch.rows.clone().zip(words) {
             if word.load(Relaxed) != 0 {
-                visit(chunk, word.swap(0, Relaxed));
+                visit(row, self.hands.take(word));
             }
         }
     }
@@ -75,7 +76,7 @@ pub(crate) struct Told<'a> {
 
 impl Letter {
     /// Tells of some columns of a word, all scores of which are given.
-    pub(crate) fn write(&mut self, word: u64, columns: u64, scores: &[i8]) {
+    pub(crate) fn write(&mut self, kernel: Kernel, word: u64, columns: u64, scores: &[i8]) {
         numbers::push_gap(&mut self.bytes, self.word, word);
         self.word = word;
         if columns.count_ones() <= LISTED_MAX {
@@ -86,13 +87,10 @@ impl Letter {
             self.bytes.extend_from_slice(&columns.to_le_bytes());
         }
         let scores: &[i8; CHUNK] = scores.first_chunk().expect("rows are padded");
-        // At once, and what is too much goes again: to ask for room lane by lane takes longer than all else.
-        let first = self.bytes.len();
-        self.bytes.resize(first + CHUNK, 0);
-        for (to, lane) in self.bytes[first..].iter_mut().zip(lanes(columns)) {
-            *to = scores[lane % CHUNK] as u8;
-        }
-        self.bytes.truncate(first + columns.count_ones() as usize);
+        // At once: to ask for room lane by lane takes longer than all else.
+        let picked = kernel.pick(scores, columns);
+        self.bytes.extend_from_slice(&picked);
+        self.bytes.truncate(self.bytes.len() - columns.count_zeros() as usize);
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
@@ -120,20 +118,10 @@ pub(crate) fn read(mut bytes: &[u8], mut visit: impl FnMut(Told) -> Result<(), M
     Ok(())
 }
 
-/// The bits of a word, from the lowest.
-pub(crate) fn lanes(mut columns: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lane = columns.trailing_zeros() as usize;
-        (columns != 0).then(|| {
-            columns &= columns - 1;
-            lane
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counting::deal::shuffled;
 
     #[test]
     fn what_is_written_is_read() {
@@ -141,7 +129,7 @@ mod tests {
         let words = [5u64, 6, 700, 3, 0, u64::from(u32::MAX) * 900, u64::from(u32::MAX) * 900 - 1, 7];
         let columns = |at: usize| if at == 7 { u64::MAX } else { 0x8421_0842_1084_2108 >> (at * 8) | 1 };
         let mut letter = Letter::default();
-        words.iter().enumerate().for_each(|(at, &word)| letter.write(word, columns(at), &scores));
+        words.iter().enumerate().for_each(|(at, &word)| letter.write(Kernel::detect(), word, columns(at), &scores));
         let bytes = letter.into_bytes();
         let mut found = Vec::new();
         read(&bytes, |told| {
@@ -166,6 +154,31 @@ mod tests {
     }
 
     #[test]
+    fn kernels_pick_and_merge_alike() {
+        for seed in (0..500).map(|case| case << 8) {
+            let scores: [i8; CHUNK] = std::array::from_fn(|lane| shuffled(seed + lane as u64) as i8);
+            let old: [i8; CHUNK] = std::array::from_fn(|lane| shuffled(!seed - lane as u64) as i8 / 2);
+            let few = if seed % 3 == 0 { shuffled(seed + 100) & shuffled(seed + 101) } else { u64::MAX };
+            let columns = shuffled(seed + 102) & few;
+            let mut expected = old;
+            let mut new = 0;
+            for lane in lanes(columns).filter(|&lane| scores[lane].unsigned_abs() > old[lane].unsigned_abs()) {
+                expected[lane] = scores[lane];
+                new |= 1 << lane;
+            }
+            for kernel in Kernel::available() {
+                let picked = kernel.pick(&scores, columns);
+                let picked = &picked[..columns.count_ones() as usize];
+                assert!(picked.iter().map(|&score| score as i8).eq(lanes(columns).map(|lane| scores[lane])));
+                let end = CHUNK - columns.leading_zeros() as usize;
+                let mut merged = old;
+                assert_eq!(kernel.merge(&mut merged[..end], columns, picked), new, "{kernel:?}");
+                assert_eq!(merged, expected, "{kernel:?}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_noted_is_taken_once() {
         let slab = |mover_stones, offset| Slab {
             mover_stones,
@@ -177,15 +190,15 @@ mod tests {
         let changes = Changes::none(&[slab(0, 0), slab(1, 1000)], |slab| if slab == 0 { 2..3 } else { 0..4 });
         changes.note(1, 2, 3, 0xf0);
         changes.note(1, 2, 3, 1);
-        changes.note(1, 2, 0, 7);
-        let patch = Patch { slab: 1, rows: 0..5, columns: 64..200 };
+        changes.note(1, 0, 3, 7);
+        let patch = Patch { slab: 1, rows: 1..5, columns: 0..200 };
         let mut seen = Vec::new();
-        for row in 0..5 {
-            changes.take(&patch, row, |chunk, columns| seen.push((row, chunk, columns)));
-            changes.take(&patch, row, |chunk, columns| seen.push((row, chunk, columns)));
+        for chunk in 0..4 {
+            changes.take(&patch, chunk, |row, columns| seen.push((row, chunk, columns)));
+            changes.take(&patch, chunk, |row, columns| seen.push((row, chunk, columns)));
         }
         assert_eq!(seen, [(2, 3, 0xf1)]);
-        changes.take(&Patch { columns: 0..200, ..patch }, 2, |chunk, columns| seen.push((2, chunk, columns)));
-        assert_eq!(seen[1..], [(2, 0, 7)]);
+        changes.take(&Patch { rows: 0..5, ..patch }, 3, |row, columns| seen.push((row, 3, columns)));
+        assert_eq!(seen[1..], [(0, 3, 7)]);
     }
 }

@@ -26,6 +26,8 @@ pub struct Part {
     pub(super) rows: Rows,
     /// By the mover's stones.
     captures: Vec<SlabCaptures>,
+    /// Whether nothing was ever written to it.
+    pub(super) is_fresh: bool,
 }
 
 /// Where the captures of a slab are, `MoverMajor`.
@@ -78,7 +80,7 @@ impl Part {
             captures
         };
         let captures = slabs.iter().enumerate().map(place).collect();
-        Ok(Part { territories, rank, needs, rows, captures })
+        Ok(Part { territories, rank, needs, rows, captures, is_fresh: true })
     }
 
     /// Who owns what.
@@ -105,9 +107,9 @@ impl Part {
         scores + self.positions()
     }
 
-    /// Whether every score that it owns is 0.
-    pub fn is_zero(&self) -> bool {
-        self.runs().flatten().all(|&score| score == 0)
+    /// Whether nothing is known of its scores: no checkpoint had any of them.
+    pub fn is_fresh(&self) -> bool {
+        self.is_fresh
     }
 
     /// The scores that it owns, in runs, in an order of their own.
@@ -146,6 +148,7 @@ impl Part {
                 if both.is_empty() {
                     continue;
                 }
+                self.is_fresh = false;
                 batch.resize(piece.positions(), 0);
                 read(positions, &mut batch)?;
                 for Patch { rows: common, columns, .. } in both {
@@ -218,16 +221,20 @@ impl Part {
     pub(super) fn places(&self) -> [Vec<SlabRows>; 2] {
         let (slabs, mirror) = self.rows.slabs().split_at(self.territories.slabs().len());
         let mut high = slabs.to_vec();
-        let first = high.len() - mirror.len();
-        high[first..].copy_from_slice(mirror);
+        high[self.first_mirrored()..].copy_from_slice(mirror);
         [high, slabs.to_vec()]
+    }
+
+    /// Slabs from this on have rows a second time.
+    pub(super) fn first_mirrored(&self) -> usize {
+        let slabs = self.territories.slabs().len();
+        slabs - (self.rows.slabs().len() - slabs)
     }
 
     /// Where rows of a slab are a second time.
     pub(super) fn mirror(&self, slab: usize) -> Option<SlabRows> {
-        let (slabs, mirror) = self.rows.slabs().split_at(self.territories.slabs().len());
-        let at = slab.checked_sub(slabs.len() - mirror.len())?;
-        Some(mirror[at])
+        let at = slab.checked_sub(self.first_mirrored())?;
+        Some(self.rows.slabs()[self.territories.slabs().len() + at])
     }
 }
 

@@ -49,15 +49,14 @@ impl Patch {
         first.map(move |first| Patch { rows: first..self.rows.end.min(first + rows), ..self.clone() })
     }
 
-    /// Visits the chunks of columns in which a row has scores other than 0.
-    pub(crate) fn not_zero(&self, row: &[i8], mut visit: impl FnMut(usize, u64)) {
-        for first in self.columns.clone().step_by(CHUNK) {
-            let scores = row[first..self.columns.end.min(first + CHUNK)].iter().enumerate();
-            let columns = scores.fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane);
-            if columns != 0 {
-                visit(first / CHUNK, columns);
-            }
-        }
+    /// Its chunks of columns, and which of their columns are in it.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let columns = self.columns.clone();
+        (columns.start / CHUNK..columns.end.div_ceil(CHUNK)).map(move |chunk| {
+            let first = columns.start.saturating_sub(chunk * CHUNK);
+            let end = CHUNK.min(columns.end - chunk * CHUNK);
+            (chunk, u64::MAX << first & u64::MAX >> (CHUNK - end))
+        })
     }
 
     /// What two patches of the same database have in common.

@@ -12,7 +12,7 @@ use crate::marks::{Marks, Region};
 use crate::rows::Rows;
 use crate::tables::{CHUNK, Tables};
 use game::Slab;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// How often a pair is taken in one pass, at most.
 const ROUNDS_MAX: usize = 4;
@@ -46,6 +46,8 @@ pub(crate) struct Spots<'a> {
     pub(crate) stones: u32,
     pub(crate) kernel: Kernel,
     pub(crate) marks: Marks,
+    /// Slabs from this on are there twice: positions whose mover has the larger half look at the mirror.
+    pub(crate) first_mirrored: usize,
 }
 
 impl Spots<'_> {
@@ -113,9 +115,20 @@ impl Spots<'_> {
         done
     }
 
-    /// Marks every position with a move to what changed in a slab, but for a region that is looked after.
+    /// Marks every position with a move to what changed in a slab, but for a region that is looked after, and those that
+    /// look at the mirror.
     pub(crate) fn mark_parents(&self, slab: &Slab, change: &Changed, but: Option<&Region>) {
-        self.marks.mark_parents(self.kernel, self.tables, self.stones, slab.opponent_stones, change, but);
+        let is_twice = slab.mover_stones as usize >= self.first_mirrored;
+        self.mark(slab, change, 0..=if is_twice { self.stones / 2 } else { self.stones }, but);
+    }
+
+    /// Marks every position with a move to what changed in the mirror of a slab.
+    pub(crate) fn mark_parents_by_mirror(&self, slab: &Slab, change: &Changed) {
+        self.mark(slab, change, self.stones.div_ceil(2)..=self.stones, None);
+    }
+
+    fn mark(&self, slab: &Slab, change: &Changed, movers: RangeInclusive<u32>, but: Option<&Region>) {
+        self.marks.mark_parents(self.kernel, self.tables, slab.opponent_stones, change, &movers, but);
     }
 
     /// Derives a spot, and what is new of it.

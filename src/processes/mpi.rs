@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 
 use library::{Kind, Library, Transfer};
 
-use crate::communicator::{assert_other, check_size};
-use crate::{CommunicationError, Communicator, Traffic, launched};
+use ranks::{CommunicationError, Communicator, Traffic, assert_other, check_size, launched};
 
 /// How long a rank may be silent, if nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(600);

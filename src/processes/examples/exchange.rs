@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ranks::{CommunicationError, Communicator, Mpi};
+use processes::Mpi;
+use ranks::{CommunicationError, Communicator};
 
 /// Where a case is about it, how long a rank may be silent.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mpi::ffi;
 
-use crate::CommunicationError;
+use ranks::CommunicationError;
 
 /// The MPI of this process, between start and end, with a communicator of its own.
 #[derive(Debug)]
