@@ -17,7 +17,7 @@ use store::Kind;
 const WORKING_FILE: &str = "cells";
 
 /// The version of the layout of the file. One of another version has no checksum that is right.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {

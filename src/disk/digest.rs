@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use twox_hash::XxHash3_64;
+
 use crate::map::bytes_of;
 
 /// A BLAKE3 digest. Prints as 64 lower-case hexadecimal digits and parses from them.
@@ -29,11 +31,11 @@ impl Digest {
         Digest(*blake3::Hasher::new().update_rayon(bytes).finalize().as_bytes())
     }
 
-    /// A checksum of some bytes, which is another for each digest: the first bytes of keyed BLAKE3.
+    /// A checksum of some bytes, which is another for each digest: XXH3. It finds what a drive did, not what somebody did
+    /// on purpose, in a sixth of the time of BLAKE3.
     pub fn checksum(&self, bytes: &[u8]) -> u64 {
-        let sum = blake3::keyed_hash(&self.0, bytes);
-        let first = sum.as_bytes().first_chunk().expect("a digest has more than eight bytes");
-        u64::from_le_bytes(*first)
+        let seed = self.0.first_chunk().expect("a digest has more than eight bytes");
+        XxHash3_64::oneshot_with_seed(u64::from_le_bytes(*seed), bytes)
     }
 
     /// The digest of scores, one byte each in two's complement.
