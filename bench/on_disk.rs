@@ -6,7 +6,7 @@
 
 use bench::{captures, solve};
 use clap::Parser;
-use disk::{Digest, Disk, DiskError, RealDisk, Scratch, bytes_of, bytes_of_mut, clock};
+use disk::{Digest, Disk, DiskError, RealDisk, Scratch, bytes_of, bytes_of_mut, clock, signed_of_mut};
 use engines::tiled::{Plan, Tiled, Working};
 use engines::{Kernel, Tables};
 use game::{Index, PositionSet, Rules};
@@ -57,6 +57,10 @@ impl Working for File<'_> {
     fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<(), DiskError> {
         let runs: Vec<_> = runs.iter().map(|&(place, bytes)| (place, bytes_of(bytes))).collect();
         self.file.write_runs(&runs)
+    }
+
+    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [i8])) -> Result<(), DiskError> {
+        self.file.read_runs(runs, &mut |run, bytes| each(run, signed_of_mut(bytes)))
     }
 
     fn checksum(&self, bytes: &[i8]) -> u64 {

@@ -4,9 +4,9 @@
 //! there. Its cells have checksums; see `engines::tiled`.
 
 use crate::{Settings, Shared, files, graph, watch::Watch};
-use disk::{Digest, Scratch, bytes_of, bytes_of_mut};
+use disk::{Digest, RUN_BYTES_MAX, Scratch, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
-use engines::tiled::{Plan, Report, Tiled, TiledError, Working};
+use engines::tiled::{Plan, RUN_BYTES, Report, Tiled, TiledError, Working};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::path::PathBuf;
@@ -18,6 +18,8 @@ const WORKING_FILE: &str = "cells";
 
 /// The version of the layout of the file. One of another version has no checksum that is right.
 const VERSION: u32 = 3;
+
+const _: () = assert!(RUN_BYTES <= RUN_BYTES_MAX, "runs of cells are read many at once");
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
@@ -130,6 +132,10 @@ impl Working for WorkingFile<'_> {
     fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<(), StageError> {
         let runs: Vec<_> = runs.iter().map(|&(place, bytes)| (place, bytes_of(bytes))).collect();
         Ok(self.file.write_runs(&runs)?)
+    }
+
+    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [i8])) -> Result<(), StageError> {
+        Ok(self.file.read_runs(runs, &mut |run, bytes| each(run, signed_of_mut(bytes)))?)
     }
 
     fn checksum(&self, bytes: &[i8]) -> u64 {

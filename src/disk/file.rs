@@ -20,7 +20,8 @@ use crate::io::Io;
 use crate::pool::Pool;
 use crate::queue::{Direction, Queue, Request};
 use crate::real::{free_bytes, parent};
-use crate::{Input, Scratch};
+use crate::uring::PIECES;
+use crate::{Input, RUN_BYTES_MAX, Scratch};
 
 /// A file open for reads, or reads and writes, at any place.
 pub(crate) struct RealFile {
@@ -228,6 +229,33 @@ impl RealFile {
         }
     }
 
+    /// Reads runs of whole blocks, none longer than a piece, many in flight at once.
+    fn read_whole_blocks(
+        &self,
+        runs: &[(u64, usize)],
+        block: usize,
+        mut each: impl FnMut(usize, &mut [u8]),
+    ) -> io::Result<()> {
+        let mut queue = self.pool.share()?;
+        let mut pieces = [0; PIECES];
+        let mut next = 0;
+        loop {
+            while next < runs.len()
+                && let Some(piece) = queue.idle()
+            {
+                let (offset, bytes) = runs[next];
+                queue.start(piece, self.request(Direction::Read, offset, bytes, bytes, block));
+                pieces[piece] = next;
+                next += 1;
+            }
+            queue.submit()?;
+            let Some((piece, request, result)) = queue.finish()? else { return Ok(()) };
+            result?;
+            self.pool.meter.add_read(request.done as u64);
+            each(pieces[piece], &mut queue.bytes_mut(piece)[..request.bytes]);
+        }
+    }
+
     /// Writes within one block.
     fn write_edge(&self, offset: u64, bytes: &[u8], block: usize) -> io::Result<()> {
         let _edge = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
@@ -302,5 +330,32 @@ impl Scratch for RealFile {
             let error = DiskError::from_io(Operation::Write, &self.path, source);
             error.with_shortage(length, free_bytes(parent(&self.path)).ok())
         })
+    }
+
+    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
+        let is_whole = |block: usize| {
+            let whole = |&(offset, bytes): &(u64, usize)| {
+                let is_there = offset.checked_add(bytes as u64).is_some_and(|end| end <= self.bytes);
+                is_there && offset.is_multiple_of(block as u64) && bytes.is_multiple_of(block) && bytes <= RUN_BYTES_MAX
+            };
+            runs.iter().all(whole)
+        };
+        let mut is_given = vec![false; runs.len()];
+        if let Some(block) = self.block().filter(|&block| is_whole(block)) {
+            let read = self.read_whole_blocks(runs, block, |run, bytes| {
+                is_given[run] = true;
+                each(run, bytes);
+            });
+            if !self.is_refused(&read) {
+                return read.map_err(|source| DiskError::from_io(Operation::Read, &self.path, source));
+            }
+        }
+        let mut found = Vec::new();
+        for (run, &(offset, bytes)) in runs.iter().enumerate().filter(|&(run, _)| !is_given[run]) {
+            found.resize(bytes, 0);
+            self.read_at(offset, &mut found)?;
+            each(run, &mut found);
+        }
+        Ok(())
     }
 }

@@ -43,7 +43,9 @@ pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation};
 pub use io::{Io, IoError};
 pub use lock::Lock;
-pub use map::{Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_words_mut};
+pub use map::{
+    Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_mut, signed_of_words_mut,
+};
 pub use memory::{Among, Fault, MemoryDisk, PlannedFault, Strike};
 pub use pool::POOL_BYTES_MAX;
 pub use real::RealDisk;
@@ -204,6 +206,9 @@ pub trait Input: Send + Sync {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError>;
 }
 
+/// Bytes of the longest run that is read together with others: see [`Scratch::read_runs`].
+pub const RUN_BYTES_MAX: usize = uring::PIECE_BYTES;
+
 /// A file of fixed length for intermediate state, read and written in place from any thread.
 pub trait Scratch: Input {
     /// Writes all of `bytes` at `offset`. Nothing is promised about a crash: the file is then gone.
@@ -224,6 +229,21 @@ pub trait Scratch: Input {
     /// Where one reaches beyond the end.
     fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
         runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes))
+    }
+
+    /// Reads several runs, given by their offsets and lengths, and gives each with its number to `each`, once and in any
+    /// order: many at once where the disk can and none is longer than [`RUN_BYTES_MAX`], from its own memory.
+    ///
+    /// # Errors
+    /// As [`read_at`](Input::read_at); any of the runs may then have been given.
+    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
+        let mut found = Vec::new();
+        for (run, &(offset, bytes)) in runs.iter().enumerate() {
+            found.resize(bytes, 0);
+            self.read_at(offset, &mut found)?;
+            each(run, &mut found);
+        }
+        Ok(())
     }
 }
 

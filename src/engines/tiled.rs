@@ -57,6 +57,18 @@ pub trait Working: Sync {
         runs.iter().try_for_each(|&(place, bytes)| self.write(place, bytes))
     }
 
+    /// Reads several runs, each of whole cells and of [`RUN_BYTES`] at most, given by their places and lengths, and gives
+    /// each with its number to `each`, in any order: many at once if it can.
+    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [i8])) -> Result<(), Self::Error> {
+        let mut found = Vec::new();
+        for (run, &(place, bytes)) in runs.iter().enumerate() {
+            found.resize(bytes, 0);
+            self.read(place, &mut found)?;
+            each(run, &mut found);
+        }
+        Ok(())
+    }
+
     /// A checksum of some bytes, which differs from file to file.
     fn checksum(&self, bytes: &[i8]) -> u64;
 
@@ -110,6 +122,9 @@ const STREAM_BYTES: usize = 1 << 20;
 
 /// A job reads about so many bytes.
 const JOB_BYTES: usize = 2 << 20;
+
+/// Bytes of the longest run of cells.
+pub const RUN_BYTES: usize = 256 << 10;
 
 /// What a sweep on disk works on.
 pub struct Tiled<'a, W: Working> {
@@ -257,7 +272,7 @@ impl<'a, W: Working> Tiled<'a, W> {
                     jobs.push((group, mine));
                     rest = others;
                 }
-                self.cells.each(jobs, |(group, mine), buffer| self.cells.read(slab, &columns, &group, mine, buffer))?;
+                self.cells.each(jobs, |(group, mine), _| self.cells.read(slab, &columns, &group, mine))?;
                 if self.cells.is_lost.load(Relaxed) {
                     return Err(self.cells.file().is_damaged("scores read back are not what was written"));
                 }
@@ -375,8 +390,8 @@ fn load<W: Working>(
         }
         rest = from;
     }
-    cells.each(jobs, |job, buffer| match job {
-        Job::Rows(slab, columns, groups, rows, into) => cells.read_rows(slab, columns, &groups, rows, into, buffer),
+    cells.each(jobs, |job, _| match job {
+        Job::Rows(slab, columns, groups, rows, into) => cells.read_rows(slab, columns, &groups, rows, into),
         Job::Piece(piece) => Captures::read(cells, piece),
     })
 }

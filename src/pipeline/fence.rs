@@ -262,4 +262,8 @@ impl Scratch for FencedFile<'_> {
         self.check()?;
         self.file.write_runs(runs)
     }
+
+    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
+        self.file.read_runs(runs, each)
+    }
 }

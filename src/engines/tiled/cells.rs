@@ -1,7 +1,7 @@
 //! Cells on their way between the working file and memory, and what is known of each.
 
-use super::Working;
 use super::layout::{CellSlab, Layout, SUM_BYTES};
+use super::{RUN_BYTES, Working};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -189,10 +189,9 @@ impl<'a, W: Working> Cells<'a, W> {
         pieces: &Pieces,
         groups: &Range<usize>,
         into: &mut [i8],
-        buffer: &mut [i8],
     ) -> Result<(), W::Error> {
         let rows: Vec<_> = slab.rows_of(groups).collect();
-        self.read_rows(slab, pieces, groups, &rows, into, buffer)
+        self.read_rows(slab, pieces, groups, &rows, into)
     }
 
     /// The same of some rows of these groups, which ascend.
@@ -203,40 +202,55 @@ impl<'a, W: Working> Cells<'a, W> {
         groups: &Range<usize>,
         wanted: &[usize],
         into: &mut [i8],
-        buffer: &mut [i8],
     ) -> Result<(), W::Error> {
-        let at_once = (buffer.len() / slab.cell_bytes).max(1);
+        // What a cell of a group of rows has of some pieces, if it has anything.
+        let mut give = |group: usize, pieces_of_group: &[Piece], cell: Option<&[i8]>| {
+            let rows = slab.rows_of(&(group..group + 1));
+            let from = wanted.partition_point(|&row| row < rows.start);
+            let until = wanted.partition_point(|&row| row < rows.end);
+            let into = into[from * pieces.columns..until * pieces.columns].chunks_exact_mut(pieces.columns);
+            match cell {
+                Some(cell) => into.zip(&wanted[from..until]).for_each(|(into, row)| {
+                    copy(pieces_of_group, &cell[(row - rows.start) * slab.width..][..slab.width], into);
+                }),
+                None => into.for_each(|into| clear(pieces_of_group, into)),
+            }
+        };
+        let at_once = RUN_BYTES / slab.cell_bytes;
+        // Where each is, and the group that its first cell has.
+        let (mut runs, mut firsts) = (Vec::new(), Vec::new());
         for pieces_of_group in pieces.pieces.chunk_by(|one, other| one.group == other.group) {
-            let column_group = pieces_of_group[0].group;
             for start in groups.clone().step_by(at_once) {
                 let end = groups.end.min(start + at_once);
-                let run = slab.cell(column_group, start)..slab.cell(column_group, end);
-                let is_known = self.fetch(slab, run.clone(), buffer)?;
-                for (at, cell) in run.enumerate() {
-                    let rows = slab.rows_of(&(start + at..start + at + 1));
-                    let bytes = &mut buffer[at * slab.cell_bytes..][..slab.cell_bytes];
-                    let from = wanted.partition_point(|&row| row < rows.start);
-                    let until = wanted.partition_point(|&row| row < rows.end);
-                    let into = &mut into[from * pieces.columns..until * pieces.columns];
-                    let into = into.chunks_exact_mut(pieces.columns).zip(&wanted[from..until]);
-                    if is_known && self.is_sound(cell, bytes) {
-                        for (into, row) in into {
-                            copy(pieces_of_group, &bytes[(row - rows.start) * slab.width..][..slab.width], into);
-                        }
-                    } else {
-                        into.for_each(|(into, _)| clear(pieces_of_group, into));
-                    }
+                let run = slab.cell(pieces_of_group[0].group, start)..slab.cell(pieces_of_group[0].group, end);
+                if self.is_zeros(&run) {
+                    (start..end).for_each(|group| give(group, pieces_of_group, None));
+                } else {
+                    runs.push((slab.place(run.start), run.len() * slab.cell_bytes));
+                    firsts.push((run.start, start, pieces_of_group));
                 }
             }
         }
-        Ok(())
+        self.file.read_runs(&runs, &mut |run, cells| {
+            self.counts.add_read(cells.len());
+            let (cell, group, pieces_of_group) = firsts[run];
+            for (at, bytes) in cells.chunks_exact_mut(slab.cell_bytes).enumerate() {
+                let is_sound = self.is_sound(cell + at, bytes);
+                give(group + at, pieces_of_group, is_sound.then_some(&*bytes));
+            }
+        })
+    }
+
+    /// Whether none of a run of cells has anything.
+    fn is_zeros(&self, run: &Range<usize>) -> bool {
+        self.sums[run.clone()].iter().all(|sum| sum.load(Relaxed) == ZEROS)
     }
 
     /// Reads a run of cells, if one of them has anything.
     fn fetch(&self, slab: &CellSlab, run: Range<usize>, buffer: &mut [i8]) -> Result<bool, W::Error> {
         let place = slab.place(run.start);
         let into = &mut buffer[..run.len() * slab.cell_bytes];
-        if self.sums[run].iter().all(|sum| sum.load(Relaxed) == ZEROS) {
+        if self.is_zeros(&run) {
             return Ok(false);
         }
         self.file.read(place, into)?;
@@ -284,8 +298,8 @@ impl<'a, W: Working> Cells<'a, W> {
         time: u32,
         buffer: &mut [i8],
     ) -> Result<(), W::Error> {
-        // The last place is for a cell that is read because it has other columns as well.
-        let (buffer, other) = buffer.split_at_mut(buffer.len() - slab.cell_bytes);
+        // The other half is for cells that are read because they have other columns as well.
+        let (buffer, others) = buffer.split_at_mut(buffer.len() / 2);
         let at_once = buffer.len() / slab.cell_bytes;
         let first_row = part.groups.start * slab.height;
         // Cells that changed: they follow each other in the buffer.
@@ -294,32 +308,33 @@ impl<'a, W: Working> Cells<'a, W> {
             let columns = slab.columns_of(column_group);
             let mine = columns.start.max(part.columns.start)..columns.end.min(part.columns.end);
             let at = mine.start - columns.start;
-            for group in part.groups.clone() {
-                let cell = slab.cell(column_group, group);
-                if changed.len() == at_once {
-                    self.put(slab, &mut changed, time, buffer)?;
-                }
-                let bytes = &mut buffer[changed.len() * slab.cell_bytes..][..slab.cell_bytes];
-                let is_known = mine != columns && {
-                    let is_there = self.fetch(slab, cell..cell + 1, other)?;
-                    is_there && self.is_sound(cell, other)
-                };
-                let scores = &mut bytes[..slab.cell_bytes - SUM_BYTES];
-                match is_known {
-                    true => scores.copy_from_slice(&other[..scores.len()]),
-                    false => scores.fill(0),
-                }
-                let rows = slab.rows_of(&(group..group + 1));
-                for (to, row) in scores.chunks_exact_mut(slab.width).zip(rows) {
-                    let row = &part.from[(row - first_row) * part.columns.len()..][..part.columns.len()];
-                    to[at..at + mine.len()].copy_from_slice(&row[mine.start - part.columns.start..][..mine.len()]);
-                }
-                let is_zeros = scores.iter().all(|&score| score == 0);
-                let known = self.sums[cell].load(Relaxed);
-                let found = self.sum(cell, bytes);
-                if known != found && !(known == ZEROS && is_zeros) {
-                    put_number(bytes, found);
-                    changed.push(cell);
+            for start in part.groups.clone().step_by(at_once) {
+                let end = part.groups.end.min(start + at_once);
+                let run = slab.cell(column_group, start)..slab.cell(column_group, end);
+                let is_there = mine != columns && self.fetch(slab, run.clone(), others)?;
+                for (cell, (group, other)) in run.zip((start..end).zip(others.chunks_exact_mut(slab.cell_bytes))) {
+                    if changed.len() == at_once {
+                        self.put(slab, &mut changed, time, buffer)?;
+                    }
+                    let bytes = &mut buffer[changed.len() * slab.cell_bytes..][..slab.cell_bytes];
+                    let is_known = is_there && self.is_sound(cell, other);
+                    let scores = &mut bytes[..slab.cell_bytes - SUM_BYTES];
+                    match is_known {
+                        true => scores.copy_from_slice(&other[..scores.len()]),
+                        false => scores.fill(0),
+                    }
+                    let rows = slab.rows_of(&(group..group + 1));
+                    for (to, row) in scores.chunks_exact_mut(slab.width).zip(rows) {
+                        let row = &part.from[(row - first_row) * part.columns.len()..][..part.columns.len()];
+                        to[at..at + mine.len()].copy_from_slice(&row[mine.start - part.columns.start..][..mine.len()]);
+                    }
+                    let is_zeros = scores.iter().all(|&score| score == 0);
+                    let known = self.sums[cell].load(Relaxed);
+                    let found = self.sum(cell, bytes);
+                    if known != found && !(known == ZEROS && is_zeros) {
+                        put_number(bytes, found);
+                        changed.push(cell);
+                    }
                 }
             }
         }
