@@ -22,6 +22,9 @@ use std::sync::{Mutex, PoisonError};
 /// Positions of the low slab that are settled together, roughly: they and those of the high one lie in the cache.
 const SETTLED_TOGETHER: usize = 1 << 18;
 
+/// Rows whose moves one thread looks at together, at least: it takes longer than to ask another thread.
+const ROWS_AT_ONCE: usize = 1 << 12;
+
 /// Everything but moves that stay in the mover's half.
 fn crossing() -> Moves {
     Moves::all_but(0..u32::MAX)
@@ -218,7 +221,7 @@ impl<W: Working> Tiled<'_, W> {
             _ => halves.len() + block.outside.binary_search(&row).expect("a row of other halves was read"),
         };
         let straight_rows: Vec<_> =
-            block.columns.clone().map(|rank| self.straight_of(high_stones, rank, slots)).collect();
+            block.columns.clone().into_par_iter().map(|rank| self.straight_of(high_stones, rank, slots)).collect();
         let class = Class { crossing: 0, ends: Ends::Mover };
         let others = (0..high.rows).map(|row| self.index.opponent_unrank(low_stones, row as u32));
         let across = Gather::new(&self.columns(high.rows, others, class), Halves::count(low_stones) as usize);
@@ -274,12 +277,12 @@ impl<W: Working> Tiled<'_, W> {
             };
             let mut is_first = true;
             loop {
-                wanted.clear();
                 let changed_of = |to: &RowMove| high_changed.get((to.rank() as usize).wrapping_sub(some.start * CHUNK));
                 if !is_first {
-                    wanted.extend(rows[rows_start..rows_end].iter().map(|row| {
-                        straight().of(row).filter_map(|to| changed_of(&to)).fold(0, |all, &chunks| all | chunks)
-                    }));
+                    let rows = rows[rows_start..rows_end].par_iter().with_min_len(ROWS_AT_ONCE);
+                    let wanted_of =
+                        |row| straight().of(row).filter_map(|to| changed_of(&to)).fold(0, |all, &chunks| all | chunks);
+                    rows.map(wanted_of).collect_into_vec(&mut wanted);
                 }
                 recomputed += low_turn.take(
                     rows_start..rows_end,
@@ -290,13 +293,14 @@ impl<W: Working> Tiled<'_, W> {
                     &mut low_changed,
                     |row| leading(&across, row, &some),
                 );
-                wanted.clear();
                 if !is_first {
-                    wanted.extend(straight_rows.iter().map(|row| {
+                    let rows = straight_rows.par_iter().with_min_len(ROWS_AT_ONCE);
+                    let wanted_of = |row| {
                         let moves = straight();
                         let changed = moves.of(row).filter_map(|to| low_changed.get(to.rank() as usize));
                         changed.fold(0, |all, &chunks| all | chunks)
-                    }));
+                    };
+                    rows.map(wanted_of).collect_into_vec(&mut wanted);
                 }
                 recomputed += high_turn.take(
                     0..width,
