@@ -4,12 +4,14 @@
 //! depend on n but for the tables, and the captures themselves where the stage that comes next holds them anyway. Where
 //! these are held and the cache is too small, smaller databases are read from one end to the other.
 
-use crate::{Shared, files, handed::Handed, watch::Watch};
+use crate::{Settings, Shared, files, handed::Handed, watch::Watch};
+use disk::{Digest, Disk};
 use engines::Bytes;
 use engines::capture::{CaptureError, ChildRow, Sequential, Smaller};
 use game::{Index, Score, Slab};
 use pipeline::{StageContext, StageError, StageReport};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{BlockCache, CachedScores, Codec, Kind, StoreError, Window};
@@ -20,7 +22,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let index = Index::new(stones, settings.set);
     let cache_bytes = shared.handed().cache_bytes(settings, stones);
     let cache = BlockCache::new(cache_bytes);
-    let smaller = Files::open(shared, stones, context, &cache)?;
+    let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
+    let kept = |stones, digest| shared.handed().database(stones, digest);
+    let smaller = Files::open(settings, context.disk(), smaller, &cache, kept)?;
     let path = context.output(&files::capture(stones));
     let mut writer = files::create(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed)?;
     let watch = Watch::new(context, index.positions());
@@ -52,7 +56,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
 }
 
 /// The smaller databases that captures can lead to, by their stones: none has one or `stones` captured less.
-struct Files {
+pub(crate) struct Files {
     databases: Vec<File>,
     /// Blocks decoded in sequence.
     decoded: AtomicU64,
@@ -67,29 +71,29 @@ struct File {
 }
 
 impl Files {
-    fn open(
-        shared: &Shared,
-        stones: u32,
-        context: &StageContext,
+    /// Opens them, ascending by their stones; `kept` has the scores of some by their digests.
+    pub(crate) fn open(
+        settings: &Settings,
+        disk: &dyn Disk,
+        paths: impl IntoIterator<Item = PathBuf>,
         cache: &Arc<BlockCache>,
+        kept: impl Fn(u32, Digest) -> Option<Arc<Bytes>>,
     ) -> Result<Files, StageError> {
-        let settings = shared.settings();
-        let open = |stones| {
-            let name = files::database(stones);
+        let open = |(stones, path): (u32, PathBuf)| {
             let index = Index::new(stones, settings.set);
-            files::open_windowed(context.disk(), &context.input(&name), settings, Kind::Database, &index)
+            files::open_windowed(disk, &path, settings, Kind::Database, &index)
                 .map(|scores| File {
-                    kept: shared.handed().database(stones, scores.digest()),
+                    kept: kept(stones, scores.digest()),
                     scores: CachedScores::sharing(scores, Arc::clone(cache)),
                     slabs: index.slabs().to_vec(),
                 })
-                .map_err(|error| files::unreadable(&name, error))
+                .map_err(|error| files::unreadable(&files::database(stones), error))
         };
-        let databases = settings.smaller(stones).map(open).collect::<Result<_, _>>()?;
+        let databases = (0..).zip(paths).map(open).collect::<Result<_, _>>()?;
         Ok(Files { databases, decoded: AtomicU64::new(0) })
     }
 
-    fn blocks(&self) -> u64 {
+    pub(crate) fn blocks(&self) -> u64 {
         self.databases.iter().map(|database| database.scores.scores().block_count() as u64).sum()
     }
 

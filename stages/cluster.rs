@@ -1,39 +1,38 @@
-//! The stages `sweep:n` and `counting:n` by all ranks of a job; for `process:n:b` of two-bit see `bounds/ranks.rs`.
+//! Stages that are work for all ranks of a job.
 //!
-//! Rank 0 leads: it alone runs the pipeline, writes the journal and publishes files; of the stages only these are
-//! work for all. The others follow: they wait for orders, read the captures of what they own, solve it, and send it to
-//! rank 0, which publishes the database. All ranks see the run directory.
+//! Rank 0 leads: it alone runs the pipeline, writes the journal and publishes files. The others follow: they wait for an
+//! [`Order`], and do their share of it. All ranks see the run directory, and read there what they need.
 //!
-//! A snapshot of `sweep` is one file a rank. Whoever goes on, as many ranks or not, takes what there is of what it owns.
-//! One of `counting` is that too, but of one moment: see `cluster/counts.rs`.
+//! * `capture:n`: each captures for some rows of each slab, and sends them to rank 0 (`capture.rs`).
+//! * `sweep:n`, `counting:n`: each solves what it owns (`solve.rs`); `process:n:b` of two-bit likewise
+//!   (`bounds/ranks.rs`).
+//! * `verify:n`: each reads and derives a part (`verify.rs`). `stats:n`: each counts a part (`count.rs`).
+//!
+//! What goes wrong on one rank is told to all, so that they leave a stage together ([`agree`]).
 
+mod capture;
+mod count;
 mod counts;
 pub(crate) mod load;
+mod order;
+mod solve;
+mod verify;
 
-use crate::{Settings, Shared, bounds, files};
-use counts::Series;
+pub(crate) use capture::{CAPTURES_BYTES, run as capture};
+pub(crate) use count::run as count;
+pub(crate) use order::Order;
+pub(crate) use solve::{By, run as solve};
+pub(crate) use verify::run as verify;
+
+use crate::{Settings, bounds};
 use disk::Disk;
-use engines::cluster::counting::{self, Hand, counting};
-use engines::cluster::{self, Part, PartCaptures, Territories, Unsolved, Watch, sweep};
-use engines::counting::UPDATE_BYTES;
-use engines::{Bytes, Kernel, Tables};
-use game::Index;
-use load::Loads;
-use pipeline::{StageContext, StageError, StageReport};
-use ranks::{CommunicationError, Communicator, Traffic};
-use rayon::prelude::*;
+use engines::Tables;
+use pipeline::{ArtifactName, StageError};
+use ranks::{CommunicationError, Communicator};
 use std::fmt;
-use std::io;
-use std::ops::{ControlFlow, Range};
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
-use store::{Codec, Identity, Kind, Scores, Shape, SlabShape, StoreError, Writer};
-
-/// Smaller databases are sooner swept again than saved.
-const WORTH_A_SNAPSHOT_POSITIONS: u64 = 50_000_000;
+use std::time::Duration;
 
 /// More ranks than any job has.
 const RANKS_MAX: usize = 1 << 16;
@@ -41,110 +40,16 @@ const RANKS_MAX: usize = 1 << 16;
 /// More logical processors than a rank has threads.
 const PROCESSORS_MAX: usize = 1 << 16;
 
-/// How often a position is recomputed, about.
-const USUAL_RECOMPUTATIONS: u64 = 16;
-
-/// Of a row of a snapshot.
-const SNAPSHOT_COLUMNS: u32 = 1 << 16;
-
 /// How often a leader that does something else shows that it lives.
 const PULSE: Duration = Duration::from_secs(1);
+
+/// Smaller databases take rank 0 less time than it takes to tell the others of them.
+const SHARED_POSITIONS_MIN: u64 = 1 << 16;
 
 /// The other ranks, as rank 0 sees them.
 pub struct Job {
     communicator: Arc<Mutex<Box<dyn Communicator>>>,
     ranks: usize,
-}
-
-/// What the leader wants of the others.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// To solve a database.
-    Solve(Task),
-    /// To solve a bound.
-    Bound(bounds::Task),
-    /// To leave.
-    Leave,
-}
-
-/// A database to solve, from captures in a file, with snapshots in a directory: of counting, as planned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Task {
-    by: By,
-    stones: u32,
-    captures: PathBuf,
-    snapshots: Option<PathBuf>,
-    counts: Option<counts::Plan>,
-}
-
-/// The methods that are work for all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
-    Sweep,
-    /// With so many logical processors a rank.
-    Counting {
-        processors: usize,
-    },
-}
-
-impl fmt::Display for By {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            By::Sweep => f.write_str("sweep"),
-            By::Counting { processors } => write!(f, "counting {processors}"),
-        }
-    }
-}
-
-impl FromStr for By {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<By, ()> {
-        match text.split_once(' ') {
-            None if text == "sweep" => Ok(By::Sweep),
-            Some(("counting", processors)) => {
-                let processors = processors.parse().ok().filter(|processors| (1..=PROCESSORS_MAX).contains(processors));
-                processors.map(|processors| By::Counting { processors }).ok_or(())
-            }
-            _ => Err(()),
-        }
-    }
-}
-
-impl Order {
-    /// One line each, and none is in a path.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let text = match self {
-            Order::Solve(Task { by, stones, captures, snapshots, counts }) => {
-                let snapshots = snapshots.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-                let counts = counts.map(|plan| plan.to_string()).unwrap_or_default();
-                format!("{by}\n{stones}\n{}\n{snapshots}\n{counts}", captures.display())
-            }
-            Order::Bound(task) => task.encode(),
-            Order::Leave => "leave".to_owned(),
-        };
-        text.into_bytes()
-    }
-
-    fn decode(bytes: &[u8]) -> Result<Order, CommunicationError> {
-        let text = String::from_utf8_lossy(bytes);
-        let lines: Vec<&str> = text.split('\n').collect();
-        let order = match lines[..] {
-            [bounds::Task::WORD, ref lines @ ..] => bounds::Task::decode(lines).map(Order::Bound),
-            [by, stones, captures, snapshots, counts] => {
-                let snapshots = Some(snapshots).filter(|path| !path.is_empty()).map(PathBuf::from);
-                let counts = Some(counts).filter(|plan| !plan.is_empty()).map(str::parse).transpose();
-                let numbers = by.parse().ok().zip(stones.parse().ok()).zip(counts.ok());
-                numbers.map(|((by, stones), counts)| {
-                    Order::Solve(Task { by, stones, captures: captures.into(), snapshots, counts })
-                })
-            }
-            ["leave"] => Some(Order::Leave),
-            _ => None,
-        };
-        let (expected, found) = ("an order".to_owned(), format!("{text:?}"));
-        order.ok_or(CommunicationError::Unexpected { rank: 0, expected, found })
-    }
 }
 
 impl Job {
@@ -169,6 +74,11 @@ impl Job {
     /// Lets the others leave. A rank that has gone already is no reason to complain.
     pub fn dismiss(&self) {
         let _ = self.communicator().broadcast(0, Some(Order::Leave.encode()));
+    }
+
+    /// Whether all ranks capture for the database of `stones`, verify it and count.
+    pub(crate) fn shares(&self, settings: &Settings, stones: u32) -> bool {
+        self.ranks > 1 && settings.set.positions(stones) >= SHARED_POSITIONS_MIN
     }
 
     pub(crate) fn communicator(&self) -> MutexGuard<'_, Box<dyn Communicator>> {
@@ -205,169 +115,71 @@ pub fn follow(
     communicator: &mut dyn Communicator,
     stop: &AtomicBool,
 ) -> Result<(), StageError> {
-    let mut tables: Option<Arc<Tables>> = None;
-    let mut share: Option<bounds::Share> = None;
+    let mut kept = Kept::default();
     loop {
         let order = communicator.broadcast(0, None).map_err(StageError::failed)?;
         let order = Order::decode(&order).map_err(StageError::failed)?;
-        let settings = match &settings {
-            Ok(settings) => *settings,
-            Err(_) if order == Order::Leave => return Ok(()),
-            Err(why) => {
-                agree::<()>(communicator, Err(StageError::failed(why.clone()))).err();
-                continue;
+        if order == Order::Leave {
+            return Ok(());
+        }
+        let followed = match &settings {
+            Ok(settings) => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build();
+                let pool = pool.map_err(StageError::failed)?;
+                let follower = Follower { settings, disk, stop };
+                pool.install(|| follower.obey(order, &mut kept, communicator))
             }
+            Err(why) => agree(communicator, Err(StageError::failed(why.clone()))),
         };
-        let Settings { rules, set, .. } = *settings;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build();
-        let pool = pool.map_err(StageError::failed)?;
-        match order {
-            Order::Leave => return Ok(()),
-            Order::Bound(task) => {
-                let made = || Arc::new(Tables::new(rules, set, settings.stones_max()));
-                let tables = match task.is_last() {
-                    // Large ones, for pushing wins, are not needed afterwards.
-                    true => tables.take().unwrap_or_else(made),
-                    false => Arc::clone(tables.get_or_insert_with(made)),
-                };
-                let followed =
-                    pool.install(|| bounds::follow(settings, disk, tables, &task, &mut share, communicator, stop));
-                if let Err(Failure::Alone(error)) = followed {
-                    return Err(error);
-                }
-            }
-            Order::Solve(task) => {
-                let tables = tables.get_or_insert_with(|| Arc::new(Tables::new(rules, set, settings.stones_max())));
-                let member = Member { settings, disk, tables, task: &task, series: task.counts.map(Series::new) };
-                let watch = Following { member: &member, stop };
-                match pool.install(|| member.solve(communicator, &watch)) {
-                    Ok((solved, _)) => {
-                        let mut nothing = |_: &[i8]| ControlFlow::Continue(());
-                        solved.collect(communicator, &mut nothing).map_err(StageError::failed)?;
-                    }
-                    Err(Failure::Alone(error)) => return Err(error),
-                    Err(Failure::Together(_)) => {}
-                }
-            }
+        if let Err(Failure::Alone(error)) = followed {
+            return Err(error);
         }
     }
 }
 
-/// Runs the stage, on rank 0.
-pub(crate) fn run(
-    shared: &Shared,
-    job: &Job,
-    by: By,
-    stones: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
-    let index = Index::new(stones, settings.set);
-    let captures = context.input(&files::capture(stones));
-    // Sets of counts are a few for a database, so whoever asks for all of them gets them.
-    let always = by != By::Sweep && context.snapshots().interval().is_zero();
-    let snapshots = match always || index.positions() >= WORTH_A_SNAPSHOT_POSITIONS {
-        true => Some(context.snapshots().prepare()?.to_path_buf()),
-        false => None,
-    };
-    let counts = match (&snapshots, by) {
-        (Some(directory), By::Counting { .. }) => Some(counts::Plan::lead(context.disk(), directory)?),
-        _ => None,
-    };
-    let task = Task { by, stones, captures, snapshots, counts };
-    let mut communicator = job.communicator();
-    communicator.broadcast(0, Some(Order::Solve(task.clone()).encode())).map_err(StageError::failed)?;
-    let tables = shared.tables();
-    let series = counts.map(Series::new);
-    let member = Member { settings, disk: context.disk(), tables: &tables, task: &task, series };
-    context.progress().begin(index.positions(), "positions");
-    let watch = Leading { member: &member, context, last: Mutex::new(Instant::now()), positions: index.positions() };
-    let solved = member.solve(&mut **communicator, &watch);
-    let (solved, loads) = solved.map_err(|(Failure::Alone(error) | Failure::Together(error))| error)?;
-    let path = context.output(&files::database(stones));
-    let mut writer =
-        files::create(context.disk(), &path, settings, Kind::Database, &index, settings.codec).map_err(Some);
-    let mut failed = None;
-    let mut sink = |run: &[i8]| match &mut writer {
-        Ok(writer) => match writer.append(run) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(files::unwritable(error));
-                ControlFlow::Break(())
-            }
-        },
-        Err(error) => {
-            failed = error.take();
-            ControlFlow::Break(())
-        }
-    };
-    let all = solved.collect(&mut **communicator, &mut sink).map_err(StageError::failed)?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    assert!(all, "only a sink that failed takes less");
-    let writer = writer.map_err(|error| error.expect("whoever took the error returned it"))?;
-    writer.finish().map_err(files::unwritable)?;
-    let report = solved.report(StageReport::new(index.positions()));
-    Ok(loads.expect("rank 0 hears of all").report(report))
-}
-
-/// What a rank has of a solved database, and what the job did.
-enum Solved {
-    Swept(Part, cluster::Report),
-    /// And whether it went on from a snapshot.
-    Counted(Hand, counting::Report, bool),
-}
-
-impl Solved {
-    fn collect(
-        &self,
-        communicator: &mut dyn Communicator,
-        sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
-    ) -> Result<bool, CommunicationError> {
-        match self {
-            Solved::Swept(part, _) => cluster::collect(part, communicator, sink),
-            Solved::Counted(hand, ..) => counting::collect(hand, communicator, sink),
-        }
-    }
-
-    /// What all ranks did together.
-    fn report(&self, report: StageReport) -> StageReport {
-        match self {
-            Solved::Swept(_, swept) => {
-                let report = report.with("supersteps", swept.supersteps).with("recomputed", swept.recomputed);
-                report.with("changed", swept.changed)
-            }
-            // Messages that held updates, and updates that went from rank to rank.
-            Solved::Counted(_, counted, resumed) => {
-                let report = report.with("processors", counted.processors).with("supersteps", counted.supersteps);
-                let report = report.with("updates", counted.total.updates()).with("messages", counted.messages);
-                let report = report.with("combining", counted.combining().unwrap_or(0.0));
-                report.with("volume", counted.sent * UPDATE_BYTES).with("resumed", u64::from(*resumed))
-            }
-        }
-    }
-
-    /// What this rank sent and received, and how long it waited.
-    fn traffic(&self) -> &Traffic {
-        match self {
-            Solved::Swept(_, report) => &report.traffic,
-            Solved::Counted(_, report, _) => &report.traffic,
-        }
-    }
-}
-
-/// What a rank needs to solve its part.
-struct Member<'a> {
+/// Another rank than 0.
+struct Follower<'a> {
     settings: &'a Settings,
     disk: &'a dyn Disk,
-    tables: &'a Tables,
-    task: &'a Task,
-    /// Of counting, where there are snapshots.
-    series: Option<Series>,
+    /// Raised by a signal.
+    stop: &'a AtomicBool,
+}
+
+/// What it keeps from one order to the next.
+#[derive(Default)]
+struct Kept {
+    tables: Option<Arc<Tables>>,
+    share: Option<bounds::Share>,
+}
+
+impl Follower<'_> {
+    fn obey(&self, order: Order, kept: &mut Kept, communicator: &mut dyn Communicator) -> Result<(), Failure> {
+        match order {
+            Order::Capture(reading) => capture::follow(self, &reading, &self.tables(kept), communicator),
+            Order::Solve(task) => solve::follow(self, &task, &self.tables(kept), communicator),
+            Order::Bound(task) => {
+                let tables = self.tables(kept);
+                if task.is_last() {
+                    // Large ones, for pushing wins, are not needed afterwards.
+                    kept.tables = None;
+                }
+                bounds::follow(self.settings, self.disk, tables, &task, &mut kept.share, communicator, self.stop)
+            }
+            Order::Verify(reading) => verify::follow(self, &reading, communicator),
+            Order::Count(reading) => count::follow(self, &reading, &self.tables(kept), communicator),
+            Order::Leave => Ok(()),
+        }
+    }
+
+    fn tables(&self, kept: &mut Kept) -> Arc<Tables> {
+        let Settings { rules, set, .. } = *self.settings;
+        let tables = kept.tables.get_or_insert_with(|| Arc::new(Tables::new(rules, set, self.settings.stones_max())));
+        Arc::clone(tables)
+    }
 }
 
 /// Why a task came to nothing.
+#[derive(Debug)]
 pub(crate) enum Failure {
     /// All ranks know, and go on together.
     Together(StageError),
@@ -375,346 +187,151 @@ pub(crate) enum Failure {
     Alone(StageError),
 }
 
-impl Member<'_> {
-    fn solve<W: Watch<Part> + Watch<Hand>>(
-        &self,
-        communicator: &mut dyn Communicator,
-        watch: &W,
-    ) -> Result<(Solved, Option<Loads>), Failure> {
-        let (set, stones, tables) = (self.settings.set, self.task.stones, self.tables);
-        let index = Index::new(stones, set);
-        let (ranks, rank) = (communicator.size(), communicator.rank());
-        // Since all ranks have what they need.
-        let started;
-        let solved = match self.task.by {
-            By::Sweep => {
-                let prepared = self.prepare(&index, ranks, rank);
-                let (mut part, captures) = agree(communicator, prepared)?;
-                started = Instant::now();
-                let swept = sweep(tables, &index, &captures, &mut part, Kernel::detect(), communicator, watch);
-                swept.map(|report| Solved::Swept(part, report))
-            }
-            By::Counting { processors } => {
-                let prepared = self.prepare_hand(&index, ranks, rank, processors);
-                let (mut hand, captures, mut resumed) = agree(communicator, prepared)?;
-                // All go on, or none does.
-                let damaged = communicator.sum(&[u64::from(!resumed)]);
-                resumed = damaged.map_err(|error| Failure::Alone(StageError::failed(error)))? == [0];
-                if !resumed {
-                    hand.values_mut().fill(0);
-                }
-                started = Instant::now();
-                let mut counted = counting(tables, &index, &captures, &mut hand, communicator, watch);
-                if resumed && matches!(counted, Err(Unsolved::Inconsistent)) {
-                    tracing::warn!("the snapshot of counting:{stones} is none of its counts, and is not used");
-                    resumed = false;
-                    hand.values_mut().fill(0);
-                    counted = counting(tables, &index, &captures, &mut hand, communicator, watch);
-                }
-                counted.map(|report| Solved::Counted(hand, report, resumed))
-            }
-        };
-        let solved = solved.map_err(|error| match error {
-            Unsolved::Stopped => Failure::Together(StageError::Stopped),
-            error @ Unsolved::Inconsistent => Failure::Together(StageError::failed(error)),
-            error => Failure::Alone(StageError::failed(error)),
-        })?;
-        let loads = load::gather(communicator, solved.traffic(), started.elapsed());
-        Ok((solved, loads.map_err(|error| Failure::Alone(StageError::failed(error)))?))
+impl Failure {
+    /// Of a message that did not come or go.
+    pub(crate) fn lost(error: CommunicationError) -> Failure {
+        Failure::Alone(StageError::failed(error))
     }
 
-    /// What is dealt to this rank, its captures, and whether it comes from a snapshot.
-    fn prepare_hand(
-        &self,
-        index: &Index,
-        ranks: usize,
-        rank: usize,
-        processors: usize,
-    ) -> Result<(Hand, Bytes, bool), StageError> {
-        let mut hand = Hand::zeroed(index, ranks, rank, processors).map_err(StageError::failed)?;
-        let resumed = match (&self.series, &self.task.snapshots) {
-            (Some(series), Some(directory)) => {
-                series.restore(self.disk, directory, &self.counts_of(index), index, &mut hand)?
-            }
-            _ => false,
-        };
-        let mut captures = Bytes::zeroed(hand.values().len()).map_err(StageError::failed)?;
-        let file = self.captures(index)?;
-        let mut rest = &mut captures[..];
-        let run = |positions: Range<u64>| {
-            let length = (positions.end - positions.start) as usize;
-            (positions, rest.split_off_mut(..length).expect("there is room for the captures of all runs"))
-        };
-        let runs: Vec<_> = hand.runs().map(run).collect();
-        let read = runs.into_par_iter().try_for_each(|(positions, to)| file.read_range(positions, to));
-        read.map_err(|error| files::unreadable(&files::capture(self.task.stones), error))?;
-        Ok((hand, captures, resumed))
-    }
-
-    /// What a snapshot of counting is of.
-    fn counts_of(&self, index: &Index) -> counts::Kind {
-        counts::Kind::new(self.settings.rules.name, index)
-    }
-
-    /// Publishes what this rank counts, as all others do.
-    fn save_counts(&self, hand: &Hand) {
-        if let (Some(series), Some(directory)) = (&self.series, &self.task.snapshots) {
-            let index = Index::new(self.task.stones, self.settings.set);
-            series.save(self.disk, directory, &self.counts_of(&index), hand);
-        }
-    }
-
-    /// The file of captures.
-    fn captures(&self, index: &Index) -> Result<Scores, StageError> {
-        let file = files::open_windowed(self.disk, &self.task.captures, self.settings, Kind::Capture, index);
-        file.map_err(|error| files::unreadable(&files::capture(self.task.stones), error))
-    }
-
-    /// What this rank owns, from a snapshot or 0, and its captures.
-    fn prepare(&self, index: &Index, ranks: usize, rank: usize) -> Result<(Part, PartCaptures), StageError> {
-        let territories = Arc::new(Territories::new(self.tables, index.slabs(), ranks));
-        let mut part = Part::zeroed(self.tables, territories, rank).map_err(StageError::failed)?;
-        if let Some(directory) = &self.task.snapshots {
-            self.restore(directory, index, &mut part)?;
-        }
-        let file = self.captures(index)?;
-        let captures = part.captures(|positions, to| file.read_range(positions, to).map_err(Unprepared::Captures));
-        match captures {
-            Ok(captures) => Ok((part, captures)),
-            Err(Unprepared::Memory(error)) => Err(StageError::failed(error)),
-            Err(Unprepared::Captures(error)) => Err(files::unreadable(&files::capture(self.task.stones), error)),
-        }
-    }
-
-    /// Takes what snapshots have of a part, whoever left them.
-    fn restore(&self, directory: &Path, index: &Index, part: &mut Part) -> Result<(), StageError> {
-        for path in self.disk.list(directory)? {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let Some((rank, ranks)) = numbers(name) else { continue };
-            let territories = Territories::new(self.tables, index.slabs(), ranks);
-            if territories.positions(rank) == 0 {
-                continue;
-            }
-            let (identity, shape) = (self.identity(), shape(territories.positions(rank)));
-            let read = Scores::open_windowed(self.disk, &path)
-                .and_then(|file| file.expect(&identity, &shape))
-                .and_then(|file| part.take_over(&territories, rank, |positions, to| file.read_range(positions, to)));
-            if let Err(error) = read {
-                tracing::warn!("a snapshot is not used to its end: {error}");
-                files::begin_anew(directory, error)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Publishes what this rank owns.
-    fn save(&self, part: &Part) {
-        let Some(directory) = self.task.snapshots.as_ref().filter(|_| part.positions() > 0) else { return };
-        let path = directory.join(format!("part-{}-of-{}", part.rank(), part.territories().ranks()));
-        let (identity, shape) = (self.identity(), shape(part.positions()));
-        let range = files::range(Kind::Snapshot, self.task.stones);
-        let written =
-            Writer::create(self.disk, &path, &identity, &shape, range, Codec::Packed).and_then(|mut writer| {
-                part.runs().try_for_each(|run| writer.append(run))?;
-                writer.finish()
-            });
-        match written {
-            Ok(_) => tracing::info!("snapshot of rank {}", part.rank()),
-            // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
-            Err(error) => tracing::warn!("no snapshot of sweep:{}: {error}", self.task.stones),
-        }
-    }
-
-    fn identity(&self) -> Identity {
-        files::identity(self.settings.rules.name, self.settings.set, Kind::Snapshot, self.task.stones)
+    /// What rank 0 says about its stage.
+    pub(crate) fn into_error(self) -> StageError {
+        let (Failure::Together(error) | Failure::Alone(error)) = self;
+        error
     }
 }
 
-/// The shape of a file of so many scores of a part, in an order of their own: rows that mean nothing.
-fn shape(positions: u64) -> Shape {
-    let (rows, rest) = (positions / u64::from(SNAPSHOT_COLUMNS), positions % u64::from(SNAPSHOT_COLUMNS));
-    let slabs = [(rows as u32, SNAPSHOT_COLUMNS), (1, rest as u32)];
-    let slabs = slabs.into_iter().filter(|&(rows, columns)| rows > 0 && columns > 0);
-    let slabs = slabs.map(|(rows, columns)| SlabShape { rows, columns });
-    Shape::new(slabs.collect()).expect("a part has positions, and no more than a database")
-}
-
-/// Why a part has no captures.
-enum Unprepared {
-    Memory(io::Error),
-    Captures(StoreError),
-}
-
-impl From<io::Error> for Unprepared {
-    fn from(error: io::Error) -> Unprepared {
-        Unprepared::Memory(error)
-    }
-}
-
-/// Rank and ranks, of the name of a snapshot.
-fn numbers(name: &str) -> Option<(usize, usize)> {
-    let (rank, ranks) = name.strip_prefix("part-")?.split_once("-of-")?;
-    let (rank, ranks) = (rank.parse().ok()?, ranks.parse().ok()?);
-    (rank < ranks && ranks <= RANKS_MAX).then_some((rank, ranks))
-}
-
-/// Whether all ranks could do what each of them tried: else an error for all. Each has its own, the leader those of all.
+/// Whether all ranks could do what each of them tried: else an error for all, the same but for those that have their own.
+/// Damage goes before any other error, and that before a request to stop.
 pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, StageError>) -> Result<T, Failure> {
-    let lost = |error: CommunicationError| Failure::Alone(StageError::failed(error));
-    let told = mine.as_ref().err().map(|error| format!("rank {}: {error}", communicator.rank()));
-    let all = communicator.gather(0, told.unwrap_or_default().into_bytes()).map_err(lost)?;
-    let verdict = all.map(|all| {
-        let said: Vec<_> =
-            all.iter().filter(|text| !text.is_empty()).map(|text| String::from_utf8_lossy(text)).collect();
-        said.join("; ").into_bytes()
-    });
-    let verdict = communicator.broadcast(0, verdict).map_err(lost)?;
+    let told = mine.as_ref().err().map(|error| Trouble::of(error, communicator.rank()).encode());
+    let all = communicator.gather(0, told.unwrap_or_default()).map_err(Failure::lost)?;
+    let verdict = match all {
+        Some(all) => {
+            let told = all.iter().enumerate().filter(|(_, told)| !told.is_empty());
+            let all = told.map(|(rank, told)| Trouble::decode(told, rank)).collect::<Result<Vec<_>, _>>();
+            Some(Trouble::worst(all.map_err(Failure::lost)?).map_or_else(Vec::new, |trouble| trouble.encode()))
+        }
+        None => None,
+    };
+    let verdict = communicator.broadcast(0, verdict).map_err(Failure::lost)?;
     match mine {
-        Err(error) => Err(Failure::Together(error)),
-        Ok(_) if !verdict.is_empty() => {
-            Err(Failure::Together(StageError::failed(String::from_utf8_lossy(&verdict).into_owned())))
+        Err(error) if !matches!(error, StageError::Stopped) => Err(Failure::Together(error)),
+        Ok(mine) if verdict.is_empty() => Ok(mine),
+        _ => Err(Failure::Together(Trouble::decode(&verdict, 0).map_err(Failure::lost)?.into_error())),
+    }
+}
+
+/// An error of a stage on its way to other ranks.
+#[derive(Debug, PartialEq, Eq)]
+enum Trouble {
+    Damaged { artifact: ArtifactName, what: String },
+    Failed(String),
+    Stopped,
+}
+
+impl Trouble {
+    fn of(error: &StageError, rank: usize) -> Trouble {
+        match error {
+            StageError::Stopped => Trouble::Stopped,
+            StageError::Damaged { artifact, what } => {
+                Trouble::Damaged { artifact: artifact.clone(), what: what.clone() }
+            }
+            error => Trouble::Failed(format!("rank {rank}: {error}")),
         }
-        Ok(mine) => Ok(mine),
-    }
-}
-
-/// Rank 0 at work.
-struct Leading<'a> {
-    member: &'a Member<'a>,
-    context: &'a StageContext<'a>,
-    /// When the last snapshot was due.
-    last: Mutex<Instant>,
-    positions: u64,
-}
-
-impl Leading<'_> {
-    /// So many positions are as good as solved; whether to go on.
-    fn tell(&self, solved: u64) -> ControlFlow<()> {
-        self.context.progress().set(solved);
-        if self.context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Whether it is time for a snapshot: then the next one is due later.
-    fn is_time(&self) -> bool {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_time = last.elapsed() >= self.context.snapshots().interval();
-        if is_time {
-            *last = Instant::now();
+    /// The first damage there is, or all that failed.
+    fn worst(all: Vec<Trouble>) -> Option<Trouble> {
+        let failed: Vec<&str> = all
+            .iter()
+            .filter_map(|trouble| match trouble {
+                Trouble::Failed(what) => Some(&**what),
+                _ => None,
+            })
+            .collect();
+        let failed = (!failed.is_empty()).then(|| Trouble::Failed(failed.join("; ")));
+        let is_damage = |trouble: &Trouble| matches!(trouble, Trouble::Damaged { .. });
+        let is_any = !all.is_empty();
+        let damaged = all.into_iter().find(is_damage);
+        damaged.or(failed).or(is_any.then_some(Trouble::Stopped))
+    }
+
+    /// A word and the rest, by lines.
+    fn encode(&self) -> Vec<u8> {
+        let text = match self {
+            Trouble::Damaged { artifact, what } => format!("damaged\n{artifact}\n{what}"),
+            Trouble::Failed(what) => format!("failed\n{what}"),
+            Trouble::Stopped => "stopped\n".to_owned(),
+        };
+        text.into_bytes()
+    }
+
+    fn decode(bytes: &[u8], rank: usize) -> Result<Trouble, CommunicationError> {
+        let text = String::from_utf8_lossy(bytes);
+        let trouble = text.split_once('\n').and_then(|(word, rest)| match word {
+            "damaged" => {
+                let (artifact, what) = rest.split_once('\n')?;
+                Some(Trouble::Damaged { artifact: ArtifactName::new(artifact).ok()?, what: what.to_owned() })
+            }
+            "failed" => Some(Trouble::Failed(rest.to_owned())),
+            "stopped" => Some(Trouble::Stopped),
+            _ => None,
+        });
+        let (expected, found) = ("an error of a stage".to_owned(), format!("{text:?}"));
+        trouble.ok_or(CommunicationError::Unexpected { rank, expected, found })
+    }
+
+    fn into_error(self) -> StageError {
+        match self {
+            Trouble::Damaged { artifact, what } => StageError::Damaged { artifact, what },
+            Trouble::Failed(what) => StageError::failed(what),
+            Trouble::Stopped => StageError::Stopped,
         }
-        is_time
-    }
-}
-
-impl Watch<Hand> for Leading<'_> {
-    fn advance(&self, decided: u64) -> ControlFlow<()> {
-        self.tell(decided)
-    }
-
-    fn is_due(&self) -> bool {
-        self.member.series.is_some() && self.is_time()
-    }
-
-    fn checkpoint(&self, hand: &Hand) {
-        self.member.save_counts(hand);
-    }
-}
-
-impl Watch<Part> for Leading<'_> {
-    fn advance(&self, recomputed: u64) -> ControlFlow<()> {
-        let share = recomputed as f64 / (self.positions * USUAL_RECOMPUTATIONS).max(recomputed).max(1) as f64;
-        self.tell((share * self.positions as f64) as u64)
-    }
-
-    fn is_due(&self) -> bool {
-        self.is_time()
-    }
-
-    fn checkpoint(&self, part: &Part) {
-        self.member.save(part);
-    }
-}
-
-/// Another rank at work.
-struct Following<'a> {
-    member: &'a Member<'a>,
-    stop: &'a AtomicBool,
-}
-
-impl Following<'_> {
-    fn go_on(&self) -> ControlFlow<()> {
-        if self.stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-impl Watch<Hand> for Following<'_> {
-    fn advance(&self, _: u64) -> ControlFlow<()> {
-        self.go_on()
-    }
-
-    fn is_due(&self) -> bool {
-        false
-    }
-
-    fn checkpoint(&self, hand: &Hand) {
-        self.member.save_counts(hand);
-    }
-}
-
-impl Watch<Part> for Following<'_> {
-    fn advance(&self, _: u64) -> ControlFlow<()> {
-        self.go_on()
-    }
-
-    fn is_due(&self) -> bool {
-        false
-    }
-
-    fn checkpoint(&self, part: &Part) {
-        self.member.save(part);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files;
+    use ranks::{Threads, Weather};
 
-    #[test]
-    fn orders_are_understood() {
-        let order = |by: By, snapshots: Option<&str>| {
-            let captures = "/runs/a b/captures/24.cap".into();
-            let counts = matches!(by, By::Counting { processors: 4.. }).then(|| "5 6 7 8 9 10 11".parse().unwrap());
-            Order::Solve(Task { by, stones: 24, captures, snapshots: snapshots.map(PathBuf::from), counts })
-        };
-        for order in [
-            order(By::Sweep, None),
-            order(By::Sweep, Some("/runs/a b/snapshots/sweep-24")),
-            order(By::Counting { processors: 3 }, None),
-            order(By::Counting { processors: 4 }, Some("/runs/a b/snapshots/counting-24")),
-            Order::Leave,
-        ] {
-            assert_eq!(Order::decode(&order.encode()).unwrap(), order);
-        }
-        for bytes in [
-            &b""[..],
-            b"leave\n1",
-            b"sweep\n1",
-            b"sweep\nx\na\nb\n",
-            b"sweep\n1\na\nb",
-            b"counting\n1\na\nb\n",
-            b"counting 0\n1\na\nb\n",
-            b"counting 65537\n1\na\nb\n",
-            b"counting 1\n1\na\nb\n1",
-            b"\xff\n\n\n\n",
-        ] {
-            assert!(Order::decode(bytes).is_err(), "{bytes:?}");
-        }
+    /// What each of some ranks hears, of which each has an error or none.
+    fn agreed(errors: Vec<Option<StageError>>) -> Vec<Option<String>> {
+        let ends = Threads::new(errors.len(), Weather::calm());
+        std::thread::scope(|scope| {
+            let running: Vec<_> = ends
+                .into_iter()
+                .zip(errors)
+                .map(|(mut end, error)| scope.spawn(move || agree(&mut end, error.map_or(Ok(()), Err))))
+                .collect();
+            let heard = |found: Result<(), Failure>| found.err().map(|failure| failure.into_error().to_string());
+            running.into_iter().map(|rank| heard(rank.join().unwrap())).collect()
+        })
     }
 
     #[test]
-    fn snapshots_are_told_by_their_names() {
-        assert_eq!(numbers("part-3-of-4"), Some((3, 4)));
-        for name in ["part-4-of-4", "part-0-of-0", "part-1-of-9999999999", "part-1", "scores", "part--1-of-2"] {
-            assert_eq!(numbers(name), None, "{name}");
+    fn all_ranks_hear_what_is_wrong() {
+        let text = |text: &str| Some(text.to_owned());
+        let failed = |text: &str| Some(StageError::failed(text.to_owned()));
+        let damaged = |what: &str| {
+            Some(StageError::Damaged { artifact: files::database(7), what: format!("{what},\nin two lines") })
+        };
+        assert_eq!(agreed(vec![None, None, None]), [None, None, None]);
+        let all = text("rank 1: no room; rank 2: no disk");
+        assert_eq!(agreed(vec![None, failed("no room"), failed("no disk")])[0], all);
+        let stopped = agreed(vec![None, Some(StageError::Stopped), None]);
+        assert_eq!(stopped, vec![text("stopped on request"); 3]);
+        let heard = agreed(vec![Some(StageError::Stopped), failed("no room"), damaged("first"), damaged("second")]);
+        let first = "databases/07.awari is damaged: first,\nin two lines";
+        assert_eq!(heard[0], text(first));
+        assert_eq!(heard[1], text("no room"), "each has its own");
+    }
+
+    #[test]
+    fn other_errors_are_none() {
+        for bytes in [&b""[..], b"stopped", b"damaged\nx", b"damaged\n../x\ny", b"other\nx"] {
+            assert!(Trouble::decode(bytes, 1).is_err(), "{bytes:?}");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::bounds::{self, Plane};
 use crate::cost::{Load, Model, Part, STAGE_SECONDS, packed_bits, sweep_on_disk};
-use crate::{Method, Settings, files, settings::Verify};
+use crate::{Method, Settings, cluster, files, settings::Verify};
 use engines::bound::PlaneLayout;
 use engines::tiled::Plan;
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
@@ -358,9 +358,11 @@ impl OneDatabase<'_> {
 
     fn capture_cost(&self, method: Method) -> Cost {
         let bytes = self.file_bytes(Codec::Packed);
-        // Who solves in memory is handed them.
-        let arrays = u64::from(!method.has_bounds());
-        self.cost(self.load(Part::Capture), arrays, bytes, bytes)
+        // Who solves in memory is handed them, on one machine.
+        let is_handed = !method.has_bounds() && self.settings.ranks == 1;
+        let cost = self.cost(self.load(Part::Capture), u64::from(is_handed), bytes, bytes);
+        let pieces = if self.settings.ranks > 1 { cluster::CAPTURES_BYTES } else { 0 };
+        Cost { memory_bytes: cost.memory_bytes + pieces, ..cost }
     }
 
     /// Of a method that needs one stage.

@@ -76,6 +76,11 @@ impl Shared {
         &self.handed
     }
 
+    /// The job whose ranks capture for a database together, verify it, and count.
+    pub(crate) fn job_that_shares(&self, stones: u32) -> Option<&cluster::Job> {
+        self.job.as_deref().filter(|job| job.shares(&self.settings, stones))
+    }
+
     /// The state of a database that is solved bound after bound.
     pub(crate) fn slot(&self) -> &bounds::Slot {
         &self.slot
@@ -182,11 +187,17 @@ impl Work for Awari {
         self.shared.handed.begin(stage, &self.shared.settings);
         pool.install(|| match stage.name.kind() {
             "sweep" if let Some(job) = &self.shared.job => {
-                cluster::run(&self.shared, job, cluster::By::Sweep, stones, context)
+                cluster::solve(&self.shared, job, cluster::By::Sweep, stones, context)
             }
             "counting" if let Some(job) = &self.shared.job => {
                 let by = cluster::By::Counting { processors: context.threads() };
-                cluster::run(&self.shared, job, by, stones, context)
+                cluster::solve(&self.shared, job, by, stones, context)
+            }
+            "capture" if let Some(job) = self.shared.job_that_shares(stones) => {
+                cluster::capture(&self.shared, job, stones, context)
+            }
+            "verify" if let Some(job) = self.shared.job_that_shares(stones) => {
+                cluster::verify(&self.shared, job, stones, context)
             }
             "capture" => capture::run(&self.shared, stones, context),
             "counting" => counting::run(&self.shared, stones, context),

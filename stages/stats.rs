@@ -1,9 +1,10 @@
 //! The stage `stats:n`: the figures that the papers report, counted over the whole database: by the stages that solved and
-//! verified it, if they ran in this process, else here.
+//! verified it, if they ran in this process, else here, by all ranks of a job.
 
-use crate::{Shared, files, graph};
+use crate::{Settings, Shared, cluster, files, graph};
 use check::{Choice, Histogram, Statistics};
 use disk::Staged;
+use engines::{Part, Tables};
 use game::{Index, Score};
 use pipeline::{ArtifactName, StageContext, StageError, StageReport};
 use std::sync::{Mutex, PoisonError};
@@ -25,9 +26,15 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let scores = open(&scores_name, Kind::Database)?;
     let handed = shared.handed();
     let counted = handed.choice(captures.digest(), scores.digest()).zip(handed.histogram(scores.digest()));
-    let (choice, histogram) = match counted {
-        Some(counted) => counted,
-        None => count(shared, &index, &captures, scores)?,
+    let mut loads = None;
+    let Counted { choice, histogram } = match (counted, shared.job_that_shares(stones)) {
+        (Some((choice, histogram)), _) => Counted { choice, histogram },
+        (None, Some(job)) => {
+            let (counted, all) = cluster::count(shared, job, &index, context)?;
+            loads = Some(all);
+            counted
+        }
+        (None, None) => count(settings, &shared.tables(), &index, Part::WHOLE, &captures, scores)?,
     };
     let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let text = Statistics::new(stones, histogram, choice).json() + "\n";
@@ -35,17 +42,29 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;
     staged.write(text.as_bytes())?;
     staged.publish()?;
-    Ok(StageReport::new(index.positions()))
+    let report = StageReport::new(index.positions());
+    Ok(match loads {
+        Some(loads) => loads.report(report),
+        None => report,
+    })
 }
 
-/// Reads captures and scores, and counts. Each score is read once, so they are counted by the way; none is beyond the
-/// range that the file gives.
-fn count(
-    shared: &Shared,
+/// What was counted.
+pub(crate) struct Counted {
+    pub(crate) choice: engines::Choice,
+    pub(crate) histogram: Histogram,
+}
+
+/// Reads captures and scores, and counts a part. Each score is read once, so they are counted by the way; none is beyond
+/// the range that the file gives.
+pub(crate) fn count(
+    settings: &Settings,
+    tables: &Tables,
     index: &Index,
+    part: Part,
     captures: &Scores,
     scores: Scores,
-) -> Result<(engines::Choice, Histogram), StageError> {
+) -> Result<Counted, StageError> {
     let stones = index.stones();
     let scores = CachedScores::new(scores, CACHE_BYTES);
     let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
@@ -60,7 +79,7 @@ fn count(
         *histogram = histogram.plus(&counted);
         Ok(())
     };
-    let stripe = graph::stripe_bytes(shared.settings(), stones);
-    let choice = engines::choice(&shared.tables(), index, stripe, &read_captures, &read_scores)?;
-    Ok((choice, histogram.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    let stripe = graph::stripe_bytes(settings, stones);
+    let choice = engines::choice(tables, index, stripe, part, &read_captures, &read_scores)?;
+    Ok(Counted { choice, histogram: histogram.into_inner().unwrap_or_else(PoisonError::into_inner) })
 }

@@ -1,15 +1,17 @@
 //! The stage `verify:n`: scores derived again by the plain rules, counts against the published ones, every checksum.
 
-use crate::{Shared, files, graph, settings::Verify};
-use check::{CheckError, Database, Databases, Extent, Histogram, Look, Published, Sample};
+use crate::{Settings, Shared, files, graph, settings::Verify};
+use check::{CheckError, Database, Databases, Extent, Histogram, Look, Published, Sample, Verified};
+use disk::{Digest, Disk};
 use engines::Bytes;
 use game::{Index, Score};
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
-use store::{BlockCache, CachedScores, Kind};
+use store::{BlockCache, CachedScores, Kind, Scores};
 
 /// Scores that a thread counts at a time.
 const COUNTED_POSITIONS: usize = 1 << 18;
@@ -17,93 +19,92 @@ const COUNTED_POSITIONS: usize = 1 << 18;
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
-    let name = files::database(stones);
-    let positions = settings.set.positions(stones);
-    let names = || settings.smaller(stones).chain([stones]).map(|stones| (stones, files::database(stones)));
-    let reads = graph::positions_with_smaller(settings, stones);
     let handed = shared.handed();
+    let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
     let mut kept = BTreeMap::new();
-    let mut bytes = 0;
-    for (smaller, name) in names() {
-        let path = context.input(&name);
-        if smaller < stones && handed.has_databases() {
-            let index = Index::new(smaller, settings.set);
-            let scores = files::open_windowed(context.disk(), &path, settings, Kind::Database, &index);
-            let digest = scores.map_err(|error| files::unreadable(&name, error))?.digest();
-            if let Some(scores) = handed.database(smaller, digest) {
-                kept.insert(smaller, scores);
-                continue;
-            }
+    for (smaller, path) in settings.smaller(stones).zip(&paths).filter(|_| handed.has_databases()) {
+        let index = Index::new(smaller, settings.set);
+        let scores = files::open_windowed(context.disk(), path, settings, Kind::Database, &index);
+        let digest = scores.map_err(|error| files::unreadable(&files::database(smaller), error))?.digest();
+        if let Some(scores) = handed.database(smaller, digest) {
+            kept.insert(smaller, scores);
         }
-        bytes += context.disk().bytes(&path)?.unwrap_or(0);
     }
     let cache_bytes = handed.cache_bytes(settings, stones);
-    // A look would decode thousands of scores. Half the cache is for look-ups that wait, half for what they then find.
-    let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
-    let cache = BlockCache::new(if is_streamed { cache_bytes / 2 } else { cache_bytes });
-    let maps = graph::has_room_for_maps(settings, bytes, reads);
-    let open = if maps { files::open } else { files::open_windowed };
-    let mut databases = Databases::new(settings.rules, settings.set);
-    for (smaller, name) in names() {
-        if let Some(scores) = kept.remove(&smaller) {
-            databases.insert(smaller, Shelf::Kept(scores)).map_err(StageError::failed)?;
-            continue;
-        }
-        let index = Index::new(smaller, settings.set);
-        let damaged = |error| files::unreadable(&name, error);
-        let scores = open(context.disk(), &context.input(&name), settings, Kind::Database, &index).map_err(damaged)?;
-        let scores = Shelf::File(Box::new(CachedScores::sharing(scores, Arc::clone(&cache))));
-        databases.insert(smaller, scores).map_err(StageError::failed)?;
-    }
-    let sample = Sample::default();
-    let extent = match settings.verify {
-        Verify::Full => Extent::Full,
-        Verify::Sample | Verify::None => Extent::Tiles(sample),
-    };
-    let Ok(Shelf::File(scores)) = databases.get(stones).map(Database::scores) else {
-        unreachable!("the database itself is read, and was opened just now")
-    };
+    let opened = Opened::new(settings, context.disk(), stones, &paths, kept, cache_bytes)?;
+    let scores = opened.scores();
     // All of it, whatever the sample. No score is beyond the range that the file gives, which was compared.
     let read = |see: &mut dyn FnMut(&[Score])| {
         let mut histogram = Histogram::EMPTY;
-        scores.scores().verify_digest_of(|scores| {
-            let counted = scores.par_chunks(COUNTED_POSITIONS).map(Histogram::of_scores);
-            histogram = histogram.plus(&counted.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b)));
+        scores.verify_digest_of(|scores| {
+            histogram = histogram.plus(&counted(scores));
             see(scores);
         })?;
-        handed.keep_histogram(scores.scores().digest(), &histogram);
         Ok(histogram)
     };
+    let positions = settings.set.positions(stones);
+    let extent = extent(settings);
     context.progress().begin(extent.count(positions), "positions");
     let watch = |more| {
         context.progress().advance(more);
         if context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let is_part = extent.count(positions) < positions;
-    let verified = match extent {
-        Extent::Tiles(sample) if is_part && is_streamed && !scores.scores().is_in_place() => {
-            check::verify_streamed(&databases, stones, sample, cache_bytes / 2, &mut { read }, &watch)
+    let databases = &opened.databases;
+    let verified = match opened.round_bytes.map(|bytes| (bytes, extent)) {
+        Some((bytes, Extent::Tiles(sample))) => {
+            check::verify_streamed(databases, stones, sample, bytes, &mut { read }, &watch)
         }
         _ => {
-            read(&mut |_| ()).and_then(|histogram| check::verify_counted(&databases, stones, histogram, extent, &watch))
+            read(&mut |_| ()).and_then(|histogram| check::verify_counted(databases, stones, histogram, extent, &watch))
         }
     };
-    let verified = verified.map_err(|error| match error {
+    let verified = verified.map_err(|error| wrong(error, stones, &paths))?;
+    report(shared, scores.digest(), &verified)
+}
+
+/// Databases that a verification reads, by their stones: that of `stones` is the last one.
+pub(crate) fn with_smaller(settings: &Settings, stones: u32) -> impl Iterator<Item = u32> {
+    settings.smaller(stones).chain([stones])
+}
+
+/// How much is derived again.
+pub(crate) fn extent(settings: &Settings) -> Extent {
+    match settings.verify {
+        Verify::Full => Extent::Full,
+        Verify::Sample | Verify::None => Extent::Tiles(Sample::default()),
+    }
+}
+
+/// Positions by score.
+pub(crate) fn counted(scores: &[Score]) -> Histogram {
+    let counted = scores.par_chunks(COUNTED_POSITIONS).map(Histogram::of_scores);
+    counted.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b))
+}
+
+/// What is wrong with the databases at these paths, as the error of a stage.
+pub(crate) fn wrong(error: CheckError, stones: u32, paths: &[PathBuf]) -> StageError {
+    match error {
         CheckError::Stopped => StageError::Stopped,
         CheckError::Store(error) => {
-            let of = |smaller: &u32| error.path() == Some(context.input(&files::database(*smaller)).as_path());
-            files::unreadable(&files::database((0..stones).find(of).unwrap_or(stones)), *error)
+            let at = paths.iter().position(|path| error.path() == Some(path)).filter(|at| at + 1 < paths.len());
+            files::unreadable(&files::database(at.map_or(stones, |at| at as u32)), *error)
         }
-        wrong => StageError::Damaged { artifact: name.clone(), what: wrong.to_string() },
-    })?;
-    let mut report = StageReport::new(positions).with("checked", verified.checked());
+        wrong => StageError::Damaged { artifact: files::database(stones), what: wrong.to_string() },
+    }
+}
+
+/// What is left to compare once all was derived.
+pub(crate) fn report(shared: &Shared, digest: Digest, verified: &Verified) -> Result<StageReport, StageError> {
+    let (settings, stones) = (shared.settings(), verified.stones());
+    shared.handed().keep_histogram(digest, verified.histogram());
+    let mut report = StageReport::new(settings.set.positions(stones)).with("checked", verified.checked());
     if settings.published {
         let matches = match Published::compare(stones, settings.set, verified.histogram()) {
             Published::Matches => 1u64,
             Published::Absent => 0,
             Published::Differs { score, expected, found } => {
                 let what = format!("{found} positions score {score}, published are {expected}");
-                return Err(StageError::Damaged { artifact: name, what });
+                return Err(StageError::Damaged { artifact: files::database(stones), what });
             }
         };
         report = report.with("published", matches);
@@ -111,8 +112,69 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     Ok(report)
 }
 
+/// Databases that are open for a verification.
+pub(crate) struct Opened {
+    stones: u32,
+    pub(crate) databases: Databases<Shelf>,
+    /// Where a look would decode thousands of scores, and only some are looked at: memory for look-ups that wait to be
+    /// made in the order of the files.
+    pub(crate) round_bytes: Option<u64>,
+}
+
+impl Opened {
+    /// Opens them, at paths as [`with_smaller`] says; `kept` are in memory.
+    pub(crate) fn new(
+        settings: &Settings,
+        disk: &dyn Disk,
+        stones: u32,
+        paths: &[PathBuf],
+        mut kept: BTreeMap<u32, Arc<Bytes>>,
+        cache_bytes: u64,
+    ) -> Result<Opened, StageError> {
+        let mut bytes = 0;
+        for (smaller, path) in with_smaller(settings, stones).zip(paths) {
+            if !kept.contains_key(&smaller) {
+                bytes += disk.bytes(path)?.unwrap_or(0);
+            }
+        }
+        // Half the cache is for look-ups that wait, half for what they then find.
+        let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
+        let cache = BlockCache::new(if is_streamed { cache_bytes / 2 } else { cache_bytes });
+        let reads = graph::positions_with_smaller(settings, stones);
+        let maps = graph::has_room_for_maps(settings, bytes, reads);
+        let open = if maps { files::open } else { files::open_windowed };
+        let mut databases = Databases::new(settings.rules, settings.set);
+        for (smaller, path) in with_smaller(settings, stones).zip(paths) {
+            if let Some(scores) = kept.remove(&smaller) {
+                databases.insert(smaller, Shelf::Kept(scores)).map_err(StageError::failed)?;
+                continue;
+            }
+            let index = Index::new(smaller, settings.set);
+            let damaged = |error| files::unreadable(&files::database(smaller), error);
+            let scores = open(disk, path, settings, Kind::Database, &index).map_err(damaged)?;
+            let scores = Shelf::File(Box::new(CachedScores::sharing(scores, Arc::clone(&cache))));
+            databases.insert(smaller, scores).map_err(StageError::failed)?;
+        }
+        let mut opened = Opened { stones, databases, round_bytes: None };
+        let (positions, extent) = (settings.set.positions(stones), extent(settings));
+        let is_part = extent.count(positions) < positions;
+        if is_part && is_streamed && !opened.scores().is_in_place() {
+            opened.round_bytes = Some(cache_bytes / 2);
+        }
+        Ok(opened)
+    }
+
+    /// The scores to verify.
+    pub(crate) fn scores(&self) -> &Scores {
+        let Ok(Shelf::File(scores)) = self.databases.get(self.stones).map(Database::scores) else {
+            unreachable!("the database itself is read, and was opened just now")
+        };
+        scores.scores()
+    }
+}
+
 /// Where the scores of a database are.
-enum Shelf {
+pub(crate) enum Shelf {
     File(Box<CachedScores>),
     /// In memory, those that the file has by its digest: smaller databases, verified themselves.
     Kept(Arc<Bytes>),

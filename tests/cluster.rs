@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use store::Scores;
 
 const FOLDERS: [&str; 3] = ["captures", "databases", "stats"];
 
@@ -112,6 +113,12 @@ fn ranks_leave_the_files_of_one_machine() {
             for most in ["work_most_by_mean", "bytes_most_by_mean"] {
                 assert!((1.0 - 1e-9..=ranks as f64 + 1e-9).contains(&of_all(most)), "{counters:?}");
             }
+            for kind in ["capture", "verify", "stats"] {
+                let shared = ran.iter().find(|ran| ran.stage.to_string() == format!("{kind}:{stones}")).unwrap();
+                let counters = &shared.measured.report.counters;
+                assert_eq!(counters["ranks"].as_f64(), ranks as f64, "{kind}");
+                assert!(counters["bytes_sent"].as_f64() > 0.0, "{kind}");
+            }
             if method == "counting" {
                 assert_eq!(counters["processors"].as_f64(), ranks as f64);
                 let updates = counters["combining"].as_f64() * counters["messages"].as_f64();
@@ -141,6 +148,61 @@ fn bounds_by_ranks_leave_the_files_of_one_machine() {
             assert_eq!(counters["ranks"].as_f64(), ranks as f64);
             assert!(counters["bytes_sent"].as_f64() > 0.0 && counters["work_most_by_mean"].as_f64() >= 1.0);
             same(&files(&disk), &expected, &format!("{positions}, {ranks} ranks"));
+        }
+    }
+}
+
+/// A run directory with everything up to `stones`, but for a file that is not what it was.
+fn spoilt(settings: &Settings, name: &str, spoil: impl Fn(&MemoryDisk, &Path)) -> MemoryDisk {
+    let disk = MemoryDisk::new();
+    Orchestrator::new(&disk, Path::new("run"), &Awari::new(settings.clone()), options()).run().unwrap();
+    spoil(&disk, &Path::new("run").join(name));
+    // As after the loss of the journal: files are believed on the word of their headers.
+    disk.remove(Path::new("run/journal")).unwrap();
+    disk
+}
+
+#[test]
+fn what_any_rank_finds_wrong_is_told_as_on_one_machine() {
+    /// Of all captures the last ones are wrong, in a file that is sound.
+    fn other_captures(disk: &MemoryDisk, path: &Path) {
+        let file = Scores::open(disk, path).unwrap();
+        let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
+        let file = file.expect(&identity, &shape).unwrap();
+        let mut scores = vec![0; shape.positions() as usize];
+        file.read_into(&mut scores).unwrap();
+        scores.iter_mut().rev().take(20_000).filter(|score| **score == range.low()).for_each(|score| *score = 5);
+        store::write(disk, path, &identity, &shape, range, store::Codec::Packed, &scores).unwrap();
+        disk.remove(Path::new("run/databases/09.awari")).unwrap();
+    }
+    fn flipped(disk: &MemoryDisk, path: &Path) {
+        let mut bytes = disk.peek(path).unwrap();
+        let last_block = bytes.len() / 4 * 3;
+        bytes[last_block] ^= 1;
+        disk.put(path, &bytes);
+    }
+    type Spoil = fn(&MemoryDisk, &Path);
+    let cases: [(&str, &str, Spoil, &str); 3] = [
+        ("full", "captures/09.cap", other_captures, "positions checked in the 9-stone database are wrong"),
+        ("sample", "captures/09.cap", other_captures, "positions checked in the 9-stone database are wrong"),
+        ("full", "databases/09.awari", flipped, "checksum"),
+    ];
+    for (verify, name, spoil, what) in cases {
+        let text = format!(
+            "[build]\nstones = \"0..9\"\nmethod = \"sweep\"\nthreads = 1\n[store]\nkeep = \"all\"\n[check]\n\
+             verify = \"{verify}\"\n"
+        );
+        let settings = Settings::new(&Manifest::parse(&text, "test", &schema(), &[]).unwrap());
+        let disk = spoilt(&settings, name, spoil);
+        let alone = Orchestrator::new(&disk, Path::new("run"), &Awari::new(settings.clone()), options()).run();
+        let expected = alone.unwrap_err();
+        assert_eq!(expected.exit(), pipeline::Exit::Integrity);
+        assert!(expected.to_string().contains(what), "{expected}");
+        for ranks in [2, 3] {
+            let disk = spoilt(&settings, name, spoil);
+            let found = led(&settings, &disk, ranks, |_| Ok(settings.clone())).unwrap_err();
+            assert_eq!(found.to_string(), expected.to_string(), "{ranks} ranks");
+            assert_eq!(found.exit(), expected.exit());
         }
     }
 }

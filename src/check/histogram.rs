@@ -60,6 +60,16 @@ impl Histogram {
         self.positions[slot] += positions;
     }
 
+    /// Positions by score, from the least score of the game to the largest.
+    pub fn counts(&self) -> [u64; 2 * SCORE_MAX + 1] {
+        self.positions
+    }
+
+    /// What [`Histogram::counts`] gave.
+    pub fn of_counts(positions: [u64; 2 * SCORE_MAX + 1]) -> Histogram {
+        Histogram { positions }
+    }
+
     /// Positions in all.
     pub fn total(&self) -> u64 {
         self.positions.iter().sum()

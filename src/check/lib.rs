@@ -34,5 +34,6 @@ pub use look::{Database, Databases, Look};
 pub use published::Published;
 pub use report::{csv, json, table};
 pub use statistics::{Choice, Statistics};
-pub use stream::{Stream, verify_streamed};
-pub use verify::{Mistake, Verified, verify, verify_counted, verify_watched};
+pub use stream::{Stream, verify_portion_in_rounds, verify_streamed};
+pub use verify::{Findings, Mistake, Verified, verify, verify_counted, verify_portion, verify_watched};
+pub use walk::Portion;

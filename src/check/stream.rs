@@ -8,8 +8,8 @@
 
 use crate::derive::Derived;
 use crate::look::{Database, Databases, Look};
-use crate::verify::{Comparison, Verified};
-use crate::walk::{Seen, Tally, Tile, Watch, merged, sample_tiles, see_opening};
+use crate::verify::{Comparison, Findings, Verified};
+use crate::walk::{Portion, Seen, Tally, Tile, Watch, merged, sample_tiles, see_opening};
 use crate::{CheckError, Histogram, Sample};
 use game::Score;
 use rayon::prelude::*;
@@ -50,8 +50,7 @@ pub fn verify_streamed<L: Look>(
 ) -> Result<Verified, CheckError> {
     let database = databases.get(stones)?;
     let tiles = sample_tiles(database, sample);
-    let most = (round_bytes / POSITION_BYTES).clamp(ROUND_MIN, 1 << ASKER_BITS) as usize / TILE_POSITIONS_MAX;
-    let mut rounds = tiles.chunks(most);
+    let mut rounds = tiles.chunks(tiles_of_round(round_bytes));
     let mut comparison = Comparison::default();
     let mut round = Round::collect(databases, database, rounds.next().unwrap_or_default(), watch)?;
     let mut at = 0;
@@ -61,15 +60,40 @@ pub fn verify_streamed<L: Look>(
     })?;
     comparison.merge(round.finish(databases, database, watch)?);
     for tiles in rounds {
-        let mut round = Round::collect(databases, database, tiles, watch)?;
-        let own = std::mem::take(&mut round.asked[0]);
-        round.look(database, &own, 0)?;
-        let found = std::mem::take(&mut round.asked_found);
-        round.look_found(database, &found)?;
-        comparison.merge(round.finish(databases, database, watch)?);
+        comparison.merge(Round::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
     }
     see_opening(databases, database, &mut comparison)?;
     comparison.verified(stones, histogram)
+}
+
+/// As [`verify_portion`](crate::verify_portion) with a sample of tiles, in rounds of about so many bytes, each of which
+/// looks scores up in the order of the files.
+///
+/// # Errors
+/// As that.
+pub fn verify_portion_in_rounds<L: Look>(
+    databases: &Databases<L>,
+    stones: u32,
+    sample: Sample,
+    round_bytes: u64,
+    portion: Portion,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<Findings, CheckError> {
+    let database = databases.get(stones)?;
+    let tiles = sample_tiles(database, sample);
+    let mut comparison = Comparison::default();
+    for tiles in portion.tiles(&tiles).chunks(tiles_of_round(round_bytes)) {
+        comparison.merge(Round::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
+    }
+    if portion.is_last() {
+        see_opening(databases, database, &mut comparison)?;
+    }
+    Ok(Findings(comparison))
+}
+
+/// The most tiles of a round of about so many bytes.
+fn tiles_of_round(bytes: u64) -> usize {
+    (bytes / POSITION_BYTES).clamp(ROUND_MIN, 1 << ASKER_BITS) as usize / TILE_POSITIONS_MAX
 }
 
 /// Some positions, and what is asked of them.
@@ -168,6 +192,20 @@ impl Round {
         Ok(())
     }
 
+    /// Looks up everything, and compares.
+    fn look_all<L: Look>(
+        mut self,
+        databases: &Databases<L>,
+        database: &Database<L>,
+        watch: Watch,
+    ) -> Result<Comparison, CheckError> {
+        let own = std::mem::take(&mut self.asked[0]);
+        self.look(database, &own, 0)?;
+        let found = std::mem::take(&mut self.asked_found);
+        self.look_found(database, &found)?;
+        self.finish(databases, database, watch)
+    }
+
     /// Looks up the children in smaller databases, and compares.
     fn finish<L: Look>(
         mut self,
@@ -256,15 +294,20 @@ mod tests {
         let tiles = sample_tiles(database, SAMPLE);
         let watch: Watch = &|_| ControlFlow::Continue(());
         let whole = Round::collect(&databases, database, &tiles, watch).unwrap();
-        let of = |mut round: Round| {
-            let own = std::mem::take(&mut round.asked[0]);
-            round.look(database, &own, 0).unwrap();
-            let found = std::mem::take(&mut round.asked_found);
-            round.look_found(database, &found).unwrap();
-            round.finish(&databases, database, watch).unwrap().verified(7, Histogram::EMPTY).unwrap().checked()
+        let of = |round: Round| {
+            let found = round.look_all(&databases, database, watch).unwrap();
+            found.verified(7, Histogram::EMPTY).unwrap().checked()
         };
         let parts = tiles.chunks(10).map(|tiles| of(Round::collect(&databases, database, tiles, watch).unwrap()));
-        assert_eq!(of(whole), parts.sum::<u64>());
+        let whole = of(whole);
+        assert_eq!(whole, parts.sum::<u64>());
+        let portion = |number| {
+            let portion = Portion { number, of: 3 };
+            verify_portion_in_rounds(&databases, 7, SAMPLE, 0, portion, watch).unwrap()
+        };
+        let mut all = portion(0);
+        [1, 2].into_iter().for_each(|number| all.merge(portion(number)));
+        assert_eq!(all.verified(7, Histogram::EMPTY).unwrap().checked(), whole);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! of any other add up to more, and it cannot have the same counts.
 
 use crate::look::{Databases, Look};
-use crate::walk::{Seen, Tally, walk};
+use crate::walk::{Portion, Seen, Tally, walk, walk_portion};
 use crate::{CheckError, Choice, Extent, Histogram};
 use game::notation::PositionText;
 use game::{Board, Score};
@@ -69,6 +69,73 @@ pub fn verify_counted<L: Look>(
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified, CheckError> {
     walk::<L, Comparison>(databases, stones, extent, watch)?.verified(stones, histogram)
+}
+
+/// Re-derives a part of the `stones`-stone database, as [`verify_counted`] does all of it.
+///
+/// # Errors
+/// As that, but for wrong scores, which are among the findings.
+pub fn verify_portion<L: Look>(
+    databases: &Databases<L>,
+    stones: u32,
+    extent: Extent,
+    portion: Portion,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<Findings, CheckError> {
+    walk_portion::<L, Comparison>(databases, stones, extent, portion, watch).map(Findings)
+}
+
+/// What was found of a part of a database. Parts add up.
+#[derive(Default)]
+pub struct Findings(pub(crate) Comparison);
+
+impl Findings {
+    /// Takes in what was found of another part.
+    pub fn merge(&mut self, other: Findings) {
+        self.0.merge(other.0);
+    }
+
+    /// The verdict on a database whose positions were counted, if these are the findings of all its parts.
+    ///
+    /// # Errors
+    /// [`CheckError::Wrong`].
+    pub fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
+        self.0.verified(stones, histogram)
+    }
+
+    /// Five numbers of 8 bytes, and for each of the lowest mistakes its position, in 8 bytes, the board, what was
+    /// expected, and what was found. Little-endian.
+    pub fn encode(&self) -> Vec<u8> {
+        let Comparison { checked, mistakes, lowest, choice } = &self.0;
+        let Choice { positions, offered, declined } = *choice;
+        let mut bytes: Vec<u8> = [*checked, *mistakes, positions, offered, declined]
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect();
+        for (position, mistake) in lowest {
+            bytes.extend(position.to_le_bytes());
+            bytes.extend(mistake.board.0);
+            bytes.extend([mistake.expected as u8, mistake.found as u8]);
+        }
+        bytes
+    }
+
+    /// What [`Findings::encode`] has written.
+    pub fn decode(bytes: &[u8]) -> Option<Findings> {
+        let (numbers, lowest) = bytes.split_first_chunk::<{ 5 * 8 }>()?;
+        let [checked, mistakes, positions, offered, declined] =
+            std::array::from_fn(|at| numbers.as_chunks().0[at]).map(u64::from_le_bytes);
+        let (lowest, rest) = lowest.as_chunks::<{ 8 + 12 + 2 }>();
+        let lowest = lowest.iter().map(|bytes| {
+            let (position, rest) = bytes.split_first_chunk().expect("there are 22 bytes");
+            let (pits, scores) = rest.split_first_chunk().expect("there are 14 bytes more");
+            let [expected, found] = [scores[0], scores[1]].map(|score| score as Score);
+            (u64::from_le_bytes(*position), Mistake { board: Board(*pits), expected, found })
+        });
+        let choice = Choice { positions, offered, declined };
+        let lowest = lowest.collect();
+        rest.is_empty().then_some(Findings(Comparison { checked, mistakes, lowest, choice }))
+    }
 }
 
 impl Verified {
@@ -180,6 +247,43 @@ mod tests {
                     assert_eq!(verified.histogram().total(), positions);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn parts_add_up() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let mut databases = solved(7, set);
+            let right = databases.get(7).unwrap().scores().clone();
+            let wrong =
+                right.iter().enumerate().map(|(at, &score)| if at % 50 == 7 { -score } else { score }).collect();
+            for scores in [right, wrong] {
+                databases.insert(7, scores).unwrap();
+                let histogram = Histogram::of(databases.get(7).unwrap()).unwrap();
+                for extent in [Extent::Full, SAMPLE, TILES] {
+                    let expected = verify(&databases, 7, extent).map_err(|error| error.to_string());
+                    for of in [1, 2, 5, 100_000] {
+                        let mut all = Findings::default();
+                        for number in 0..of {
+                            let watch = |_| ControlFlow::Continue(());
+                            let portion = Portion { number, of };
+                            let found = verify_portion(&databases, 7, extent, portion, &watch).unwrap();
+                            all.merge(Findings::decode(&found.encode()).unwrap());
+                        }
+                        let found = all.verified(7, histogram.clone()).map_err(|error| error.to_string());
+                        assert_eq!(found, expected, "{set}, {extent:?}, {of} parts");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_no_findings() {
+        let bytes = Findings::default().encode();
+        assert!(Findings::decode(&bytes).is_some());
+        for length in [0, 8, 39, 41, 61, 63] {
+            assert!(Findings::decode(&vec![0; length]).is_none(), "{length} bytes");
         }
     }
 

@@ -77,43 +77,99 @@ pub(crate) fn walk<L: Look, T: Tally>(
     extent: Extent,
     watch: Watch,
 ) -> Result<T, CheckError> {
+    walk_portion(databases, stones, extent, Portion::WHOLE, watch)
+}
+
+/// Walks a part of it.
+pub(crate) fn walk_portion<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    stones: u32,
+    extent: Extent,
+    portion: Portion,
+    watch: Watch,
+) -> Result<T, CheckError> {
     let database = databases.get(stones)?;
     match extent {
         Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
-            sampled(databases, database, sample, watch)
+            sampled(databases, database, sample, portion, watch)
         }
         Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
-            tiled(databases, database, sample, watch)
+            tiled(databases, database, sample, portion, watch)
         }
-        _ => full(databases, database, watch),
+        _ => full(databases, database, portion, watch),
     }
 }
 
-fn full<L: Look, T: Tally>(databases: &Databases<L>, database: &Database<L>, watch: Watch) -> Result<T, CheckError> {
-    let tiles: Vec<Tile<'_>> = database
-        .index()
-        .slabs()
-        .iter()
-        .flat_map(|slab| {
-            cuts(slab.mover_halves, TILE_MOVERS).flat_map(move |movers| {
-                cuts(slab.opponent_halves, TILE_OPPONENTS).map(move |opponents| Tile {
-                    slab,
-                    movers: movers.clone(),
-                    opponents,
-                })
+/// One of several parts of about as many positions: parts depend on the database, the extent and their number alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Portion {
+    /// Its number, from 0 on.
+    pub number: u64,
+    /// How many there are.
+    pub of: u64,
+}
+
+impl Portion {
+    /// The only one.
+    pub const WHOLE: Portion = Portion { number: 0, of: 1 };
+
+    pub(crate) fn is_last(self) -> bool {
+        self.number + 1 == self.of
+    }
+
+    /// Its share of so many.
+    fn share(self, many: u64) -> Range<u64> {
+        let cut = |number: u64| (u128::from(many) * u128::from(number) / u128::from(self.of)) as u64;
+        cut(self.number)..cut(self.number + 1)
+    }
+
+    /// Its share of some tiles: those that begin in its share of their positions.
+    pub(crate) fn tiles<'t, 'a>(self, tiles: &'t [Tile<'a>]) -> &'t [Tile<'a>] {
+        let share = self.share(tiles.iter().map(Tile::positions).sum());
+        let mut end = 0;
+        let mut first_of = |tile: &Tile| {
+            end += tile.positions();
+            end - tile.positions()
+        };
+        let first: Vec<u64> = tiles.iter().map(&mut first_of).collect();
+        &tiles[first.partition_point(|&at| at < share.start)..first.partition_point(|&at| at < share.end)]
+    }
+}
+
+/// The tiles of a database.
+fn all_tiles<L: Look>(database: &Database<L>) -> Vec<Tile<'_>> {
+    let slabs = database.index().slabs().iter();
+    let tiles = slabs.flat_map(|slab| {
+        cuts(slab.mover_halves, TILE_MOVERS).flat_map(move |movers| {
+            cuts(slab.opponent_halves, TILE_OPPONENTS).map(move |opponents| Tile {
+                slab,
+                movers: movers.clone(),
+                opponents,
             })
         })
-        .collect();
-    let walk = |tile: Tile<'_>| {
+    });
+    tiles.collect()
+}
+
+fn full<L: Look, T: Tally>(
+    databases: &Databases<L>,
+    database: &Database<L>,
+    portion: Portion,
+    watch: Watch,
+) -> Result<T, CheckError> {
+    let tiles = all_tiles(database);
+    let walk = |tile: &Tile<'_>| {
         let tally = tile.walk(databases, database)?;
         match watch(tile.positions()) {
             ControlFlow::Continue(()) => Ok(tally),
             ControlFlow::Break(()) => Err(CheckError::Stopped),
         }
     };
-    let parts: Vec<T> = tiles.into_par_iter().map(walk).collect::<Result<_, _>>()?;
+    let parts: Vec<T> = portion.tiles(&tiles).par_iter().map(walk).collect::<Result<_, _>>()?;
     let mut tally = merged(parts);
-    see_opening(databases, database, &mut tally)?;
+    if portion.is_last() {
+        see_opening(databases, database, &mut tally)?;
+    }
     Ok(tally)
 }
 
@@ -171,6 +227,7 @@ fn tiled<L: Look, T: Tally>(
     databases: &Databases<L>,
     database: &Database<L>,
     sample: Sample,
+    portion: Portion,
     watch: Watch,
 ) -> Result<T, CheckError> {
     let walk = |tiles: &[Tile<'_>]| {
@@ -182,9 +239,11 @@ fn tiled<L: Look, T: Tally>(
         if watch(seen).is_break() { Err(CheckError::Stopped) } else { Ok(tally) }
     };
     let tiles = sample_tiles(database, sample);
-    let parts: Vec<T> = tiles.par_chunks(SAMPLE_UNIT).map(walk).collect::<Result<_, _>>()?;
+    let parts: Vec<T> = portion.tiles(&tiles).par_chunks(SAMPLE_UNIT).map(walk).collect::<Result<_, _>>()?;
     let mut tally = merged(parts);
-    see_opening(databases, database, &mut tally)?;
+    if portion.is_last() {
+        see_opening(databases, database, &mut tally)?;
+    }
     Ok(tally)
 }
 
@@ -273,13 +332,15 @@ fn sampled<L: Look, T: Tally>(
     databases: &Databases<L>,
     database: &Database<L>,
     sample: Sample,
+    portion: Portion,
     watch: Watch,
 ) -> Result<T, CheckError> {
     let positions = database.positions();
     let count = sample.count(positions);
+    let share = portion.share(count);
     let mut tally = T::default();
-    for first in (0..count).step_by(BATCH_POSITIONS as usize) {
-        let batch: Vec<u64> = (first..count.min(first + BATCH_POSITIONS))
+    for first in share.clone().step_by(BATCH_POSITIONS as usize) {
+        let batch: Vec<u64> = (first..share.end.min(first + BATCH_POSITIONS))
             .into_par_iter()
             .map(|at| sample.position(at, count, positions))
             .collect();

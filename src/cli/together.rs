@@ -47,7 +47,7 @@ pub(crate) fn told(stages: &[StageStatus]) -> String {
     let Some(most) = all.iter().map(|one| one.ranks).reduce(f64::max) else { return String::new() };
     let sum = |of: fn(&Together) -> f64| all.iter().map(of).sum::<f64>();
     let mut text = format!(
-        "{} solved by up to {most:.0} ranks: {} in {} messages, waited {} of the time (most: of one rank, by the mean)\n",
+        "{} done by up to {most:.0} ranks: {} in {} messages, waited {} of the time (most: of one rank, by the mean)\n",
         quantity::plural(all.len() as u64, "stage"),
         megabytes(sum(|one| one.bytes_sent)),
         quantity::grouped(sum(|one| one.messages_sent) as u64),
@@ -108,7 +108,7 @@ mod tests {
         old.measured.as_mut().unwrap().report.counters.remove("waited_share");
         assert_eq!(told(&[old]), "");
         let told = told(&[stage("sweep:8", 2, 2.0, 0.25), stage("sweep:9", 4, 3.0, 0.5), alone()]);
-        let expected = "2 stages solved by up to 4 ranks: 5.0 MB in 2,400 messages, waited 44 % of the time (most: of one \
+        let expected = "2 stages done by up to 4 ranks: 5.0 MB in 2,400 messages, waited 44 % of the time (most: of one \
                         rank, by the mean)\n  \
                         sweep:8      2 ranks, 2.5 MB in 1,200 messages, waited 25 %, most: 1.25 of the work, 1.00 of the \
                         bytes\n  \
@@ -121,7 +121,7 @@ mod tests {
     fn the_last_ones_are_listed() {
         let stages: Vec<_> = (0..20).map(|stones| stage(&format!("counting:{stones}"), 3, 1.0, 0.5)).collect();
         let told = told(&stages);
-        assert!(told.starts_with("20 stages solved by up to 3 ranks: 50.0 MB"), "{told}");
+        assert!(told.starts_with("20 stages done by up to 3 ranks: 50.0 MB"), "{told}");
         assert_eq!(told.lines().count(), 1 + STAGES_MAX);
         assert!(told.contains("counting:19") && !told.contains("counting:13 "), "{told}");
     }

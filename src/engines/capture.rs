@@ -16,8 +16,10 @@
 //! opponent without stones the mover takes all.
 
 mod children;
+mod deal;
 
 pub use children::{Sequential, capture_by_children};
+pub use deal::{Deal, PIECES_POSITIONS, Piece};
 
 use crate::tables::{RowMove, Tables};
 use crate::{Progress, Stopped};
@@ -165,27 +167,28 @@ pub fn capture_into<S: Smaller>(
     receive(&best[received..]).map_err(CaptureError::Failed)
 }
 
-/// As [`capture_into()`], for some rows of each slab only.
+/// As [`capture()`], for the rows of a piece only, in place of what `best` holds.
+///
+/// # Errors
+/// The first of `smaller`.
 ///
 /// # Panics
-/// As [`capture_into()`], and where a slab has no such rows.
-pub fn capture_rows<S: Smaller>(
+/// As [`capture()`], and when the index does not have these rows.
+pub fn capture_piece<S: Smaller>(
     tables: &Tables,
     index: &Index,
-    rows: impl Fn(&Slab) -> Range<u32>,
+    piece: &Piece,
     smaller: &S,
-    progress: &dyn Progress,
-    best: &mut [Score],
-) -> Result<(), CaptureError<S::Error>> {
+    best: &mut Vec<Score>,
+) -> Result<(), S::Error> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-    let mut rest = best;
+    best.resize(piece.positions(index) as usize, 0);
+    let mut rest = &mut best[..];
+    let rows = |slab: &Slab| if slab.mover_stones == piece.mover_stones { piece.rows.clone() } else { 0..0 };
     for batch in batches(tables, index, rows) {
-        let (to, others) = rest.split_at_mut(batch.positions);
-        rest = others;
-        batch.capture(smaller, to).map_err(CaptureError::Failed)?;
-        batch.tell(progress)?;
+        let to = rest.split_off_mut(..batch.positions).expect("batches are of the rows of the piece");
+        batch.capture(smaller, to)?;
     }
-    assert!(rest.is_empty(), "a place for each position");
     Ok(())
 }
 

@@ -19,6 +19,20 @@ pub struct Choice {
     pub declined: u64,
 }
 
+/// One of several parts of a database: a function of the database and their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, from 0 on.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Part {
+    /// The only one.
+    pub const WHOLE: Part = Part { number: 0, of: 1 };
+}
+
 /// Reads consecutive positions of a database: the first, and where to.
 pub type Read<'a, E> = &'a (dyn Fn(u64, &mut [Score]) -> Result<(), E> + Sync);
 
@@ -31,14 +45,17 @@ struct Workspace {
     unit: usize,
 }
 
+/// Stripes of a part, at least, of several.
+const STRIPES_A_PART: usize = 4;
+
 /// Captures at hand, a thread.
 const UNIT_POSITIONS: usize = 1 << 20;
 
-/// Counts the choices of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`), in bounded
-/// memory: of a slab of more than `stripe` positions, a stripe of the movers' halves at a time. So the parts of a row
-/// of scores are read in turn, as often as there are stripes, and the captures from one end to the other.
+/// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`), in
+/// bounded memory: of a slab of more than `stripe` positions, a stripe of the movers' halves at a time. So the parts of a
+/// row of scores are read in turn, as often as there are stripes, and the captures from one end to the other.
 ///
-/// Each score is asked for once.
+/// All parts together ask for each score once, and add up.
 ///
 /// # Errors
 /// The first of either reader.
@@ -46,14 +63,19 @@ pub fn choice<E: Send>(
     tables: &Tables,
     index: &Index,
     stripe: usize,
+    part: Part,
     captures: Read<E>,
     scores: Read<E>,
 ) -> Result<Choice, E> {
-    choice_within(Workspace { stripe, unit: UNIT_POSITIONS }, tables, index, captures, scores)
+    // Few stripes, for those of one slab read the same rows, but enough to be shared out evenly.
+    let even = index.positions() as usize / part.of / STRIPES_A_PART;
+    let stripe = if part.of == 1 { stripe } else { stripe.min(even) };
+    choice_within(Workspace { stripe, unit: UNIT_POSITIONS }, part, tables, index, captures, scores)
 }
 
 fn choice_within<E: Send>(
     workspace: Workspace,
+    part: Part,
     tables: &Tables,
     index: &Index,
     captures: Read<E>,
@@ -61,9 +83,17 @@ fn choice_within<E: Send>(
 ) -> Result<Choice, E> {
     let mut choice = Choice::default();
     let mut striped = Vec::new();
+    // Each stripe to the part that has least.
+    let mut taken = vec![0; part.of];
     for slab in index.slabs() {
         for stripe in stripes(slab, workspace.stripe) {
-            striped.resize(stripe.len() * slab.opponent_halves as usize, 0);
+            let positions = stripe.len() * slab.opponent_halves as usize;
+            let least = (0..part.of).min_by_key(|&number| taken[number]).expect("there is a part");
+            taken[least] += positions;
+            if least != part.number {
+                continue;
+            }
+            striped.resize(positions, 0);
             read_stripe(slab, &stripe, workspace.unit, scores, &mut striped)?;
             let stripe = Stripe { tables, index, slab, movers: stripe, scores: &striped };
             choice = choice.plus(stripe.count(workspace.unit, captures)?);
@@ -234,7 +264,9 @@ fn offered(tables: &Tables, slab: &Slab, moves: &[RowMove], words: &mut Vec<[u64
 }
 
 impl Choice {
-    fn plus(self, other: Choice) -> Choice {
+    /// The sum of two.
+    #[must_use]
+    pub fn plus(self, other: Choice) -> Choice {
         Choice { offered: self.offered + other.offered, declined: self.declined + other.declined }
     }
 }
@@ -272,7 +304,7 @@ mod tests {
             };
             let captures = |first: u64, out: &mut [Score]| fill(&capture_at, first, out);
             let scores = |first: u64, out: &mut [Score]| fill(&score_at, first, out);
-            let expected = choice(&tables, &index, 1 << 23, &captures, &scores).unwrap();
+            let expected = choice(&tables, &index, 1 << 23, Part::WHOLE, &captures, &scores).unwrap();
             let mut declined = 0;
             for slab in index.slabs() {
                 let (movers, opponents) = (u64::from(slab.mover_halves), u64::from(slab.opponent_halves));
@@ -283,8 +315,14 @@ mod tests {
             }
             assert_eq!(expected.declined, declined);
             for (stripe, unit) in [(1, 1), (100, 1), (10_000, 300), (70_000, 2_000), (70_000, 1 << 20)] {
-                let found = choice_within(Workspace { stripe, unit }, &tables, &index, &captures, &scores);
-                assert_eq!(found, Ok(expected), "{stripe}, {unit}");
+                for of in [1, 2, 5] {
+                    let part = |number| {
+                        let (workspace, part) = (Workspace { stripe, unit }, Part { number, of });
+                        choice_within(workspace, part, &tables, &index, &captures, &scores).unwrap()
+                    };
+                    let found = (0..of).map(part).reduce(Choice::plus).unwrap();
+                    assert_eq!(found, expected, "{stripe}, {unit}, {of} parts");
+                }
             }
             let mut best = vec![0; index.positions() as usize];
             fill(&capture_at, 0, &mut best).unwrap();

@@ -23,7 +23,7 @@ pub mod sweep;
 mod tables;
 pub mod tiled;
 
-pub use choice::{Choice, choice, choice_of};
+pub use choice::{Choice, Part, choice, choice_of};
 pub use kernel::Kernel;
 pub use memory::Bytes;
 pub use rows::{Rows, row_bytes};

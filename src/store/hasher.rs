@@ -11,7 +11,7 @@ use disk::Digest;
 use rayon::prelude::*;
 
 /// Bytes of a piece: as many leaves as the widest registers hash at once.
-const PIECE_BYTES: usize = 16 << 10;
+pub(crate) const PIECE_BYTES: usize = 16 << 10;
 
 /// Pieces at a time for a thread.
 const PIECES: usize = 8;
@@ -72,6 +72,15 @@ impl ContentHasher {
             }
             bytes -= now;
         }
+    }
+
+    /// Adds pieces that were hashed elsewhere, at their places, and behind which there is more.
+    ///
+    /// # Panics
+    /// Behind anything else.
+    pub(crate) fn update_hashed(&mut self, values: &[ChainingValue]) {
+        assert!(matches!(self.held, Held::Zeros(0)), "nothing but whole pieces so far");
+        values.iter().for_each(|&value| self.push(value));
     }
 
     /// The digest of all of it.
@@ -140,6 +149,14 @@ impl ContentHasher {
     }
 }
 
+/// The hashes of whole pieces that are not the last of their content; the first is at place `first` among the pieces.
+pub(crate) fn hash_pieces(first: u64, bytes: &[u8]) -> Vec<ChainingValue> {
+    let (pieces, rest) = bytes.as_chunks();
+    assert!(rest.is_empty(), "whole pieces");
+    let values = pieces.par_iter().enumerate().with_min_len(PIECES);
+    values.map(|(at, piece)| value_of(first + at as u64, piece)).collect()
+}
+
 fn merged(left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
     merge_subtrees_non_root(left, right, Mode::Hash)
 }
@@ -204,6 +221,22 @@ mod tests {
                 check(&[(len, false)], portion);
                 check(&[(len, true), (len, false), (3 * len, true)], portion);
             }
+        }
+    }
+
+    #[test]
+    fn pieces_are_hashed_anywhere() {
+        for len in [1, 16_383, 16_384, 16_385, 32_768, 500_000] {
+            let bytes: Vec<u8> = (0..len).map(|at| ((at * 7) >> 3) as u8).collect();
+            let whole = (len as u64 - 1) / PIECE_BYTES as u64;
+            let mut hasher = ContentHasher::new();
+            for part in 0..3 {
+                let [first, end] = [part, part + 1].map(|part| whole * part / 3);
+                let values = hash_pieces(first, &bytes[first as usize * PIECE_BYTES..end as usize * PIECE_BYTES]);
+                hasher.update_hashed(&values);
+            }
+            hasher.update(&bytes[whole as usize * PIECE_BYTES..]);
+            assert_eq!(hasher.finalize(), Digest::of(&bytes), "{len} bytes");
         }
     }
 

@@ -16,6 +16,7 @@ use crate::flat::{Flat, FlatSlab};
 use crate::form::{self, DecodeError, Form};
 use crate::format::{Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
 use crate::frames;
+use crate::hasher::{self, ContentHasher, PIECE_BYTES};
 use crate::identity::Identity;
 use crate::layout::{BATCH_POSITIONS, BLOCK_POSITIONS, Layout, Place};
 use crate::open::Unverified;
@@ -543,6 +544,63 @@ impl Scores {
             return Ok(());
         }
         Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
+    }
+
+    /// One of several parts of what [`verify_digest_of`](Self::verify_digest_of) does, by its number, wherever the others
+    /// are: [`verify_hashes`](Self::verify_hashes) takes what all return. `see` is given the scores of the part.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8])) -> Result<Vec<u8>, StoreError> {
+        assert!(number < of, "{of} parts have no number {number}");
+        let cut = |number: u64| (u128::from(self.hashed_pieces()) * u128::from(number) / u128::from(of)) as u64;
+        let mut hashes = Vec::new();
+        let (mut scores, mut piece) = (Vec::new(), cut(number));
+        while piece < cut(number + 1) {
+            let end = cut(number + 1).min(piece + BATCH_POSITIONS / PIECE_BYTES as u64);
+            let positions = piece * PIECE_BYTES as u64..end * PIECE_BYTES as u64;
+            scores.resize((positions.end - positions.start) as usize, 0);
+            self.read_range(positions, &mut scores)?;
+            hashes.extend(hasher::hash_pieces(piece, bytes_of(&scores)).concat());
+            see(&scores);
+            piece = end;
+        }
+        if number + 1 == of {
+            see(&self.last_piece()?);
+        }
+        Ok(hashes)
+    }
+
+    /// Compares the digest of the scores with the one the file gives: `parts` are what [`hash_part`](Self::hash_part)
+    /// returned, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::DigestDiffers`]; [`StoreError::Damaged`] if the last block is.
+    pub fn verify_hashes(&self, parts: &[Vec<u8>]) -> Result<(), StoreError> {
+        let mut hasher = ContentHasher::new();
+        parts.iter().for_each(|hashes| hasher.update_hashed(hashes.as_chunks().0));
+        hasher.update(bytes_of(&self.last_piece()?));
+        let found = hasher.finalize();
+        if found == self.digest {
+            return Ok(());
+        }
+        Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
+    }
+
+    /// Whole pieces before the last one.
+    fn hashed_pieces(&self) -> u64 {
+        (self.shape().positions() - 1) / PIECE_BYTES as u64
+    }
+
+    /// The scores of the last piece, whole or not.
+    fn last_piece(&self) -> Result<Vec<i8>, StoreError> {
+        let positions = self.hashed_pieces() * PIECE_BYTES as u64..self.shape().positions();
+        let mut scores = vec![0; (positions.end - positions.start) as usize];
+        self.read_range(positions, &mut scores)?;
+        Ok(scores)
     }
 
     /// Cuts a range of positions into pieces of blocks: block, first value in it, where to.

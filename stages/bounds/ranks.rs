@@ -77,9 +77,6 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// The first word of an order that is a task.
-    pub(crate) const WORD: &'static str = "two-bit";
-
     fn new(stones: u32, bound: u32, path: impl Fn(Plane) -> PathBuf) -> Task {
         Task { stones, bound, paths: Task::planes(stones, bound).map(path).collect() }
     }
@@ -90,14 +87,13 @@ impl Task {
         [Plane::CandidateSeeds, Plane::Seed(bound)].into_iter().chain(above)
     }
 
-    /// Lines: a word, stones, bound, a path each.
-    pub(crate) fn encode(&self) -> String {
-        let paths: String = self.paths.iter().map(|path| format!("\n{}", path.display())).collect();
-        format!("{}\n{}\n{}{paths}", Task::WORD, self.stones, self.bound)
+    /// Stones, bound, a path each.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let paths = self.paths.iter().map(|path| path.display().to_string());
+        [self.stones.to_string(), self.bound.to_string()].into_iter().chain(paths).collect()
     }
 
-    /// Of the lines behind the word.
-    pub(crate) fn decode(lines: &[&str]) -> Option<Task> {
+    pub(crate) fn of_lines(lines: &[&str]) -> Option<Task> {
         let [stones, bound, paths @ ..] = lines else { return None };
         let (stones, bound) = (stones.parse().ok()?, bound.parse().ok()?);
         let is_bound = stones <= game::STONES_MAX && (1..=stones).contains(&bound);
@@ -141,7 +137,7 @@ impl Member<'_> {
         match holding.solve(communicator, progress) {
             Ok(report) => {
                 let loads = load::gather(communicator, &report.traffic, started.elapsed());
-                Ok((holding, report, loads.map_err(|error| Failure::Alone(StageError::failed(error)))?))
+                Ok((holding, report, loads.map_err(Failure::lost)?))
             }
             Err(Unsolved::Stopped) => Err(Failure::Together(StageError::Stopped)),
             Err(error) => Err(Failure::Alone(StageError::failed(error))),
@@ -249,7 +245,7 @@ pub(crate) fn follow(
     for decided in [Decided::Won, Decided::Lost] {
         let mut nothing = |_: Run| ControlFlow::Continue(());
         let collected = holding.collect(decided, communicator, &mut nothing);
-        collected.map_err(|error| Failure::Alone(StageError::failed(error)))?;
+        collected.map_err(Failure::lost)?;
     }
     if !task.is_last() {
         *share = Some(Share { stones: task.stones, bound: task.bound, holding });
@@ -287,7 +283,7 @@ pub(super) fn process(
     let member = Member { settings, disk: context.disk(), tables, task: &task, index: index.clone() };
     let watch = Watch::new(context, index.positions());
     let solved = member.solve(share, &mut **communicator, &watch);
-    let (mut holding, report, loads) = solved.map_err(|(Failure::Alone(error) | Failure::Together(error))| error)?;
+    let (mut holding, report, loads) = solved.map_err(Failure::into_error)?;
     let mut counts = [0; 2];
     let mut failed = None;
     for ((decided, plane), count) in
@@ -450,13 +446,12 @@ mod tests {
     fn tasks_are_understood() {
         let task = Task::new(7, 5, |plane| PathBuf::from(format!("/runs/a b/{}", plane.name(7))));
         assert_eq!(task.paths.len(), 6);
-        let text = task.encode();
-        let lines: Vec<&str> = text.split('\n').collect();
-        assert_eq!(lines[0], Task::WORD);
-        assert_eq!(Task::decode(&lines[1..]), Some(task));
-        assert_eq!(Task::decode(&lines[1..lines.len() - 1]), None);
+        let lines = task.lines();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(Task::of_lines(&lines), Some(task));
+        assert_eq!(Task::of_lines(&lines[..lines.len() - 1]), None);
         for lines in [&["7"][..], &["7", "8"], &["7", "0", "a", "b"], &["x", "7", "a", "b"], &["4000000000", "1"]] {
-            assert_eq!(Task::decode(lines), None, "{lines:?}");
+            assert_eq!(Task::of_lines(lines), None, "{lines:?}");
         }
     }
 }

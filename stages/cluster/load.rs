@@ -1,10 +1,10 @@
-//! How a solve was spread over the ranks: what each of them did, told to rank 0.
+//! How a stage was spread over the ranks: what each of them did, told to rank 0.
 
 use pipeline::StageReport;
 use ranks::{CommunicationError, Communicator, Traffic};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// What a rank did while all of them solved a database.
+/// What a rank did while all of them were at a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Load {
     messages_sent: u64,
@@ -17,6 +17,28 @@ struct Load {
 /// What all of them did, by rank.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Loads(Vec<Load>);
+
+/// When a rank began, and what it had sent by then.
+pub(crate) struct Meter {
+    before: Traffic,
+    started: Instant,
+}
+
+impl Meter {
+    /// Begins now.
+    pub(crate) fn start(communicator: &dyn Communicator) -> Meter {
+        Meter { before: communicator.traffic(), started: Instant::now() }
+    }
+
+    /// As [`gather`], of what this rank did since.
+    ///
+    /// # Errors
+    /// As that.
+    pub(crate) fn gather(&self, communicator: &mut dyn Communicator) -> Result<Option<Loads>, CommunicationError> {
+        let traffic = communicator.traffic().since(&self.before);
+        gather(communicator, &traffic, self.started.elapsed())
+    }
+}
 
 /// Tells rank 0 what this rank did in so long: rank 0 gets what all did.
 ///
