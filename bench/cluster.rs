@@ -3,7 +3,7 @@
 //! For each number of ranks the time and the processor time of sweeping and of collecting, supersteps, recomputations
 //! and changes by position, and what was sent: bytes by position, messages, bytes by message, the most that one rank
 //! sent beside the mean, how much of its time a rank waited,
-//! and how many bytes of scores and captures all ranks hold together, by position. After table 1 of Bal & Allis 1995, whose algorithm sends
+//! and how many bytes all ranks hold together, by position. After table 1 of Bal & Allis 1995, whose algorithm sends
 //! an update for every move. Scores are compared with those of the sweep.
 //!
 //! Then the same by counting, the algorithm of the paper: updates by position, those of them that went from rank to rank,
@@ -126,7 +126,7 @@ fn main() {
                 ControlFlow::Continue(())
             };
             assert!(collect(&part, end, &mut sink).expect("all ranks are there"));
-            Taken { report, sweep_seconds, scores, held: part.memory_bytes() }
+            Taken { report, sweep_seconds, scores, held: part.footprint().memory_bytes() }
         };
         let (taken, cpu, seconds) = std::thread::scope(|scope| {
             let ends = Threads::new(ranks, weather.clone());

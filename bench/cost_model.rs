@@ -1,30 +1,44 @@
 //! What builds took, beside what the cost model of `stages` predicts.
 //!
-//! Runs builds by each method, takes the least of what each part of a build took in some repetitions, fits the line of
-//! each part to the processor time of all databases but the largest ones, and prints for every database what was predicted
-//! (by the model as it is, and for those left out of the fit by the fitted line), what was measured, and whether they agree
-//! to 25 %. A fit is one factor a part: the shape of a line, where it bends and how steeply, is the model's. With `--dir` it
-//! reads what the journal of a run directory measured instead. Counts are asserted, and that every part of each build has a
-//! prediction. The speed of a core that it ends with is what belongs into a file for `awari plan --hardware`.
+//! Builds by each method in the memory that it is predicted to need, and fits one number to all databases but the largest:
+//! the speed of a core. With it the largest, which are left out of the fit, are predicted: their time, memory, and disk,
+//! each beside what was measured. Then jobs of several ranks, as threads: fitted are those of the smaller database, left
+//! out those of the larger one. The bench fails if a prediction for what was left out is beyond 25 %.
+//!
+//! Besides, for every part of each build: what was predicted and measured for a position, and the line that a factor for
+//! this part would give, whose shape, where it bends and how steeply, is the model's. With `--dir` it reads what the journal
+//! of a run directory measured instead. Counts are asserted, and that every part of each build has a prediction. The speed
+//! of a core is what belongs into a file for `awari plan --hardware`.
 
-use bench::{build, manifest};
+use bench::{build, captures, manifest, solve};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::RealDisk;
+use engines::cluster::{Part as ClusterPart, Territories, sweep};
+use engines::{Kernel, Tables};
+use game::{Index, PositionSet, Rules, Score};
 use pipeline::journal::Contents;
 use pipeline::record::Measured;
 use pipeline::state::State;
 use pipeline::{Budget, Manifest, StageName, directory};
-use stages::cost::{Line, Model, Part, Rates};
-use stages::{Awari, Method, Settings, schema};
+use ranks::{Communicator, Threads, Weather};
+use stages::cost::{Line, Load, Model, Part, Rates};
+use stages::{Awari, Hardware, Jobs, Method, Network, Settings, schema, whole_predictions};
 use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
 
 /// Compares what builds took with what was predicted.
 #[derive(Parser)]
 struct Arguments {
     /// The most stones.
-    #[arg(long, default_value_t = 18)]
+    #[arg(long, default_value_t = 19)]
     stones: u32,
     /// The largest databases left out of the fit.
     #[arg(long, default_value_t = 2)]
@@ -47,6 +61,12 @@ struct Arguments {
     /// Repetitions; the least counts.
     #[arg(long, default_value_t = 2)]
     turns: usize,
+    /// The stones of the larger database that jobs of ranks sweep; the one that is fitted has one fewer.
+    #[arg(long, default_value_t = 19)]
+    ranks_stones: u32,
+    /// Numbers of ranks; none to leave them out.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4])]
+    ranks: Vec<usize>,
     /// Compare what the journal of this run directory says instead.
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -56,7 +76,7 @@ struct Arguments {
 }
 
 /// Databases with fewer positions are done before anything can be measured.
-const POSITIONS_MIN: u64 = 4_000_000;
+const POSITIONS_MIN: u64 = 10_000_000;
 
 /// What counts as a right prediction.
 const TOLERANCE: f64 = 0.25;
@@ -65,6 +85,7 @@ const TOLERANCE: f64 = 0.25;
 #[derive(Clone, Copy)]
 struct Taken {
     cpu_seconds: f64,
+    wall_seconds: f64,
     read_bytes: f64,
     written_bytes: f64,
     memory_bytes: u64,
@@ -73,31 +94,290 @@ struct Taken {
 /// By part and stones.
 type Run = BTreeMap<(Part, u32), Taken>;
 
-fn main() {
+fn main() -> ExitCode {
     let mut arguments = Arguments::parse();
     let mut positions_min = POSITIONS_MIN;
     if !arguments.bench {
-        (arguments.stones, arguments.turns, positions_min) = (6, 1, 100);
+        (arguments.stones, arguments.turns, arguments.ranks_stones, positions_min) = (6, 1, 6, 100);
     }
     if let Some(dir) = &arguments.dir {
         let (settings, run) = recorded(dir);
         println!("{}, codec {}, {} positions", dir.display(), settings.codec, settings.set);
-        return compare(&settings, &run, arguments.left_out, positions_min);
+        compare(&settings, &run, arguments.left_out, positions_min);
+        return ExitCode::SUCCESS;
     }
-    for &method in &arguments.methods {
-        let overrides = overrides(&arguments, method);
-        let settings = Settings::new(&manifest(&overrides));
-        let mut best = Run::new();
-        for _ in 0..arguments.turns {
-            for (key, taken) in measured(&settings, &overrides) {
-                let least = best.entry(key).or_insert(taken);
-                least.cpu_seconds = least.cpu_seconds.min(taken.cpu_seconds);
-                least.memory_bytes = least.memory_bytes.min(taken.memory_bytes);
+    let builds: Vec<_> = arguments.methods.iter().map(|&method| Build::measured(&arguments, method)).collect();
+    for build in &builds {
+        let Settings { codec, threads, memory_bytes, .. } = build.settings;
+        let budget = Budget::show(memory_bytes);
+        println!("{}, codec {codec}, {threads} thread(s), in {budget}, {} turn(s)", build.method, arguments.turns);
+        compare(&build.settings, &build.run, arguments.left_out, positions_min);
+    }
+    let mut verdict = Verdict::new();
+    if !builds.is_empty() {
+        let speed = speed(&builds, arguments.stones - arguments.left_out, positions_min);
+        println!("core_speed = {:.0}, fitted to all but the {} largest", speed * 100.0, arguments.left_out);
+        for build in &builds {
+            for stones in arguments.stones - arguments.left_out + 1..=arguments.stones {
+                build.left_out(stones, speed, &mut verdict);
             }
         }
-        println!("{method}, codec {}, {} thread(s), {} turn(s)", settings.codec, settings.threads, arguments.turns);
-        compare(&settings, &best, arguments.left_out, positions_min);
     }
+    if !arguments.ranks.is_empty() {
+        jobs(&arguments, &mut verdict);
+    }
+    println!("{}", verdict.table());
+    let Verdict { right, all, .. } = verdict;
+    println!("left out of the fits: {right} of {all} predictions within {:.0} % (! are not)", TOLERANCE * 100.0);
+    // What takes milliseconds is not measured well enough to fail for it.
+    if arguments.bench && right < all { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// What was predicted for runs that were left out of a fit, and measured.
+struct Verdict {
+    table: Table,
+    right: usize,
+    all: usize,
+}
+
+impl Verdict {
+    fn new() -> Verdict {
+        let mut table = Table::new();
+        table.load_style(NOTHING);
+        table.set_header(["left out", "of", "predicted", "measured", "predicted / measured", ""]);
+        Verdict { table, right: 0, all: 0 }
+    }
+
+    fn add(&mut self, run: &str, of: &str, [predicted, measured]: [f64; 2], show: impl Fn(f64) -> String) {
+        let ratio = predicted / measured;
+        let is_right = (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio);
+        self.right += usize::from(is_right);
+        self.all += 1;
+        let mark = if is_right { "" } else { "!" };
+        self.table.add_row([run, of, &show(predicted), &show(measured), &format!("{ratio:.2}"), mark]);
+    }
+
+    fn table(&mut self) -> &Table {
+        for column in self.table.column_iter_mut().skip(2) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        &self.table
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    format!("{seconds:.2} s")
+}
+
+fn mebibytes(bytes: f64) -> String {
+    format!("{:.0} MiB", bytes / f64::from(1 << 20))
+}
+
+/// What a build by one method took.
+struct Build {
+    method: Method,
+    settings: Settings,
+    run: Run,
+    /// The most that its files took at a time.
+    disk_bytes: u64,
+}
+
+impl Build {
+    fn measured(arguments: &Arguments, method: Method) -> Build {
+        let mut settings = Settings::new(&manifest(&overrides(arguments, method)));
+        settings.hardware.memory_bytes = settings.hardware.memory_bytes.max(settings.memory_bytes);
+        // Less is predicted where there is less: caches are shares of what is left.
+        let need = |settings: &Settings| {
+            let needs = (0..=arguments.stones).map(|stones| planned(settings, method, stones).memory_bytes);
+            needs.max().expect("there is a database").max(48 << 20)
+        };
+        for _ in 0..8 {
+            settings.memory_bytes = need(&settings).min(settings.memory_bytes);
+        }
+        let mut overrides = overrides(arguments, method).to_vec();
+        overrides[1].1 = format!("\"{} B\"", settings.memory_bytes);
+        let (mut run, mut disk_bytes) = (Run::new(), u64::MAX);
+        for _ in 0..arguments.turns {
+            let (one, disk) = built(&settings, &overrides);
+            for (key, taken) in one {
+                let least = run.entry(key).or_insert(taken);
+                least.cpu_seconds = least.cpu_seconds.min(taken.cpu_seconds);
+                least.wall_seconds = least.wall_seconds.min(taken.wall_seconds);
+                least.memory_bytes = least.memory_bytes.min(taken.memory_bytes);
+            }
+            disk_bytes = disk_bytes.min(disk);
+        }
+        Build { method, settings, run, disk_bytes }
+    }
+
+    /// All stages of a database.
+    fn of(&self, stones: u32) -> impl Iterator<Item = (Part, &Taken)> {
+        self.run.iter().filter(move |((_, of), _)| *of == stones).map(|(&(part, _), taken)| (part, taken))
+    }
+
+    /// Adds what was predicted for a database on a machine with cores of such a speed.
+    fn left_out(&self, stones: u32, speed: f64, verdict: &mut Verdict) {
+        let mut settings = self.settings.clone();
+        settings.hardware.core_speed = speed;
+        let predicted = planned(&settings, self.method, stones);
+        let run = format!("{}, {stones} stones", self.method);
+        let took = self.of(stones).map(|(_, taken)| taken.wall_seconds).sum();
+        verdict.add(&run, "time", [predicted.seconds, took], seconds);
+        let memory = self.of(stones).map(|(_, taken)| taken.memory_bytes).max().unwrap_or(0);
+        verdict.add(&run, "memory", [predicted.memory_bytes as f64, memory as f64], mebibytes);
+        if self.run.keys().all(|&(_, of)| of <= stones) {
+            verdict.add(&run, "disk", [predicted.disk_bytes as f64, self.disk_bytes as f64], mebibytes);
+        }
+    }
+}
+
+/// The prediction for all stages of a database by a method.
+fn planned(settings: &Settings, method: Method, stones: u32) -> stages::Prediction {
+    let all = whole_predictions(settings, stones);
+    all.into_iter().find(|prediction| prediction.method == method).expect("there is one for each method")
+}
+
+/// The speed of a core of this machine, from what databases of up to some stones took of processors.
+fn speed(builds: &[Build], stones_max: u32, positions_min: u64) -> f64 {
+    let model = Model::default();
+    let (mut predicted, mut measured) = (0.0, 0.0);
+    for build in builds {
+        let settings = &build.settings;
+        let fitted = |stones: u32| settings.set.positions(stones) >= positions_min && stones <= stones_max;
+        for (&(part, stones), taken) in build.run.iter().filter(|((_, stones), _)| fitted(*stones)) {
+            predicted += model.load(settings, part, stones).cpu_seconds;
+            measured += taken.cpu_seconds;
+        }
+    }
+    predicted / measured
+}
+
+/// Jobs of ranks that are threads of this process.
+fn jobs(arguments: &Arguments, verdict: &mut Verdict) {
+    let set = PositionSet::All;
+    let stones = arguments.ranks_stones;
+    let solved = solve(set, stones, |_| {});
+    let measured = |stones: u32| {
+        let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+        let best = captures(&tables, &index, &solved[..stones as usize].to_vec());
+        let swept = |&ranks: &usize| swept(&tables, &index, &best, ranks, &Weather::calm(), arguments.turns);
+        let taken = arguments.ranks.iter().map(swept);
+        taken.collect::<Vec<_>>()
+    };
+    let predicted = |stones: u32, ranks: usize, speed: f64, network: Network| {
+        let overrides = [("build.stones", format!("\"0..{stones}\"")), ("build.memory", "\"16 GiB\"".to_owned())];
+        let mut settings = Settings::new(&manifest(&overrides));
+        let hardware = Hardware { core_speed: speed, network, ..Hardware::this() };
+        (settings.threads, settings.hardware) = (1, hardware.shared_by(ranks));
+        let of = Jobs::new(&settings).sweep(stones, ranks);
+        let load = Load { cpu_seconds: of.cpu_seconds, ..Load::default() };
+        let share = (hardware.cores as f64 / ranks as f64).min(1.0);
+        (of, settings.hardware.core_seconds(&load, 1) * share)
+    };
+    let smaller = stones - 1;
+    let fitted = arguments
+        .ranks
+        .iter()
+        .zip(measured(smaller))
+        .map(|(&ranks, taken)| (predicted(smaller, ranks, 1.0, MEMORY).1, taken.cpu_seconds));
+    let (all, took) = fitted.fold((0.0, 0.0), |(all, took), one| (all + one.0, took + one.1));
+    let speed = all / took;
+    println!("jobs of ranks: core_speed = {:.0}, fitted to {smaller} stones", speed * 100.0);
+    for (&ranks, taken) in arguments.ranks.iter().zip(measured(stones)) {
+        let (of, cpu_seconds) = predicted(stones, ranks, speed, MEMORY);
+        let run = format!("{ranks} rank(s), {stones} stones");
+        let sweeping = of.seconds - of.collect_seconds;
+        verdict.add(&run, "time", [sweeping, taken.seconds], seconds);
+        verdict.add(&run, "processors", [cpu_seconds, taken.cpu_seconds], seconds);
+        verdict.add(&run, "scores and captures", [taken.planned_bytes as f64, taken.held_bytes], mebibytes);
+        if ranks > 1 {
+            verdict.add(&run, "sent", [of.sent_bytes, taken.sent_bytes], mebibytes);
+            verdict.add(&run, "messages", [of.messages, taken.messages], |count| format!("{count:.0}"));
+        }
+    }
+    // Far from each other: none of the fits knows of that.
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let best = captures(&tables, &index, &solved[..stones as usize].to_vec());
+    for delay in [1.0, 4.0] {
+        let delays = Duration::from_secs_f64(0.8e-3 * delay)..Duration::from_secs_f64(1.2e-3 * delay);
+        let taken = swept(&tables, &index, &best, 2, &Weather { delay: delays, ..Weather::calm() }, 1);
+        let (of, _) = predicted(stones, 2, speed, Network { latency: delay * 1e-3, ..MEMORY });
+        let run = format!("2 rank(s), {stones} stones, {delay:.0} ms away");
+        verdict.add(&run, "time", [of.seconds - of.collect_seconds, taken.seconds], seconds);
+    }
+}
+
+/// Memory carries the messages of ranks that are threads.
+const MEMORY: Network = Network { bandwidth: 1e10, latency: 5e-6 };
+
+/// What a job took.
+struct Swept {
+    seconds: f64,
+    cpu_seconds: f64,
+    sent_bytes: f64,
+    messages: f64,
+    /// Memory of scores and captures of all ranks.
+    held_bytes: f64,
+    planned_bytes: u64,
+}
+
+fn swept(tables: &Tables, index: &Index, best: &[Score], ranks: usize, weather: &Weather, turns: usize) -> Swept {
+    let turn = |_| {
+        let territories = Arc::new(Territories::new(tables, index.slabs(), ranks));
+        let (ready, done) = (Barrier::new(ranks + 1), Barrier::new(ranks + 1));
+        let before = resident_bytes();
+        let run = |end: &mut dyn Communicator| {
+            let mut part = ClusterPart::zeroed(tables, Arc::clone(&territories), end.rank()).expect("there is memory");
+            let read = |positions: Range<u64>, out: &mut [Score]| {
+                out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
+                Ok::<_, std::io::Error>(())
+            };
+            let captures = part.captures(read).expect("there is memory for the captures");
+            ready.wait();
+            let start = Instant::now();
+            let report =
+                sweep(tables, index, &captures, &mut part, Kernel::detect(), end, &()).expect("nobody stops it");
+            let seconds = start.elapsed().as_secs_f64();
+            done.wait();
+            // Looked at by now.
+            done.wait();
+            let of = part.footprint();
+            (report, seconds, of.scores_bytes + of.captures_bytes)
+        };
+        std::thread::scope(|scope| {
+            let ends = Threads::new(ranks, weather.clone());
+            let running: Vec<_> =
+                ends.into_iter().map(|mut end| scope.spawn(|| one_thread().install(move || run(&mut end)))).collect();
+            ready.wait();
+            let cpu = disk::clock::cpu_seconds();
+            done.wait();
+            let cpu_seconds = disk::clock::cpu_seconds() - cpu;
+            let held_bytes = resident_bytes() - before;
+            done.wait();
+            let taken: Vec<_> = running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect();
+            let sum = |of: fn(&ranks::Traffic) -> u64| taken.iter().map(|one| of(&one.0.traffic)).sum::<u64>() as f64;
+            Swept {
+                seconds: taken.iter().map(|one| one.1).fold(0.0, f64::max),
+                cpu_seconds,
+                sent_bytes: sum(|traffic| traffic.bytes_sent),
+                messages: sum(|traffic| traffic.messages_sent),
+                held_bytes,
+                planned_bytes: taken.iter().map(|one| one.2).sum(),
+            }
+        })
+    };
+    (0..turns).map(turn).min_by(|one, other| one.seconds.total_cmp(&other.seconds)).expect("there is a turn")
+}
+
+fn one_thread() -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started")
+}
+
+/// Memory that the process has now.
+fn resident_bytes() -> f64 {
+    let text = fs::read_to_string("/proc/self/status").expect("the kernel tells of processes");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+    line.trim().trim_end_matches(" kB").parse::<f64>().expect("it is a number") * 1024.0
 }
 
 fn overrides(arguments: &Arguments, method: Method) -> [(&'static str, String); 7] {
@@ -112,15 +392,47 @@ fn overrides(arguments: &Arguments, method: Method) -> [(&'static str, String); 
     ]
 }
 
-/// Builds.
-fn measured(settings: &Settings, overrides: &[(&str, String)]) -> Run {
+/// Builds, and looks at how much of the disk that takes.
+fn built(settings: &Settings, overrides: &[(&str, String)]) -> (Run, u64) {
     let directory = tempfile::tempdir().expect("there is a temporary directory");
-    let summary = build(&RealDisk::default(), directory.path(), settings.threads, overrides);
+    let (is_over, most) = (AtomicBool::new(false), AtomicU64::new(0));
+    let summary = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                most.fetch_max(file_bytes(directory.path()) + nameless_bytes(), Relaxed);
+                std::thread::sleep(LOOKS);
+            }
+        });
+        let summary = build(&RealDisk::default(), directory.path(), settings.threads, overrides);
+        is_over.store(true, Relaxed);
+        summary
+    });
     let mut run = Run::new();
     for ran in &summary.ran {
         add(&mut run, settings, &ran.stage, &ran.measured);
     }
-    run
+    (run, most.into_inner())
+}
+
+/// How often it is looked how much the files take.
+const LOOKS: Duration = Duration::from_millis(20);
+
+/// What the files of a folder take, and those below. Files come and go meanwhile.
+fn file_bytes(folder: &Path) -> u64 {
+    let of = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => file_bytes(&entry.path()),
+        Ok(data) => data.blocks() * 512,
+        Err(_) => 0,
+    };
+    fs::read_dir(folder).map_or(0, |entries| entries.flatten().map(of).sum())
+}
+
+/// What the open files of this process take that have no name.
+fn nameless_bytes() -> u64 {
+    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let files =
+        open.filter_map(|entry| fs::metadata(entry.path()).ok()).filter(|data| data.is_file() && data.nlink() == 0);
+    files.map(|data| data.blocks() * 512).sum()
 }
 
 /// Reads what was measured in a run directory.
@@ -145,9 +457,10 @@ fn recorded(dir: &Path) -> (Settings, Run) {
 fn add(run: &mut Run, settings: &Settings, stage: &StageName, measured: &Measured) {
     let stones = stage.parameters()[0];
     let part = Part::of(stage.kind(), settings.method(stones)).expect("each kind of stage is part of a build");
-    let none = Taken { cpu_seconds: 0.0, read_bytes: 0.0, written_bytes: 0.0, memory_bytes: 0 };
+    let none = Taken { cpu_seconds: 0.0, wall_seconds: 0.0, read_bytes: 0.0, written_bytes: 0.0, memory_bytes: 0 };
     let taken = run.entry((part, stones)).or_insert(none);
     taken.cpu_seconds += measured.cpu_seconds;
+    taken.wall_seconds += measured.wall_seconds;
     taken.read_bytes += measured.read_bytes.unwrap_or(0) as f64;
     taken.written_bytes += measured.written_bytes.unwrap_or(0) as f64;
     taken.memory_bytes = taken.memory_bytes.max(measured.memory_peak_bytes.unwrap_or(0));
@@ -171,12 +484,12 @@ fn fitted(line: Line, seconds: impl Iterator<Item = (f64, f64)>) -> Option<Line>
 
 /// How many predictions were right.
 #[derive(Default)]
-struct Score {
+struct Tally {
     right: usize,
     all: usize,
 }
 
-impl Score {
+impl Tally {
     fn count(&mut self, ratio: f64) -> &'static str {
         let is_right = (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio);
         self.right += usize::from(is_right);
@@ -211,7 +524,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
         "measured",
     ]);
     let (mut predicted, mut measured) = (0.0, 0.0);
-    let (mut known, mut unknown, mut lines) = (Score::default(), Score::default(), Vec::new());
+    let (mut known, mut unknown, mut lines) = (Tally::default(), Tally::default(), Vec::new());
     for part in Part::ALL {
         let points = run.iter().filter(|((of, stones), _)| *of == part && is_large(*stones));
         let points: Vec<(u32, &Taken)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();

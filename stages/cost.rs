@@ -238,7 +238,7 @@ const CHECK_TILES_NANOSECONDS: f64 = 240.0;
 const CHECK_SORTED_NANOSECONDS: f64 = 550.0;
 
 /// How often verification decodes a position: for the digest, and in smaller databases where a sample falls.
-const VERIFY_READS: f64 = 1.8;
+const VERIFY_READS: f64 = 1.4;
 
 /// Nanoseconds of statistics that nobody counted by the way, 6.6 at 20 stones, and bytes they read: blocks more than once
 /// where stripes share them, 3.5 at 20 stones, 2.0 at 29.
@@ -311,32 +311,29 @@ impl Default for Model {
 const fn measured(part: Part) -> Rates {
     const NONE: Line = Line::constant(0.0);
     match part {
-        // 3.9 to 4.2 with codec packed at 17 to 20 stones, 5 to 6 at 20 to 27 with zstd and a cache of a fifth.
-        Part::Capture => Rates { cpu: Line::constant(4.1), read: NONE, written: NONE },
+        // 2.0 to 2.8 with codec packed at 20 to 22 stones where smaller databases are in memory still.
+        Part::Capture => Rates { cpu: Line::constant(2.6), read: NONE, written: NONE },
         // Updates wait for memory: 121 at 14 stones, 166 at 18, 200 at 20.
         Part::Counting => Rates { cpu: Line::growing(115.0, 14, 14.0), read: NONE, written: NONE },
-        // 18.9 at 23 stones and 20.5 at 24 with codec packed, 34 at 30 with zstd.
-        Part::Sweep => Rates { cpu: Line::growing(18.0, 20, 1.3), read: NONE, written: NONE },
+        // 17 at 20 and 21 stones, 19.3 at 22 with codec packed, 34 at 30 with zstd.
+        Part::Sweep => Rates { cpu: Line::growing(17.0, 20, 1.3), read: NONE, written: NONE },
         Part::Seeds => Rates { cpu: Line::constant(3.5), read: NONE, written: Line::growing(0.49, 14, 0.022) },
-        // Once 17 at 14 stones, where stages are many and small, 11.5 at 16, 9.3 at 18 and 19, 10.1 at 22: bounds are more.
-        // In turn with that program 0.62 to 0.66 of it at 20 and 22.
+        // 5 to 6 at 18 to 22 stones; 17 at 14, where stages are many and small.
         Part::PreprocessTwoBit => {
-            Rates { cpu: Line::growing(6.2, 19, 0.15), read: Line::constant(1.8), written: Line::constant(2.8) }
+            Rates { cpu: Line::growing(5.2, 19, 0.15), read: Line::constant(1.8), written: Line::constant(2.8) }
         }
         // Candidates on disk are read and written once more.
         Part::PreprocessOneBit => {
-            Rates { cpu: Line::growing(7.2, 19, 0.15), read: Line::constant(4.2), written: Line::constant(5.2) }
+            Rates { cpu: Line::growing(6.2, 19, 0.15), read: Line::constant(4.2), written: Line::constant(5.2) }
         }
-        // Once 27.2 at 16 stones, 25.5 at 18, 27.6 at 22, and 0.89 to 0.93 of it now; more at 14, where tables are a good
-        // part of it. Beyond, the slope is
-        // the one of 16 to 20 stones when passes took the first rows first: nothing larger was measured.
+        // All stages of two-bit together take 37 to 41 at 22 stones. More at 14 stones, where tables are a good part of it.
+        // The slope is the one of 16 to 20 stones when passes took the first rows first: nothing larger was measured.
         Part::ProcessTwoBit => Rates {
-            cpu: Line::growing(24.0, 18, 0.8),
+            cpu: Line::growing(21.5, 18, 0.8),
             read: Line::growing(3.8, 14, 0.115),
             written: Line::growing(2.45, 14, 0.11),
         },
-        // Once 29.1 at 16 stones, 28.5 at 18, 31.1 at 22, and 0.9 of it now: candidates stream, where they changed, in each
-        // pass.
+        // Candidates stream, where they changed, in each pass.
         Part::ProcessOneBit => Rates {
             cpu: Line::growing(26.0, 18, 0.8),
             read: Line::growing(16.0, 14, 0.4),
@@ -349,11 +346,11 @@ const fn measured(part: Part) -> Rates {
             written: Line::growing(11.2, 14, 0.18),
         },
         Part::Postprocess => {
-            Rates { cpu: Line::constant(2.7), read: Line::constant(0.28), written: Line::constant(0.33) }
+            Rates { cpu: Line::constant(2.0), read: Line::constant(0.28), written: Line::constant(0.33) }
         }
         // 2.5 more with zstd.
         Part::Merge => Rates { cpu: Line::constant(2.8), read: Line::constant(0.87), written: NONE },
-        // 1.9 to 2.2 at 19 and 20 stones with codec packed, samples included; 5.5 at 27 and 5.7 at 31 with zstd.
+        // 1.9 to 2.7 at 19 to 22 stones with codec packed, samples included; 5.5 at 27 and 5.7 at 31 with zstd.
         Part::Verify => Rates { cpu: Line::constant(1.7), read: NONE, written: NONE },
         // Sweep has counted by the way.
         Part::Stats => Rates { cpu: Line::constant(0.03), read: NONE, written: NONE },
@@ -478,7 +475,7 @@ pub(crate) fn packed_bits(stones: u32) -> u32 {
 }
 
 /// Bits that a position is likely to take.
-fn bits(codec: Codec, stones: u32) -> f64 {
+pub(crate) fn bits(codec: Codec, stones: u32) -> f64 {
     let packed = f64::from(packed_bits(stones));
     match codec {
         Codec::Raw => 8.0,

@@ -5,7 +5,7 @@
 //! bounds, so that what cannot fit is refused.
 
 use crate::bounds::{self, Plane};
-use crate::cost::{Load, Model, Part, STAGE_SECONDS, packed_bits, sweep_on_disk};
+use crate::cost::{Load, Model, Part, STAGE_SECONDS, bits, packed_bits, sweep_on_disk};
 use crate::{Method, Settings, cluster, files, settings::Verify};
 use engines::bound::PlaneLayout;
 use engines::tiled::Plan;
@@ -83,7 +83,7 @@ pub(crate) fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
 }
 
 /// Memory that does not depend on the database under way.
-fn fixed_bytes(settings: &Settings) -> u64 {
+pub(crate) fn fixed_bytes(settings: &Settings) -> u64 {
     game::binomial(settings.stones_max() + 6, 6) * TABLE_BYTES + process_bytes(settings)
 }
 
@@ -159,7 +159,7 @@ pub fn predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
 /// there. Maps of files, which take only what is left, count for no memory.
 pub fn whole_predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
     let one = OneDatabase { settings, stones };
-    let smaller = (0..stones).map(|stones| OneDatabase { settings, stones }.file_bytes(settings.codec)).sum::<u64>();
+    let smaller = (0..stones).map(|stones| database_bytes(settings, stones)).sum::<u64>();
     Method::ALL.map(|method| {
         let mut costs = vec![(one.load(Part::Capture), one.capture_cost(method))];
         costs.extend(one.solving(method));
@@ -173,9 +173,9 @@ pub fn whole_predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
     })
 }
 
-/// Bytes of the database of `stones` on disk, at most.
+/// Bytes of the database of `stones` on disk, about: what its codec made of others.
 pub fn database_bytes(settings: &Settings, stones: u32) -> u64 {
-    OneDatabase { settings, stones }.file_bytes(settings.codec)
+    (settings.set.positions(stones) as f64 * bits(settings.codec, stones) / 8.0) as u64 + 4096
 }
 
 /// The method for a database where none is asked for (Lincke 2002, section 2.5): of those that fit the memory the

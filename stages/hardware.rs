@@ -11,6 +11,10 @@ use pipeline::manifest::{Key, Manifest, Schema, Type, Value};
 /// Less memory than this no build does with.
 const MEMORY_BYTES_MIN: u64 = 48 << 20;
 
+/// What cores that work side by side take more than one alone: they share memory. Two of the reference do 1.5 to 1.7 times
+/// the work of one; more were not measured.
+const SIDE_BY_SIDE: f64 = 1.25;
+
 /// A machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hardware {
@@ -28,6 +32,17 @@ pub struct Hardware {
     pub write: f64,
     /// Blocks at random places that the disk reads or writes a second, asked for by all cores at once.
     pub operations: f64,
+    /// What is between it and others of its kind.
+    pub network: Network,
+}
+
+/// What carries the messages of a job, each of whose ranks has a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Network {
+    /// Bytes a second that a machine sends, and receives at the same time.
+    pub bandwidth: f64,
+    /// Seconds that a message is on its way.
+    pub latency: f64,
 }
 
 /// What takes the time of a stage.
@@ -61,6 +76,7 @@ impl Hardware {
         read: 1.2e9,
         write: 0.9e9,
         operations: 12_000.0,
+        network: Network { bandwidth: 2.0e9, latency: 20e-6 },
     };
 
     /// Names that stand for a machine where a file could be named.
@@ -117,6 +133,27 @@ impl Hardware {
                 Type::Integer(1, 1_000_000_000),
                 "Blocks of 16 KiB at random places that it reads or writes a second, asked for by all cores at once.",
             ))
+            .table("network", "Between machines of this kind, each with a rank of a job.")
+            .key(
+                Key::new("network.bandwidth", Type::Size, "1250 MB", "What one sends a second, and receives besides.")
+                    .check(above_zero),
+            )
+            .key(Key::new(
+                "network.latency",
+                Type::Integer(1, 1_000_000),
+                "20",
+                "Microseconds that a message is on its way.",
+            ))
+    }
+
+    /// A part of it, for one of several ranks that share it.
+    #[must_use]
+    pub fn shared_by(self, ranks: usize) -> Hardware {
+        let share = self.cores as f64 / ranks as f64;
+        let cores = (share as usize).max(1);
+        // Who has one core has it beside others.
+        let more = if cores == 1 && ranks.min(self.cores) > 1 { SIDE_BY_SIDE } else { 1.0 };
+        Hardware { cores, core_speed: self.core_speed / more * share.min(cores as f64) / cores as f64, ..self }
     }
 
     /// The machine that a file of this [`schema`](Hardware::schema) describes.
@@ -129,12 +166,18 @@ impl Hardware {
             read: file.size("disk.read").bytes() as f64,
             write: file.size("disk.write").bytes() as f64,
             operations: file.integer("disk.operations") as f64,
+            network: Network {
+                bandwidth: file.size("network.bandwidth").bytes() as f64,
+                latency: file.integer("network.latency") as f64 / 1e6,
+            },
         }
     }
 
     /// Seconds that the cores are busy, on so many threads.
     pub fn core_seconds(&self, load: &Load, threads: usize) -> f64 {
-        load.cpu_seconds / self.core_speed / threads.clamp(1, self.cores) as f64
+        let busy = threads.clamp(1, self.cores);
+        let more = if busy > 1 { SIDE_BY_SIDE } else { 1.0 };
+        load.cpu_seconds * more / self.core_speed / busy as f64
     }
 
     /// Seconds that the disk is busy.
@@ -173,8 +216,13 @@ mod tests {
             read: 3e9,
             write: 2e9,
             operations: 1e5,
+            network: Network { bandwidth: 1.25e9, latency: 20e-6 },
         };
         assert_eq!(Hardware::of_manifest(&file), expected);
+        let text = format!("{FILE}\n[network]\nbandwidth = \"12 GB\"\nlatency = 3\n");
+        let file = Manifest::parse(&text, "m.toml", &Hardware::schema(), &[]).unwrap();
+        let network = Network { bandwidth: 12e9, latency: 3e-6 };
+        assert_eq!(Hardware::of_manifest(&file), Hardware { network, ..expected });
     }
 
     #[test]
@@ -208,10 +256,14 @@ mod tests {
             random_reads: 20.0,
             random_writes: 10.0,
         };
-        assert_eq!((machine.core_seconds(&load, 4), machine.disk_seconds(&load)), (10.0, 7.0));
-        assert_eq!((machine.seconds(&load, 4), machine.limit(&load, 4)), (10.0, Limit::Cores));
+        assert_eq!((machine.core_seconds(&load, 4), machine.disk_seconds(&load)), (12.5, 7.0));
+        assert_eq!((machine.seconds(&load, 4), machine.limit(&load, 4)), (12.5, Limit::Cores));
+        // Ranks that share it have a part of the cores each, or of one.
+        assert_eq!(machine.shared_by(2).core_seconds(&load, 2), 25.0);
+        assert_eq!(machine.shared_by(8).core_seconds(&load, 1), 100.0);
+        assert_eq!(machine.shared_by(1), machine);
         // More threads than cores are of no use.
-        assert_eq!((machine.seconds(&load, 64), machine.core_seconds(&load, 0)), (10.0, 40.0));
+        assert_eq!((machine.seconds(&load, 64), machine.core_seconds(&load, 0)), (12.5, 40.0));
         let slow = Hardware { operations: 1.0, ..machine };
         assert_eq!((slow.seconds(&load, 4), slow.limit(&load, 4)), (34.0, Limit::Disk));
     }

@@ -18,13 +18,15 @@ mod settings;
 mod stats;
 mod sweep;
 mod tiled;
+mod together;
 mod verify;
 mod watch;
 
 pub use graph::{Prediction, database_bytes, predictions, whole_predictions};
-pub use hardware::{Hardware, Limit};
+pub use hardware::{Hardware, Limit, Network};
 pub use method::Method;
 pub use settings::{Dual, DualIndex, Settings, Verify, schema};
+pub use together::{JobLimit, Jobs, Together};
 
 use disk::{Digest, Disk, DiskError};
 use engines::Tables;

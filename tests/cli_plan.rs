@@ -90,6 +90,39 @@ fn mistakes_in_a_machine_come_all_at_once() {
 }
 
 #[test]
+fn an_outlook_shows_what_a_job_takes() {
+    let place = Place::new(3);
+    fs::write(place.path("machine.toml"), format!("{MACHINE}\n[network]\nbandwidth = \"5 GB\"\nlatency = 7\n"))
+        .unwrap();
+    let plan = |ranks: &str, more: &[&str]| {
+        let args = ["plan", "--up-to", "17", "--ranks", ranks, "--hardware", "machine.toml"];
+        place.awari(&[&args[..], more].concat()).is(0)
+    };
+    let json = |ranks: &str| plan(ranks, &["--json"]).json();
+    let (alone, four) = (json("1"), json("4"));
+    assert_eq!((&four["ranks"], &four["hardware"]["network_bytes_a_second"]), (&4.into(), &5e9.into()));
+    let of = |plan: &Value, stones: usize, what: &str| plan["databases"][stones][what].as_f64().unwrap();
+    assert_eq!(four["databases"].as_array().unwrap().len(), 18);
+    assert_eq!((of(&alone, 17, "sent_bytes"), of(&alone, 17, "messages")), (0.0, 0.0));
+    assert!(of(&four, 17, "sent_bytes") > of(&four, 17, "positions"));
+    assert!(of(&four, 17, "memory_bytes") < of(&alone, 17, "memory_bytes"));
+    assert!(of(&four, 17, "work_seconds") < of(&alone, 17, "work_seconds"));
+    assert_eq!((&four["databases"][17]["fits"], &four["databases"][17]["stones"]), (&true.into(), &17.into()));
+    let text = plan("4", &["--memory", "64 MiB"]).out;
+    for part in [
+        "each of 4 ranks",
+        "a message takes 7 us",
+        "fullest rank",
+        "21,474,180",
+        "0..15 fit",
+        "does not: the fullest rank",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    place.awari(&["plan", "m.toml", "--ranks", "4"]).is(2);
+}
+
+#[test]
 fn an_outlook_shows_every_database_and_method() {
     let place = Place::new(3);
     let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/hardware/server.toml");

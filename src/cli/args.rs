@@ -195,6 +195,7 @@ Examples:
   awari plan manifests/small.toml --json | jq '.steps[].stage'
   awari plan manifests/workstation.toml --hardware manifests/hardware/server.toml
   awari plan --up-to 48 --hardware manifests/hardware/server.toml
+  awari plan --up-to 48 --ranks 64 --hardware manifests/hardware/server.toml
 
 With --hardware, threads and memory are those of that machine, unless the command line says otherwise.")]
 pub(crate) struct PlanArgs {
@@ -212,6 +213,9 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(game::STONES_MAX)),
         conflicts_with_all = ["until", "force", "frozen", "check", "all"])]
     pub(crate) up_to: Option<u32>,
+    /// Show besides what a job of so many ranks takes to sweep each database, every rank on such a machine
+    #[arg(long, value_name = "N", requires = "up_to", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) ranks: Option<u16>,
     /// Exit with 10 if there is anything to do
     #[arg(long)]
     pub(crate) check: bool,

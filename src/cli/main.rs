@@ -19,6 +19,7 @@ mod error;
 mod explain;
 mod export;
 mod gc;
+mod job_outlook;
 mod logs;
 mod outlook;
 mod output;

@@ -18,6 +18,8 @@ pub(crate) struct Machine {
     read_bytes_a_second: f64,
     write_bytes_a_second: f64,
     operations_a_second: f64,
+    network_bytes_a_second: f64,
+    network_latency_seconds: f64,
 }
 
 impl Machine {
@@ -30,6 +32,8 @@ impl Machine {
             read_bytes_a_second: hardware.read,
             write_bytes_a_second: hardware.write,
             operations_a_second: hardware.operations,
+            network_bytes_a_second: hardware.network.bandwidth,
+            network_latency_seconds: hardware.network.latency,
         }
     }
 }

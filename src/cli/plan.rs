@@ -2,6 +2,7 @@
 
 use crate::args::PlanArgs;
 use crate::error::CliError;
+use crate::job_outlook::JobOutlook;
 use crate::outlook::{Machine, Outlook, Predicted, heading};
 use crate::output::{print, print_json, say};
 use crate::quantity;
@@ -24,7 +25,10 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);
     if let Some(stones) = args.up_to {
-        Outlook::new(settings, stones).show(machine, args.json)?;
+        match args.ranks {
+            Some(ranks) => JobOutlook::new(settings, stones, ranks.into()).show(machine, args.json)?,
+            None => Outlook::new(settings, stones).show(machine, args.json)?,
+        }
         return Ok(Exit::Done);
     }
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));

@@ -15,12 +15,14 @@ mod cases;
 mod changes;
 mod collect;
 pub mod counting;
+mod footprint;
 mod numbers;
 mod part;
 mod territory;
 pub mod two_bit;
 
 pub use collect::collect;
+pub use footprint::{Footprint, footprints};
 pub use part::{Part, PartCaptures};
 pub use territory::Territories;
 
@@ -54,7 +56,7 @@ const PHASE_POSITIONS_MIN: u64 = 1 << 16;
 const LAG: usize = 3;
 
 /// So many phases may be under way to the others before a rank waits for what they found: phases are not all as long.
-const SLACK: usize = 2;
+pub const SLACK: usize = 2;
 
 /// Words of changes that a thread writes letters about at a time, about.
 const LETTER_WORDS: usize = 1 << 14;
@@ -147,9 +149,8 @@ pub fn sweep(
     let ranks_of = |pair: &Pair| territories.chunks(rank, pair.high.slab.mover_stones as usize);
     let own: Vec<_> = (0..slabs.len()).map(|slab| territories.own(rank, slab)).collect();
     let tiles = Tiles::of(&pairs, kernel, ranks_of);
-    let phases = index.positions() / territories.ranks() as u64 / PHASE_POSITIONS_MIN;
     let before = communicator.traffic();
-    let phases = phases.clamp(1, PHASES_MAX) as usize;
+    let phases = phases(index.positions(), territories.ranks()) as usize;
     let mut job = Job {
         slabs,
         pairs: &pairs,
@@ -171,6 +172,11 @@ pub fn sweep(
     let mut report = job.run(index.positions(), watch)?;
     report.traffic = job.communicator.traffic().since(&before);
     Ok(report)
+}
+
+/// Phases of a superstep, of so many positions by so many ranks.
+pub fn phases(positions: u64, ranks: usize) -> u64 {
+    (positions / ranks as u64 / PHASE_POSITIONS_MIN).clamp(1, PHASES_MAX)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

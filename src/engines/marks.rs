@@ -86,6 +86,15 @@ impl Marks {
         slabs.iter().map(|slab| bytes(rows_chunks(slab)) as u64).sum()
     }
 
+    /// Bytes of memory that marks come to take where `own` is recomputed.
+    pub(crate) fn own_bytes(slabs: &[Slab], own: impl IntoIterator<Item = Own>) -> u64 {
+        let bytes = |(slab, own): (&Slab, Own)| {
+            let words = own.rows.len() * own.chunks_end + own.rows_end * own.chunks.len();
+            (words * size_of::<u64>() + slab.mover_halves as usize) as u64
+        };
+        slabs.iter().zip(own).map(bytes).sum()
+    }
+
     /// What is recomputed here of a slab.
     pub(crate) fn own(&self, slab: usize) -> &Own {
         &self.slabs[slab].own

@@ -75,6 +75,28 @@ fn place(slabs: &[Slab]) -> Vec<SlabRows> {
     slabs.iter().map(one).collect()
 }
 
+/// Places of so many columns of each slab, from some column on; of further slabs behind them all; and the bytes of all.
+pub(crate) fn sparse_places(
+    slabs: &[Slab],
+    kept: impl Fn(usize) -> Range<usize>,
+    more: &[usize],
+) -> (Vec<SlabRows>, usize) {
+    let mut end = 0usize;
+    let mut place = |at: usize, is_cut: bool| {
+        let mut rows = SlabRows::of(&slabs[at], end.next_multiple_of(CHUNK));
+        let kept = kept(at);
+        if is_cut && kept.len() < rows.columns {
+            // What is read before and behind what is kept is other columns.
+            (rows.stride, rows.lead) = (kept.len().next_multiple_of(CHUNK), kept.start);
+        }
+        end = rows.offset + rows.bytes() + PAD;
+        rows
+    };
+    let mut placed: Vec<_> = (0..slabs.len()).map(|at| place(at, true)).collect();
+    placed.extend(more.iter().map(|&at| place(at, false)));
+    (placed, end)
+}
+
 impl Rows {
     /// The rows of the positions of an index, all scores 0.
     pub fn zeroed(index: &Index) -> io::Result<Rows> {
@@ -93,23 +115,9 @@ impl Rows {
         Some(Rows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
     }
 
-    /// Of so many columns of each slab, from some column on; of further slabs behind them all. All 0, in memory that is
-    /// taken when it is first touched.
-    pub(crate) fn sparse(slabs: &[Slab], kept: impl Fn(usize) -> Range<usize>, more: &[usize]) -> io::Result<Rows> {
-        let mut end = 0usize;
-        let mut place = |at: usize, is_cut: bool| {
-            let mut rows = SlabRows::of(&slabs[at], end.next_multiple_of(CHUNK));
-            let kept = kept(at);
-            if is_cut && kept.len() < rows.columns {
-                // What is read before and behind what is kept is other columns.
-                (rows.stride, rows.lead) = (kept.len().next_multiple_of(CHUNK), kept.start);
-            }
-            end = rows.offset + rows.bytes() + PAD;
-            rows
-        };
-        let mut placed: Vec<_> = (0..slabs.len()).map(|at| place(at, true)).collect();
-        placed.extend(more.iter().map(|&at| place(at, false)));
-        Ok(Rows { bytes: Bytes::sparse(end)?, slabs: placed })
+    /// In places that [`sparse_places`] gave. All 0, in memory that is taken when it is first touched.
+    pub(crate) fn sparse(slabs: Vec<SlabRows>, len: usize) -> io::Result<Rows> {
+        Ok(Rows { bytes: Bytes::sparse(len)?, slabs })
     }
 
     /// The memory of the rows.

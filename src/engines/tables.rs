@@ -230,6 +230,14 @@ impl Tables {
         self.pushes[mover as usize].get_or_init(|| Push::all(&self.index, mover))
     }
 
+    /// Where a move of a class takes a column where the opponent has `stones` stones, if it captures nothing there and
+    /// leaves the opponent stones: what [`gather`](Self::gather) says of all columns.
+    pub(crate) fn quiet_target(&self, stones: u32, class: Class, column: u32) -> Option<u32> {
+        let half = self.index.opponent_unrank(stones, column);
+        let map = SowMap::of_columns(&self.rules, 1, std::iter::once(half), class);
+        map.is_quiet(0).then(|| map.targets[0])
+    }
+
     /// The rules.
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules

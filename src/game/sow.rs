@@ -115,6 +115,13 @@ pub fn row_moves(half: &Half) -> impl Iterator<Item = RowMove> + use<> {
 fn row_move(half: &Half, pit: usize) -> RowMove {
     let mut after = *half;
     let mut hand = std::mem::take(&mut after[pit]);
+    let own = (HALF_PITS - 1 - pit) as u8;
+    if hand <= own + HALF_PITS as u8 {
+        // No pit gets two.
+        after.iter_mut().skip(pit + 1).zip(0..hand).for_each(|(stones, _)| *stones += 1);
+        let ends = if hand <= own { Ends::Mover } else { Ends::Opponent };
+        return RowMove { pit: pit as u8, class: Class { crossing: hand.saturating_sub(own), ends }, half: after };
+    }
     let mut crossing = 0;
     let mut ends = Ends::Mover;
     let mut next = pit + 1;

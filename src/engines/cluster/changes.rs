@@ -41,6 +41,13 @@ impl Changes {
         Changes { words: Words::zeroed(words), slabs, hands: Hands::here() }
     }
 
+    /// Bytes of memory that changes of these patches come to take.
+    pub(super) fn bytes(patches: &[Patch]) -> u64 {
+        let words =
+            |patch: &Patch| patch.rows.len() * (patch.columns.end.div_ceil(CHUNK) - patch.columns.start / CHUNK);
+        patches.iter().map(|patch| (words(patch) * size_of::<u64>()) as u64).sum()
+    }
+
     /// Notes some of the 64 columns of a chunk.
     pub(crate) fn note(&self, slab: usize, row: usize, chunk: usize, columns: u64) {
         let (first, first_chunk, rows) = self.slabs[slab];

@@ -5,10 +5,11 @@
 //! *mirror*, which gets what is new after each phase, as other ranks do. Addresses are given to all rows, memory only to
 //! those that something is ever written to.
 
+use super::footprint::{Footprint, Needed, Places, SlabCaptures};
 use super::territory::{Needs, Patch, Territories};
 use crate::memory::Bytes;
 use crate::rows::{Rows, SlabRows};
-use crate::tables::{CHUNK, Tables, halves_of};
+use crate::tables::{Tables, halves_of};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,19 +27,10 @@ pub struct Part {
     pub(super) rows: Rows,
     /// By the mover's stones.
     captures: Vec<SlabCaptures>,
+    /// Bytes of addresses of its captures.
+    captures_bytes: usize,
     /// Whether nothing was ever written to it.
     pub(super) is_fresh: bool,
-}
-
-/// Where the captures of a slab are, `MoverMajor`.
-#[derive(Clone, Copy, Debug)]
-struct SlabCaptures {
-    /// Of the first row, were all its columns there.
-    offset: usize,
-    /// Bytes from one row to the next.
-    stride: usize,
-    /// Columns before the first that is there.
-    lead: usize,
 }
 
 impl Part {
@@ -51,36 +43,11 @@ impl Part {
     /// When there is no such rank, or the tables serve fewer stones.
     pub fn zeroed(tables: &Tables, territories: Arc<Territories>, rank: usize) -> io::Result<Part> {
         assert!(rank < territories.ranks(), "no more ranks than there are");
-        let slabs = territories.slabs();
         let needs = Needs::new(tables, &territories);
-        // Alone, a rank keeps all.
-        let first_mirrored = if territories.ranks() == 1 { slabs.len() } else { (slabs.len() - 1) / 2 + 1 };
-        let kept = |slab: usize| {
-            let all = 0..slabs[slab].mover_halves as usize;
-            if slab < first_mirrored {
-                return all;
-            }
-            let (needed, own) = (needs.chunks(rank, slab), territories.own(rank, slab).rows);
-            let own = own.start / CHUNK..own.end.div_ceil(CHUNK);
-            let kept = match (needed.is_empty(), own.is_empty()) {
-                (true, _) => own,
-                (_, true) => needed,
-                _ => needed.start.min(own.start)..needed.end.max(own.end),
-            };
-            halves_of(&kept, slabs[slab].mover_halves)
-        };
-        let mirrored: Vec<_> = (first_mirrored..slabs.len()).collect();
-        let rows = Rows::sparse(slabs, kept, &mirrored)?;
-        let mut end = 0;
-        let place = |(at, slab): (usize, &game::Slab)| {
-            let (own, all) = (territories.own(rank, at), slab.opponent_halves);
-            let columns = if own.rows.is_empty() { halves_of(&own.chunks, all) } else { 0..all as usize };
-            let captures = SlabCaptures { offset: end, stride: columns.len(), lead: columns.start };
-            end += columns.start + slab.mover_halves as usize * columns.len();
-            captures
-        };
-        let captures = slabs.iter().enumerate().map(place).collect();
-        Ok(Part { territories, rank, needs, rows, captures, is_fresh: true })
+        let places = Places::new(&territories, rank, |slab| needs.chunks(rank, slab));
+        let rows = Rows::sparse(places.rows, places.rows_bytes)?;
+        let (captures, captures_bytes) = (places.captures, places.captures_bytes);
+        Ok(Part { territories, rank, needs, rows, captures, captures_bytes, is_fresh: true })
     }
 
     /// Who owns what.
@@ -98,13 +65,9 @@ impl Part {
         self.territories.positions(self.rank)
     }
 
-    /// Bytes of memory that its scores and captures come to take, about.
-    pub fn memory_bytes(&self) -> u64 {
-        if self.territories.ranks() == 1 {
-            return 2 * self.positions();
-        }
-        let scores = (0..self.territories.slabs().len()).map(|slab| self.needs.positions(self.rank, slab)).sum::<u64>();
-        scores + self.positions()
+    /// What it comes to hold.
+    pub fn footprint(&self) -> Footprint {
+        Needed::of(&self.needs, &self.territories, self.rank).footprint(&self.territories)
     }
 
     /// Whether nothing is known of its scores: no checkpoint had any of them.
@@ -177,7 +140,7 @@ impl Part {
         &self,
         mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
     ) -> Result<PartCaptures, E> {
-        let mut captures = Bytes::sparse(self.captures_bytes())?;
+        let mut captures = Bytes::sparse(self.captures_bytes)?;
         let mut batch = Vec::new();
         for (at, slab) in self.territories.slabs().iter().enumerate() {
             let (own, place) = (self.territories.own(self.rank, at), self.captures[at]);
@@ -201,18 +164,9 @@ impl Part {
         Ok(PartCaptures(captures))
     }
 
-    /// Bytes of addresses of its captures.
-    fn captures_bytes(&self) -> usize {
-        let slabs = self.captures.iter().zip(self.territories.slabs());
-        slabs
-            .map(|(place, slab)| place.offset + place.lead + slab.mover_halves as usize * place.stride)
-            .max()
-            .unwrap_or(0)
-    }
-
     /// Where the captures of a slab are.
     pub(super) fn captures_of<'c>(&self, captures: &'c PartCaptures, slab: usize) -> (&'c [i8], usize) {
-        assert_eq!(captures.0.len(), self.captures_bytes(), "captures of this part");
+        assert_eq!(captures.0.len(), self.captures_bytes, "captures of this part");
         let place = self.captures[slab];
         (&captures.0.padded()[place.offset..], place.stride)
     }

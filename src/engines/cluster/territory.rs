@@ -10,6 +10,7 @@
 //! some columns elsewhere.
 
 use super::LETTER_WORDS;
+use super::footprint::hull;
 use crate::marks::Own;
 use crate::sweep::pair::Cuts;
 use crate::tables::{CHUNK, RowMove, Tables, chunks, halves_of};
@@ -224,6 +225,41 @@ impl Territories {
             }
         }
     }
+
+    /// Visits the `OpponentMajor` rows, by slab, that moves lead to from what a rank owns where the mover has the larger
+    /// half; rows more than once.
+    pub(super) fn each_row_led_to(&self, tables: &Tables, rank: usize, mut visit: impl FnMut(usize, usize)) {
+        let last = self.slabs.len() - 1;
+        for mover in last.div_ceil(2)..=last {
+            for moves in &tables.rows(mover as u32)[self.movers(rank, mover)] {
+                for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+                    visit(last - mover + to.crossing() as usize, to.rank() as usize);
+                }
+            }
+        }
+    }
+
+    /// By slab, the first of the chunks of columns that moves lead to from what a rank owns where the opponent has the
+    /// larger half, and the end of the last: a move keeps the order of columns, so the first and the last quiet ones tell.
+    pub(super) fn chunks_led_to(&self, tables: &Tables, rank: usize) -> Vec<Range<usize>> {
+        let last = self.slabs.len() - 1;
+        let mut all = vec![0..0; self.slabs.len()];
+        for mover in 0..=last / 2 {
+            let own = halves_of(&self.own(rank, mover).chunks, self.slabs[mover].opponent_halves);
+            for class in (0..Class::COUNT).map(Class::from_number).filter(|class| class.occurs()) {
+                let crossing = usize::from(class.crossing);
+                if crossing <= mover {
+                    let target = |column| tables.quiet_target((last - mover) as u32, class, column as u32);
+                    let first = own.clone().find_map(target);
+                    if let (Some(first), Some(end)) = (first, own.clone().rev().find_map(target)) {
+                        let to = &mut all[last - mover + crossing];
+                        *to = hull(to, &(first as usize / CHUNK..end as usize / CHUNK + 1));
+                    }
+                }
+            }
+        }
+        all
+    }
 }
 
 /// Who needs which scores: for each `OpponentMajor` row and for each chunk of columns the ranks that need all of it.
@@ -254,14 +290,7 @@ impl Needs {
             of[at * words + rank / u64::BITS as usize] |= 1 << (rank % u64::BITS as usize);
         };
         for rank in 0..ranks {
-            for mover in last.div_ceil(2)..=last {
-                for moves in &tables.rows(mover as u32)[territories.movers(rank, mover)] {
-                    for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
-                        let slab = last - mover + to.crossing() as usize;
-                        set(&mut needs.slabs[slab].rows, to.rank() as usize, rank);
-                    }
-                }
-            }
+            territories.each_row_led_to(tables, rank, |slab, row| set(&mut needs.slabs[slab].rows, row, rank));
             for mover in 0..=last / 2 {
                 let own = territories.own(rank, mover).chunks;
                 for class in 0..Class::COUNT {
@@ -280,6 +309,13 @@ impl Needs {
             }
         }
         needs
+    }
+
+    /// Bytes that these take of the ranks of a job.
+    pub(super) fn bytes(territories: &Territories) -> u64 {
+        let sets = |slab: &Slab| u64::from(slab.opponent_halves) + chunks(slab.mover_halves) as u64;
+        let words = territories.ranks().div_ceil(u64::BITS as usize) as u64;
+        territories.slabs().iter().map(sets).sum::<u64>() * words * size_of::<u64>() as u64
     }
 
     /// The ranks that need some chunk of an `OpponentMajor` row.
@@ -314,15 +350,6 @@ impl Needs {
         first.map_or(0..0, |first| first..needed.iter().rposition(|&needed| needed).map_or(first, |last| last + 1))
     }
 
-    /// Positions that a rank needs of a slab, about: those of columns and of rows, and what is both twice.
-    pub(crate) fn positions(&self, rank: usize, slab: usize) -> u64 {
-        let Needed { rows, chunks } = &self.slabs[slab];
-        let (rows, columns) = (rows.len() / self.words, chunks.len() / self.words * CHUNK);
-        let needed = (0..rows).filter(|&row| self.has_row(rank, slab, row)).count();
-        let twice = if slab > (self.slabs.len() - 1) / 2 { needed } else { 0 };
-        (needed * columns + self.chunks(rank, slab).len() * CHUNK * (rows - needed + twice)) as u64
-    }
-
     /// Whether a rank needs some chunk of an `OpponentMajor` row.
     pub(crate) fn has(&self, rank: usize, slab: usize, row: usize, chunk: usize) -> bool {
         self.has_row(rank, slab, row) || self.has_chunk(rank, slab, chunk)
@@ -336,6 +363,7 @@ fn has(ranks: &[u64], rank: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::footprint::footprints;
     use super::*;
     use game::{Index, PositionSet, Rules};
 
@@ -385,12 +413,13 @@ mod tests {
     fn ranks_own_about_the_same_and_hold_little_more() {
         for (ranks, held_max) in [(2, 1.9), (3, 2.2), (4, 2.5), (8, 3.2)] {
             let (tables, territories) = territories(PositionSet::All, 20, ranks);
-            let (needs, all) = (Needs::new(&tables, &territories), PositionSet::All.positions(20));
+            let all = PositionSet::All.positions(20);
             let mut held = 0;
-            for rank in 0..ranks {
-                let share = territories.positions(rank) as f64 * ranks as f64 / all as f64;
+            for (rank, of) in footprints(&tables, territories.slabs(), ranks).into_iter().enumerate() {
+                assert_eq!(of.positions, territories.positions(rank));
+                let share = of.positions as f64 * ranks as f64 / all as f64;
                 assert!((0.94..1.06).contains(&share), "rank {rank} of {ranks} owns {share} of its share");
-                held += (0..=20).map(|slab| needs.positions(rank, slab)).sum::<u64>();
+                held += of.positions + of.foreign;
             }
             assert!((held as f64) < held_max * all as f64, "{ranks} ranks hold {held} of {all}");
         }

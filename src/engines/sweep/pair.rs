@@ -2,7 +2,7 @@
 
 use crate::kernel::{STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
 use crate::tables::{CHUNK, Tables, chunks};
-use game::Slab;
+use game::{PositionSet, Slab};
 use std::ops::Range;
 
 /// A slab whose mover has at least half of the stones, and the one whose opponent has as many.
@@ -79,8 +79,11 @@ impl<'a> Pair<'a> {
 impl Cuts {
     /// Where so many chunks of halves begin among the columns of a slab.
     pub(crate) fn new(tables: &Tables, slab: &Slab, halves: usize) -> Cuts {
-        let inverse = &tables.gather(slab.opponent_stones, STRAIGHT).inverse;
         let columns = chunks(slab.opponent_halves);
+        if tables.set() == PositionSet::All {
+            return Cuts((0..=halves).map(|chunk| (chunk, chunk)).collect());
+        }
+        let inverse = &tables.gather(slab.opponent_stones, STRAIGHT).inverse;
         let mut cuts = vec![(columns, 0); halves + 1];
         // A chunk of which the position set has no half has no columns.
         for (chunk, &(first, _)) in inverse.iter().enumerate().rev() {

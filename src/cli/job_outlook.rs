@@ -1,0 +1,151 @@
+//! `awari plan --up-to N --ranks R`: what a job of several ranks takes to sweep every database.
+
+use crate::error::CliError;
+use crate::outlook::{Machine, heading};
+use crate::output::{print, print_json};
+use crate::quantity;
+use crate::summary::{align, columns};
+use pipeline::Budget;
+use serde::Serialize;
+use stages::{Jobs, Network, Settings, Together};
+
+/// The databases of 0 to some stones.
+pub(crate) struct JobOutlook<'a> {
+    settings: &'a Settings,
+    ranks: usize,
+    rows: Vec<(u32, Together)>,
+}
+
+#[derive(Serialize)]
+struct Json {
+    hardware: Machine,
+    memory_bytes: u64,
+    threads: usize,
+    ranks: usize,
+    databases: Vec<JsonRow>,
+}
+
+#[derive(Serialize)]
+struct JsonRow {
+    stones: u32,
+    positions: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+    work_seconds: f64,
+    network_seconds: f64,
+    latency_seconds: f64,
+    collect_seconds: f64,
+    memory_bytes: u64,
+    held_bytes: u64,
+    sent_bytes: f64,
+    messages: f64,
+    limit: String,
+    fits: bool,
+}
+
+impl<'a> JobOutlook<'a> {
+    pub(crate) fn new(settings: &'a Settings, stones: u32, ranks: usize) -> JobOutlook<'a> {
+        let jobs = Jobs::new(settings);
+        let rows = (0..=stones).map(|stones| (stones, jobs.sweep(stones, ranks))).collect();
+        JobOutlook { settings, ranks, rows }
+    }
+
+    pub(crate) fn show(&self, name: &str, json: bool) -> Result<(), CliError> {
+        if json {
+            return print_json(&self.json());
+        }
+        let Network { bandwidth, latency } = self.settings.hardware.network;
+        print(&format!(
+            "{}each of {}, between which {}/s pass each way, and a message takes {:.0} us\n\
+             sweep by all ranks, from captures to scores at rank 0; - does not fit\n\n{}\n{}",
+            heading(name, self.settings),
+            quantity::plural(self.ranks as u64, "rank"),
+            Budget::show(bandwidth as u64),
+            latency * 1e6,
+            self.table(),
+            self.verdict(),
+        ))
+    }
+
+    fn table(&self) -> String {
+        let headings = [
+            "stones",
+            "positions",
+            "time",
+            "work",
+            "network",
+            "latency",
+            "collecting",
+            "fullest rank",
+            "all ranks",
+            "sent",
+            "messages",
+            "limit",
+        ];
+        let mut table = columns(&headings);
+        for (stones, of) in &self.rows {
+            table.add_row([
+                stones.to_string(),
+                quantity::grouped(self.settings.set.positions(*stones)),
+                quantity::time(of.seconds),
+                quantity::time(of.work_seconds),
+                quantity::time(of.network_seconds),
+                quantity::time(of.latency_seconds),
+                quantity::time(of.collect_seconds),
+                format!("{} {}", Budget::show(of.memory_bytes), if of.fits { ' ' } else { '-' }),
+                Budget::show(of.held_bytes),
+                Budget::show(of.sent_bytes as u64),
+                quantity::grouped(of.messages as u64),
+                of.limit.to_string(),
+            ]);
+        }
+        align(&mut table, 0..headings.len() - 1);
+        format!("{}\n", table.trim_fmt())
+    }
+
+    /// How far the memory of a rank goes.
+    fn verdict(&self) -> String {
+        let fitting = self.rows.iter().take_while(|(_, of)| of.fits);
+        let (mut seconds, mut sent, mut last) = (0.0, 0.0, None);
+        for (stones, of) in fitting {
+            (seconds, sent, last) = (seconds + of.seconds, sent + of.sent_bytes, Some(stones));
+        }
+        let mut text = String::new();
+        if let Some(last) = last {
+            let sent = Budget::show(sent as u64);
+            text += &format!("0..{last} fit: about {}, {sent} sent\n", quantity::about(seconds));
+        }
+        if let Some((stones, of)) = self.rows.iter().find(|(_, of)| !of.fits) {
+            let needs = Budget::show(of.memory_bytes);
+            let has = Budget::show(self.settings.memory_bytes);
+            text += &format!("{stones} does not: the fullest rank holds {needs}, and has {has}\n");
+        }
+        text
+    }
+
+    fn json(&self) -> Json {
+        let row = |(stones, of): &(u32, Together)| JsonRow {
+            stones: *stones,
+            positions: self.settings.set.positions(*stones),
+            seconds: of.seconds,
+            cpu_seconds: of.cpu_seconds,
+            work_seconds: of.work_seconds,
+            network_seconds: of.network_seconds,
+            latency_seconds: of.latency_seconds,
+            collect_seconds: of.collect_seconds,
+            memory_bytes: of.memory_bytes,
+            held_bytes: of.held_bytes,
+            sent_bytes: of.sent_bytes,
+            messages: of.messages,
+            limit: of.limit.to_string(),
+            fits: of.fits,
+        };
+        Json {
+            hardware: Machine::new(&self.settings.hardware),
+            memory_bytes: self.settings.memory_bytes,
+            threads: self.settings.threads,
+            ranks: self.ranks,
+            databases: self.rows.iter().map(row).collect(),
+        }
+    }
+}
