@@ -209,7 +209,7 @@ fn choices_are_those_of_the_rules() {
                 |first, out: &mut [Score]| slice(&best, first, out),
                 |first, out: &mut [Score]| slice(scores, first, out),
             );
-            let choice = engines::choice(&tables, &index, 10_000, &captures, &scores).unwrap();
+            let choice = engines::choice(&tables, &index, 10_000, engines::Part::WHOLE, &captures, &scores).unwrap();
             assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
         }
     }
