@@ -301,15 +301,8 @@ mod tests {
         ask(6);
         beating.notice(&Event::RunStarted { directory: directory.into(), run: 7, steps: 1, fresh: 0, seconds: 1.0 });
         assert_eq!(StopRequest::read(&disk, directory), None, "of an old run");
-        let stage: StageName = "sweep:9".parse().unwrap();
-        let (reason, cost) = (Reason::Forced, Cost::default());
-        beating.notice(&Event::StageStarted { stage: stage.clone(), reason, number: 1, steps: 1, cost });
-        let beat = || {
-            beating.pulse.lock().unwrap().written = None;
-            let stage = stage.clone();
-            beating.notice(&Event::Progress { stage, done: 1, total: 2, unit: "rows", seconds: 1.0 });
-            stop.load(Ordering::Relaxed)
-        };
+        start_stage(&beating);
+        let beat = || beat(&beating, &stop);
         assert!(!beat());
         ask(8);
         assert!(!beat(), "of another run");
@@ -319,6 +312,19 @@ mod tests {
         ask(7);
         beating.notice(&Event::RunEnded { how: RunEnd::Stopped, seconds: 6.0 });
         assert_eq!(StopRequest::read(&disk, directory), None, "too late");
+    }
+
+    fn start_stage(beating: &Beating) {
+        let (stage, reason, cost) = ("sweep:9".parse().unwrap(), Reason::Forced, Cost::default());
+        beating.notice(&Event::StageStarted { stage, reason, number: 1, steps: 1, cost });
+    }
+
+    /// A heartbeat that is due; whether the run is to stop then.
+    fn beat(beating: &Beating, stop: &AtomicBool) -> bool {
+        beating.pulse.lock().unwrap().written = None;
+        let stage = "sweep:9".parse().unwrap();
+        beating.notice(&Event::Progress { stage, done: 1, total: 2, unit: "rows", seconds: 1.0 });
+        stop.load(Ordering::Relaxed)
     }
 
     #[test]
@@ -331,16 +337,10 @@ mod tests {
         let mut first = open();
         first.append(ended()).unwrap();
         let beating = Beating::new(&disk, directory, &inner, &stop);
-        let (run, stage): (_, StageName) = (first.run(), "sweep:9".parse().unwrap());
+        let run = first.run();
         beating.notice(&Event::RunStarted { directory: directory.into(), run, steps: 1, fresh: 0, seconds: 1.0 });
-        let (reason, cost) = (Reason::Forced, Cost::default());
-        beating.notice(&Event::StageStarted { stage: stage.clone(), reason, number: 1, steps: 1, cost });
-        let beat = || {
-            beating.pulse.lock().unwrap().written = None;
-            let stage = stage.clone();
-            beating.notice(&Event::Progress { stage, done: 1, total: 2, unit: "rows", seconds: 1.0 });
-            stop.load(Ordering::Relaxed)
-        };
+        start_stage(&beating);
+        let beat = || beat(&beating, &stop);
         first.append(ended()).unwrap();
         assert!(!beat(), "its own records");
         let mut second = open();

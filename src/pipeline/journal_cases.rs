@@ -226,16 +226,25 @@ fn a_failed_write_leaves_no_trace_for_the_next() {
     }
 }
 
+fn ended() -> Record {
+    Record::RunEnded { how: RunEnd::Done }
+}
+
+/// Two journals of one directory, of which the first has written.
+fn two_holders(disk: &MemoryDisk) -> [Journal<'_>; 2] {
+    let open = || Journal::open(disk, Path::new(PATH)).unwrap();
+    let mut first = open();
+    first.append(ended()).unwrap();
+    [first, open()]
+}
+
 /// Two holders of one directory, as on a file system whose locks do not reach the other machine: the later one goes on,
 /// the earlier one writes no more.
 #[test]
 fn whoever_is_overtaken_writes_no_more() {
     let (disk, _) = written();
+    let [mut first, mut second] = two_holders(&disk);
     let path = Path::new(PATH);
-    let ended = || Record::RunEnded { how: RunEnd::Done };
-    let mut first = Journal::open(&disk, path).unwrap();
-    first.append(ended()).unwrap();
-    let mut second = Journal::open(&disk, path).unwrap();
     assert_eq!(second.run(), first.run() + 1);
     first.append(ended()).unwrap();
     let error = second.append(ended()).unwrap_err();
@@ -256,11 +265,8 @@ fn whoever_is_overtaken_writes_no_more() {
 #[test]
 fn a_late_record_of_an_earlier_run_counts_for_nobody() {
     let (disk, _) = written();
+    let [mut first, mut second] = two_holders(&disk);
     let path = Path::new(PATH);
-    let ended = || Record::RunEnded { how: RunEnd::Done };
-    let mut first = Journal::open(&disk, path).unwrap();
-    first.append(ended()).unwrap();
-    let mut second = Journal::open(&disk, path).unwrap();
     second.append(ended()).unwrap();
     let mut late = disk.append(path).unwrap();
     late.write(&framed(format!(r#"{{"run":{},"at":5,"kind":"run-ended","how":"done"}}"#, first.run()).as_bytes()))

@@ -117,7 +117,8 @@ impl Member<'_> {
     }
 }
 
-/// Sends what this rank captures for to rank 0, but not so many positions ahead of what it took. An empty message, as no piece is, says that nothing comes any more: after
+/// Sends what this rank captures for to rank 0, but not so many positions ahead of what it took. An empty message, as no
+/// piece is, says that nothing comes any more: after
 /// an error, or because rank 0 wants nothing.
 fn send(
     deal: &Deal,
