@@ -31,16 +31,18 @@ use crate::awake::awake;
 use crate::kernel::Kernel;
 use crate::marks::{Marks, Own, Region};
 use crate::rows::SlabRows;
+use crate::simd;
 use crate::sweep::pair::{Pair, Tile};
 use crate::sweep::spots::Spots;
 use crate::sweep::tile::Tiles;
 use crate::sweep::{Done, MARK_BELOW, pairs};
 use crate::tables::{CHUNK, Tables, halves_of};
-use changes::{Changes, Letter, Told};
+use changes::{AHEAD, Changes, Letter, Told};
 use game::{Index, Slab};
 use numbers::Malformed;
 use ranks::{CommunicationError, Communicator, Traffic};
 use rayon::prelude::*;
+use std::collections::VecDeque;
 use std::io;
 use std::ops::{ControlFlow, Range};
 use territory::Patch;
@@ -168,6 +170,7 @@ pub fn sweep(
         },
         part,
         communicator,
+        spare: Vec::new(),
     };
     let mut report = job.run(index.positions(), watch)?;
     report.traffic = job.communicator.traffic().since(&before);
@@ -213,6 +216,8 @@ struct Job<'a, 'c> {
     changes: Changes,
     part: &'a mut Part,
     communicator: &'c mut dyn Communicator,
+    /// Messages that were taken in: room for those to come, which need not be had page by page again.
+    spare: Vec<Vec<u8>>,
 }
 
 impl Job<'_, '_> {
@@ -327,7 +332,7 @@ impl Job<'_, '_> {
 
     /// Sends what changed in some patches, or all that is not 0 there, to whoever needs it; to this rank's mirror too.
     fn tell(&mut self, patches: &[Patch], pass: Pass) -> Result<(), CommunicationError> {
-        let Job { slabs, changes, spots, part, communicator, .. } = self;
+        let Job { slabs, changes, spots, part, communicator, spare, .. } = self;
         let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), spots.kernel);
         let pieces: Vec<_> = patches.iter().flat_map(Patch::pieces).collect();
         let letters = pieces.par_iter().map(|piece| {
@@ -351,14 +356,14 @@ impl Job<'_, '_> {
                         0 => {}
                         columns => write(row, columns),
                     }),
-                    false => changes.take(piece, chunk, write),
+                    false => changes.take(piece, chunk, |row| simd::prefetch(&scores(row)[..CHUNK]), write),
                 }
             }
             (letters.into_iter().map(Letter::into_bytes).collect::<Vec<_>>(), mirrored)
         });
         let (letters, mirrored): (Vec<_>, Vec<_>) = letters.unzip();
         for to in (0..ranks).filter(|&to| to != mine) {
-            let mut message = Vec::new();
+            let mut message = spare.pop().unwrap_or_default();
             for (piece, letters) in pieces.iter().zip(&letters).filter(|(_, letters)| !letters[to].is_empty()) {
                 message.push(piece.slab as u8);
                 message.extend_from_slice(&(letters[to].len() as u32).to_le_bytes());
@@ -376,12 +381,20 @@ impl Job<'_, '_> {
     fn mirror(&mut self, slab: usize, told: &[(usize, usize, u64)], pass: Pass) {
         let Job { slabs, spots, part, .. } = self;
         let Some(mirror) = part.mirror(slab) else { return };
-        let from = part.rows.slabs()[slab];
-        let all = slabs[slab].mover_halves as usize;
-        for &(row, chunk, columns) in told {
-            let chunk_columns = chunk * CHUNK..all.min((chunk + 1) * CHUNK);
-            let to = mirror.place(row, &chunk_columns).start;
-            part.rows.bytes_mut().copy_within(from.place(row, &chunk_columns), to);
+        let (main, all) = (part.rows.slabs()[slab], slabs[slab].mover_halves as usize);
+        let bytes = part.rows.bytes_mut();
+        let columns_of = |chunk: usize| chunk * CHUNK..all.min((chunk + 1) * CHUNK);
+        for (at, &(row, chunk, columns)) in told.iter().enumerate() {
+            if let Some(&(row, chunk, _)) = told.get(at + AHEAD) {
+                simd::prefetch(&bytes[mirror.place(row, &columns_of(chunk))]);
+            }
+            let (from, to) = (main.place(row, &columns_of(chunk)), mirror.place(row, &columns_of(chunk)).start);
+            if from.len() == CHUNK {
+                let scores: [i8; CHUNK] = *bytes[from].first_chunk().expect("a chunk is as long");
+                bytes[to..to + CHUNK].copy_from_slice(&scores);
+            } else {
+                bytes.copy_within(from, to);
+            }
             if pass.leaves_marks() {
                 spots.mark_parents_by_mirror(&slabs[slab], &changed(row, chunk, columns));
             }
@@ -405,11 +418,16 @@ impl Job<'_, '_> {
                 letters[slab].push((*from, letter));
             }
         }
-        self.take_in(letters, pass)
+        self.take_in(letters, pass)?;
+        self.spare.extend(messages.into_iter().map(|(_, mut message)| {
+            message.clear();
+            message
+        }));
+        Ok(())
     }
 
     /// Writes what letters tell, by slab, wherever this rank keeps it, and marks whom it concerns.
-    fn take_in(&mut self, letters: Vec<Vec<(usize, &[u8])>>, pass: Pass) -> Result<(), CommunicationError> {
+    fn take_in<'t>(&mut self, letters: Vec<Vec<(usize, &'t [u8])>>, pass: Pass) -> Result<(), CommunicationError> {
         let Job { slabs, spots, part, communicator, .. } = self;
         let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
         let Part { needs, rows, .. } = &mut **part;
@@ -424,34 +442,62 @@ impl Job<'_, '_> {
             let write = |(array, place): &mut (&mut [i8], SlabRows), row: usize, chunk: usize, told: &Told| {
                 spots.kernel.merge(&mut array[row * place.stride + chunk * CHUNK..], told.columns, told.scores)
             };
+            let is_mirrored = mirror.is_some();
+            let arrived = |told: Told<'t>| {
+                let (row, chunk) = ((told.word % rows) as usize, (told.word / rows) as usize);
+                let columns = columns.checked_sub(chunk.checked_mul(CHUNK)?).filter(|&columns| columns > 0)?;
+                let is_beyond = columns < CHUNK && told.columns >> columns != 0;
+                let in_main = !is_mirrored || needs.has_chunk(rank, at, chunk);
+                let in_mirror = is_mirrored && needs.has_row(rank, at, row);
+                let is_needed = !is_beyond && needs.has(rank, at, row, chunk);
+                is_needed.then_some(Arrived { row, chunk, in_main, in_mirror, told })
+            };
+            let ask = |(array, place): &(&mut [i8], SlabRows), word: &Arrived| {
+                let begin = word.row * place.stride + word.chunk * CHUNK;
+                simd::prefetch(&array[begin..array.len().min(begin + CHUNK)]);
+            };
             letters.iter().try_for_each(|&(from, letter)| {
-                let read = changes::read(letter, |told| {
-                    let (row, chunk) = ((told.word % rows) as usize, (told.word / rows) as usize);
-                    let columns = columns.checked_sub(chunk * CHUNK).filter(|&columns| columns > 0).ok_or(Malformed)?;
-                    let is_beyond = columns < CHUNK && told.columns >> columns != 0;
-                    if is_beyond || !needs.has(rank, at, row, chunk) {
-                        return Err(Malformed);
+                let mut rest = changes::read(letter).map(|told| arrived(told?).ok_or(Malformed));
+                let mut asked = VecDeque::with_capacity(AHEAD);
+                loop {
+                    while asked.len() < AHEAD
+                        && let Some(word) = rest.next()
+                    {
+                        let word = word.map_err(|Malformed| unexpected(from))?;
+                        if word.in_main {
+                            ask(&main, &word);
+                        }
+                        mirror.iter().filter(|_| word.in_mirror).for_each(|mirror| ask(mirror, &word));
+                        asked.push_back(word);
                     }
-                    if mirror.is_none() || needs.has_chunk(rank, at, chunk) {
+                    let Some(Arrived { row, chunk, in_main, in_mirror, told }) = asked.pop_front() else {
+                        return Ok(());
+                    };
+                    if in_main {
                         let new = write(&mut main, row, chunk, &told);
                         if new != 0 && pass.leaves_marks() {
                             spots.mark_parents(slab, &changed(row, chunk, new), None);
                         }
                     }
-                    if let Some(mirror) = &mut mirror
-                        && needs.has_row(rank, at, row)
-                    {
+                    if let Some(mirror) = mirror.as_mut().filter(|_| in_mirror) {
                         let new = write(mirror, row, chunk, &told);
                         if new != 0 && pass.leaves_marks() {
                             spots.mark_parents_by_mirror(slab, &changed(row, chunk, new));
                         }
                     }
-                    Ok(())
-                });
-                read.map_err(|Malformed| unexpected(from))
+                }
             })
         })
     }
+}
+
+/// A word of a letter, and where this rank keeps it.
+struct Arrived<'t> {
+    row: usize,
+    chunk: usize,
+    in_main: bool,
+    in_mirror: bool,
+    told: Told<'t>,
 }
 
 /// Some columns of a chunk of an `OpponentMajor` row, as changes are told within a rank.
