@@ -377,9 +377,15 @@ impl OneDatabase<'_> {
             return Cost { memory_bytes: on_disk_bytes(self.settings, self.stones), ..cost };
         }
         // Besides the database, a snapshot.
-        let disk_bytes = kept + self.file_bytes(Codec::Packed);
+        let disk_bytes = kept + self.file_bytes(Codec::Packed) + self.parts_bytes();
         let cost = self.cost(self.sweep_load(), 1, disk_bytes, kept);
         Cost { memory_bytes: self.sweep_memory(), ..cost }
+    }
+
+    /// What several ranks keep of the database until each part has its place in the file.
+    fn parts_bytes(&self) -> u64 {
+        let Settings { codec, ranks, .. } = *self.settings;
+        if ranks > 1 && codec.is_compressed() { self.file_bytes(codec) } else { 0 }
     }
 
     /// Memory of a sweep in memory.
@@ -438,7 +444,7 @@ impl OneDatabase<'_> {
         let Settings { ranks, threads, .. } = *self.settings;
         if ranks > 1 {
             // No snapshot.
-            let cost = self.cost(self.load(Part::Counting), 0, kept, kept);
+            let cost = self.cost(self.load(Part::Counting), 0, kept + self.parts_bytes(), kept);
             let hand = engines::cluster::counting::memory_bytes(self.positions(), ranks, threads);
             return Cost { memory_bytes: cost.memory_bytes + hand, ..cost };
         }

@@ -20,9 +20,14 @@ const FOLDERS: [&str; 3] = ["captures", "databases", "stats"];
 const STONES_MAX: u32 = 16;
 
 fn settings(positions: &str, stones: u32, method: &str) -> Settings {
+    settings_with(positions, stones, method, "")
+}
+
+/// With more of `[store]`, and tables behind it.
+fn settings_with(positions: &str, stones: u32, method: &str, more: &str) -> Settings {
     let text = format!(
         "[game]\npositions = \"{positions}\"\n[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nthreads = 1\n\
-         [store]\nkeep = \"all\"\n"
+         [store]\nkeep = \"all\"\n{more}"
     );
     Settings::new(&Manifest::parse(&text, "test", &schema(), &[]).unwrap())
 }
@@ -69,7 +74,18 @@ fn led_with(
     ranks: usize,
     of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
 ) -> Result<pipeline::Summary, PipelineError> {
-    let mut ends = Threads::new(ranks, Weather::calm()).into_iter();
+    led_in(Weather::calm(), options, settings, disk, ranks, of_others)
+}
+
+fn led_in(
+    weather: Weather,
+    options: RunOptions,
+    settings: &Settings,
+    disk: &MemoryDisk,
+    ranks: usize,
+    of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
+) -> Result<pipeline::Summary, PipelineError> {
+    let mut ends = Threads::new(ranks, weather).into_iter();
     let first = ends.next().unwrap();
     std::thread::scope(|scope| {
         let of_others = &of_others;
@@ -130,6 +146,25 @@ fn ranks_leave_the_files_of_one_machine() {
             for (path, bytes) in &expected {
                 assert!(found[path] == *bytes, "{} by {ranks} ranks, {method}", path.display());
             }
+        }
+    }
+}
+
+#[test]
+fn ranks_write_any_file_together() {
+    for (codec, positions, method, weather) in [
+        ("raw", "all", "sweep", Weather::calm()),
+        ("packed", "reachable", "counting", Weather::calm()),
+        ("zstd", "all", "sweep", Weather::stormy(3)),
+        ("rans", "reachable", "sweep", Weather::calm()),
+        ("zstd", "reachable", "counting", Weather::calm()),
+    ] {
+        let settings = settings_with(positions, 9, method, &format!("codec = \"{codec}\"\n"));
+        let expected = alone(&settings);
+        for ranks in [2, 3, 4] {
+            let disk = MemoryDisk::new();
+            led_in(weather.clone(), options(), &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+            same(&files(&disk), &expected, &format!("{codec}, {positions}, {method}, {ranks} ranks"));
         }
     }
 }

@@ -1,11 +1,12 @@
-//! The stages `sweep:n` and `counting:n` by all ranks of a job: each reads the captures of what it owns and solves it.
-//! Rank 0 puts the database together.
+//! The stages `sweep:n` and `counting:n` by all ranks of a job: each reads the captures of what it owns, solves it, and
+//! writes a part of the database.
 //!
 //! A snapshot of `sweep` is one file a rank. Whoever goes on, as many ranks or not, takes what there is of what it owns.
 //! One of `counting` is that too, but of one moment: see `counts.rs`.
 
 use super::counts::{self, Series};
 use super::load::{self, Loads};
+use super::parts::{Output, Sink};
 use super::{Failure, Follower, Job, Order, PROCESSORS_MAX, RANKS_MAX, agree};
 use crate::{Settings, Shared, files};
 use disk::Disk;
@@ -36,12 +37,13 @@ const USUAL_RECOMPUTATIONS: u64 = 16;
 /// Of a row of a snapshot.
 const SNAPSHOT_COLUMNS: u32 = 1 << 16;
 
-/// A database to solve, from captures in a file, with snapshots in a directory: of counting, as planned.
+/// A database to solve and to write, from captures in a file, with snapshots in a directory: of counting, as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     by: By,
     stones: u32,
     captures: PathBuf,
+    database: PathBuf,
     snapshots: Option<PathBuf>,
     counts: Option<counts::Plan>,
 }
@@ -81,19 +83,21 @@ impl FromStr for By {
 }
 
 impl Task {
-    /// Method, stones, captures, snapshots or nothing, counts or nothing.
+    /// Method, stones, captures, database, snapshots or nothing, counts or nothing.
     pub(super) fn lines(&self) -> Vec<String> {
-        let Task { by, stones, captures, snapshots, counts } = self;
+        let Task { by, stones, captures, database, snapshots, counts } = self;
         let snapshots = snapshots.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         let counts = counts.map(|plan| plan.to_string()).unwrap_or_default();
-        vec![by.to_string(), stones.to_string(), captures.display().to_string(), snapshots, counts]
+        let (captures, database) = (captures.display().to_string(), database.display().to_string());
+        vec![by.to_string(), stones.to_string(), captures, database, snapshots, counts]
     }
 
     pub(super) fn of_lines(lines: &[&str]) -> Option<Task> {
-        let &[by, stones, captures, snapshots, counts] = lines else { return None };
+        let &[by, stones, captures, database, snapshots, counts] = lines else { return None };
+        let (by, stones) = (by.parse().ok()?, stones.parse().ok()?);
         let snapshots = Some(snapshots).filter(|path| !path.is_empty()).map(PathBuf::from);
         let counts = Some(counts).filter(|plan| !plan.is_empty()).map(str::parse).transpose().ok()?;
-        Some(Task { by: by.parse().ok()?, stones: stones.parse().ok()?, captures: captures.into(), snapshots, counts })
+        Some(Task { by, stones, captures: captures.into(), database: database.into(), snapshots, counts })
     }
 }
 
@@ -107,9 +111,7 @@ pub(super) fn follow(
     let Follower { settings, disk, stop } = *follower;
     let member = Member { settings, disk, tables, task, series: task.counts.map(Series::new) };
     let (solved, _) = member.solve(communicator, &Following { member: &member, stop })?;
-    let mut nothing = |_: &[i8]| ControlFlow::Continue(());
-    solved.collect(communicator, &mut nothing).map_err(Failure::lost)?;
-    Ok(())
+    member.write(&solved, communicator)
 }
 
 /// Runs the stage, on rank 0.
@@ -133,7 +135,8 @@ pub(crate) fn run(
         (Some(directory), By::Counting { .. }) => Some(counts::Plan::lead(context.disk(), directory)?),
         _ => None,
     };
-    let task = Task { by, stones, captures, snapshots, counts };
+    let database = context.output(&files::database(stones));
+    let task = Task { by, stones, captures, database, snapshots, counts };
     let mut communicator = job.communicator();
     communicator.broadcast(0, Some(Order::Solve(task.clone()).encode())).map_err(StageError::failed)?;
     let tables = shared.tables();
@@ -143,30 +146,7 @@ pub(crate) fn run(
     let watch = Leading { member: &member, context, last: Mutex::new(Instant::now()), positions: index.positions() };
     let solved = member.solve(&mut **communicator, &watch);
     let (solved, loads) = solved.map_err(Failure::into_error)?;
-    let path = context.output(&files::database(stones));
-    let mut writer =
-        files::create(context.disk(), &path, settings, Kind::Database, &index, settings.codec).map_err(Some);
-    let mut failed = None;
-    let mut sink = |run: &[i8]| match &mut writer {
-        Ok(writer) => match writer.append(run) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(files::unwritable(error));
-                ControlFlow::Break(())
-            }
-        },
-        Err(error) => {
-            failed = error.take();
-            ControlFlow::Break(())
-        }
-    };
-    let all = solved.collect(&mut **communicator, &mut sink).map_err(StageError::failed)?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    assert!(all, "only a sink that failed takes less");
-    let writer = writer.map_err(|error| error.expect("whoever took the error returned it"))?;
-    writer.finish().map_err(files::unwritable)?;
+    member.write(&solved, &mut **communicator).map_err(Failure::into_error)?;
     let report = solved.report(StageReport::new(index.positions()));
     Ok(loads.expect("rank 0 hears of all").report(report))
 }
@@ -181,12 +161,13 @@ enum Solved {
 impl Solved {
     fn collect(
         &self,
+        ranges: &[Range<u64>],
         communicator: &mut dyn Communicator,
-        sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
+        sink: Sink,
     ) -> Result<bool, CommunicationError> {
         match self {
-            Solved::Swept(part, _) => cluster::collect(part, communicator, sink),
-            Solved::Counted(hand, ..) => counting::collect(hand, communicator, sink),
+            Solved::Swept(part, _) => cluster::collect(part, ranges, communicator, sink),
+            Solved::Counted(hand, ..) => counting::collect(hand, ranges, communicator, sink),
         }
     }
 
@@ -272,6 +253,13 @@ impl Member<'_> {
         })?;
         let loads = load::gather(communicator, solved.traffic(), started.elapsed());
         Ok((solved, loads.map_err(Failure::lost)?))
+    }
+
+    /// Writes the database, together with the other ranks.
+    fn write(&self, solved: &Solved, communicator: &mut dyn Communicator) -> Result<(), Failure> {
+        let index = Index::new(self.task.stones, self.settings.set);
+        let output = Output { settings: self.settings, disk: self.disk, index: &index, path: &self.task.database };
+        output.write(communicator, &mut |ranges, communicator, sink| solved.collect(ranges, communicator, sink))
     }
 
     /// What is dealt to this rank, its captures, and whether it comes from a snapshot.
