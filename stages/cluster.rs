@@ -4,12 +4,14 @@
 //! [`Order`], and do their share of it. All ranks see the run directory, and read there what they need.
 //!
 //! * `capture:n`: each captures for some rows of each slab, and sends them to rank 0 (`capture.rs`).
-//! * `sweep:n`, `counting:n`: each solves what it owns (`solve.rs`), and writes a part of the database (`parts.rs`).
+//! * `sweep:n`, `counting:n`: each solves what it owns (`solve.rs`), with snapshots on a disk of its own if it has one
+//!   (`apart.rs`), and writes a part of the database (`parts.rs`).
 //! * `process:n:b` of two-bit: each solves what it owns (`bounds/ranks.rs`), and rank 0 writes.
 //! * `verify:n`: each reads and derives a part (`verify.rs`). `stats:n`: each counts a part (`count.rs`).
 //!
 //! What goes wrong on one rank is told to all, so that they leave a stage together ([`agree`]).
 
+mod apart;
 mod capture;
 mod count;
 mod counts;

@@ -24,6 +24,8 @@ pub(super) struct Output<'a> {
     pub(super) index: &'a Index,
     /// Its final name.
     pub(super) path: &'a Path,
+    /// Where each rank keeps what nobody else reads; if not, beside the file.
+    pub(super) scratch: Option<&'a Path>,
 }
 
 /// Takes scores in canonical order, and says whether it wants more.
@@ -91,7 +93,7 @@ impl Output<'_> {
 
     /// The same by rank 0, for the smallest databases.
     fn write_alone(&self, communicator: &mut dyn Communicator, collect: Collect) -> Result<(), Failure> {
-        let Output { settings, disk, index, path } = *self;
+        let Output { settings, disk, index, path, .. } = *self;
         let create = || files::create(disk, path, settings, Kind::Database, index, settings.codec);
         let created = (communicator.rank() == 0).then(create).transpose();
         let mut writer = agree(communicator, created)?;
@@ -139,7 +141,8 @@ impl Output<'_> {
     fn keep(&self, division: &Division, rank: usize) -> Result<Region<'_>, StageError> {
         let bytes = division.part_bytes_max(rank);
         let name = self.path.file_name().unwrap_or_default().display();
-        let path = self.path.with_file_name(format!("{name}-part-{rank}"));
+        let directory = self.scratch.or(self.path.parent()).unwrap_or(Path::new(""));
+        let path = directory.join(format!("{name}-part-{rank}"));
         Ok(Region::of(self.disk.scratch(&path, bytes)?, 0..bytes))
     }
 }
@@ -236,7 +239,7 @@ mod tests {
             let run = |(mut end, disk): (Threads, &MemoryDisk)| {
                 let disk = disk.clone();
                 scope.spawn(move || {
-                    let output = Output { settings, disk: &disk, index, path: Path::new(PATH) };
+                    let output = Output { settings, disk: &disk, index, path: Path::new(PATH), scratch: None };
                     let rank = end.rank();
                     let mut collect = |ranges: &[Range<u64>], end: &mut dyn Communicator, sink: Sink| {
                         let Range { start, end: last } = ranges[rank];
@@ -315,7 +318,7 @@ mod tests {
         let settings = settings("zstd");
         let index = Index::new(8, settings.set);
         let disk = MemoryDisk::new();
-        let output = Output { settings: &settings, disk: &disk, index: &index, path: Path::new(PATH) };
+        let output = Output { settings: &settings, disk: &disk, index: &index, path: Path::new(PATH), scratch: None };
         let division = output.division(3).unwrap();
         let part_bytes = [1000, division.part_bytes_max(1), 0];
         assert_eq!(decode(&encode(&part_bytes), &division, 3).unwrap(), part_bytes);

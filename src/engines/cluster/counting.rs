@@ -166,6 +166,14 @@ pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64
     (0..ranks).map(of_rank).collect()
 }
 
+/// How many processors each rank has that is asked for so many: more where a part would have more than 2^31 positions.
+///
+/// # Panics
+/// When there is no rank, or no processor.
+pub fn processors(index: &Index, ranks: usize, processors: usize) -> usize {
+    dealt(index, ranks, processors).processors() / ranks
+}
+
 /// A database dealt to as many processors of every rank, or more, see [`Hand::zeroed`].
 fn dealt(index: &Index, ranks: usize, processors: usize) -> Deal {
     let positions = index.slabs().iter().map(Slab::positions).sum();
