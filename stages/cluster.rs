@@ -4,17 +4,20 @@
 //! [`Order`], and do their share of it. All ranks see the run directory, and read there what they need.
 //!
 //! * `capture:n`: each captures for some rows of each slab, and sends them to rank 0 (`capture.rs`).
-//! * `sweep:n`, `counting:n`: each solves what it owns (`solve.rs`); `process:n:b` of two-bit likewise
-//!   (`bounds/ranks.rs`).
+//! * `sweep:n`, `counting:n`: each solves what it owns (`solve.rs`), with snapshots on a disk of its own if it has one
+//!   (`apart.rs`), and writes a part of the database (`parts.rs`).
+//! * `process:n:b` of two-bit: each solves what it owns (`bounds/ranks.rs`), and rank 0 writes.
 //! * `verify:n`: each reads and derives a part (`verify.rs`). `stats:n`: each counts a part (`count.rs`).
 //!
 //! What goes wrong on one rank is told to all, so that they leave a stage together ([`agree`]).
 
+mod apart;
 mod capture;
 mod count;
 mod counts;
 pub(crate) mod load;
 mod order;
+mod parts;
 mod solve;
 mod verify;
 
@@ -76,14 +79,19 @@ impl Job {
         let _ = self.communicator().broadcast(0, Some(Order::Leave.encode()));
     }
 
-    /// Whether all ranks capture for the database of `stones`, verify it and count.
+    /// Whether all ranks capture for the database of `stones`, write it, verify it and count.
     pub(crate) fn shares(&self, settings: &Settings, stones: u32) -> bool {
-        self.ranks > 1 && settings.set.positions(stones) >= SHARED_POSITIONS_MIN
+        is_shared(settings, stones, self.ranks)
     }
 
     pub(crate) fn communicator(&self) -> MutexGuard<'_, Box<dyn Communicator>> {
         self.communicator.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// As [`Job::shares`], of so many ranks.
+fn is_shared(settings: &Settings, stones: u32, ranks: usize) -> bool {
+    ranks > 1 && settings.set.positions(stones) >= SHARED_POSITIONS_MIN
 }
 
 impl fmt::Debug for Job {

@@ -376,10 +376,18 @@ impl OneDatabase<'_> {
             let cost = self.cost(self.sweep_load(), 0, disk_bytes, kept);
             return Cost { memory_bytes: on_disk_bytes(self.settings, self.stones), ..cost };
         }
-        // Besides the database, a snapshot.
-        let disk_bytes = kept + self.file_bytes(Codec::Packed);
+        // Besides the database, a snapshot, unless each rank has its own elsewhere.
+        let is_elsewhere = self.settings.ranks > 1 && self.settings.scratch.is_some();
+        let snapshot = if is_elsewhere { 0 } else { self.file_bytes(Codec::Packed) };
+        let disk_bytes = kept + snapshot + self.parts_bytes();
         let cost = self.cost(self.sweep_load(), 1, disk_bytes, kept);
         Cost { memory_bytes: self.sweep_memory(), ..cost }
+    }
+
+    /// What several ranks keep of the database in the run directory until each part has its place in the file.
+    fn parts_bytes(&self) -> u64 {
+        let Settings { codec, ranks, ref scratch, .. } = *self.settings;
+        if ranks > 1 && codec.is_compressed() && scratch.is_none() { self.file_bytes(codec) } else { 0 }
     }
 
     /// Memory of a sweep in memory.
@@ -438,7 +446,7 @@ impl OneDatabase<'_> {
         let Settings { ranks, threads, .. } = *self.settings;
         if ranks > 1 {
             // No snapshot.
-            let cost = self.cost(self.load(Part::Counting), 0, kept, kept);
+            let cost = self.cost(self.load(Part::Counting), 0, kept + self.parts_bytes(), kept);
             let hand = engines::cluster::counting::memory_bytes(self.positions(), ranks, threads);
             return Cost { memory_bytes: cost.memory_bytes + hand, ..cost };
         }

@@ -49,6 +49,8 @@ pub struct Settings {
     pub published: bool,
     /// The run directory.
     pub dir: PathBuf,
+    /// Where each rank of a job has what it alone reads again, on a disk of its own; none is the run directory.
+    pub scratch: Option<PathBuf>,
     /// The machine that times are predicted for; this one, unless somebody asks for another.
     pub hardware: Hardware,
 }
@@ -198,6 +200,13 @@ pub fn schema() -> Schema {
             "true",
             "Whether counts are compared with the published ones; there are some for all positions of up to 16 stones.",
         ))
+        .table("cluster", "What each rank of a job has for itself.")
+        .key(Key::new(
+            "cluster.scratch",
+            Type::String,
+            "",
+            "A directory on a disk of its own, for snapshots and for parts of a database under way; empty is the run directory.",
+        ))
         .table("run", "Where.")
         .key(Key::new("run.dir", Type::String, "runs/awari", "The run directory, relative to the current one.").check(
             |value| match value {
@@ -235,6 +244,7 @@ impl Settings {
                 .expect("the schema lists the kinds of verification"),
             published: manifest.boolean("check.published"),
             dir: PathBuf::from(word("run.dir")),
+            scratch: Some(word("cluster.scratch")).filter(|dir| !dir.is_empty()).map(PathBuf::from),
             hardware: Hardware::this(),
         }
     }

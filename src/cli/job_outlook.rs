@@ -57,7 +57,7 @@ impl<'a> JobOutlook<'a> {
         let Network { bandwidth, latency } = self.settings.hardware.network;
         print(&format!(
             "{}each of {}, between which {}/s pass each way, and a message takes {:.0} us\n\
-             sweep by all ranks, from captures to scores at rank 0; - does not fit\n\n{}\n{}",
+             sweep by all ranks, from captures to the file; - does not fit\n\n{}\n{}",
             heading(name, self.settings),
             quantity::plural(self.ranks as u64, "rank"),
             Budget::show(bandwidth as u64),

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
 const BLOCK_BYTES: usize = 4096;
 
 /// The largest block that we go along with; a larger one would waste most of what is read for small requests.
-const BLOCK_BYTES_MAX: usize = 64 << 10;
+pub(crate) const BLOCK_BYTES_MAX: usize = 64 << 10;
 
 /// Takes a file off the page cache. Returns the bytes of a block, to which offsets and lengths must then be aligned;
 /// memory always is, to pages. `None` if the file system cannot do it: the file is then as before.

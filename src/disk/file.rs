@@ -309,6 +309,10 @@ impl Scratch for RealFile {
         })
     }
 
+    fn sync(&self) -> Result<(), DiskError> {
+        self.file.sync_all().map_err(|source| DiskError::from_io(Operation::Sync, &self.path, source))
+    }
+
     fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
         let is_whole = |block: usize| {
             let whole = |&(offset, bytes): &(u64, &[u8])| {

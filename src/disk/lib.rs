@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //!
-//! * A final name is always complete: [`Staged`] is the one way to publish an artifact.
+//! * A final name is always complete: [`Staged`] is the one way to publish an artifact, and [`Joint`] that of several
+//!   processes together.
 //! * After [`Output::sync`] returns, the file *and its name* survive a loss of power; after
 //!   [`Disk::rename`] returns, so does the new name.
 //! * Only one process holds a [`Lock`], and the kernel releases it when that process dies.
@@ -24,6 +25,7 @@ mod error;
 mod file;
 pub mod heap;
 mod io;
+mod joint;
 mod large;
 mod lock;
 pub mod machine;
@@ -42,6 +44,7 @@ mod uring;
 pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation};
 pub use io::{Io, IoError};
+pub use joint::{Edge, Joint, Region, edges_of};
 pub use lock::Lock;
 pub use map::{
     Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_mut, signed_of_words_mut,
@@ -107,7 +110,7 @@ pub trait Disk: Send + Sync {
 
     /// Opens a file of `bytes` bytes with a name, to be read and written in place, and to be taken up by the next process:
     /// what a file of that name has is kept, cut off (to whole blocks) or followed by zeros. Its name and length are durable, what is
-    /// written is not: after a loss of power any of its sectors may be an older one.
+    /// written is not before [`Scratch::sync`]: after a loss of power any of its sectors may be an older one.
     ///
     /// # Errors
     /// [`DiskError::NoSpace`] and its like.
@@ -219,6 +222,12 @@ pub trait Scratch: Input {
     /// # Panics
     /// Where `bytes` reach beyond the end.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Makes all that was written to a [`working`](Disk::working) file durable.
+    ///
+    /// # Errors
+    /// What the operating system says. The file's content is then unknown.
+    fn sync(&self) -> Result<(), DiskError>;
 
     /// Writes several runs of bytes, each at its offset, many at once where the disk can.
     ///

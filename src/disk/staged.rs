@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::clock::now_seconds;
 use crate::error::{DiskError, Operation};
 use crate::{Disk, Output};
 
@@ -104,6 +105,14 @@ pub(crate) fn temporary_of(path: &Path) -> Result<PathBuf, DiskError> {
     temporary.push(name);
     temporary.push(format!("{MARK}{}", std::process::id()));
     Ok(path.with_file_name(temporary))
+}
+
+/// The same for a file that several processes write. With the time besides, so that one of them that comes back from the
+/// dead finds no file of another attempt there.
+pub(crate) fn temporary_of_many(path: &Path) -> Result<PathBuf, DiskError> {
+    let mut temporary = temporary_of(path)?.into_os_string();
+    temporary.push(now_seconds().to_string());
+    Ok(temporary.into())
 }
 
 /// Writes a file that is removed at once, with `bytes` reserved for it.

@@ -7,7 +7,9 @@
 //! written there, it ends. Looking is opening the journal and asking for its length.
 //!
 //! Between the look and what follows it another run may begin. What then gets its final name is complete and made of the
-//! same inputs, and what then gets into the journal has a number that readers pass over.
+//! same inputs, and what then gets into the journal has a number that readers pass over. Of a job of several ranks the
+//! first is fenced so; the others give no artifact its name, and write to none under a temporary name but that of the attempt
+//! they are told of.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -256,6 +258,10 @@ impl Scratch for FencedFile<'_> {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         self.check()?;
         self.file.write_at(offset, bytes)
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.file.sync()
     }
 
     fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {

@@ -23,7 +23,10 @@ const MARKER: &str = "fingerprint";
 impl<'a> Snapshots<'a> {
     /// Looks for snapshots that serve this result, and removes others. Where the disk fails they may be just the ones,
     /// and hours of work: then they stay, and the error is the caller's.
-    pub(crate) fn open(
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn open(
         disk: &'a dyn Disk,
         directory: PathBuf,
         fingerprint: Digest,
@@ -46,6 +49,11 @@ impl<'a> Snapshots<'a> {
             Err(error) => return Err(error),
         };
         Ok(Snapshots { disk, directory, fingerprint, interval, exists })
+    }
+
+    /// What they are made for.
+    pub fn fingerprint(&self) -> Digest {
+        self.fingerprint
     }
 
     /// How often to snapshot.
@@ -73,7 +81,10 @@ impl<'a> Snapshots<'a> {
     }
 
     /// Removes everything saved.
-    pub(crate) fn remove(&self) -> Result<(), DiskError> {
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn remove(&self) -> Result<(), DiskError> {
         if self.disk.bytes(&self.directory.join(MARKER))?.is_some() {
             self.disk.remove_dir_all(&self.directory)?;
         }

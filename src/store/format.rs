@@ -317,7 +317,7 @@ impl IndexEntry {
     }
 
     #[inline]
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         Some(IndexEntry {
             offset: u64_at(bytes, 0),
             bytes: u32_at(bytes, 8),
@@ -368,6 +368,12 @@ pub(crate) fn check_index(
 }
 
 impl Footer {
+    /// Of a file whose index is behind so many bytes.
+    pub(crate) fn of(digest: Digest, index_offset: u64, index: &[u8]) -> Self {
+        let (index_bytes, index_checksum) = (index.len() as u64, index_checksum(index));
+        Footer { digest, index_offset, index_bytes, index_checksum }
+    }
+
     /// The bytes of the footer; `header` are those of the file's header.
     pub(crate) fn encode(&self, header: &[u8]) -> [u8; FOOTER_BYTES] {
         let mut bytes = [0; FOOTER_BYTES];

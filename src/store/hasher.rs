@@ -4,6 +4,7 @@
 //! [`PIECE_BYTES`], whole subtrees, and a piece of zeros at a place gives the same each time: it is hashed once in the life
 //! of a process. Most of what planes have is zeros; hashing them all took a tenth of the processor time of `two-bit`.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
@@ -19,16 +20,29 @@ const PIECES: usize = 8;
 /// Pieces of zeros that are remembered, those of the first gibibyte of content. They take 2 MiB.
 const ZEROS_MAX: usize = 1 << 16;
 
+/// Bytes of the hash of a subtree.
+const VALUE_BYTES: usize = size_of::<ChainingValue>();
+
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
-/// Content being hashed.
+/// Content being hashed: all of it, or a part that begins anywhere.
 pub(crate) struct ContentHasher {
-    /// Subtrees of pieces, each twice as large as the next or more.
-    stack: Vec<ChainingValue>,
-    /// The pieces in there.
+    /// Bytes before the first piece that begins in the part, and how many of them are missing.
+    lead: Vec<u8>,
+    lead_missing: usize,
+    /// Subtrees of pieces, in order: those that belong together are one.
+    stack: Vec<Subtree>,
+    /// Behind the last piece in there, among the pieces of the content.
     pieces: u64,
     /// The next piece. It may be whole, but is in no subtree before more comes: the last one is the root or its child.
     held: Held,
+}
+
+/// 2^height pieces.
+#[derive(Clone, Copy)]
+struct Subtree {
+    height: u32,
+    value: ChainingValue,
 }
 
 /// A piece that came in portions: to hash it at once takes less than to hash each.
@@ -38,14 +52,58 @@ enum Held {
     Bytes(Vec<u8>),
 }
 
+/// What the hash of a part of the content takes: bytes before its first piece, its subtrees, bytes behind.
+struct Outline {
+    lead: usize,
+    first_piece: u64,
+    end_piece: u64,
+    held: usize,
+}
+
+impl Outline {
+    fn of(part: &Range<u64>) -> Outline {
+        let first = part.start.next_multiple_of(PIECE_BYTES as u64).min(part.end);
+        let whole = (part.end - first).saturating_sub(1) / PIECE_BYTES as u64;
+        let first_piece = first / PIECE_BYTES as u64;
+        let held = (part.end - first - whole * PIECE_BYTES as u64) as usize;
+        Outline { lead: (first - part.start) as usize, first_piece, end_piece: first_piece + whole, held }
+    }
+
+    /// The heights of the subtrees: each is as large as its place and the end allow.
+    fn heights(&self) -> impl Iterator<Item = u32> {
+        let (mut at, end) = (self.first_piece, self.end_piece);
+        std::iter::from_fn(move || {
+            let left = end.checked_sub(at).filter(|&left| left > 0)?;
+            let height = left.ilog2().min(at.trailing_zeros());
+            at += 1 << height;
+            Some(height)
+        })
+    }
+}
+
 impl ContentHasher {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
-        ContentHasher { stack: Vec::new(), pieces: 0, held: Held::Zeros(0) }
+        ContentHasher::beginning_at(0)
+    }
+
+    /// Nothing yet of a part that begins at so many bytes.
+    pub(crate) fn beginning_at(byte: u64) -> Self {
+        let first = byte.next_multiple_of(PIECE_BYTES as u64);
+        ContentHasher {
+            lead: Vec::new(),
+            lead_missing: (first - byte) as usize,
+            stack: Vec::new(),
+            pieces: first / PIECE_BYTES as u64,
+            held: Held::Zeros(0),
+        }
     }
 
     /// Adds bytes; on all threads of the current rayon pool if there are many.
-    pub(crate) fn update(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        let (lead, mut bytes) = bytes.split_at(bytes.len().min(self.lead_missing));
+        self.lead.extend_from_slice(lead);
+        self.lead_missing -= lead.len();
         while !bytes.is_empty() {
             let room = self.room();
             // The last piece is held.
@@ -64,6 +122,10 @@ impl ContentHasher {
 
     /// Adds so many zeros.
     pub(crate) fn update_zeros(&mut self, mut bytes: usize) {
+        let lead = bytes.min(self.lead_missing);
+        self.lead.resize(self.lead.len() + lead, 0);
+        self.lead_missing -= lead;
+        bytes -= lead;
         while bytes > 0 {
             let now = bytes.min(self.room());
             match &mut self.held {
@@ -74,25 +136,56 @@ impl ContentHasher {
         }
     }
 
-    /// Adds pieces that were hashed elsewhere, at their places, and behind which there is more.
+    /// What there is of a part, for [`join`](Self::join): a few hundred bytes, and up to two pieces.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut bytes = self.lead;
+        self.stack.iter().for_each(|subtree| bytes.extend_from_slice(&subtree.value));
+        match self.held {
+            Held::Zeros(zeros) => bytes.resize(bytes.len() + zeros, 0),
+            Held::Bytes(held) => bytes.extend(held),
+        }
+        bytes
+    }
+
+    /// Adds the next part, hashed elsewhere. Whether these are the bytes of such a part; if not, nothing is added.
     ///
     /// # Panics
-    /// Behind anything else.
-    pub(crate) fn update_hashed(&mut self, values: &[ChainingValue]) {
-        assert!(matches!(self.held, Held::Zeros(0)), "nothing but whole pieces so far");
-        values.iter().for_each(|&value| self.push(value));
+    /// In the middle of a piece, if the part is said to begin with one.
+    #[must_use]
+    pub(crate) fn join(&mut self, part: &Range<u64>, encoded: &[u8]) -> bool {
+        let outline = Outline::of(part);
+        let heights: Vec<u32> = outline.heights().collect();
+        if encoded.len() != outline.lead + heights.len() * VALUE_BYTES + outline.held {
+            return false;
+        }
+        let (lead, rest) = encoded.split_at(outline.lead);
+        let (values, held) = rest.split_at(heights.len() * VALUE_BYTES);
+        self.update(lead);
+        if !heights.is_empty() {
+            assert_eq!(self.room(), PIECE_BYTES, "parts follow each other");
+        }
+        let (values, _) = values.as_chunks();
+        heights.into_iter().zip(values).for_each(|(height, &value)| self.push(Subtree { height, value }));
+        self.update(held);
+        true
     }
 
     /// The digest of all of it.
+    ///
+    /// # Panics
+    /// If the beginning is missing.
     pub(crate) fn finalize(mut self) -> Digest {
+        let known: u64 = self.stack.iter().map(|subtree| 1 << subtree.height).sum();
+        assert!(known == self.pieces && self.lead.is_empty(), "hashed from its beginning on");
         let mut last = hasher_of(self.pieces);
         last.update(match &self.held {
             Held::Zeros(zeros) => &ZEROS[..*zeros],
             Held::Bytes(held) => held,
         });
         let Some(first) = self.stack.first().copied() else { return Digest(*last.finalize().as_bytes()) };
-        let right = self.stack.drain(1..).rev().fold(last.finalize_non_root(), |right, left| merged(&left, &right));
-        Digest(*merge_subtrees_root(&first, &right, Mode::Hash).as_bytes())
+        let rest = self.stack.drain(1..).rev();
+        let right = rest.fold(last.finalize_non_root(), |right, left| merged(&left.value, &right));
+        Digest(*merge_subtrees_root(&first.value, &right, Mode::Hash).as_bytes())
     }
 
     /// Bytes that the piece held has room for, after it went to the others if it is whole.
@@ -106,7 +199,7 @@ impl ContentHasher {
             },
         };
         if let Some(value) = value {
-            self.push(value);
+            self.push(Subtree { height: 0, value });
             self.held = Held::Zeros(0);
         }
         PIECE_BYTES - held
@@ -129,32 +222,25 @@ impl ContentHasher {
     /// Adds whole pieces, behind which there is more.
     fn push_all(&mut self, pieces: &[[u8; PIECE_BYTES]]) {
         if pieces.len() <= PIECES || rayon::current_num_threads() == 1 {
-            pieces.iter().for_each(|piece| self.push(value_of(self.pieces, piece)));
+            pieces.iter().for_each(|piece| self.push(Subtree { height: 0, value: value_of(self.pieces, piece) }));
             return;
         }
         let first = self.pieces;
         let values = pieces.par_iter().enumerate().with_min_len(PIECES);
         let values: Vec<_> = values.map(|(at, piece)| value_of(first + at as u64, piece)).collect();
-        values.into_iter().for_each(|value| self.push(value));
+        values.into_iter().for_each(|value| self.push(Subtree { height: 0, value }));
     }
 
-    fn push(&mut self, mut value: ChainingValue) {
-        self.pieces += 1;
-        // As many subtrees as the number of pieces has bits.
-        for _ in 0..self.pieces.trailing_zeros() {
-            let left = self.stack.pop().expect("each bit that is carried was that of a subtree");
-            value = merged(&left, &value);
+    fn push(&mut self, mut subtree: Subtree) {
+        self.pieces += 1 << subtree.height;
+        // With a left sibling of the same part it makes one of twice its size.
+        while subtree.height < self.pieces.trailing_zeros()
+            && let Some(left) = self.stack.pop_if(|left| left.height == subtree.height)
+        {
+            subtree = Subtree { height: subtree.height + 1, value: merged(&left.value, &subtree.value) };
         }
-        self.stack.push(value);
+        self.stack.push(subtree);
     }
-}
-
-/// The hashes of whole pieces that are not the last of their content; the first is at place `first` among the pieces.
-pub(crate) fn hash_pieces(first: u64, bytes: &[u8]) -> Vec<ChainingValue> {
-    let (pieces, rest) = bytes.as_chunks();
-    assert!(rest.is_empty(), "whole pieces");
-    let values = pieces.par_iter().enumerate().with_min_len(PIECES);
-    values.map(|(at, piece)| value_of(first + at as u64, piece)).collect()
 }
 
 fn merged(left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
@@ -225,19 +311,41 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_hashed_anywhere() {
-        for len in [1, 16_383, 16_384, 16_385, 32_768, 500_000] {
-            let bytes: Vec<u8> = (0..len).map(|at| ((at * 7) >> 3) as u8).collect();
-            let whole = (len as u64 - 1) / PIECE_BYTES as u64;
-            let mut hasher = ContentHasher::new();
-            for part in 0..3 {
-                let [first, end] = [part, part + 1].map(|part| whole * part / 3);
-                let values = hash_pieces(first, &bytes[first as usize * PIECE_BYTES..end as usize * PIECE_BYTES]);
-                hasher.update_hashed(&values);
+    fn parts_are_hashed_anywhere() {
+        let piece = PIECE_BYTES as u64;
+        for len in [1, 100, 16_383, 16_384, 16_385, 32_768, 500_000] {
+            let bytes: Vec<u8> = (0..len).map(|at: u64| ((at * 7) >> 3) as u8).collect();
+            let cuts =
+                [1, 99, 100, piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 5, 20 * piece, 400_000, 499_999];
+            let cuts: Vec<u64> = cuts.into_iter().filter(|&cut| cut <= len).collect();
+            for seed in 0..40u64 {
+                // Any of the cuts, some of them twice: parts may be empty.
+                let chosen = cuts.iter().filter(|&&cut| (cut * 31 + seed * 17).is_multiple_of(3));
+                let mut ends: Vec<u64> = chosen.flat_map(|&cut| vec![cut; 1 + (cut + seed) as usize % 2]).collect();
+                ends.push(len);
+                let mut all = ContentHasher::new();
+                let mut start = 0;
+                for end in ends {
+                    let mut hasher = ContentHasher::beginning_at(start);
+                    let portion = 1 + seed as usize * 4001;
+                    bytes[start as usize..end as usize].chunks(portion).for_each(|bytes| hasher.update(bytes));
+                    let encoded = hasher.encode();
+                    assert!(encoded.len() <= 2 * PIECE_BYTES + 2 * 5 * VALUE_BYTES);
+                    assert!(!all.join(&(start..end), &[&encoded[..], b"x"].concat()));
+                    assert!(all.join(&(start..end), &encoded), "{start}..{end} of {len}");
+                    start = end;
+                }
+                assert_eq!(all.finalize(), Digest::of(&bytes), "{len} bytes, seed {seed}");
             }
-            hasher.update(&bytes[whole as usize * PIECE_BYTES..]);
-            assert_eq!(hasher.finalize(), Digest::of(&bytes), "{len} bytes");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "from its beginning")]
+    fn a_part_is_not_all() {
+        let mut hasher = ContentHasher::beginning_at(PIECE_BYTES as u64);
+        hasher.update(b"more");
+        hasher.finalize();
     }
 
     #[test]

@@ -124,6 +124,11 @@ impl Layout {
         first..last.min(first + self.block_positions[slab])
     }
 
+    /// The first position of a block; behind the last block, the number of positions.
+    pub(crate) fn first_position(&self, block: usize) -> u64 {
+        if block == self.block_count() { self.positions() } else { self.positions_of(block).start }
+    }
+
     /// How many positions a block has.
     pub(crate) fn len_of(&self, block: usize) -> usize {
         let positions = self.positions_of(block);

@@ -17,8 +17,10 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod archive;
+mod blocks;
 mod cache;
 mod codec;
+mod division;
 mod error;
 mod flat;
 mod floors;
@@ -53,6 +55,7 @@ mod round_trip;
 pub use archive::Archive;
 pub use cache::{BlockCache, CachedScores};
 pub use codec::{Codec, CodecError, ValueRange};
+pub use division::{Division, PartWriter, Whole};
 pub use error::StoreError;
 pub use flat::{Flat, FlatSlab};
 pub use identity::{Identity, Kind, Orientation, Role};

@@ -16,7 +16,7 @@ use crate::flat::{Flat, FlatSlab};
 use crate::form::{self, DecodeError, Form};
 use crate::format::{Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
 use crate::frames;
-use crate::hasher::{self, ContentHasher, PIECE_BYTES};
+use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::identity::Identity;
 use crate::layout::{BATCH_POSITIONS, BLOCK_POSITIONS, Layout, Place};
 use crate::open::Unverified;
@@ -556,33 +556,34 @@ impl Scores {
     /// If there is no such part.
     pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8])) -> Result<Vec<u8>, StoreError> {
         assert!(number < of, "{of} parts have no number {number}");
-        let cut = |number: u64| (u128::from(self.hashed_pieces()) * u128::from(number) / u128::from(of)) as u64;
-        let mut hashes = Vec::new();
-        let (mut scores, mut piece) = (Vec::new(), cut(number));
-        while piece < cut(number + 1) {
-            let end = cut(number + 1).min(piece + BATCH_POSITIONS / PIECE_BYTES as u64);
-            let positions = piece * PIECE_BYTES as u64..end * PIECE_BYTES as u64;
-            scores.resize((positions.end - positions.start) as usize, 0);
-            self.read_range(positions, &mut scores)?;
-            hashes.extend(hasher::hash_pieces(piece, bytes_of(&scores)).concat());
+        let part = self.part(number, of);
+        let mut hasher = ContentHasher::beginning_at(part.start);
+        let (mut scores, mut first) = (Vec::new(), part.start);
+        while first < part.end {
+            let end = part.end.min(first + BATCH_POSITIONS);
+            scores.resize((end - first) as usize, 0);
+            self.read_range(first..end, &mut scores)?;
+            hasher.update(bytes_of(&scores));
             see(&scores);
-            piece = end;
+            first = end;
         }
-        if number + 1 == of {
-            see(&self.last_piece()?);
-        }
-        Ok(hashes)
+        Ok(hasher.encode())
     }
 
     /// Compares the digest of the scores with the one the file gives: `parts` are what [`hash_part`](Self::hash_part)
     /// returned, in order.
     ///
     /// # Errors
-    /// [`StoreError::DigestDiffers`]; [`StoreError::Damaged`] if the last block is.
+    /// [`StoreError::DigestDiffers`]; [`StoreError::Unsupported`] if one of them is none of those.
     pub fn verify_hashes(&self, parts: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut hasher = ContentHasher::new();
-        parts.iter().for_each(|hashes| hasher.update_hashed(hashes.as_chunks().0));
-        hasher.update(bytes_of(&self.last_piece()?));
+        for (number, hash) in (0..).zip(parts) {
+            let part = self.part(number, parts.len() as u64);
+            if !hasher.join(&part, hash) {
+                let expected = format!("the hash of positions {part:?}");
+                return Err(StoreError::Unsupported { expected, found: format!("{} bytes", hash.len()) });
+            }
+        }
         let found = hasher.finalize();
         if found == self.digest {
             return Ok(());
@@ -590,17 +591,12 @@ impl Scores {
         Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
     }
 
-    /// Whole pieces before the last one.
-    fn hashed_pieces(&self) -> u64 {
-        (self.shape().positions() - 1) / PIECE_BYTES as u64
-    }
-
-    /// The scores of the last piece, whole or not.
-    fn last_piece(&self) -> Result<Vec<i8>, StoreError> {
-        let positions = self.hashed_pieces() * PIECE_BYTES as u64..self.shape().positions();
-        let mut scores = vec![0; (positions.end - positions.start) as usize];
-        self.read_range(positions, &mut scores)?;
-        Ok(scores)
+    /// One of some parts of the positions: whole pieces for the hasher, but for the end.
+    fn part(&self, number: u64, of: u64) -> Range<u64> {
+        let positions = self.shape().positions();
+        let pieces = positions.div_ceil(PIECE_BYTES as u64);
+        let cut = |number: u64| (u128::from(pieces) * u128::from(number) / u128::from(of)) as u64 * PIECE_BYTES as u64;
+        cut(number).min(positions)..cut(number + 1).min(positions)
     }
 
     /// Cuts a range of positions into pieces of blocks: block, first value in it, where to.

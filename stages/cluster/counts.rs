@@ -3,18 +3,20 @@
 //! A *set* is a file a rank, `counts-SINCE-PROCESS-NUMBER-RANK-of-RANKS-by-PROCESSORS`: when the job began to count, the
 //! process that led it, the number of the set in that job, and how the database was dealt. Counts of different moments do
 //! not go together, so a set is taken up whole or not at all: the leader picks the latest of which all files are there,
-//! before it tells the others. A set is removed by those who wrote it, one set after the next one was complete, so where
+//! before it tells the others; where each rank has a directory of its own, all pick the latest of which each sees what
+//! it needs. A set is removed by those who wrote it, one set after the next one was complete, so where
 //! no write fails there always is one. Units of positions are the same however they are dealt, so any ranks can go on.
 
-use super::{PROCESSORS_MAX, RANKS_MAX};
+use super::{Failure, PROCESSORS_MAX, RANKS_MAX, agree};
 use crate::files;
 use disk::{Disk, DiskError, clock, is_leftover};
 use engines::cluster::counting::{Hand, runs};
 use engines::counting::checkpoint_range;
 use game::Index;
 use pipeline::StageError;
+use ranks::{CommunicationError, Communicator};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -85,22 +87,79 @@ impl Set {
 impl Plan {
     /// What this process leads: it goes on from the latest set that is whole, and removes all else.
     pub(super) fn lead(disk: &dyn Disk, directory: &Path) -> Result<Plan, DiskError> {
-        let own = Source { since: clock::now_seconds(), process: std::process::id() };
-        let all = disk.list(directory)?;
-        let mut files: BTreeMap<Set, usize> = BTreeMap::new();
-        for (set, _) in all.iter().filter_map(|path| Set::of(path)) {
-            *files.entry(set).or_default() += 1;
-        }
-        // Names are different, so as many as there are ranks are those of all ranks.
-        let saved = files.into_iter().rev().find(|(set, files)| *files == set.ranks).map(|(set, _)| set);
-        for path in all {
-            let is_other = Set::of(&path).is_some_and(|(set, _)| Some(set) != saved);
-            if is_other || is_leftover(&path) {
-                disk.remove(&path)?;
-            }
-        }
-        Ok(Plan { own, saved })
+        let files = disk.list(directory)?;
+        let saved = sets(&files).into_iter().rev().find(|(set, ranks)| ranks.len() == set.ranks).map(|(set, _)| set);
+        let plan = Plan { saved, ..Plan::apart() };
+        plan.remove_others(disk, files)?;
+        Ok(plan)
     }
+
+    /// What this process leads where each rank has a directory of its own: see [`settle`](Self::settle).
+    pub(super) fn apart() -> Plan {
+        Plan { own: Source { since: clock::now_seconds(), process: std::process::id() }, saved: None }
+    }
+
+    /// Goes on from the latest set of which every rank sees in its directory what it needs, and removes all else there.
+    /// For so many processors a rank.
+    pub(super) fn settle(
+        self,
+        disk: &dyn Disk,
+        directory: &Path,
+        processors: usize,
+        communicator: &mut dyn Communicator,
+    ) -> Result<Plan, Failure> {
+        let (rank, ranks) = (communicator.rank(), communicator.size());
+        let files = agree(communicator, disk.list(directory).map_err(StageError::Disk))?;
+        // Dealt as it was, each reads what it wrote.
+        let suffices = |set: &Set, seen: &BTreeSet<usize>| match (set.ranks, set.processors) == (ranks, processors) {
+            true => seen.contains(&rank),
+            false => seen.len() == set.ranks,
+        };
+        let seen = sets(&files).into_iter().filter(|(set, seen)| suffices(set, seen));
+        let lines: Vec<String> = seen.map(|(set, _)| Plan { saved: Some(set), ..self }.to_string()).collect();
+        let told = communicator.gather(0, lines.join("\n").into_bytes()).map_err(Failure::lost)?;
+        let chosen = match told {
+            Some(told) => {
+                let all = (0..).zip(&told).map(|(rank, lines)| plans(rank, lines)).collect::<Result<Vec<_>, _>>();
+                let common = all.map_err(Failure::lost)?.into_iter().reduce(|some, more| &some & &more);
+                let saved = common.and_then(|sets| sets.last().copied());
+                Some(Plan { saved, ..self }.to_string().into_bytes())
+            }
+            None => None,
+        };
+        let chosen = communicator.broadcast(0, chosen).map_err(Failure::lost)?;
+        let text = String::from_utf8_lossy(&chosen);
+        let plan: Plan = text.parse().map_err(|()| Failure::lost(unexpected(0, &text)))?;
+        agree(communicator, plan.remove_others(disk, files).map_err(StageError::Disk))?;
+        Ok(plan)
+    }
+
+    /// Of some files, those of other sets, and what a dead process did not finish.
+    fn remove_others(&self, disk: &dyn Disk, files: Vec<PathBuf>) -> Result<(), DiskError> {
+        let is_other = |path: &Path| Set::of(path).is_some_and(|(set, _)| Some(set) != self.saved);
+        files.iter().filter(|path| is_other(path) || is_leftover(path)).try_for_each(|path| disk.remove(path))
+    }
+}
+
+/// By set, the ranks whose files there are.
+fn sets(files: &[PathBuf]) -> BTreeMap<Set, BTreeSet<usize>> {
+    let mut sets: BTreeMap<Set, BTreeSet<usize>> = BTreeMap::new();
+    for (set, rank) in files.iter().filter_map(|path| Set::of(path)) {
+        sets.entry(set).or_default().insert(rank);
+    }
+    sets
+}
+
+/// The sets that a rank could go on from.
+fn plans(rank: usize, lines: &[u8]) -> Result<BTreeSet<Set>, CommunicationError> {
+    let text = String::from_utf8_lossy(lines);
+    let set = |line: &str| line.parse::<Plan>().ok()?.saved;
+    let sets: Option<_> = text.split('\n').filter(|line| !line.is_empty()).map(set).collect();
+    sets.ok_or_else(|| unexpected(rank, &text))
+}
+
+fn unexpected(rank: usize, text: &str) -> CommunicationError {
+    CommunicationError::Unexpected { rank, expected: "sets of counts".to_owned(), found: format!("{text:?}") }
 }
 
 impl fmt::Display for Plan {
@@ -193,7 +252,7 @@ impl Series {
         let set = |number| Set { source: self.plan.own, number, ranks, processors };
         // All ranks are here, so all have written the set before this one.
         if !self.failed.load(Relaxed) {
-            self.remove_before(disk, directory, hand.rank(), number, set);
+            self.remove_before(disk, directory, hand, number, set);
         }
         let written = write(disk, &set(number).file(directory, hand.rank()), kind, hand.values());
         self.failed.store(written.is_err(), Relaxed);
@@ -205,13 +264,15 @@ impl Series {
     }
 
     /// Removes what the last complete set, the one before `number`, makes needless.
-    fn remove_before(&self, disk: &dyn Disk, directory: &Path, rank: usize, number: u64, set: impl Fn(u64) -> Set) {
+    fn remove_before(&self, disk: &dyn Disk, directory: &Path, hand: &Hand, number: u64, set: impl Fn(u64) -> Set) {
         let needless = match (number, self.plan.saved) {
-            (0, _) => Vec::new(),
-            // What another job left, which may have had more ranks, is the leader's to remove.
-            (1, Some(saved)) if rank == 0 => (0..saved.ranks).map(|rank| saved.file(directory, rank)).collect(),
-            (1, _) => Vec::new(),
-            _ => vec![set(number - 2).file(directory, rank)],
+            (0, _) | (1, None) => Vec::new(),
+            // What another job left, which may have had more ranks.
+            (1, Some(saved)) => {
+                let ranks = (hand.rank()..saved.ranks).step_by(hand.ranks());
+                ranks.map(|rank| saved.file(directory, rank)).collect()
+            }
+            _ => vec![set(number - 2).file(directory, hand.rank())],
         };
         for path in needless {
             if let Err(error) = disk.remove(&path) {
@@ -385,6 +446,55 @@ mod tests {
             let series = Series::new(plan(6, Some(set)));
             let mut found = Hand::zeroed(index, 2, 0, 1).unwrap();
             assert!(!series.restore(&disk, directory, &Kind::new("awari", index), index, &mut found).unwrap());
+        }
+    }
+
+    /// Directories of their own: as many ranks go on where each finds its own file, others where each finds all.
+    #[test]
+    fn ranks_settle_on_what_all_have() {
+        let index = Index::new(9, PositionSet::All);
+        let kind = Kind::new("awari", &index);
+        let directory = Path::new(DIRECTORY);
+        // Ranks that saved, on how many machines, who comes back, and whether they go on.
+        for (ranks, machines, back, goes_on) in
+            [(3, 3, 3, true), (3, 1, 3, true), (3, 1, 2, true), (3, 3, 2, false), (3, 2, 3, true), (2, 1, 4, true)]
+        {
+            for is_newer_torn in [false, true] {
+                let disks: Vec<MemoryDisk> = (0..machines).map(|_| MemoryDisk::new()).collect();
+                for since in [5, 6] {
+                    for rank in 0..ranks - usize::from(is_newer_torn && since == 6) {
+                        let hand = hand(&index, ranks, rank, 1);
+                        Series::new(plan(since, None)).save(&disks[rank % machines], directory, &kind, &hand);
+                    }
+                }
+                let ends = ranks::Threads::new(back, ranks::Weather::calm());
+                let settled: Vec<_> = std::thread::scope(|scope| {
+                    let settle = |mut end: ranks::Threads| {
+                        let disk = &disks[end.rank() % machines];
+                        scope.spawn(move || plan(9, None).settle(disk, directory, 1, &mut end).unwrap())
+                    };
+                    let running: Vec<_> = ends.into_iter().map(settle).collect();
+                    running.into_iter().map(|rank| rank.join().unwrap()).collect()
+                });
+                let since = if is_newer_torn { 5 } else { 6 };
+                let set = Set { source: Source { since, process: 7 }, number: 0, ranks, processors: 1 };
+                let expected = plan(9, goes_on.then_some(set));
+                assert!(settled.iter().all(|plan| *plan == expected), "{settled:?}, {expected:?}");
+                let names: Vec<_> = disks.iter().take(back).flat_map(names).collect();
+                let others = names.iter().filter(|name| !goes_on || !name.starts_with(&format!("counts-{since}-7-0-")));
+                assert_eq!(others.count(), 0, "{names:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_sets_are_refused() {
+        let set = Set { source: Source { since: 5, process: 7 }, number: 0, ranks: 2, processors: 1 };
+        let line = plan(9, Some(set)).to_string();
+        assert_eq!(plans(1, line.as_bytes()).unwrap(), BTreeSet::from([set]));
+        assert_eq!(plans(1, b"").unwrap(), BTreeSet::new());
+        for lines in ["x", "9 7", &format!("{line}\nx"), "9 7 5 7 0 2 0"] {
+            assert!(plans(1, lines.as_bytes()).is_err(), "{lines}");
         }
     }
 

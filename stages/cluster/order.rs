@@ -87,16 +87,36 @@ mod tests {
     fn orders_are_understood() {
         let reading =
             |files: &[&str]| Reading { stones: 24, threads: 2, files: files.iter().map(PathBuf::from).collect() };
+        let digest = disk::Digest::of(b"a result").to_string();
         let solve = |lines: &[&str]| Order::Solve(solve::Task::of_lines(lines).unwrap());
         for order in [
             Order::Capture(reading(&["/runs/a b/databases/00.awari", "/runs/a b/databases/01.awari"])),
             Order::Capture(reading(&[])),
             Order::Verify(reading(&["/runs/a b/databases/24.awari"])),
             Order::Count(reading(&["/runs/a b/captures/24.cap", "/runs/a b/databases/24.awari"])),
-            solve(&["sweep", "24", "/runs/a b/captures/24.cap", "", ""]),
-            solve(&["sweep", "24", "/runs/a b/captures/24.cap", "/runs/a b/snapshots/sweep-24", ""]),
-            solve(&["counting 3", "24", "/runs/a b/captures/24.cap", "", ""]),
-            solve(&["counting 4", "24", "24.cap", "/runs/a b/snapshots/counting-24", "5 6 7 8 9 10 11"]),
+            solve(&["sweep", "24", "/runs/a b/captures/24.cap", "24.awari", "", "", "", ""]),
+            solve(&[
+                "sweep",
+                "24",
+                "24.cap",
+                "/runs/a b/databases/24.awari",
+                "/runs/a b/snapshots/sweep-24",
+                "",
+                "",
+                "",
+            ]),
+            solve(&["counting 3", "24", "/runs/a b/captures/24.cap", "24.awari", "", "", "", ""]),
+            solve(&["counting 4", "24", "24.cap", "24.awari", "snapshots/counting-24", "5 6 7 8 9 10 11", "", ""]),
+            solve(&[
+                "sweep",
+                "24",
+                "24.cap",
+                "24.awari",
+                "awari-0123456789abcdef",
+                "",
+                "awari-0123456789abcdef",
+                &digest,
+            ]),
             Order::Bound(bounds::Task::of_lines(&["1", "1", "a b", "c"]).unwrap()),
             Order::Leave,
         ] {
@@ -110,12 +130,14 @@ mod tests {
             b"capture\n24\n0",
             b"verify\n49\n1",
             b"solve\nsweep\n1",
-            b"solve\nsweep\nx\na\nb\n",
-            b"solve\nsweep\n1\na\nb",
-            b"solve\ncounting\n1\na\nb\n",
-            b"solve\ncounting 0\n1\na\nb\n",
-            b"solve\ncounting 65537\n1\na\nb\n",
-            b"solve\ncounting 1\n1\na\nb\n1",
+            b"solve\nsweep\nx\na\nb\nc\n\n\n",
+            b"solve\nsweep\n1\na\nb\n\n\n",
+            b"solve\ncounting\n1\na\nb\nc\n\n\n",
+            b"solve\ncounting 0\n1\na\nb\nc\n\n\n",
+            b"solve\ncounting 65537\n1\na\nb\nc\n\n\n",
+            b"solve\nsweep\n1\na\nb\nc\n\nawari-0123456789abcdef\nx",
+            b"solve\nsweep\n1\na\nb\nc\n\n..\n0000000000000000000000000000000000000000000000000000000000000000",
+            b"solve\ncounting 1\n1\na\nb\nc\n1\n\n",
             b"sweep\n1\na\nb\n",
             b"\xff\n\n\n\n",
         ] {

@@ -1,11 +1,13 @@
-//! The stages `sweep:n` and `counting:n` by all ranks of a job: each reads the captures of what it owns and solves it.
-//! Rank 0 puts the database together.
+//! The stages `sweep:n` and `counting:n` by all ranks of a job: each reads the captures of what it owns, solves it, and
+//! writes a part of the database.
 //!
 //! A snapshot of `sweep` is one file a rank. Whoever goes on, as many ranks or not, takes what there is of what it owns.
 //! One of `counting` is that too, but of one moment: see `counts.rs`.
 
+use super::apart::Apart;
 use super::counts::{self, Series};
 use super::load::{self, Loads};
+use super::parts::{Output, Sink};
 use super::{Failure, Follower, Job, Order, PROCESSORS_MAX, RANKS_MAX, agree};
 use crate::{Settings, Shared, files};
 use disk::Disk;
@@ -14,7 +16,7 @@ use engines::cluster::{self, Part, PartCaptures, Territories, Unsolved, Watch, s
 use engines::counting::UPDATE_BYTES;
 use engines::{Bytes, Kernel, Tables};
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{Snapshots, StageContext, StageError, StageReport};
 use ranks::{CommunicationError, Communicator, Traffic};
 use rayon::prelude::*;
 use std::fmt;
@@ -36,14 +38,16 @@ const USUAL_RECOMPUTATIONS: u64 = 16;
 /// Of a row of a snapshot.
 const SNAPSHOT_COLUMNS: u32 = 1 << 16;
 
-/// A database to solve, from captures in a file, with snapshots in a directory: of counting, as planned.
+/// A database to solve and to write, from captures in a file, with snapshots in a directory: of counting, as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     by: By,
     stones: u32,
     captures: PathBuf,
+    database: PathBuf,
     snapshots: Option<PathBuf>,
     counts: Option<counts::Plan>,
+    apart: Option<Apart>,
 }
 
 /// The methods that are work for all.
@@ -81,19 +85,23 @@ impl FromStr for By {
 }
 
 impl Task {
-    /// Method, stones, captures, snapshots or nothing, counts or nothing.
+    /// Method, stones, captures, database; snapshots, counts, names of what is apart, or nothing each.
     pub(super) fn lines(&self) -> Vec<String> {
-        let Task { by, stones, captures, snapshots, counts } = self;
+        let Task { by, stones, captures, database, snapshots, counts, apart } = self;
         let snapshots = snapshots.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         let counts = counts.map(|plan| plan.to_string()).unwrap_or_default();
-        vec![by.to_string(), stones.to_string(), captures.display().to_string(), snapshots, counts]
+        let (captures, database) = (captures.display().to_string(), database.display().to_string());
+        let [name, fingerprint] = Apart::lines(apart.as_ref());
+        vec![by.to_string(), stones.to_string(), captures, database, snapshots, counts, name, fingerprint]
     }
 
     pub(super) fn of_lines(lines: &[&str]) -> Option<Task> {
-        let &[by, stones, captures, snapshots, counts] = lines else { return None };
+        let &[by, stones, captures, database, snapshots, counts, name, fingerprint] = lines else { return None };
+        let (by, stones) = (by.parse().ok()?, stones.parse().ok()?);
         let snapshots = Some(snapshots).filter(|path| !path.is_empty()).map(PathBuf::from);
         let counts = Some(counts).filter(|plan| !plan.is_empty()).map(str::parse).transpose().ok()?;
-        Some(Task { by: by.parse().ok()?, stones: stones.parse().ok()?, captures: captures.into(), snapshots, counts })
+        let apart = Apart::of_lines([name, fingerprint])?;
+        Some(Task { by, stones, captures: captures.into(), database: database.into(), snapshots, counts, apart })
     }
 }
 
@@ -105,10 +113,10 @@ pub(super) fn follow(
     communicator: &mut dyn Communicator,
 ) -> Result<(), Failure> {
     let Follower { settings, disk, stop } = *follower;
-    let member = Member { settings, disk, tables, task, series: task.counts.map(Series::new) };
+    let member = Member::new(settings, disk, tables, task, communicator)?;
     let (solved, _) = member.solve(communicator, &Following { member: &member, stop })?;
-    let mut nothing = |_: &[i8]| ControlFlow::Continue(());
-    solved.collect(communicator, &mut nothing).map_err(Failure::lost)?;
+    member.write(&solved, communicator)?;
+    member.leave();
     Ok(())
 }
 
@@ -123,50 +131,32 @@ pub(crate) fn run(
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
     let captures = context.input(&files::capture(stones));
-    // Sets of counts are a few for a database, so whoever asks for all of them gets them.
-    let always = by != By::Sweep && context.snapshots().interval().is_zero();
-    let snapshots = match always || index.positions() >= WORTH_A_SNAPSHOT_POSITIONS {
-        true => Some(context.snapshots().prepare()?.to_path_buf()),
-        false => None,
+    // Whoever asks for all that there can be gets them.
+    let is_worth = context.snapshots().interval().is_zero() || index.positions() >= WORTH_A_SNAPSHOT_POSITIONS;
+    let database = context.output(&files::database(stones));
+    let apart = settings.scratch.is_some().then(|| Apart::new(context, &database));
+    let snapshots = match (is_worth, &apart) {
+        (true, None) => Some(context.snapshots().prepare()?.to_path_buf()),
+        (true, Some(apart)) => Some(PathBuf::from(apart.name())),
+        (false, _) => None,
     };
-    let counts = match (&snapshots, by) {
-        (Some(directory), By::Counting { .. }) => Some(counts::Plan::lead(context.disk(), directory)?),
+    let counts = match (&snapshots, by, &apart) {
+        (Some(directory), By::Counting { .. }, None) => Some(counts::Plan::lead(context.disk(), directory)?),
+        (Some(_), By::Counting { .. }, Some(_)) => Some(counts::Plan::apart()),
         _ => None,
     };
-    let task = Task { by, stones, captures, snapshots, counts };
+    let task = Task { by, stones, captures, database, snapshots, counts, apart };
     let mut communicator = job.communicator();
     communicator.broadcast(0, Some(Order::Solve(task.clone()).encode())).map_err(StageError::failed)?;
     let tables = shared.tables();
-    let series = counts.map(Series::new);
-    let member = Member { settings, disk: context.disk(), tables: &tables, task: &task, series };
+    let member = Member::new(settings, context.disk(), &tables, &task, &mut **communicator);
+    let member = member.map_err(Failure::into_error)?;
     context.progress().begin(index.positions(), "positions");
     let watch = Leading { member: &member, context, last: Mutex::new(Instant::now()), positions: index.positions() };
     let solved = member.solve(&mut **communicator, &watch);
     let (solved, loads) = solved.map_err(Failure::into_error)?;
-    let path = context.output(&files::database(stones));
-    let mut writer =
-        files::create(context.disk(), &path, settings, Kind::Database, &index, settings.codec).map_err(Some);
-    let mut failed = None;
-    let mut sink = |run: &[i8]| match &mut writer {
-        Ok(writer) => match writer.append(run) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(files::unwritable(error));
-                ControlFlow::Break(())
-            }
-        },
-        Err(error) => {
-            failed = error.take();
-            ControlFlow::Break(())
-        }
-    };
-    let all = solved.collect(&mut **communicator, &mut sink).map_err(StageError::failed)?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    assert!(all, "only a sink that failed takes less");
-    let writer = writer.map_err(|error| error.expect("whoever took the error returned it"))?;
-    writer.finish().map_err(files::unwritable)?;
+    member.write(&solved, &mut **communicator).map_err(Failure::into_error)?;
+    member.leave();
     let report = solved.report(StageReport::new(index.positions()));
     Ok(loads.expect("rank 0 hears of all").report(report))
 }
@@ -181,12 +171,13 @@ enum Solved {
 impl Solved {
     fn collect(
         &self,
+        ranges: &[Range<u64>],
         communicator: &mut dyn Communicator,
-        sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
+        sink: Sink,
     ) -> Result<bool, CommunicationError> {
         match self {
-            Solved::Swept(part, _) => cluster::collect(part, communicator, sink),
-            Solved::Counted(hand, ..) => counting::collect(hand, communicator, sink),
+            Solved::Swept(part, _) => cluster::collect(part, ranges, communicator, sink),
+            Solved::Counted(hand, ..) => counting::collect(hand, ranges, communicator, sink),
         }
     }
 
@@ -222,11 +213,47 @@ struct Member<'a> {
     disk: &'a dyn Disk,
     tables: &'a Tables,
     task: &'a Task,
+    /// Where snapshots are, if there are to be any.
+    snapshots: Option<PathBuf>,
     /// Of counting, where there are snapshots.
     series: Option<Series>,
+    /// The directory of its own, and what makes it one.
+    apart: Option<(PathBuf, Snapshots<'a>)>,
 }
 
-impl Member<'_> {
+impl<'a> Member<'a> {
+    fn new(
+        settings: &'a Settings,
+        disk: &'a dyn Disk,
+        tables: &'a Tables,
+        task: &'a Task,
+        communicator: &mut dyn Communicator,
+    ) -> Result<Member<'a>, Failure> {
+        let Task { by, stones, ref snapshots, counts, ref apart, .. } = *task;
+        let claim = |apart: &Apart| apart.claim(settings, disk, stones, communicator);
+        let apart = apart.as_ref().map(claim).transpose()?;
+        let directory = apart.as_ref().map(|(directory, _)| directory.clone());
+        let snapshots = snapshots.as_ref().map(|shared| directory.unwrap_or_else(|| shared.clone()));
+        let counts = match (counts, &snapshots, &apart, by) {
+            (Some(plan), Some(directory), Some(_), By::Counting { processors }) => {
+                let index = Index::new(stones, settings.set);
+                let processors = counting::processors(&index, communicator.size(), processors);
+                Some(plan.settle(disk, directory, processors, communicator)?)
+            }
+            _ => counts,
+        };
+        Ok(Member { settings, disk, tables, task, snapshots, series: counts.map(Series::new), apart })
+    }
+
+    /// Once the database is there: nothing is left in the directory of its own.
+    fn leave(&self) {
+        if let Some((_, snapshots)) = &self.apart
+            && let Err(error) = snapshots.remove()
+        {
+            tracing::warn!("needless snapshots stay: {error}");
+        }
+    }
+
     fn solve<W: Watch<Part> + Watch<Hand>>(
         &self,
         communicator: &mut dyn Communicator,
@@ -274,6 +301,15 @@ impl Member<'_> {
         Ok((solved, loads.map_err(Failure::lost)?))
     }
 
+    /// Writes the database, together with the other ranks.
+    fn write(&self, solved: &Solved, communicator: &mut dyn Communicator) -> Result<(), Failure> {
+        let index = Index::new(self.task.stones, self.settings.set);
+        let Member { settings, disk, .. } = *self;
+        let scratch = self.apart.as_ref().map(|(directory, _)| &**directory);
+        let output = Output { settings, disk, index: &index, path: &self.task.database, scratch };
+        output.write(communicator, &mut |ranges, communicator, sink| solved.collect(ranges, communicator, sink))
+    }
+
     /// What is dealt to this rank, its captures, and whether it comes from a snapshot.
     fn prepare_hand(
         &self,
@@ -283,7 +319,7 @@ impl Member<'_> {
         processors: usize,
     ) -> Result<(Hand, Bytes, bool), StageError> {
         let mut hand = Hand::zeroed(index, ranks, rank, processors).map_err(StageError::failed)?;
-        let resumed = match (&self.series, &self.task.snapshots) {
+        let resumed = match (&self.series, &self.snapshots) {
             (Some(series), Some(directory)) => {
                 series.restore(self.disk, directory, &self.counts_of(index), index, &mut hand)?
             }
@@ -309,7 +345,7 @@ impl Member<'_> {
 
     /// Publishes what this rank counts, as all others do.
     fn save_counts(&self, hand: &Hand) {
-        if let (Some(series), Some(directory)) = (&self.series, &self.task.snapshots) {
+        if let (Some(series), Some(directory)) = (&self.series, &self.snapshots) {
             let index = Index::new(self.task.stones, self.settings.set);
             series.save(self.disk, directory, &self.counts_of(&index), hand);
         }
@@ -325,7 +361,7 @@ impl Member<'_> {
     fn prepare(&self, index: &Index, ranks: usize, rank: usize) -> Result<(Part, PartCaptures), StageError> {
         let territories = Arc::new(Territories::new(self.tables, index.slabs(), ranks));
         let mut part = Part::zeroed(self.tables, territories, rank).map_err(StageError::failed)?;
-        if let Some(directory) = &self.task.snapshots {
+        if let Some(directory) = &self.snapshots {
             self.restore(directory, index, &mut part)?;
         }
         let file = self.captures(index)?;
@@ -360,7 +396,7 @@ impl Member<'_> {
 
     /// Publishes what this rank owns.
     fn save(&self, part: &Part) {
-        let Some(directory) = self.task.snapshots.as_ref().filter(|_| part.positions() > 0) else { return };
+        let Some(directory) = self.snapshots.as_ref().filter(|_| part.positions() > 0) else { return };
         let path = directory.join(format!("part-{}-of-{}", part.rank(), part.territories().ranks()));
         let (identity, shape) = (self.identity(), shape(part.positions()));
         let range = files::range(Kind::Snapshot, self.task.stones);

@@ -156,4 +156,26 @@ impl Scratch for MemoryFile {
             bytes[..written].copy_from_slice(&from[..written]);
         })
     }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        let mut guard = self.disk.state();
+        let state = &mut *guard;
+        let fate = state.meet(Operation::Sync, &self.path, self.is_scratch);
+        if state.crashes != self.crashes {
+            let source = io::Error::other("the process that opened it has crashed");
+            return Err(DiskError::from_io(Operation::Sync, &self.path, source));
+        }
+        let file = &mut state.files[self.file];
+        match fate {
+            Fate::Fine => file.sync(),
+            Fate::Fails(error) => {
+                if let Some(dice) = &mut state.dice {
+                    file.fail_to_sync(dice);
+                }
+                return Err(error);
+            }
+            Fate::Dies(error) | Fate::Dead(error) => return Err(error),
+        }
+        Ok(())
+    }
 }

@@ -4,7 +4,7 @@ use super::{Part, PartCaptures, Report, Territories, Unsolved, Watch, collect, s
 use crate::capture::{InMemory, capture_into};
 use crate::{Bytes, Kernel, Rows, Tables};
 use game::{Index, PositionSet, Rules, Score};
-use ranks::{Communicator, Threads, Weather};
+use ranks::{CommunicationError, Communicator, Threads, Weather};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -75,13 +75,37 @@ fn solved(
     let mut part = part(tables, &index, end.size(), end.rank());
     let captures = captures(tables, &index, &part, smaller);
     let report = sweep(tables, &index, &captures, &mut part, kernel, end, &()).unwrap();
+    (collected(&part, &index, end), report)
+}
+
+/// Ranges of positions for all ranks: of about as many each, wherever that cuts; but the second has none.
+pub(super) fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
+    let cut = |rank: usize| index.positions() * rank as u64 / ranks as u64;
+    let range = |rank: usize| match rank {
+        0 if ranks > 1 => 0..cut(2),
+        1 => cut(2)..cut(2),
+        _ => cut(rank)..cut(rank + 1),
+    };
+    (0..ranks).map(range).collect()
+}
+
+/// What a rank collects: its range of a database.
+fn collected(part: &Part, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
     let mut scores = Vec::new();
     let mut sink = |run: &[Score]| {
         scores.extend_from_slice(run);
         ControlFlow::Continue(())
     };
-    assert!(collect(&part, end, &mut sink).unwrap());
-    (scores, report)
+    assert!(collect(part, &ranges(index, end.size()), end, &mut sink).unwrap());
+    scores
+}
+
+/// The database of which each rank has collected its range.
+pub(super) fn together<'a>(index: &Index, found: impl ExactSizeIterator<Item = &'a Vec<Score>>) -> Vec<Score> {
+    let lengths: Vec<_> = ranges(index, found.len()).iter().map(|range| (range.end - range.start) as usize).collect();
+    let found: Vec<_> = found.collect();
+    assert!(found.iter().map(|scores| scores.len()).eq(lengths));
+    found.into_iter().flatten().copied().collect()
 }
 
 #[test]
@@ -94,8 +118,9 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
                 let (expected, smaller) = (&expected[stones as usize], &expected[..stones as usize]);
                 let found =
                     job(ranks, threads, Weather::calm(), |end| solved(&tables, stones, smaller, end, Kernel::detect()));
-                assert!(found[0].0 == *expected, "{stones} stones, {set}, by {ranks} ranks");
-                assert!(found.iter().skip(1).all(|(scores, _)| scores.is_empty()));
+                let index = Index::new(stones, set);
+                let scores = together(&index, found.iter().map(|(scores, _)| scores));
+                assert!(scores == *expected, "{stones} stones, {set}, by {ranks} ranks");
                 let together = |report: &Report| (report.supersteps, report.recomputed, report.changed);
                 assert!(found.iter().all(|(_, report)| together(report) == together(&found[0].1)));
             }
@@ -111,7 +136,8 @@ fn weather_and_kernels_change_nothing() {
     let smaller = &expected[..stones as usize];
     for (seed, kernel) in (0..).zip(Kernel::available()) {
         let found = job(3, 1, Weather::stormy(seed), |end| solved(&tables, stones, smaller, end, kernel));
-        assert!(found[0].0 == expected[stones as usize], "{kernel:?}, seed {seed}");
+        let scores = together(&Index::new(stones, set), found.iter().map(|(scores, _)| scores));
+        assert!(scores == expected[stones as usize], "{kernel:?}, seed {seed}");
     }
 }
 
@@ -168,17 +194,11 @@ fn a_stopped_job_goes_on() {
                 Err(Unsolved::Stopped) => return None,
                 solved => solved.unwrap(),
             };
-            let mut scores = Vec::new();
-            let mut sink = |run: &[Score]| {
-                scores.extend_from_slice(run);
-                ControlFlow::Continue(())
-            };
-            assert!(collect(&mine, end, &mut sink).unwrap());
-            Some(scores)
+            Some(collected(&mine, &index, end))
         });
-        match &found[0] {
-            Some(scores) => {
-                assert!(stopped > 1 && *scores == expected[stones as usize]);
+        match found.into_iter().collect::<Option<Vec<_>>>() {
+            Some(found) => {
+                assert!(stopped > 1 && together(&index, found.iter()) == expected[stones as usize]);
                 break;
             }
             None => stopped += 1,
@@ -188,21 +208,64 @@ fn a_stopped_job_goes_on() {
 
 #[test]
 fn who_collects_may_have_enough() {
+    let (set, ranks) = (PositionSet::All, 3);
+    let index = Index::new(8, set);
+    let tables = Tables::new(Rules::AWARI, set, 8);
+    let run = |who: usize, enough: usize, weather: Weather| {
+        job(ranks, 1, weather, |end| {
+            let (part, rank) = (part(&tables, &index, ranks, end.rank()), end.rank());
+            let mut runs = 0;
+            let mut sink = |_: &[Score]| {
+                runs += 1;
+                if rank == who && runs > enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let all = collect(&part, &ranges(&index, ranks), end, &mut sink).unwrap();
+            // What comes next is not mistaken.
+            assert_eq!(end.sum(&[1]).unwrap(), [3]);
+            (all, runs)
+        })
+    };
+    let runs: Vec<usize> =
+        run(0, usize::MAX, Weather::calm()).into_iter().map(|(all, runs)| runs * usize::from(all)).collect();
+    assert!(runs[0] > 20 && runs[1] == 0 && runs[2] > 20 && runs[0] != runs[2], "{runs:?}");
+    for who in [0, 2] {
+        for (seed, enough) in (0..).zip([0, 1, 2, runs[who] / 2, runs[who] - 2, runs[who] - 1]) {
+            let took = run(who, enough, Weather::stormy(seed));
+            assert!(!took[who].0, "rank {who} after {enough}");
+            // But for the last two bands, all know.
+            let is_last = enough + 2 >= runs[who] && runs[who] > runs[2 - who];
+            assert!(is_last || took.iter().all(|(all, _)| !all), "rank {who} after {enough}: {took:?}");
+            assert!(took.iter().zip(&runs).all(|((_, took), runs)| took <= runs) && took[who].1 == enough + 1);
+        }
+    }
+}
+
+#[test]
+fn pieces_that_do_not_fit_are_refused() {
     let set = PositionSet::All;
-    let took = job(3, 1, Weather::calm(), |end| {
-        let index = Index::new(8, set);
-        let part = part(&Tables::new(Rules::AWARI, set, 8), &index, 3, end.rank());
-        let mut runs = 0;
-        let mut sink = |_: &[Score]| {
-            runs += 1;
-            if runs > 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let all = collect(&part, end, &mut sink).unwrap();
-        // What comes next is not mistaken.
-        assert_eq!(end.sum(&[1]).unwrap(), [3]);
-        all
-    });
-    assert_eq!(took, [false; 3]);
+    let index = Index::new(5, set);
+    let tables = Tables::new(Rules::AWARI, set, 5);
+    for message in [&[][..], &[7], &[0, 0], &[1], &[1; 3], &[1; 100_000]] {
+        let found = job(2, 1, Weather::calm(), |end| match end.rank() {
+            0 => {
+                let part = part(&tables, &index, 2, 0);
+                let all = index.positions();
+                collect(&part, &[0..all, all..all], end, &mut |_| ControlFlow::Continue(())).map_err(
+                    |error| match error {
+                        CommunicationError::Unexpected { rank, .. } => rank,
+                        error => panic!("{error}"),
+                    },
+                )
+            }
+            _ => {
+                end.send(0, message.to_vec()).unwrap();
+                // It is told, or the other is gone by then.
+                let _ = end.receive(0);
+                Ok(true)
+            }
+        });
+        assert_eq!(found[0], Err(1), "{} bytes", message.len());
+    }
 }
 
 #[test]

@@ -1,167 +1,210 @@
-//! A solved database, of the parts that the ranks own.
+//! A solved database, brought from those who solved it to those who write it.
+//!
+//! Each rank collects the scores of a range of positions, band by band. In a round, every rank sends each other one what
+//! it has of that one's next band, and takes in its own. That a message of a round came says that its sender has all of
+//! the round before, so no rank is more than two rounds ahead of another, whoever waits. Each feeds its next neighbour
+//! first, so that nobody is fed by all at once.
 
 use super::Part;
+use super::territory::Patch;
 use game::Slab;
 use ranks::{CommunicationError, Communicator};
+use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
-/// Scores that travel at a time, about, to the rank that collects them.
-const BAND_POSITIONS: usize = 8 << 20;
+/// Scores that a rank takes in at a time, about. Tests have several bands in slabs, too.
+const BAND_POSITIONS: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
 
-/// Bands that a rank sends before it hears that one was taken.
-const AHEAD: usize = 2;
+/// What a message begins with: its sender goes on, or has enough.
+const GOES_ON: u8 = 1;
+const HAS_ENOUGH: u8 = 0;
 
-/// Columns of a band, at most.
-const COLUMNS_MAX: usize = 1024;
-
-/// Taken, and go on; or do not.
-const TAKEN: u8 = 1;
-
-/// Some columns of a slab.
+/// Some `OpponentMajor` rows of a slab.
+#[derive(Clone, Debug)]
 pub(crate) struct Band {
     pub(crate) slab: usize,
-    pub(crate) columns: Range<usize>,
+    pub(crate) rows: Range<usize>,
 }
 
-/// What a rank owns, as bands ask for it.
-pub(crate) trait Banded {
-    fn rank(&self) -> usize;
-
-    fn ranks(&self) -> usize;
-
+/// What a rank has of a database, as bands ask for it.
+pub(crate) trait Banded: Sync {
     fn slabs(&self) -> &[Slab];
 
-    /// The scores that this rank has of a band.
-    fn piece(&self, band: &Band) -> Vec<u8>;
+    /// Adds the scores that this rank has of a band.
+    fn give(&self, band: &Band, piece: &mut Vec<u8>);
 
-    /// Puts the pieces of all ranks together, column by column, behind `run`.
-    fn join(&self, band: &Band, pieces: &[Vec<u8>], run: &mut Vec<i8>) -> Result<(), CommunicationError>;
+    /// Puts the pieces of all ranks together, row by row.
+    fn join(&self, band: &Band, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError>;
 }
 
-/// Brings all parts together: rank 0 gives the scores to `sink`, in canonical order and in runs of whole rows. Whether
-/// `sink` took all.
+/// Brings scores to those who want them: each rank gives those of its range of positions to `sink`, in canonical order.
+/// `ranges` are those of all ranks. Whether all sinks took all, as far as is known here.
 ///
 /// # Errors
 /// Where a rank cannot be reached any more.
+///
+/// # Panics
+/// When there are not as many ranges as ranks.
 pub fn collect(
     part: &Part,
+    ranges: &[Range<u64>],
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
 ) -> Result<bool, CommunicationError> {
-    collect_bands(part, communicator, sink)
+    collect_bands(part, ranges, communicator, sink)
 }
 
 /// The same, of what is shared in any way.
 pub(crate) fn collect_bands(
     part: &dyn Banded,
+    ranges: &[Range<u64>],
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
 ) -> Result<bool, CommunicationError> {
-    let bands = bands(part.slabs());
-    if part.rank() != 0 {
-        for (at, band) in bands.iter().enumerate() {
-            if at >= AHEAD && !is_taken(communicator)? {
-                return Ok(false);
+    let (ranks, mine) = (communicator.size(), communicator.rank());
+    assert_eq!(ranges.len(), ranks, "a range for each rank");
+    let bands: Vec<_> = ranges.iter().map(|range| bands(part.slabs(), range)).collect();
+    let rounds = bands.iter().map(Vec::len).max().unwrap_or(0);
+    let mut take = |band: &Band, rows: &[i8]| {
+        let wanted = wanted(&part.slabs()[band.slab], band, &ranges[mine]);
+        sink(&rows[wanted]).is_continue()
+    };
+    let mut goes_on = true;
+    // What came, and is not taken while the next is on its way.
+    let mut came: Option<(&Band, Vec<i8>)> = None;
+    let mut rows = Vec::new();
+    for round in 0..rounds {
+        let piece = |rank: usize| {
+            let mut piece = vec![if goes_on { GOES_ON } else { HAS_ENOUGH }];
+            if let Some(band) = bands[rank].get(round).filter(|_| goes_on) {
+                part.give(band, &mut piece);
             }
-            communicator.send(0, part.piece(band))?;
+            piece
+        };
+        let pieces: Vec<_> = (0..ranks).into_par_iter().map(|ahead| piece((mine + ahead) % ranks)).collect();
+        let mut pieces = pieces.into_iter();
+        let own = pieces.next();
+        for (ahead, piece) in (1..).zip(pieces) {
+            communicator.send((mine + ahead) % ranks, piece)?;
         }
-        for _ in 0..bands.len().min(AHEAD) {
-            if !is_taken(communicator)? {
-                return Ok(false);
-            }
+        let went_on = goes_on;
+        if let Some((band, scores)) = came.take() {
+            goes_on = goes_on && take(band, &scores);
+            rows = scores;
         }
-        return Ok(true);
-    }
-    let mut run = Vec::new();
-    for (at, band) in bands.iter().enumerate() {
-        let mut pieces = vec![part.piece(band)];
-        for rank in 1..part.ranks() {
-            pieces.push(communicator.receive(rank)?);
+        let mut pieces = vec![Vec::new(); ranks];
+        pieces[mine] = own.unwrap_or_default();
+        for behind in 1..ranks {
+            let from = (mine + ranks - behind) % ranks;
+            pieces[from] = communicator.receive(from)?;
         }
-        run.clear();
-        part.join(band, &pieces, &mut run)?;
-        let took = sink(&run).is_continue();
-        for rank in 1..part.ranks() {
-            communicator.send(rank, vec![if took { TAKEN } else { 0 }])?;
-        }
-        if !took {
-            // What the others sent before they heard of it would be taken for what comes next.
-            for rank in 1..part.ranks() {
-                for _ in at + 1..bands.len().min(at + AHEAD) {
-                    communicator.receive(rank)?;
-                }
-            }
+        let marks = pieces.iter().enumerate().map(|(rank, piece)| mark(rank, piece));
+        let all = marks.collect::<Result<Vec<_>, _>>()?.into_iter().all(|goes_on| goes_on);
+        if !all || !went_on {
+            // All know: whoever has enough told everybody in the same round.
             return Ok(false);
         }
+        let pieces: Vec<_> = pieces.iter().map(|piece| &piece[1..]).collect();
+        match bands[mine].get(round) {
+            Some(band) => {
+                let slab = &part.slabs()[band.slab];
+                rows.clear();
+                rows.resize(band.rows.len() * slab.mover_halves as usize, 0);
+                part.join(band, &pieces, &mut rows)?;
+                came = Some((band, std::mem::take(&mut rows)));
+            }
+            None => pieces.iter().enumerate().try_for_each(|(rank, piece)| fits(rank, 0, piece))?,
+        }
     }
-    Ok(true)
+    Ok(goes_on && came.is_none_or(|(band, rows)| take(band, &rows)))
 }
 
-/// A piece that has not as many scores as its rank owns of the band.
-pub(crate) fn misfit(rank: usize, expected: usize, piece: &[u8]) -> CommunicationError {
+/// Whether the sender of a message goes on.
+fn mark(rank: usize, message: &[u8]) -> Result<bool, CommunicationError> {
+    match message {
+        [GOES_ON, ..] => Ok(true),
+        [HAS_ENOUGH] => Ok(false),
+        _ => {
+            let (expected, found) = ("scores".to_owned(), format!("{} other bytes", message.len()));
+            Err(CommunicationError::Unexpected { rank, expected, found })
+        }
+    }
+}
+
+/// That a rank sent as many scores as it has of the band.
+pub(crate) fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<(), CommunicationError> {
+    if piece.len() == expected {
+        return Ok(());
+    }
     let (expected, found) = (format!("{expected} scores"), format!("{} bytes", piece.len()));
-    CommunicationError::Unexpected { rank, expected, found }
+    Err(CommunicationError::Unexpected { rank, expected, found })
 }
 
-/// What rank 0 says of a band.
-fn is_taken(communicator: &mut dyn Communicator) -> Result<bool, CommunicationError> {
-    Ok(communicator.receive(0)? == [TAKEN])
-}
-
-/// All columns, slab by slab: a function of the database alone.
-fn bands(slabs: &[Slab]) -> Vec<Band> {
+/// The rows that have a range of positions, slab by slab.
+fn bands(slabs: &[Slab], range: &Range<u64>) -> Vec<Band> {
     let mut bands = Vec::new();
     for (at, slab) in slabs.iter().enumerate() {
-        let columns = slab.opponent_halves as usize;
-        let width = (BAND_POSITIONS / slab.mover_halves as usize).clamp(1, COLUMNS_MAX);
-        for stripe in (0..columns).step_by(COLUMNS_MAX) {
-            let end = columns.min(stripe + COLUMNS_MAX);
-            let starts = (stripe..end).step_by(width);
-            bands.extend(starts.map(|start| Band { slab: at, columns: start..end.min(start + width) }));
+        let row = u64::from(slab.mover_halves);
+        let within = |position: u64| position.clamp(slab.offset, slab.offset + slab.positions()) - slab.offset;
+        let (first, end) = (within(range.start), within(range.end));
+        if first < end {
+            let (first, end) = ((first / row) as usize, end.div_ceil(row) as usize);
+            let height = (BAND_POSITIONS / row).max(1) as usize;
+            let starts = (first..end).step_by(height);
+            bands.extend(starts.map(|start| Band { slab: at, rows: start..end.min(start + height) }));
         }
     }
     bands
 }
 
+/// What of the rows of a band is in a range of positions.
+fn wanted(slab: &Slab, band: &Band, range: &Range<u64>) -> Range<usize> {
+    let row = u64::from(slab.mover_halves);
+    let first = slab.offset + band.rows.start as u64 * row;
+    let end = first + band.rows.len() as u64 * row;
+    let within = |position: u64| (position.clamp(first, end) - first) as usize;
+    within(range.start)..within(range.end)
+}
+
+impl Part {
+    /// What a rank has of a band.
+    fn patches_of<'a>(&'a self, rank: usize, band: &'a Band) -> impl Iterator<Item = Patch> + 'a {
+        let columns = 0..self.slabs()[band.slab].mover_halves as usize;
+        let band = Patch { slab: band.slab, rows: band.rows.clone(), columns };
+        let patches = self.territories().patches_in(rank, band.slab).into_iter();
+        patches.filter_map(move |patch| patch.meet(&band))
+    }
+}
+
 impl Banded for Part {
-    fn rank(&self) -> usize {
-        Part::rank(self)
-    }
-
-    fn ranks(&self) -> usize {
-        self.territories().ranks()
-    }
-
     fn slabs(&self) -> &[Slab] {
         self.territories().slabs()
     }
 
-    /// Row by row of the band, `OpponentMajor`.
-    fn piece(&self, band: &Band) -> Vec<u8> {
+    /// Patch by patch, each row by row.
+    fn give(&self, band: &Band, piece: &mut Vec<u8>) {
         let slab = self.rows.slabs()[band.slab];
-        let mut piece = Vec::new();
-        for row in band.columns.clone() {
-            let columns = self.territories().columns(Part::rank(self), band.slab, row);
-            let scores = &self.rows.bytes()[slab.place(row, &columns)];
-            piece.extend(scores.iter().map(|&score| score as u8));
-        }
-        piece
-    }
-
-    fn join(&self, band: &Band, pieces: &[Vec<u8>], run: &mut Vec<i8>) -> Result<(), CommunicationError> {
-        let columns = |rank: usize, row: usize| self.territories().columns(rank, band.slab, row).len();
-        for (rank, piece) in pieces.iter().enumerate() {
-            let expected = band.columns.clone().map(|row| columns(rank, row)).sum();
-            if piece.len() != expected {
-                return Err(misfit(rank, expected, piece));
+        for patch in self.patches_of(Part::rank(self), band) {
+            for row in patch.rows {
+                let scores = &self.rows.bytes()[slab.place(row, &patch.columns)];
+                piece.extend(scores.iter().map(|&score| score as u8));
             }
         }
-        let mut rest: Vec<_> = pieces.iter().map(|piece| &piece[..]).collect();
-        for row in band.columns.clone() {
-            for (rank, rest) in rest.iter_mut().enumerate() {
-                let (now, later) = rest.split_at(columns(rank, row));
-                run.extend(now.iter().map(|&score| score as i8));
-                *rest = later;
+    }
+
+    fn join(&self, band: &Band, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
+        let all = self.slabs()[band.slab].mover_halves as usize;
+        for (rank, piece) in pieces.iter().enumerate() {
+            fits(rank, self.patches_of(rank, band).map(|patch| patch.positions()).sum(), piece)?;
+            let mut rest = *piece;
+            for patch in self.patches_of(rank, band) {
+                for row in patch.rows {
+                    let (scores, later) = rest.split_at(patch.columns.len());
+                    let first = (row - band.rows.start) * all + patch.columns.start;
+                    let to = rows[first..].iter_mut().zip(scores);
+                    to.for_each(|(to, &score)| *to = score as i8);
+                    rest = later;
+                }
             }
         }
         Ok(())

@@ -11,7 +11,7 @@
 #[cfg(test)]
 mod cases;
 
-use super::collect::{Band, Banded, collect_bands, misfit};
+use super::collect::{Band, Banded, collect_bands, fits};
 use super::{Unsolved, Watch};
 use crate::counting::deal::Deal;
 use crate::counting::processor::{Part, Processor, QUEUES_BYTES, Work};
@@ -133,18 +133,19 @@ impl Hand {
         rank * self.each()..(rank + 1) * self.each()
     }
 
-    /// Visits a band row by row: whose processor, its place there, row, first column of the band, and how many.
+    /// Visits a band by the halves of the mover: whose processor, its place there, that half, first row in the band, and
+    /// behind the last.
     fn each_run(&self, band: &Band, mut visit: impl FnMut(usize, usize, usize, Range<usize>)) {
         let slab = &self.slabs[band.slab];
-        for row in 0..slab.mover_halves as usize {
-            let start = slab.offset + row as u64 * u64::from(slab.opponent_halves);
-            let mut column = band.columns.start;
-            while column < band.columns.end {
-                let (processor, place) = self.deal.find(start + column as u64);
+        for half in 0..slab.mover_halves as usize {
+            let start = slab.offset + half as u64 * u64::from(slab.opponent_halves);
+            let mut row = band.rows.start;
+            while row < band.rows.end {
+                let (processor, place) = self.deal.find(start + row as u64);
                 let left = self.deal.unit() - (place as usize & (self.deal.unit() - 1));
-                let end = band.columns.end.min(column + left);
-                visit(processor, place as usize, row, column - band.columns.start..end - band.columns.start);
-                column = end;
+                let end = band.rows.end.min(row + left);
+                visit(processor, place as usize, half, row - band.rows.start..end - band.rows.start);
+                row = end;
             }
         }
     }
@@ -165,6 +166,14 @@ pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64
     (0..ranks).map(of_rank).collect()
 }
 
+/// How many processors each rank has that is asked for so many: more where a part would have more than 2^31 positions.
+///
+/// # Panics
+/// When there is no rank, or no processor.
+pub fn processors(index: &Index, ranks: usize, processors: usize) -> usize {
+    dealt(index, ranks, processors).processors() / ranks
+}
+
 /// A database dealt to as many processors of every rank, or more, see [`Hand::zeroed`].
 fn dealt(index: &Index, ranks: usize, processors: usize) -> Deal {
     let positions = index.slabs().iter().map(Slab::positions).sum();
@@ -182,64 +191,51 @@ pub fn memory_bytes(positions: u64, ranks: usize, processors: usize) -> u64 {
     hand * 2 + hand / 8 * 65 / 64 + 2 * processors as u64 * QUEUES_BYTES
 }
 
-/// Brings all hands together: rank 0 gives the scores to `sink`, in canonical order and in runs of whole rows. Whether
-/// `sink` took all.
+/// As [`cluster::collect`](super::collect), of hands.
 ///
 /// # Errors
 /// Where a rank cannot be reached any more.
+///
+/// # Panics
+/// When there are not as many ranges as ranks.
 pub fn collect(
     hand: &Hand,
+    ranges: &[Range<u64>],
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
 ) -> Result<bool, CommunicationError> {
-    collect_bands(hand, communicator, sink)
+    collect_bands(hand, ranges, communicator, sink)
 }
 
 impl Banded for Hand {
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn ranks(&self) -> usize {
-        self.ranks
-    }
-
     fn slabs(&self) -> &[Slab] {
         &self.slabs
     }
 
-    /// Row by row.
-    fn piece(&self, band: &Band) -> Vec<u8> {
+    /// One half of the mover after the other.
+    fn give(&self, band: &Band, piece: &mut Vec<u8>) {
         let (own, bits) = (self.own(), self.deal.bits());
-        let mut piece = Vec::new();
-        self.each_run(band, |processor, place, _, columns| {
+        self.each_run(band, |processor, place, _, rows| {
             if own.contains(&processor) {
                 let unit = self.offsets[processor - own.start][place >> bits];
                 let first = unit + (place & (self.deal.unit() - 1));
-                piece.extend(self.values[first..first + columns.len()].iter().map(|&score| score as u8));
+                piece.extend(self.values[first..first + rows.len()].iter().map(|&score| score as u8));
             }
         });
-        piece
     }
 
-    fn join(&self, band: &Band, pieces: &[Vec<u8>], run: &mut Vec<i8>) -> Result<(), CommunicationError> {
-        let (rows, first) = (self.slabs[band.slab].mover_halves as usize, run.len());
-        run.resize(first + rows * band.columns.len(), 0);
+    fn join(&self, band: &Band, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
+        let all = self.slabs[band.slab].mover_halves as usize;
         let mut taken = vec![0; pieces.len()];
-        self.each_run(band, |processor, _, row, columns| {
+        self.each_run(band, |processor, _, half, of| {
             let rank = processor / self.each();
             let at = taken[rank];
-            taken[rank] += columns.len();
-            for (column, &score) in columns.zip(pieces[rank].get(at..).unwrap_or_default()) {
-                run[first + column * rows + row] = score as i8;
+            taken[rank] += of.len();
+            for (row, &score) in of.zip(pieces[rank].get(at..).unwrap_or_default()) {
+                rows[row * all + half] = score as i8;
             }
         });
-        for (rank, (piece, &expected)) in pieces.iter().zip(&taken).enumerate() {
-            if piece.len() != expected {
-                return Err(misfit(rank, expected, piece));
-            }
-        }
-        Ok(())
+        pieces.iter().zip(&taken).enumerate().try_for_each(|(rank, (piece, &expected))| fits(rank, expected, piece))
     }
 }
 

@@ -162,27 +162,31 @@ impl Territories {
 
     /// What a rank owns, slab by slab: each position is owned by one.
     pub(crate) fn patches(&self, rank: usize) -> Vec<Patch> {
+        (0..self.slabs.len()).flat_map(|slab| self.patches_in(rank, slab)).collect()
+    }
+
+    /// The same of one slab.
+    pub(crate) fn patches_in(&self, rank: usize, slab: usize) -> Vec<Patch> {
         let mut patches = Vec::new();
-        for (at, slab) in self.slabs.iter().enumerate() {
-            let mut add = |rows: Range<usize>, columns: Range<usize>| {
-                if !rows.is_empty() && !columns.is_empty() {
-                    patches.push(Patch { slab: at, rows, columns });
-                }
-            };
-            match self.large(at) {
-                (true, true) => {
-                    let (movers, opponents) = (self.movers(rank, at), self.opponents(rank, at));
-                    add(0..opponents.end, movers.clone());
-                    add(opponents, 0..movers.start);
-                }
-                (true, false) => add(0..slab.opponent_halves as usize, self.movers(rank, at)),
-                _ => add(self.opponents(rank, at), 0..slab.mover_halves as usize),
+        let mut add = |rows: Range<usize>, columns: Range<usize>| {
+            if !rows.is_empty() && !columns.is_empty() {
+                patches.push(Patch { slab, rows, columns });
             }
+        };
+        match self.large(slab) {
+            (true, true) => {
+                let (movers, opponents) = (self.movers(rank, slab), self.opponents(rank, slab));
+                add(0..opponents.end, movers.clone());
+                add(opponents, 0..movers.start);
+            }
+            (true, false) => add(0..self.slabs[slab].opponent_halves as usize, self.movers(rank, slab)),
+            _ => add(self.opponents(rank, slab), 0..self.slabs[slab].mover_halves as usize),
         }
         patches
     }
 
     /// Of an `OpponentMajor` row, the columns that a rank owns.
+    #[cfg(test)]
     pub(crate) fn columns(&self, rank: usize, slab: usize, row: usize) -> Range<usize> {
         let all = 0..self.slabs[slab].mover_halves as usize;
         match self.large(slab) {

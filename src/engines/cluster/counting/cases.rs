@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::capture::{InMemory, capture_into};
-use crate::cluster::cases::{alone, job};
+use crate::cluster::cases::{alone, job, ranges, together};
 use game::{PositionSet, Rules, Score};
 use ranks::Weather;
 use std::sync::Mutex;
@@ -28,13 +28,14 @@ fn captures(hand: &Hand, whole: &[i8]) -> Bytes {
     best
 }
 
-fn collected(hand: &Hand, end: &mut dyn Communicator) -> Vec<Score> {
+/// What a rank collects: its range of a database.
+fn collected(hand: &Hand, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
     let mut scores = Vec::new();
     let mut sink = |run: &[Score]| {
         scores.extend_from_slice(run);
         ControlFlow::Continue(())
     };
-    assert!(collect(hand, end, &mut sink).unwrap());
+    assert!(collect(hand, &ranges(index, end.size()), end, &mut sink).unwrap());
     scores
 }
 
@@ -49,7 +50,7 @@ fn solved(
     let mut hand = Hand::zeroed(index, end.size(), end.rank(), processors).unwrap();
     let captures = captures(&hand, whole);
     let report = counting(tables, index, &captures, &mut hand, end, &()).unwrap();
-    (collected(&hand, end), report)
+    (collected(&hand, index, end), report)
 }
 
 #[test]
@@ -64,8 +65,8 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
                 let found = job(ranks, processors.min(2), Weather::calm(), |end| {
                     solved(&tables, &index, &whole, end, processors)
                 });
-                assert!(found[0].0 == expected[stones as usize], "{stones} stones, {set}, by {ranks} ranks");
-                assert!(found.iter().skip(1).all(|(scores, _)| scores.is_empty()));
+                let scores = together(&index, found.iter().map(|(scores, _)| scores));
+                assert!(scores == expected[stones as usize], "{stones} stones, {set}, by {ranks} ranks");
                 // The logical processors do what they do on one machine.
                 let mut values = Bytes::zeroed(index.positions() as usize).unwrap();
                 let distribution = Distribution::new(ranks * processors);
@@ -97,7 +98,8 @@ fn weather_changes_nothing() {
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     for seed in 0..3 {
         let found = job(3, 2, Weather::stormy(seed), |end| solved(&tables, &index, &whole, end, 2));
-        assert!(found[0].0 == expected[stones as usize], "seed {seed}");
+        let scores = together(&index, found.iter().map(|(scores, _)| scores));
+        assert!(scores == expected[stones as usize], "seed {seed}");
     }
 }
 
@@ -158,14 +160,14 @@ fn a_stopped_job_goes_on() {
                     Err(Unsolved::Stopped) => None,
                     solved => {
                         solved.unwrap();
-                        Some(collected(&hand, end))
+                        Some(collected(&hand, &index, end))
                     }
                 }
             });
             assert!(found.iter().all(|one| one.is_some() == found[0].is_some()), "all ranks stop together");
-            match &found[0] {
-                Some(scores) => {
-                    assert!(*scores == expected[stones as usize]);
+            match found.into_iter().collect::<Option<Vec<_>>>() {
+                Some(found) => {
+                    assert!(together(&index, found.iter()) == expected[stones as usize]);
                     break;
                 }
                 None => stopped += 1,
@@ -193,13 +195,13 @@ fn a_checkpoint_between_bounds_is_enough() {
             let captures = captures(&hand, &whole);
             let watch = Impatient { rank, calls: AtomicU64::new(0), stop_at: u64::MAX, is_due: rank == 0, kept: &kept };
             counting(&tables, &index, &captures, &mut hand, end, &watch).unwrap();
-            collected(&hand, end)
+            collected(&hand, &index, end)
         })
     };
-    assert!(run(&[])[0] == expected[stones as usize]);
+    assert!(together(&index, run(&[]).iter()) == expected[stones as usize]);
     let left = kept.lock().unwrap().clone();
     assert!(left.iter().flatten().any(|&value| value < -(stones as i8)), "what is undecided is still counted");
-    assert!(run(&left)[0] == expected[stones as usize]);
+    assert!(together(&index, run(&left).iter()) == expected[stones as usize]);
 }
 
 #[test]
@@ -272,7 +274,7 @@ fn who_collects_may_have_enough() {
             runs += 1;
             if runs > 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let all = collect(&hand, end, &mut sink).unwrap();
+        let all = collect(&hand, &ranges(&index, 3), end, &mut sink).unwrap();
         // What comes next is not mistaken.
         assert_eq!(end.sum(&[1]).unwrap(), [3]);
         all

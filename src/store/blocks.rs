@@ -1,0 +1,293 @@
+//! The blocks of a file, or of a part of one, from its scores: encoded in parallel, a batch at a time, and written in order.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use disk::{DiskError, bytes_of};
+use rayon::prelude::*;
+
+use crate::codec::{Codec, ValueRange};
+use crate::error::StoreError;
+use crate::form::{self, Form, Values};
+use crate::format::{INDEX_ENTRY_BYTES, IndexEntry};
+use crate::hasher::ContentHasher;
+use crate::identity::Kind;
+use crate::layout::{BATCH_POSITIONS, BLOCK_POSITIONS, Layout};
+
+/// Blocks of zeros that wait to be written, at most.
+const READY_MAX: usize = 32;
+
+static ZEROS: [i8; BLOCK_POSITIONS] = [0; BLOCK_POSITIONS];
+
+/// Where blocks go, one behind the other.
+pub(crate) trait Sink: Send {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// What the index is to say of where the next byte goes.
+    fn offset(&self) -> u64;
+}
+
+/// What the blocks of a file are of.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    /// The file, for errors.
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Kind,
+    pub(crate) layout: Layout,
+    pub(crate) range: ValueRange,
+    pub(crate) codec: Codec,
+}
+
+/// Blocks on their way.
+pub(crate) struct Blocks<S> {
+    pub(crate) sink: S,
+    content: Content,
+    blocks: Range<usize>,
+    hasher: ContentHasher,
+    index: Vec<u8>,
+    /// Behind the positions appended.
+    position: u64,
+    /// The first block that is not encoded yet.
+    block: usize,
+    /// The positions from that block on, as far as they were appended: less than a batch.
+    pending: Vec<u8>,
+    ready: Vec<Encoded<'static>>,
+}
+
+/// Blocks that all were written.
+pub(crate) struct Finished<S> {
+    pub(crate) sink: S,
+    /// Their entries.
+    pub(crate) index: Vec<u8>,
+    pub(crate) hasher: ContentHasher,
+}
+
+impl<S: Sink> Blocks<S> {
+    /// Some blocks of a file.
+    pub(crate) fn new(sink: S, content: Content, blocks: Range<usize>) -> Self {
+        let position = content.layout.first_position(blocks.start);
+        Blocks {
+            sink,
+            content,
+            hasher: ContentHasher::beginning_at(position),
+            index: Vec::with_capacity(blocks.len() * INDEX_ENTRY_BYTES),
+            position,
+            block: blocks.start,
+            blocks,
+            pending: Vec::new(),
+            ready: Vec::new(),
+        }
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.content.path
+    }
+
+    /// The positions that were not appended yet.
+    pub(crate) fn left(&self) -> Range<u64> {
+        self.position..self.content.layout.first_position(self.blocks.end)
+    }
+
+    /// Appends the scores of the next positions, see [`Writer::append`](crate::Writer::append).
+    pub(crate) fn append(&mut self, scores: &[i8]) -> Result<(), StoreError> {
+        let left = self.left();
+        assert!(scores.len() as u64 <= left.end - left.start, "as many scores as positions, not more");
+        self.position += scores.len() as u64;
+        assert!(self.content.codec != Codec::Floors, "a file with floors is written band by band");
+        let mut rest = bytes_of(scores);
+        // What is encoded but not written while the scores are at hand need not be copied.
+        let mut ready: Vec<Encoded<'_>> = std::mem::take(&mut self.ready);
+        while !rest.is_empty() {
+            let batch = self.batch();
+            let wanted = batch.values() - self.pending.len();
+            if rest.len() < wanted {
+                self.pending.extend_from_slice(rest);
+                break;
+            }
+            let (values, after) = rest.split_at(wanted);
+            rest = after;
+            let mut pending = std::mem::take(&mut self.pending);
+            ready = if pending.is_empty() {
+                self.encode(&batch, values, ready)?
+            } else {
+                pending.extend_from_slice(values);
+                let encoded = self.encode(&batch, &pending, ready)?;
+                let encoded = encoded.into_iter().map(Encoded::into_owned).collect();
+                pending.clear();
+                self.pending = pending;
+                encoded
+            };
+        }
+        self.ready = ready.into_iter().map(Encoded::into_owned).collect();
+        Ok(())
+    }
+
+    /// Appends so many zeros.
+    pub(crate) fn append_zeros(&mut self, mut zeros: u64) -> Result<(), StoreError> {
+        while zeros > 0 {
+            let values = self.content.layout.len_of(self.block);
+            let is_whole = self.pending.is_empty() && values as u64 <= zeros;
+            match form::zeros(self.content.codec, self.content.kind, values).filter(|_| is_whole) {
+                Some((bytes, form)) => {
+                    let checksum = form::checksum(form, self.block, &bytes).expect("it was made just now");
+                    self.ready.push(Encoded { bytes: Cow::Owned(bytes), form, checksum });
+                    if self.ready.len() >= READY_MAX {
+                        write_blocks(&mut self.sink, &mut self.index, &std::mem::take(&mut self.ready))?;
+                    }
+                    self.hasher.update_zeros(values);
+                    self.position += values as u64;
+                    self.block += 1;
+                    zeros -= values as u64;
+                }
+                None => {
+                    let wanted = (self.batch().values() - self.pending.len()).min(ZEROS.len());
+                    let now = zeros.min(wanted as u64);
+                    self.append(&ZEROS[..now as usize])?;
+                    zeros -= now;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The positions of the band that comes next.
+    pub(crate) fn next_band(&self) -> Option<Range<u64>> {
+        (self.block < self.blocks.end).then(|| self.content.layout.positions_of(self.block))
+    }
+
+    /// Appends the scores of the next band, with their floors.
+    pub(crate) fn append_band(&mut self, scores: &[i8], floors: &[i8]) -> Result<(), StoreError> {
+        assert!(self.content.codec == Codec::Floors, "a file with floors");
+        let positions = self.next_band().expect("there is a band left");
+        let count = positions.end - positions.start;
+        assert_eq!((scores.len() as u64, floors.len() as u64), (count, count), "as many as positions in the band");
+        self.position = positions.end;
+        self.hasher.update(bytes_of(scores));
+        let (values, floors) = (bytes_of(scores), bytes_of(floors));
+        let encoder = Encoder { content: &self.content, first: positions.start, values, floors };
+        let encoded = encoder.encode(self.block)?;
+        self.block += 1;
+        write_blocks(&mut self.sink, &mut self.index, &[encoded])
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Panics
+    /// If not every position was appended, or after an error.
+    pub(crate) fn finish(mut self) -> Result<Finished<S>, StoreError> {
+        assert!(self.left().is_empty(), "as many scores as positions");
+        let ready = std::mem::take(&mut self.ready);
+        write_blocks(&mut self.sink, &mut self.index, &ready)?;
+        let index_bytes = self.blocks.len() * INDEX_ENTRY_BYTES;
+        assert_eq!(self.index.len(), index_bytes, "every block was written: nothing failed before");
+        Ok(Finished { sink: self.sink, index: self.index, hasher: self.hasher })
+    }
+
+    /// The next blocks to be encoded together.
+    fn batch(&self) -> Batch {
+        // A few for each thread: more would only take memory. One alone is handed no more than it needs: what comes in
+        // longer portions is then not copied.
+        let blocks = match rayon::current_num_threads() as u64 {
+            1 => 1,
+            threads => 8 * threads,
+        };
+        let end = self.content.layout.batch_end(self.block, BATCH_POSITIONS.min(blocks * BLOCK_POSITIONS as u64));
+        let end = end.min(self.blocks.end);
+        let first = self.content.layout.positions_of(self.block).start;
+        Batch { blocks: self.block..end, positions: first..self.content.layout.positions_of(end - 1).end }
+    }
+
+    /// Encodes the next batch, while the one before is written.
+    fn encode<'a>(
+        &mut self,
+        batch: &Batch,
+        values: &'a [u8],
+        ready: Vec<Encoded<'a>>,
+    ) -> Result<Vec<Encoded<'a>>, StoreError> {
+        let Blocks { sink, content, index, hasher, .. } = self;
+        let encoder = Encoder { content, first: batch.positions.start, values, floors: &[] };
+        let (written, encoded) = rayon::join(
+            || write_blocks(sink, index, &ready),
+            || {
+                hasher.update(values);
+                let blocks = batch.blocks.clone().into_par_iter();
+                let encoded: Vec<_> = blocks.map(|block| encoder.encode(block)).collect();
+                encoded.into_iter().collect::<Result<Vec<_>, _>>()
+            },
+        );
+        written?;
+        self.block = batch.blocks.end;
+        encoded
+    }
+}
+
+/// A block ready to be written.
+struct Encoded<'a> {
+    bytes: Cow<'a, [u8]>,
+    form: Form,
+    checksum: u64,
+}
+
+impl Encoded<'_> {
+    fn into_owned(self) -> Encoded<'static> {
+        Encoded { bytes: Cow::Owned(self.bytes.into_owned()), ..self }
+    }
+}
+
+/// Some blocks to be encoded together.
+struct Batch {
+    blocks: Range<usize>,
+    positions: Range<u64>,
+}
+
+impl Batch {
+    fn values(&self) -> usize {
+        (self.positions.end - self.positions.start) as usize
+    }
+}
+
+/// The values of a batch, to be encoded block by block.
+struct Encoder<'a, 'w> {
+    content: &'w Content,
+    /// The position of the first value.
+    first: u64,
+    values: &'a [u8],
+    floors: &'a [u8],
+}
+
+impl<'a> Encoder<'a, '_> {
+    fn encode(&self, number: usize) -> Result<Encoded<'a>, StoreError> {
+        let Content { path, kind, layout, range, codec } = self.content;
+        let positions = layout.positions_of(number);
+        let values = &self.values[(positions.start - self.first) as usize..(positions.end - self.first) as usize];
+        if let Some(index) = range.find_outside(values) {
+            return Err(StoreError::OutOfRange {
+                path: path.clone(),
+                position: positions.start + index as u64,
+                value: values[index] as i8,
+                range: *range,
+            });
+        }
+        let floors = self.floors;
+        let block = Values { block: number, values, band: layout.band_of(number), range: *range, floors };
+        let (bytes, form) = form::encode(*codec, *kind, block);
+        let checksum = form::checksum(form, number, &bytes).expect("it was encoded just now");
+        Ok(Encoded { checksum, bytes, form })
+    }
+}
+
+fn write_blocks(sink: &mut impl Sink, index: &mut Vec<u8>, blocks: &[Encoded<'_>]) -> Result<(), StoreError> {
+    for block in blocks {
+        let entry = IndexEntry {
+            offset: sink.offset(),
+            bytes: block.bytes.len() as u32, // at most one a value
+            form: block.form,
+            checksum: block.checksum,
+        };
+        index.extend(entry.encode());
+        sink.write(&block.bytes)?;
+    }
+    Ok(())
+}

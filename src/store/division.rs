@@ -1,0 +1,320 @@
+//! A file that several processes write, each a part of it: a run of its blocks.
+//!
+//! Where its codec makes blocks of known size, each part has its place from the start; else it is known when all parts are
+//! encoded, which until then are kept elsewhere. What a process says of its part, its *summary*, are the entries of its
+//! blocks and the hash of its positions; from all of them come index and footer. The bytes of the file are those that
+//! [`Writer`](crate::Writer) makes.
+
+use std::ops::Range;
+use std::path::Path;
+
+use disk::{Digest, DiskError, Edge, Region};
+
+use crate::blocks::{Blocks, Content, Finished, Sink};
+use crate::codec::{Codec, ValueRange};
+use crate::error::StoreError;
+use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry, Malformed};
+use crate::hasher::ContentHasher;
+use crate::identity::Identity;
+use crate::layout::Layout;
+use crate::packed;
+use crate::shape::Shape;
+
+/// How a file is cut into parts: a function of the file and their number.
+#[derive(Clone, Debug)]
+pub struct Division {
+    content: Content,
+    header: Vec<u8>,
+    /// The blocks of each part; there may be none.
+    parts: Vec<Range<usize>>,
+}
+
+/// A part on its way. Holds what [`Writer`](crate::Writer) does, and what a [`Region`] does.
+pub struct PartWriter<'d> {
+    blocks: Blocks<Region<'d>>,
+}
+
+/// What is to be known of all parts of a file.
+#[derive(Debug)]
+pub struct Whole {
+    /// BLAKE3 of the scores, one byte each, in canonical order.
+    pub digest: Digest,
+    /// Bytes of the blocks of each part.
+    pub part_bytes: Vec<u64>,
+    index: Vec<u8>,
+}
+
+impl Division {
+    /// Cuts a file into so many parts of about as many positions each. `path` names the file in errors.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] if the names in `identity` do not fit.
+    ///
+    /// # Panics
+    /// Without parts, or for a file with floors.
+    pub fn new(
+        path: &Path,
+        identity: &Identity,
+        shape: &Shape,
+        range: ValueRange,
+        codec: Codec,
+        parts: usize,
+    ) -> Result<Division, StoreError> {
+        assert!(parts > 0 && codec != Codec::Floors, "parts of a file without floors");
+        let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
+        let layout = Layout::new(shape, codec);
+        let cut = |part: usize| match part {
+            part if part == parts => layout.block_count(),
+            part => layout.place((u128::from(layout.positions()) * part as u128 / parts as u128) as u64).block,
+        };
+        let parts = (0..parts).map(|part| cut(part)..cut(part + 1)).collect();
+        let content = Content { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
+        Ok(Division { content, header, parts })
+    }
+
+    /// The positions of each part, in canonical order.
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        self.parts.iter().map(|blocks| self.positions(blocks)).collect()
+    }
+
+    fn positions(&self, blocks: &Range<usize>) -> Range<u64> {
+        let layout = &self.content.layout;
+        layout.first_position(blocks.start)..layout.first_position(blocks.end)
+    }
+
+    /// The most bytes that the blocks of a part take.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn part_bytes_max(&self, part: usize) -> u64 {
+        let Content { layout, range, codec, .. } = &self.content;
+        let bytes = |block: usize| match codec {
+            Codec::Raw => layout.len_of(block),
+            _ => packed::packed_bytes(layout.len_of(block), range.bits()),
+        };
+        self.parts[part].clone().map(|block| bytes(block) as u64).sum()
+    }
+
+    /// The bytes of the blocks of each part, where that does not depend on the scores.
+    pub fn part_bytes(&self) -> Option<Vec<u64>> {
+        let is_known = !self.content.codec.is_compressed();
+        is_known.then(|| (0..self.parts.len()).map(|part| self.part_bytes_max(part)).collect())
+    }
+
+    /// Where a part is in the file, whose parts have so many bytes.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn place(&self, part: usize, part_bytes: &[u64]) -> Range<u64> {
+        let start = self.header.len() as u64 + part_bytes[..part].iter().sum::<u64>();
+        start..start + part_bytes[part]
+    }
+
+    /// Bytes of the file, whose parts have so many.
+    pub fn file_bytes(&self, part_bytes: &[u64]) -> u64 {
+        let index_bytes = self.content.layout.block_count() * INDEX_ENTRY_BYTES;
+        (self.header.len() + index_bytes + FOOTER_BYTES) as u64 + part_bytes.iter().sum::<u64>()
+    }
+
+    /// Begins a part: its blocks go to `region`, in the file or elsewhere.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn writer<'d>(&self, part: usize, region: Region<'d>) -> PartWriter<'d> {
+        PartWriter { blocks: Blocks::new(region, self.content.clone(), self.parts[part].clone()) }
+    }
+
+    /// Puts together what is said of the parts, in order.
+    ///
+    /// # Errors
+    /// The first part of which that cannot be the summary, with what it should be and what it is.
+    ///
+    /// # Panics
+    /// When there are not as many as parts.
+    pub fn whole(&self, summaries: Vec<Vec<u8>>) -> Result<Whole, (usize, String, String)> {
+        assert_eq!(summaries.len(), self.parts.len(), "a summary for each part");
+        let mut index = Vec::with_capacity(self.content.layout.block_count() * INDEX_ENTRY_BYTES);
+        let mut hasher = ContentHasher::new();
+        let mut part_bytes = Vec::new();
+        let mut offset = self.header.len() as u64;
+        for (part, (blocks, summary)) in self.parts.iter().zip(summaries).enumerate() {
+            let start = offset;
+            let refuse = |Malformed { expected, found }: Malformed| (part, expected, found);
+            let Some((entries, hash)) = summary.split_at_checked(blocks.len() * INDEX_ENTRY_BYTES) else {
+                return Err(refuse(Malformed::new(format!("entries of blocks {blocks:?}"), summary.len())));
+            };
+            for (block, entry) in blocks.clone().zip(entries.chunks_exact(INDEX_ENTRY_BYTES)) {
+                let entry = self.entry(block, entry).map_err(refuse)?;
+                index.extend(IndexEntry { offset, ..entry }.encode());
+                offset += u64::from(entry.bytes);
+            }
+            let positions = self.positions(blocks);
+            if !hasher.join(&positions, hash) {
+                return Err(refuse(Malformed::new(format!("the hash of positions {positions:?}"), hash.len())));
+            }
+            part_bytes.push(offset - start);
+        }
+        Ok(Whole { digest: hasher.finalize(), part_bytes, index })
+    }
+
+    /// The entry that is said to be that of a block, wherever it is.
+    fn entry(&self, block: usize, bytes: &[u8]) -> Result<IndexEntry, Malformed> {
+        let Content { layout, range, codec, .. } = &self.content;
+        let found = || format!("{bytes:?}");
+        let entry = IndexEntry::decode(bytes).filter(|entry| entry.form.is_of(*codec));
+        let entry = entry.ok_or_else(|| Malformed::new(format!("an entry of codec {codec}"), found()))?;
+        let fits = entry.form.admits_bytes(entry.bytes.into(), layout.len_of(block), || layout.band_of(block), *range);
+        if fits { Ok(entry) } else { Err(Malformed::new(format!("an entry of block {block}"), found())) }
+    }
+
+    /// What of the file is in no part: its header, and index and footer.
+    pub fn edges(&self, whole: &Whole) -> [Edge; 2] {
+        let offset = self.header.len() as u64 + whole.part_bytes.iter().sum::<u64>();
+        let footer = Footer::of(whole.digest, offset, &whole.index).encode(&self.header);
+        [Edge { offset: 0, bytes: self.header.clone() }, Edge { offset, bytes: [&whole.index[..], &footer].concat() }]
+    }
+}
+
+impl Sink for Region<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        Region::write(self, bytes)
+    }
+
+    fn offset(&self) -> u64 {
+        Region::offset(self)
+    }
+}
+
+impl<'d> PartWriter<'d> {
+    /// Appends the scores of the next positions, as many as there are. Encodes on all threads of the current rayon pool,
+    /// a batch at a time.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`] if the disk fails; [`StoreError::OutOfRange`] if a score is not in the range. The part can
+    /// then only be dropped. Either may be noticed by a later call.
+    ///
+    /// # Panics
+    /// If there are more scores than positions left.
+    pub fn append(&mut self, scores: &[i8]) -> Result<(), StoreError> {
+        self.blocks.append(scores)
+    }
+
+    /// Completes the part: what is to be said of it, and the region, to be finished.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    ///
+    /// # Panics
+    /// If not every position was appended, or after an error.
+    pub fn finish(self) -> Result<(Vec<u8>, Region<'d>), StoreError> {
+        let Finished { sink, index, hasher } = self.blocks.finish()?;
+        Ok(([index, hasher.encode()].concat(), sink))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+    use crate::identity::{Kind, Role};
+    use disk::{Disk, Joint, MemoryDisk};
+
+    const CODECS: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
+
+    fn division(example: &Example, codec: Codec, parts: usize) -> Division {
+        let Example { identity, shape, range, .. } = example;
+        Division::new(&Example::path(), identity, shape, *range, codec, parts).unwrap()
+    }
+
+    /// A part, kept elsewhere than in the file: its summary and its bytes.
+    fn kept(division: &Division, example: &Example, part: usize, disk: &MemoryDisk) -> (Vec<u8>, Vec<u8>) {
+        let bytes = division.part_bytes_max(part);
+        let scratch = disk.scratch(Path::new("part"), bytes).unwrap();
+        let mut writer = division.writer(part, Region::of(scratch, 0..bytes));
+        let Range { start, end } = division.ranges()[part];
+        example.scores[start as usize..end as usize].chunks(50_001).for_each(|run| writer.append(run).unwrap());
+        let (summary, region) = writer.finish().unwrap();
+        let mut found = vec![0; region.offset() as usize];
+        region.finish_alone().unwrap().read_at(0, &mut found).unwrap();
+        (summary, found)
+    }
+
+    #[test]
+    fn parts_make_the_file() {
+        for (codec, parts) in CODECS.into_iter().flat_map(|codec| [1, 2, 3, 8, 40].map(|parts| (codec, parts))) {
+            let mut example = Example::new(&[(1, 200_003), (77, 1000), (1300, 1100), (2, 3)], -24, 24);
+            if parts == 3 {
+                example.identity.kind = Kind::Plane { role: Role::Won, bound: 7 };
+            }
+            let disk = MemoryDisk::new();
+            let division = division(&example, codec, parts);
+            let ranges = division.ranges();
+            assert!(
+                ranges
+                    .iter()
+                    .map(|range| range.start)
+                    .eq([0].into_iter().chain(ranges.iter().map(|range| range.end)).take(parts))
+            );
+            assert_eq!(ranges[parts - 1].end, example.scores.len() as u64);
+            let all: Vec<_> = (0..parts).map(|part| kept(&division, &example, part, &disk)).collect();
+            let (summaries, encoded): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+            let whole = division.whole(summaries).unwrap();
+            assert_eq!(whole.digest, Digest::of_i8(&example.scores));
+            assert!(division.part_bytes().is_none_or(|bytes| bytes == whole.part_bytes));
+            assert_eq!(division.part_bytes().is_some(), matches!(codec, Codec::Raw | Codec::Packed));
+            let bytes = division.file_bytes(&whole.part_bytes);
+            let joint = Joint::create(&disk, &Example::path(), bytes).unwrap();
+            let mut edges = division.edges(&whole).to_vec();
+            for (part, encoded) in encoded.iter().enumerate() {
+                let place = division.place(part, &whole.part_bytes);
+                let mut region = Region::open(&disk, joint.temporary(), bytes, place).unwrap();
+                region.write(encoded).unwrap();
+                edges.extend(region.finish().unwrap());
+            }
+            assert_eq!(joint.publish(edges).unwrap(), bytes);
+            assert!(disk.peek(&Example::path()).unwrap() == example.file(codec), "{codec:?}, {parts} parts");
+        }
+    }
+
+    #[test]
+    fn other_summaries_are_refused() {
+        let example = Example::large();
+        for codec in CODECS {
+            let disk = MemoryDisk::new();
+            let division = division(&example, codec, 3);
+            let summaries: Vec<_> = (0..3).map(|part| kept(&division, &example, part, &disk).0).collect();
+            division.whole(summaries.clone()).unwrap();
+            let refused = |part: usize, summary: Vec<u8>| {
+                let mut summaries = summaries.clone();
+                summaries[part] = summary;
+                division.whole(summaries).unwrap_err().0
+            };
+            for (part, summary) in summaries.iter().enumerate() {
+                assert_eq!(refused(part, [&summary[..], b"x"].concat()), part);
+                if summary.is_empty() {
+                    continue;
+                }
+                for length in [0, 1, INDEX_ENTRY_BYTES - 1, INDEX_ENTRY_BYTES, summary.len() - 1] {
+                    assert_eq!(refused(part, summary[..length].to_vec()), part, "{codec:?}, {length} bytes");
+                }
+                // Bytes and form of the first block.
+                for (at, byte) in [(11, 0x80), (12, 0), (12, 99)] {
+                    let mut changed = summary.clone();
+                    changed[at] = byte;
+                    assert_eq!(refused(part, changed), part, "{codec:?}, {byte} at {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_score_out_of_range_is_told() {
+        let mut example = Example::large();
+        example.scores[100_000] = 25;
+        let division = division(&example, Codec::Packed, 1);
+        let scratch = MemoryDisk::new().scratch(Path::new("part"), 1 << 20).unwrap();
+        let mut writer = division.writer(0, Region::of(scratch, 0..1 << 20));
+        let error = writer.append(&example.scores).and_then(|()| writer.finish()).map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::OutOfRange { position: 100_000, value: 25, .. }), "{error}");
+    }
+}
