@@ -92,7 +92,7 @@ impl Limits {
             }),
             write_one: best(bytes, || black_box(&mut words[..]).fill(2)),
             write_all: best(bytes, || black_box(&mut words[..]).par_chunks_mut(part).for_each(|part| part.fill(3))),
-            windows: [16 << 10, 512 << 10].map(windows),
+            windows: [16 << 10, 512 << 10].map(|window| windows(window, bytes / 16)),
         }
     }
 
@@ -109,11 +109,12 @@ impl Limits {
     }
 }
 
-/// The lesser of each score and one a few places on: what a row kernel does for one move.
-fn windows(bytes: usize) -> f64 {
+/// The lesser of each score and one a few places on: what a row kernel does for one move. As often as makes
+/// about so many scores.
+fn windows(bytes: usize, all: usize) -> f64 {
     let scores: Vec<i8> = (0..bytes + 64).map(|at| (at % 23) as i8).collect();
     let mut least = vec![i8::MAX; bytes];
-    let times = ((64 << 20) / bytes).max(1);
+    let times = (all / bytes).max(1);
     best(bytes * times, || {
         for time in 0..times {
             let from = &scores[time % 64..];

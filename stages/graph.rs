@@ -420,7 +420,11 @@ impl OneDatabase<'_> {
     fn bounds_cost(&self, method: Method, part: Part, stages: u32) -> Cost {
         let kept = if part == Part::Merge { self.file_bytes(self.settings.codec) } else { 0 };
         let load = self.bounds_load(method, part).share(1.0 / f64::from(stages));
-        let cost = self.cost(load, 0, bounds::disk_bytes(self.positions(), self.stones) + kept, kept);
+        let planes = match part {
+            Part::Seeds => bounds::seeds_bytes_max(&self.settings.set.slabs(self.stones), self.stones),
+            _ => bounds::disk_bytes(self.positions(), self.stones),
+        };
+        let cost = self.cost(load, 0, planes + kept, kept);
         Cost { memory_bytes: self.bounds_memory(method), ..cost }
     }
 

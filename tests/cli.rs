@@ -5,7 +5,7 @@
 use disk::{Disk, RealDisk};
 use game::Board;
 use game::reference::{Move, moves, solve_up_to};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,34 @@ fn a_run_in_little_memory_sweeps_on_disk_and_makes_the_same_bytes() {
     let on_disk = |journal: &[u8]| journal.windows(12).any(|bytes| bytes == b"working_read");
     assert!(on_disk(&run("little", "48MiB")) && !on_disk(&run("much", "1GiB")));
     assert!(place.files("little/databases").into_values().eq(place.files("much/databases").into_values()));
+}
+
+/// Chosen for a processor that computes wrongly, or for whom compares: by no instruction is a byte another one.
+#[test]
+fn kernels_are_chosen_and_make_the_same_bytes() {
+    let place = Place::new(8);
+    let doctor = |more: &[&str]| place.awari(&[&["doctor", "--json", "--bytes", "0"], more].concat()).json();
+    let names: Vec<String> = serde_json::from_value(doctor(&[])["kernels"].clone()).unwrap();
+    assert_eq!((names.first(), &doctor(&[])["kernel"]), (Some(&"portable".into()), &json!(names.last())));
+    let files = |kernel: &str, method: &str| {
+        assert_eq!(doctor(&["--kernel", kernel])["kernel"], kernel);
+        let set = [format!("build.method={method}"), "store.codec=rans".into(), "store.keep=all".into()];
+        let dir = format!("{kernel} {method}");
+        let mut args = vec!["run", "m.toml", "--kernel", kernel, "--dir", &dir];
+        set.iter().for_each(|set| args.extend(["--set", set]));
+        place.awari(&args).is(0);
+        // Another kernel makes nothing stale.
+        place.awari(&["run", "m.toml", "--dir", &dir, "--set", "store.keep=all"]).is(0).says(&["nothing to do"]);
+        ["databases", "captures", "stats"].map(|folder| place.files(&format!("{dir}/{folder}")).into_values().collect())
+    };
+    for method in ["sweep", "two-bit"] {
+        let expected: [Vec<Vec<u8>>; 3] = files("portable", method);
+        assert!(expected.iter().all(|files| files.len() >= 8));
+        names[1..].iter().for_each(|kernel| assert!(files(kernel, method) == expected, "{kernel}, {method}"));
+    }
+    let all = format!("this processor has {}", names.join(", "));
+    place.awari(&["run", "m.toml", "--kernel", "avx1024"]).is(2).says(&["'avx1024'", &all]);
+    place.awari(&["--kernel", "portable", "plan", "m.toml"]).is(0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use disk::Io;
+use engines::Kernel;
 use oracle::Level;
 use pipeline::Budget;
 use stages::Method;
@@ -32,6 +33,10 @@ Exit codes:
   75 stopped and resumable, 130 second signal"
 )]
 pub(crate) struct Arguments {
+    /// Which vector instructions to use: portable (none), avx2 or avx512; changes no byte of any file [default: the
+    /// fastest that `awari doctor` lists]
+    #[arg(long, global = true, value_name = "NAME", value_parser = kernel)]
+    pub(crate) kernel: Option<Kernel>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -701,6 +706,13 @@ pub(crate) struct CompletionsArgs {
 
 fn methods() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(Method::ALL.map(Method::word)).try_map(|word| word.parse::<Method>())
+}
+
+fn kernel(text: &str) -> Result<Kernel, String> {
+    Kernel::available().find(|kernel| kernel.to_string() == text).ok_or_else(|| {
+        let names: Vec<_> = Kernel::available().map(|kernel| kernel.to_string()).collect();
+        format!("this processor has {}", names.join(", "))
+    })
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

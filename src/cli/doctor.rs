@@ -26,7 +26,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     let place_at = nearest(&args.dir);
     let mut findings = Vec::new();
     let machine = Machine::look();
-    let kernels: Vec<String> = Kernel::available().map(|kernel| format!("{kernel:?}").to_lowercase()).collect();
+    let kernels: Vec<String> = Kernel::available().map(|kernel| kernel.to_string()).collect();
     of_machine(&machine, &kernels, &mut findings);
     let place = match Place::look(&place_at) {
         Ok(place) => {
@@ -178,6 +178,7 @@ impl Seen<'_> {
             ("processor", machine.processor.clone().unwrap_or_else(unknown)),
             ("cores", format!("{} for this process", clock::cores())),
             ("kernels", self.kernels.iter().rev().cloned().collect::<Vec<_>>().join(", ")),
+            ("kernel in use", Kernel::detect().to_string()),
             (
                 "memory",
                 format!("{}, {} available to this process", size(machine.memory_bytes), size(clock::available_bytes())),
@@ -237,6 +238,7 @@ impl Seen<'_> {
             "processor": machine.processor,
             "cores": clock::cores(),
             "kernels": self.kernels,
+            "kernel": Kernel::detect().to_string(),
             "memory_bytes": machine.memory_bytes,
             "memory_available_bytes": clock::available_bytes(),
             "swap_bytes": machine.swap_bytes,

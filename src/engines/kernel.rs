@@ -12,7 +12,9 @@ use crate::simd;
 use crate::tables::{CHUNK, Gather, Lanes, Piece, RowMove};
 use game::sow::{Class, Ends};
 use game::{HALF_PITS, Slab};
+use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// The class of the moves that stay in the mover's half.
 pub(crate) const STRAIGHT: usize = Class { crossing: 0, ends: Ends::Mover }.number();
@@ -23,7 +25,7 @@ pub(crate) const UNIT_ROWS: usize = 64;
 pub(crate) const UNIT_CHUNKS: usize = 16;
 
 /// Which implementation of the row kernels runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kernel {
     /// Plain Rust, on any processor.
     Portable,
@@ -176,6 +178,16 @@ impl<'a> SlabWork<'a> {
     }
 }
 
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Kernel::Portable => "portable",
+            Kernel::Avx2 => "avx2",
+            Kernel::Avx512 => "avx512",
+        })
+    }
+}
+
 /// Where apply writes: a chunk of columns of the unit's rows, in the `OpponentMajor` array.
 #[derive(Clone, Copy)]
 pub(crate) struct Destination {
@@ -189,10 +201,22 @@ pub(crate) struct Destination {
     pub(crate) rows: usize,
 }
 
+/// What somebody chose for this process.
+static CHOSEN: OnceLock<Kernel> = OnceLock::new();
+
 impl Kernel {
-    /// The fastest kernel this processor has.
+    /// The kernel that was chosen for this process, or else the fastest this processor has.
     pub fn detect() -> Kernel {
-        Kernel::available().next_back().unwrap_or(Kernel::Portable)
+        CHOSEN.get().copied().unwrap_or_else(|| Kernel::available().next_back().unwrap_or(Kernel::Portable))
+    }
+
+    /// Has this process use a kernel, and no faster one on bits: `detect` gives it from now on.
+    ///
+    /// # Panics
+    /// When the processor does not have it, or another one was chosen before.
+    pub fn choose(self) {
+        assert!(Kernel::available().any(|kernel| kernel == self), "this processor has no {self}");
+        assert_eq!(*CHOSEN.get_or_init(|| self), self, "a kernel is chosen once");
     }
 
     /// The kernels this processor has, the fastest last.

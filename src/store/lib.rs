@@ -64,6 +64,7 @@ pub use open::Unverified;
 pub use pages::{PageCache, PageCounts, Pages};
 pub use scores::{Run, Scores};
 pub use shape::{Shape, SlabShape};
+pub use simd::use_portable_kernels;
 pub use window::Window;
 pub use write::{Writer, Written, write};
 

@@ -7,6 +7,15 @@
 use crate::model::{Classes, Slots};
 use crate::rans::Step;
 use crate::tiles::LANES;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Whether this process does without vector kernels.
+static IS_PORTABLE: AtomicBool = AtomicBool::new(false);
+
+/// Has this process code and decode by portable kernels from now on, on any processor: the same bytes.
+pub fn use_portable_kernels() {
+    IS_PORTABLE.store(true, Relaxed);
+}
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{decode_sparse, encode_sparse, steps};
@@ -46,9 +55,10 @@ mod x86 {
     use crate::model::{ROUGHNESSES, SLOT_BITS, SLOTS};
     use crate::sparse::{self, GROUP};
 
-    /// Whether the processor and the system have what the functions for sparse blocks enable.
+    /// Whether the processor and the system have what the functions for sparse blocks enable, and these may be used.
     fn has_byte_compression() -> bool {
-        is_x86_feature_detected!("avx512f")
+        !IS_PORTABLE.load(Relaxed)
+            && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vbmi2")
             && is_x86_feature_detected!("bmi2")
@@ -105,7 +115,7 @@ mod x86 {
     ) -> (usize, usize) {
         static IS_THERE: LazyLock<bool> =
             LazyLock::new(|| is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw"));
-        if !*IS_THERE {
+        if IS_PORTABLE.load(Relaxed) || !*IS_THERE {
             return (usize::from(above.is_none()), 0);
         }
         // SAFETY: the processor and the system have what the function enables, as was found out just now.

@@ -6,7 +6,7 @@
 use crate::{Settings, files};
 use disk::{Digest, Disk, signed_of};
 use engines::bound::{BitKernel, PlaneLayout, PlaneUnit};
-use game::{Index, Orientation};
+use game::{Index, Orientation, Slab};
 use pipeline::{ArtifactName, StageContext, StageError};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -422,8 +422,16 @@ impl Group {
     }
 }
 
-/// Bytes of all files of planes of a database, at most, and of the scratch files: seeds, and decided planes twice over,
-/// take 1.6 bytes a position at 14 stones, and 2 at 19; scratch files half a byte.
+/// Bytes of the seeds of a database, as they are reserved before any is written: a bit for each position and bound in either
+/// file. Compressed they are much less.
+pub(crate) fn seeds_bytes_max(slabs: &[Slab], stones: u32) -> u64 {
+    let files = [Plane::CandidateSeeds, Plane::WinSeeds];
+    let planes = files.map(|plane| PlaneLayout::of_slabs(slabs, plane.orientation()).words() as u64 * 8);
+    planes.into_iter().sum::<u64>() * u64::from(stones)
+}
+
+/// Bytes of all files of planes of a database, at most, and of the scratch files, once the seeds are there: seeds, and
+/// decided planes twice over, take 1.6 bytes a position at 14 stones, and 2 at 19; scratch files half a byte.
 pub(crate) fn disk_bytes(positions: u64, stones: u32) -> u64 {
     positions * 3 + u64::from(stones) * (8 << 10)
 }

@@ -2,7 +2,7 @@
 
 use super::homes::RowBits;
 use super::routes::{Pull, Push};
-use crate::simd;
+use crate::{Kernel, simd};
 
 /// A move of a row: where its children's wins are.
 #[derive(Clone, Copy)]
@@ -14,7 +14,7 @@ pub(crate) struct Child<'a, R> {
 }
 
 /// Which implementation of the kernels on bits runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BitKernel {
     /// Plain Rust, on any processor.
     Portable,
@@ -61,9 +61,19 @@ impl WonRow {
 }
 
 impl BitKernel {
-    /// The fastest kernel that this processor has.
+    /// The fastest kernel that this processor has, and that takes no more than [`Kernel::detect`].
     pub fn detect() -> BitKernel {
-        BitKernel::available().next_back().unwrap_or(BitKernel::Portable)
+        let most = BitKernel::beside(Kernel::detect());
+        BitKernel::available().rfind(|kernel| *kernel <= most).unwrap_or(BitKernel::Portable)
+    }
+
+    /// The kernel of the same generation of processors.
+    fn beside(kernel: Kernel) -> BitKernel {
+        match kernel {
+            Kernel::Portable => BitKernel::Portable,
+            Kernel::Avx2 => BitKernel::Bmi2,
+            Kernel::Avx512 => BitKernel::Avx512,
+        }
     }
 
     /// The kernels that this processor has, the fastest last.

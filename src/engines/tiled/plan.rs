@@ -360,14 +360,13 @@ impl Strip {
 
 /// The arena of the smallest tasks.
 fn least(layout: &Layout) -> usize {
-    let halves = Halves::new(layout.stones);
     let of_pair = |pair: Pair| {
         let low = &layout.slabs[pair.opponent];
         let columns_max = layout.slabs[pair.high].columns;
         let start = |group: usize| match group * low.height {
             0 => 0,
             row if row >= low.rows => columns_max,
-            row => column_of(&halves, layout.set, pair.mover as u32, row as u32) as usize,
+            row => column_of(layout.set, pair.mover as u32, row as u32) as usize,
         };
         let columns = (0..low.row_groups).map(|group| start(group + 1) - start(group)).max().unwrap_or(0);
         let outside = (OUTSIDE_MAX * low.height).min(low.rows - low.height);
@@ -377,15 +376,15 @@ fn least(layout: &Layout) -> usize {
     pairs(layout.stones).map(of_pair).max().unwrap_or(0)
 }
 
-/// The rank, as a mover's, of the opponent's half of some rank: found from the table of halves alone.
-fn column_of(halves: &Halves, set: PositionSet, stones: u32, row: u32) -> u32 {
+/// The rank, as a mover's, of the opponent's half of some rank, without any table.
+fn column_of(set: PositionSet, stones: u32, row: u32) -> u32 {
     if set == PositionSet::All || stones < HALF_PITS as u32 {
         return row;
     }
     // Halves without an empty pit are those of six stones fewer with a stone more in each pit, in the same order.
     let full = stones - HALF_PITS as u32;
     let full_below = |rank: u32| {
-        partition(Halves::count(full), |at| Halves::rank(&halves.unrank(full, at).map(|stones| stones + 1)) < rank)
+        partition(Halves::count(full), |at| Halves::rank(&Halves::unrank_one(full, at).map(|stones| stones + 1)) < rank)
     };
     partition(Halves::count(stones), |rank| rank - full_below(rank) <= row) - 1
 }
