@@ -368,7 +368,8 @@ fn least(layout: &Layout) -> usize {
             row if row >= low.rows => columns_max,
             row => column_of(layout.set, pair.mover as u32, row as u32) as usize,
         };
-        let columns = (0..low.row_groups).map(|group| start(group + 1) - start(group)).max().unwrap_or(0);
+        let starts: Vec<usize> = (0..=low.row_groups).map(start).collect();
+        let columns = starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
         let outside = (OUTSIDE_MAX * low.height).min(low.rows - low.height);
         let block = Task::block_of(layout, &pair, 0..1, 0..columns, vec![0; outside]);
         block.bytes.max(Task::base(layout, &pair, 0..1).bytes)
@@ -381,12 +382,11 @@ fn column_of(set: PositionSet, stones: u32, row: u32) -> u32 {
     if set == PositionSet::All || stones < HALF_PITS as u32 {
         return row;
     }
-    // Halves without an empty pit are those of six stones fewer with a stone more in each pit, in the same order.
+    // Halves without an empty pit are those of six stones fewer with a stone more in each pit, in the same order. One comes
+    // before the half asked for if there are no more with an empty pit before it.
     let full = stones - HALF_PITS as u32;
-    let full_below = |rank: u32| {
-        partition(Halves::count(full), |at| Halves::rank(&Halves::unrank_one(full, at).map(|stones| stones + 1)) < rank)
-    };
-    partition(Halves::count(stones), |rank| rank - full_below(rank) <= row) - 1
+    let rank = |at| Halves::rank(&Halves::unrank_one(full, at).map(|stones| stones + 1));
+    row + partition(Halves::count(full), |at| rank(at) - at <= row)
 }
 
 /// How many of the first numbers, up to `end`, it holds for; it holds for none behind one that it does not hold for.
