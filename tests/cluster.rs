@@ -64,20 +64,10 @@ fn led(
 ) -> Result<pipeline::Summary, PipelineError> {
     // All snapshots that there can be.
     let options = RunOptions { snapshot_interval: Duration::ZERO, ..options() };
-    led_with(options, settings, disk, ranks, of_others)
+    led_with(Weather::calm(), options, settings, disk, ranks, of_others)
 }
 
 fn led_with(
-    options: RunOptions,
-    settings: &Settings,
-    disk: &MemoryDisk,
-    ranks: usize,
-    of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
-) -> Result<pipeline::Summary, PipelineError> {
-    led_in(Weather::calm(), options, settings, disk, ranks, of_others)
-}
-
-fn led_in(
     weather: Weather,
     options: RunOptions,
     settings: &Settings,
@@ -163,7 +153,7 @@ fn ranks_write_any_file_together() {
         let expected = alone(&settings);
         for ranks in [2, 3, 4] {
             let disk = MemoryDisk::new();
-            led_in(weather.clone(), options(), &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+            led_with(weather.clone(), options(), &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
             same(&files(&disk), &expected, &format!("{codec}, {positions}, {method}, {ranks} ranks"));
         }
     }
@@ -251,12 +241,12 @@ fn bounds_go_on_by_other_ranks() {
     let last = ["process:7:2", "preprocess:8:8", "process:8:5", "postprocess:8:5", "preprocess:8:3", "process:8:1"];
     for (ranks, until) in [3, 2, 4, 2, 3, 2].into_iter().zip(last.map(Some)).chain([(4, None)]) {
         let options = RunOptions { until: until.map(str::to_owned), ..options() };
-        led_with(options, &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+        led_with(Weather::calm(), options, &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
     }
     same(&files(&disk), &expected, "with other ranks each time");
     let force = ["process:8:7", "process:8:6", "process:8:2"].map(str::to_owned).to_vec();
     let options = RunOptions { force, ..options() };
-    let ran = led_with(options, &settings, &disk, 3, |_| Ok(settings.clone())).unwrap().ran;
+    let ran = led_with(Weather::calm(), options, &settings, &disk, 3, |_| Ok(settings.clone())).unwrap().ran;
     assert!(ran.len() >= 3, "{} stages", ran.len());
     same(&files(&disk), &expected, "once more");
 }

@@ -364,6 +364,7 @@ impl Job<'_, '_> {
         let (letters, mirrored): (Vec<_>, Vec<_>) = letters.unzip();
         for to in (0..ranks).filter(|&to| to != mine) {
             let mut message = spare.pop().unwrap_or_default();
+            message.clear();
             for (piece, letters) in pieces.iter().zip(&letters).filter(|(_, letters)| !letters[to].is_empty()) {
                 message.push(piece.slab as u8);
                 message.extend_from_slice(&(letters[to].len() as u32).to_le_bytes());
@@ -381,9 +382,8 @@ impl Job<'_, '_> {
     fn mirror(&mut self, slab: usize, told: &[(usize, usize, u64)], pass: Pass) {
         let Job { slabs, spots, part, .. } = self;
         let Some(mirror) = part.mirror(slab) else { return };
-        let (main, all) = (part.rows.slabs()[slab], slabs[slab].mover_halves as usize);
-        let bytes = part.rows.bytes_mut();
-        let columns_of = |chunk: usize| chunk * CHUNK..all.min((chunk + 1) * CHUNK);
+        let (main, bytes) = (part.rows.slabs()[slab], part.rows.bytes_mut());
+        let columns_of = |chunk: usize| halves_of(&(chunk..chunk + 1), slabs[slab].mover_halves);
         for (at, &(row, chunk, columns)) in told.iter().enumerate() {
             if let Some(&(row, chunk, _)) = told.get(at + AHEAD) {
                 simd::prefetch(&bytes[mirror.place(row, &columns_of(chunk))]);
@@ -419,10 +419,7 @@ impl Job<'_, '_> {
             }
         }
         self.take_in(letters, pass)?;
-        self.spare.extend(messages.into_iter().map(|(_, mut message)| {
-            message.clear();
-            message
-        }));
+        self.spare.extend(messages.into_iter().map(|(_, message)| message));
         Ok(())
     }
 
