@@ -417,7 +417,7 @@ fn built(settings: &Settings, overrides: &[(&str, String)]) -> (Run, u64) {
 }
 
 /// How often it is looked how much the files take.
-const LOOKS: Duration = Duration::from_millis(20);
+const LOOKS: Duration = Duration::from_millis(3);
 
 /// What the files of a folder take, and those below. Files come and go meanwhile.
 fn file_bytes(folder: &Path) -> u64 {

@@ -44,6 +44,9 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// stages count it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
 
+/// A snapshot stays until the next one is durable.
+const SNAPSHOTS: u64 = 2;
+
 /// A rank holds no more than so many times its share of a database, times the root of the number of ranks: of 16 stones
 /// 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
 const HELD_SHARES_MAX: f64 = 2.1;
@@ -376,10 +379,10 @@ impl OneDatabase<'_> {
             let cost = self.cost(self.sweep_load(), 0, disk_bytes, kept);
             return Cost { memory_bytes: on_disk_bytes(self.settings, self.stones), ..cost };
         }
-        // Besides the database, a snapshot, unless each rank has its own elsewhere.
+        // Besides the database, snapshots, unless each rank has its own elsewhere.
         let is_elsewhere = self.settings.ranks > 1 && self.settings.scratch.is_some();
-        let snapshot = if is_elsewhere { 0 } else { self.file_bytes(Codec::Packed) };
-        let disk_bytes = kept + snapshot + self.parts_bytes();
+        let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * self.file_bytes(Codec::Packed) };
+        let disk_bytes = kept + snapshots + self.parts_bytes();
         let cost = self.cost(self.sweep_load(), 1, disk_bytes, kept);
         Cost { memory_bytes: self.sweep_memory(), ..cost }
     }
@@ -455,10 +458,12 @@ impl OneDatabase<'_> {
             return Cost { memory_bytes: cost.memory_bytes + hand, ..cost };
         }
         // A snapshot has more values than scores: up to a byte a position.
-        let disk_bytes = kept + self.file_bytes(Codec::Raw);
+        let disk_bytes = kept + SNAPSHOTS * self.file_bytes(Codec::Raw);
         let cost = self.cost(self.load(Part::Counting), 2, disk_bytes, kept);
         let more = engines::counting::memory_bytes(self.stones, self.settings.set, self.settings.threads);
-        Cost { memory_bytes: cost.memory_bytes + more, ..cost }
+        // Nothing is looked up in smaller databases.
+        let arrays = 2 * self.positions() + fixed_bytes(self.settings);
+        Cost { memory_bytes: arrays + more, ..cost }
     }
 
     fn stats_cost(&self) -> Cost {

@@ -196,9 +196,10 @@ impl RealOutput {
         if end <= self.length {
             return;
         }
-        // Reserved space is there already, and only shows. What cannot be had is no harm: each write then lengthens
-        // the file itself.
-        let ahead = end.saturating_add(AHEAD_BYTES).max(self.bytes_reserved);
+        // Reserved space is there already, only shows, and is as much as will be needed, unless more was written. What
+        // cannot be had is no harm: each write then lengthens the file itself.
+        let is_reserved = end <= self.bytes_reserved;
+        let ahead = if is_reserved { self.bytes_reserved } else { end.saturating_add(AHEAD_BYTES) };
         let laid_out = rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), self.length, ahead - self.length);
         self.length = if laid_out.is_ok() { ahead } else { end };
     }
