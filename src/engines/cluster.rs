@@ -424,67 +424,101 @@ impl Job<'_, '_> {
     }
 
     /// Writes what letters tell, by slab, wherever this rank keeps it, and marks whom it concerns.
-    fn take_in<'t>(&mut self, letters: Vec<Vec<(usize, &'t [u8])>>, pass: Pass) -> Result<(), CommunicationError> {
+    fn take_in(&mut self, letters: Vec<Vec<(usize, &[u8])>>, pass: Pass) -> Result<(), CommunicationError> {
         let Job { slabs, spots, part, communicator, .. } = self;
         let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
         let Part { needs, rows, .. } = &mut **part;
-        let mut arrays = rows.slabs_mut().into_iter().zip(places);
-        let mut kept: Vec<_> = arrays.by_ref().take(slabs.len()).map(|array| (array, None)).collect();
+        let mut arrays = rows.slabs_mut().into_iter().zip(places).map(|(bytes, rows)| Copied { bytes, rows });
+        let of_slab = |(at, slab, main)| Kept { at, slab, main, mirror: None };
+        let mains = slabs.iter().enumerate().zip(arrays.by_ref()).map(|((at, slab), main)| (at, slab, main));
+        let mut kept: Vec<_> = mains.map(of_slab).collect();
         let first_mirrored = slabs.len() - arrays.len();
-        kept[first_mirrored..].iter_mut().zip(arrays).for_each(|((_, mirror), array)| *mirror = Some(array));
-        let of_slabs = kept.into_par_iter().zip(letters).enumerate();
-        of_slabs.try_for_each(|(at, ((mut main, mut mirror), letters))| {
-            let slab = &slabs[at];
-            let (rows, columns) = (u64::from(slab.opponent_halves), slab.mover_halves as usize);
-            let write = |(array, place): &mut (&mut [i8], SlabRows), row: usize, chunk: usize, told: &Told| {
-                spots.kernel.merge(&mut array[row * place.stride + chunk * CHUNK..], told.columns, told.scores)
-            };
-            let is_mirrored = mirror.is_some();
-            let arrived = |told: Told<'t>| {
-                let (row, chunk) = ((told.word % rows) as usize, (told.word / rows) as usize);
-                let columns = columns.checked_sub(chunk.checked_mul(CHUNK)?).filter(|&columns| columns > 0)?;
-                let is_beyond = columns < CHUNK && told.columns >> columns != 0;
-                let in_main = !is_mirrored || needs.has_chunk(rank, at, chunk);
-                let in_mirror = is_mirrored && needs.has_row(rank, at, row);
-                let is_needed = !is_beyond && needs.has(rank, at, row, chunk);
-                is_needed.then_some(Arrived { row, chunk, in_main, in_mirror, told })
-            };
-            let ask = |(array, place): &(&mut [i8], SlabRows), word: &Arrived| {
-                let begin = word.row * place.stride + word.chunk * CHUNK;
-                simd::prefetch(&array[begin..array.len().min(begin + CHUNK)]);
-            };
-            letters.iter().try_for_each(|&(from, letter)| {
-                let mut rest = changes::read(letter).map(|told| arrived(told?).ok_or(Malformed));
-                let mut asked = VecDeque::with_capacity(AHEAD);
-                loop {
-                    while asked.len() < AHEAD
-                        && let Some(word) = rest.next()
-                    {
-                        let word = word.map_err(|Malformed| unexpected(from))?;
-                        if word.in_main {
-                            ask(&main, &word);
-                        }
-                        mirror.iter().filter(|_| word.in_mirror).for_each(|mirror| ask(mirror, &word));
-                        asked.push_back(word);
-                    }
-                    let Some(Arrived { row, chunk, in_main, in_mirror, told }) = asked.pop_front() else {
-                        return Ok(());
-                    };
-                    if in_main {
-                        let new = write(&mut main, row, chunk, &told);
-                        if new != 0 && pass.leaves_marks() {
-                            spots.mark_parents(slab, &changed(row, chunk, new), None);
-                        }
-                    }
-                    if let Some(mirror) = mirror.as_mut().filter(|_| in_mirror) {
-                        let new = write(mirror, row, chunk, &told);
-                        if new != 0 && pass.leaves_marks() {
-                            spots.mark_parents_by_mirror(slab, &changed(row, chunk, new));
-                        }
-                    }
-                }
+        kept[first_mirrored..].iter_mut().zip(arrays).for_each(|(kept, mirror)| kept.mirror = Some(mirror));
+        kept.into_par_iter().zip(letters).try_for_each(|(mut kept, letters)| {
+            let (at, slab, is_mirrored) = (kept.at, kept.slab, kept.mirror.is_some());
+            letters.into_iter().try_for_each(|(from, letter)| {
+                let words = changes::read(letter).map(|told| {
+                    let told = told?;
+                    let (row, chunk) = place_of(slab, &told)
+                        .filter(|&(row, chunk)| needs.has(rank, at, row, chunk))
+                        .ok_or(Malformed)?;
+                    let in_main = !is_mirrored || needs.has_chunk(rank, at, chunk);
+                    let in_mirror = is_mirrored && needs.has_row(rank, at, row);
+                    Ok(Arrived { row, chunk, in_main, in_mirror, told })
+                });
+                kept.take_in(words, spots, pass).map_err(|Malformed| unexpected(from))
             })
         })
+    }
+}
+
+/// One of the places where a part has the rows of a slab.
+struct Copied<'a> {
+    bytes: &'a mut [i8],
+    rows: SlabRows,
+}
+
+impl Copied<'_> {
+    fn begin(&self, word: &Arrived) -> usize {
+        word.row * self.rows.stride + word.chunk * CHUNK
+    }
+
+    fn ask(&self, word: &Arrived) {
+        let begin = self.begin(word);
+        simd::prefetch(&self.bytes[begin..self.bytes.len().min(begin + CHUNK)]);
+    }
+
+    /// The columns that are new here.
+    fn merge(&mut self, kernel: Kernel, word: &Arrived) -> Changed {
+        let begin = self.begin(word);
+        changed(word.row, word.chunk, kernel.merge(&mut self.bytes[begin..], word.told.columns, word.told.scores))
+    }
+}
+
+/// A slab of a part.
+struct Kept<'a> {
+    at: usize,
+    slab: &'a Slab,
+    main: Copied<'a>,
+    mirror: Option<Copied<'a>>,
+}
+
+impl<'a> Kept<'a> {
+    /// Writes the words of a letter, each asked of memory some words before.
+    fn take_in<'t>(
+        &mut self,
+        mut words: impl Iterator<Item = Result<Arrived<'t>, Malformed>>,
+        spots: &Spots,
+        pass: Pass,
+    ) -> Result<(), Malformed> {
+        let mut asked = VecDeque::with_capacity(AHEAD);
+        loop {
+            while asked.len() < AHEAD
+                && let Some(word) = words.next().transpose()?
+            {
+                self.copies(&word).into_iter().flatten().for_each(|copy| copy.ask(&word));
+                asked.push_back(word);
+            }
+            let Some(word) = asked.pop_front() else { return Ok(()) };
+            self.write(&word, spots, pass);
+        }
+    }
+
+    /// Those that have a word: the main one, the mirror.
+    fn copies(&mut self, word: &Arrived) -> [Option<&mut Copied<'a>>; 2] {
+        [Some(&mut self.main).filter(|_| word.in_main), self.mirror.as_mut().filter(|_| word.in_mirror)]
+    }
+
+    fn write(&mut self, word: &Arrived, spots: &Spots, pass: Pass) {
+        let slab = self.slab;
+        let [main, mirror] = self.copies(word).map(|copy| copy.map(|copy| copy.merge(spots.kernel, word)));
+        let is_new = |new: &Changed| new.rows != 0 && pass.leaves_marks();
+        if let Some(new) = main.filter(is_new) {
+            spots.mark_parents(slab, &new, None);
+        }
+        if let Some(new) = mirror.filter(is_new) {
+            spots.mark_parents_by_mirror(slab, &new);
+        }
     }
 }
 
@@ -495,6 +529,15 @@ struct Arrived<'t> {
     in_main: bool,
     in_mirror: bool,
     told: Told<'t>,
+}
+
+/// The row and chunk of a word, if its columns are some of the slab.
+fn place_of(slab: &Slab, told: &Told) -> Option<(usize, usize)> {
+    let rows = u64::from(slab.opponent_halves);
+    let (row, chunk) = ((told.word % rows) as usize, (told.word / rows) as usize);
+    let columns = (slab.mover_halves as usize).checked_sub(chunk.checked_mul(CHUNK)?)?;
+    let is_beyond = columns == 0 || columns < CHUNK && told.columns >> columns != 0;
+    (!is_beyond).then_some((row, chunk))
 }
 
 /// Some columns of a chunk of an `OpponentMajor` row, as changes are told within a rank.

@@ -80,7 +80,7 @@ impl Orchestrator<'_> {
         };
         let outputs = graph.outputs(stage).map(|output| {
             let sources: Vec<(&ArtifactName, &Freshness)> =
-                graph.sources(at).iter().map(|name| (name, &freshness[name])).collect();
+                graph.sources(at).map(|name| (name, &freshness[name])).collect();
             explained(output, &state, found.get(&output.name), &freshness[&output.name], &sources)
         });
         Ok(Explanation { stage: stage.name.clone(), runs: step.is_some(), why, outputs: outputs.collect() })

@@ -7,6 +7,7 @@
 //! for was found since.
 
 use std::collections::BTreeMap;
+use std::ops::Index;
 
 use disk::Digest;
 
@@ -48,46 +49,92 @@ impl Freshness {
     }
 }
 
-/// The state of every artifact of a graph.
-pub(crate) fn evaluate(graph: &Graph, state: &State, found: &Findings) -> BTreeMap<ArtifactName, Freshness> {
-    let mut all = BTreeMap::new();
-    for (at, stage) in graph.stages().iter().enumerate() {
-        let sources = Sources::of(graph, at, &all);
-        for output in graph.outputs(stage) {
-            let freshness = if output.kind == ArtifactKind::Verification {
-                verification(output, &sources, state, broken(output, &all))
-            } else {
-                file(output, &sources, state, found)
-            };
-            all.insert(output.name.clone(), freshness);
+/// The state of every artifact of a graph. Plans are made after every stage, of graphs of thousands: artifacts go by
+/// number here, and stages before the first that something happened to are not looked at again.
+pub(crate) struct Evaluated<'g> {
+    graph: &'g Graph,
+    all: Vec<Option<Freshness>>,
+}
+
+impl<'g> Evaluated<'g> {
+    /// Of a graph that nobody has looked at.
+    pub(crate) fn none(graph: &'g Graph) -> Self {
+        Evaluated { graph, all: vec![None; graph.artifacts().len()] }
+    }
+
+    /// Looks at what the stages from a place on make. What those before it make is as it was when it was looked at last.
+    pub(crate) fn look(&mut self, from: usize, state: &State, found: &Findings) {
+        for at in from..self.graph.stages().len() {
+            let sources = Sources::of(at, self);
+            for &number in &self.graph.numbers(at).outputs {
+                let output = self.graph.numbered(number);
+                let freshness = if output.kind == ArtifactKind::Verification {
+                    verification(output, &sources, state, broken(output, self))
+                } else {
+                    file(output, &sources, state, found)
+                };
+                self.all[number] = Some(freshness);
+            }
         }
     }
-    all
+
+    /// The artifacts, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'g ArtifactName, &Freshness)> {
+        let names = self.graph.artifacts().map(|artifact| &artifact.name);
+        names.zip(&self.all).filter_map(|(name, freshness)| Some((name, freshness.as_ref()?)))
+    }
+
+    /// That of the artifact of a number.
+    pub(crate) fn of(&self, number: usize) -> &Freshness {
+        self.all[number].as_ref().expect("stages come after those that make what they read")
+    }
+}
+
+impl Index<&ArtifactName> for Evaluated<'_> {
+    type Output = Freshness;
+
+    fn index(&self, name: &ArtifactName) -> &Freshness {
+        self.of(self.graph.number(name).expect("an artifact of the graph"))
+    }
+}
+
+/// The state of every artifact of a graph.
+pub(crate) fn evaluate<'g>(graph: &'g Graph, state: &State, found: &Findings) -> Evaluated<'g> {
+    let mut evaluated = Evaluated::none(graph);
+    evaluated.look(0, state, found);
+    evaluated
 }
 
 /// What the outputs of a stage derive from.
-struct Sources {
-    /// The digests, as far as they can be foreseen.
-    known: BTreeMap<ArtifactName, Digest>,
+struct Sources<'g> {
+    /// The digests, as far as they can be foreseen, by name.
+    known: Vec<(&'g ArtifactName, Digest)>,
     /// The first source whose digest cannot be foreseen, as a reason.
     unknown: Option<Reason>,
 }
 
-impl Sources {
-    fn of(graph: &Graph, at: usize, all: &BTreeMap<ArtifactName, Freshness>) -> Self {
-        let mut sources = Sources { known: BTreeMap::new(), unknown: None };
-        for name in graph.sources(at) {
-            match all[name].digest() {
-                Some(digest) => {
-                    sources.known.insert(name.clone(), digest);
-                }
-                None if sources.unknown.is_none() => {
-                    sources.unknown = Some(after(graph, name));
-                }
+impl<'g> Sources<'g> {
+    fn of(at: usize, evaluated: &Evaluated<'g>) -> Self {
+        let graph = evaluated.graph;
+        let mut sources = Sources { known: Vec::new(), unknown: None };
+        for &number in &graph.numbers(at).sources {
+            let name = &graph.numbered(number).name;
+            match evaluated.of(number).digest() {
+                Some(digest) => sources.known.push((name, digest)),
+                None if sources.unknown.is_none() => sources.unknown = Some(after(graph, name)),
                 None => {}
             }
         }
         sources
+    }
+
+    /// Whether these, and no others, are what something was made from.
+    fn are(&self, inputs: &BTreeMap<ArtifactName, Digest>) -> bool {
+        self.unknown.is_none() && self.known.iter().copied().eq(inputs.iter().map(|(name, digest)| (name, *digest)))
+    }
+
+    fn fingerprint(&self, spec: &ArtifactSpec) -> Fingerprint {
+        Fingerprint::new(spec, self.known.iter().map(|&(name, digest)| (name.clone(), digest)).collect())
     }
 }
 
@@ -99,7 +146,7 @@ fn after(graph: &Graph, name: &ArtifactName) -> Reason {
 
 /// The first target that a verification vouches for whose file is broken: another file will replace
 /// the one it saw.
-fn broken(spec: &ArtifactSpec, all: &BTreeMap<ArtifactName, Freshness>) -> Option<ArtifactName> {
+fn broken(spec: &ArtifactSpec, all: &Evaluated) -> Option<ArtifactName> {
     let is_broken =
         |name: &&ArtifactName| matches!(all[*name].reason(), Some(Reason::Damaged { .. } | Reason::Unreadable { .. }));
     spec.vouches.iter().find(is_broken).cloned()
@@ -162,7 +209,7 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings)
             // Without the digests of its sources it cannot be given a fingerprint yet.
             match &sources.unknown {
                 Some(after) => stale(after.clone()),
-                None => Freshness::Fresh { digest, adopted: Some(Fingerprint::new(spec, sources.known.clone())) },
+                None => Freshness::Fresh { digest, adopted: Some(sources.fingerprint(spec)) },
             }
         }
         Some(known) => match outdated {
@@ -187,6 +234,9 @@ fn outdated(spec: &ArtifactSpec, sources: &Sources, known: &Built) -> Option<Rea
     if let Some(difference) = was.outdated(spec) {
         return changed(&difference.field, difference.was, difference.is);
     }
+    if sources.are(&was.inputs) {
+        return None;
+    }
     for (name, is) in &sources.known {
         match was.inputs.get(name) {
             None => return changed(name.as_str(), "no input".to_owned(), short(is)),
@@ -197,6 +247,7 @@ fn outdated(spec: &ArtifactSpec, sources: &Sources, known: &Built) -> Option<Rea
     if let Some(after) = &sources.unknown {
         return Some(after.clone());
     }
-    let gone = was.inputs.iter().find(|(name, _)| !sources.known.contains_key(*name));
+    let is_known = |name: &ArtifactName| sources.known.iter().any(|(known, _)| *known == name);
+    let gone = was.inputs.iter().find(|(name, _)| !is_known(name));
     gone.and_then(|(name, was)| changed(name.as_str(), short(was), "no input".to_owned()))
 }

@@ -14,12 +14,31 @@ use crate::stage::{StageName, StageSpec};
 pub struct Graph {
     stages: Vec<StageSpec>,
     index: BTreeMap<StageName, usize>,
-    artifacts: BTreeMap<ArtifactName, ArtifactSpec>,
-    makers: BTreeMap<ArtifactName, usize>,
-    /// Per stage: the inputs that count, see [`Graph::sources`].
-    sources: Vec<BTreeSet<ArtifactName>>,
-    readers: BTreeMap<ArtifactName, Vec<usize>>,
-    verifications: BTreeMap<ArtifactName, Vec<(usize, ArtifactName)>>,
+    /// By name; the *number* of an artifact is its place here.
+    artifacts: Vec<ArtifactSpec>,
+    /// What is known of each artifact.
+    uses: Vec<Uses>,
+    /// What each stage has to do with artifacts, by their numbers.
+    numbers: Vec<Numbers>,
+}
+
+/// The artifacts of a stage by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbers {
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
+    /// The inputs that count, see [`Graph::sources`].
+    pub(crate) sources: BTreeSet<usize>,
+}
+
+/// Who makes an artifact, and who reads it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Uses {
+    maker: Option<usize>,
+    /// The places of the stages that read it, ascending.
+    pub(crate) readers: Vec<usize>,
+    /// The verifications that vouch for it: the place of the stage, the number.
+    pub(crate) verifications: Vec<(usize, usize)>,
 }
 
 /// A graph that breaks an invariant: a mistake in the program, not of its user.
@@ -36,26 +55,28 @@ impl Graph {
     /// If an invariant of this module is broken.
     pub fn new(stages: Vec<StageSpec>, artifacts: impl IntoIterator<Item = ArtifactSpec>) -> Result<Self, GraphError> {
         let broken = |what: String| Err(GraphError { what });
-        let mut graph = Graph::default();
-        for artifact in artifacts {
-            let name = artifact.name.clone();
-            if graph.artifacts.insert(name.clone(), artifact).is_some() {
-                return broken(format!("{name} is declared twice"));
-            }
+        let mut artifacts: Vec<_> = artifacts.into_iter().collect();
+        artifacts.sort_by(|one, other| one.name.cmp(&other.name));
+        if let Some(two) = artifacts.windows(2).find(|two| two[0].name == two[1].name) {
+            return broken(format!("{} is declared twice", two[0].name));
         }
+        let uses = vec![Uses::default(); artifacts.len()];
+        let mut graph = Graph { artifacts, uses, ..Graph::default() };
         for (at, stage) in stages.iter().enumerate() {
             let name = &stage.name;
-            let mut sources = BTreeSet::new();
+            let mut numbers = Numbers::default();
             for input in &stage.inputs {
-                let Some(&maker) = graph.makers.get(input) else {
+                let number = graph.number(input);
+                let Some((number, maker)) = number.and_then(|number| Some((number, graph.uses[number].maker?))) else {
                     return broken(format!("{name} reads {input}, which no earlier stage makes"));
                 };
-                if graph.artifacts[input].kind == ArtifactKind::Intermediate {
-                    sources.extend(graph.sources[maker].iter().cloned());
+                if graph.artifacts[number].kind == ArtifactKind::Intermediate {
+                    numbers.sources.extend(&graph.numbers[maker].sources);
                 } else {
-                    sources.insert(input.clone());
+                    numbers.sources.insert(number);
                 }
-                graph.readers.entry(input.clone()).or_default().push(at);
+                numbers.inputs.push(number);
+                graph.uses[number].readers.push(at);
             }
             for first in &stage.after {
                 if !graph.index.contains_key(first) {
@@ -66,33 +87,35 @@ impl Graph {
                 return broken(format!("{name} makes nothing"));
             }
             for output in &stage.outputs {
-                if !graph.artifacts.contains_key(output) {
+                let Some(number) = graph.number(output) else {
                     return broken(format!("{name} makes {output}, which is not declared"));
-                }
-                let artifact = &graph.artifacts[output];
+                };
+                let artifact = &graph.artifacts[number];
                 let verifies = artifact.kind == ArtifactKind::Verification;
                 if verifies == artifact.vouches.is_empty() {
                     return broken(format!("{output} vouches for what it should not, or nothing"));
                 }
+                let is_target = |&number: &usize| graph.artifacts[number].kind == ArtifactKind::Target;
                 for target in &artifact.vouches {
-                    let is_target = |name| graph.artifacts[name].kind == ArtifactKind::Target;
-                    if !stage.inputs.contains(target) || !is_target(target) {
+                    let read = graph.number(target).filter(|target| numbers.inputs.contains(target));
+                    let Some(target) = read.filter(is_target) else {
                         return broken(format!("{output} vouches for {target}, no target it reads"));
-                    }
-                    let verifications = graph.verifications.entry(target.clone()).or_default();
-                    verifications.push((at, output.clone()));
+                    };
+                    graph.uses[target].verifications.push((at, number));
                 }
-                if graph.makers.insert(output.clone(), at).is_some() {
+                numbers.outputs.push(number);
+                if graph.uses[number].maker.replace(at).is_some() {
                     return broken(format!("{output} is made by two stages"));
                 }
             }
             if graph.index.insert(name.clone(), at).is_some() {
                 return broken(format!("there are two stages {name}"));
             }
-            graph.sources.push(sources);
+            graph.numbers.push(numbers);
         }
-        if let Some(name) = graph.artifacts.keys().find(|name| !graph.makers.contains_key(name)) {
-            return broken(format!("no stage makes {name}"));
+        let mut unmade = graph.artifacts.iter().zip(&graph.uses).filter(|(_, uses)| uses.maker.is_none());
+        if let Some((artifact, _)) = unmade.next() {
+            return broken(format!("no stage makes {}", artifact.name));
         }
         graph.stages = stages;
         Ok(graph)
@@ -104,8 +127,8 @@ impl Graph {
     }
 
     /// The artifacts, by name.
-    pub fn artifacts(&self) -> impl Iterator<Item = &ArtifactSpec> {
-        self.artifacts.values()
+    pub fn artifacts(&self) -> impl ExactSizeIterator<Item = &ArtifactSpec> {
+        self.artifacts.iter()
     }
 
     /// The stage of a name.
@@ -118,40 +141,50 @@ impl Graph {
         self.index.get(name).copied()
     }
 
+    /// The number of an artifact: its place among all of them by name.
+    pub(crate) fn number(&self, name: &ArtifactName) -> Option<usize> {
+        self.artifacts.binary_search_by(|artifact| artifact.name.cmp(name)).ok()
+    }
+
+    /// The artifact of a number.
+    pub(crate) fn numbered(&self, number: usize) -> &ArtifactSpec {
+        &self.artifacts[number]
+    }
+
+    /// The artifacts of stage `at`.
+    pub(crate) fn numbers(&self, at: usize) -> &Numbers {
+        &self.numbers[at]
+    }
+
+    /// Who has to do with the artifact of a number.
+    pub(crate) fn uses(&self, number: usize) -> &Uses {
+        &self.uses[number]
+    }
+
     /// The artifact of a name.
     pub fn artifact(&self, name: &ArtifactName) -> Option<&ArtifactSpec> {
-        self.artifacts.get(name)
+        self.number(name).map(|number| &self.artifacts[number])
     }
 
     /// The place of the stage that makes an artifact.
     pub fn maker(&self, name: &ArtifactName) -> Option<usize> {
-        self.makers.get(name).copied()
+        self.uses[self.number(name)?].maker
     }
 
-    /// The places of the stages that read an artifact, ascending.
-    pub fn readers(&self, name: &ArtifactName) -> &[usize] {
-        self.readers.get(name).map_or(&[], Vec::as_slice)
-    }
-
-    /// The verifications that vouch for a target, each with the place of its stage.
-    pub fn verifications(&self, name: &ArtifactName) -> &[(usize, ArtifactName)] {
-        self.verifications.get(name).map_or(&[], Vec::as_slice)
-    }
-
-    /// The artifacts whose content decides what stage `at` makes: its inputs, with every intermediate
+    /// The artifacts whose content decides what stage `at` makes, by name: its inputs, with every intermediate
     /// replaced by what it was itself made from. So it does not matter by which intermediates, that
     /// is by which method, an artifact was made.
-    pub fn sources(&self, at: usize) -> &BTreeSet<ArtifactName> {
-        &self.sources[at]
+    pub fn sources(&self, at: usize) -> impl Iterator<Item = &ArtifactName> {
+        self.numbers[at].sources.iter().map(|&number| &self.artifacts[number].name)
     }
 
     /// The outputs of a stage as declared.
     pub(crate) fn outputs<'a>(&'a self, stage: &'a StageSpec) -> impl Iterator<Item = &'a ArtifactSpec> {
-        stage.outputs.iter().map(|name| &self.artifacts[name])
+        stage.outputs.iter().filter_map(|name| self.artifact(name))
     }
 
     pub(crate) fn is_intermediate(&self, name: &ArtifactName) -> bool {
-        self.artifacts.get(name).is_some_and(|artifact| artifact.kind == ArtifactKind::Intermediate)
+        self.artifact(name).is_some_and(|artifact| artifact.kind == ArtifactKind::Intermediate)
     }
 
     /// Names of the graph near to one that is not in it, or examples of each kind if none is near.

@@ -17,10 +17,11 @@ use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, u
 use crate::error::PipelineError;
 use crate::execution::{execute, fingerprints_of};
 use crate::fence::Fenced;
+use crate::freshness::Evaluated;
 use crate::graph::Graph;
 use crate::journal::{Contents, Journal, JournalError};
 use crate::observer::{Event, Observer, Silent};
-use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan};
+use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan, plan_of};
 use crate::preflight::{PreflightError, Room};
 use crate::progress::Progress;
 use crate::reason::Reason;
@@ -204,6 +205,8 @@ impl<'a> Orchestrator<'a> {
             orchestrator: &fenced,
             graph: self.work.graph(),
             found: survey(self.disk, &self.directory, self.work)?,
+            freshness: Evaluated::none(self.work.graph()),
+            touched: 0,
             forced: self.options.force.iter().cloned().collect(),
             journal,
             started: false,
@@ -281,6 +284,9 @@ struct Run<'r, 'a, 'd> {
     graph: &'r Graph,
     journal: &'r mut Journal<'d>,
     found: Findings,
+    freshness: Evaluated<'r>,
+    /// The place of the first stage to what of which something happened since `freshness` looked.
+    touched: usize,
     forced: BTreeSet<String>,
     /// Whether the journal knows of this run: a run with nothing to do leaves no trace.
     started: bool,
@@ -322,9 +328,28 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    fn plan(&self) -> Result<Plan, PipelineError> {
+    fn plan(&mut self) -> Result<Plan, PipelineError> {
         let options = self.orchestrator.plan_options(self.forced.clone());
-        plan(self.graph, self.journal.state(), &self.found, &options)
+        self.freshness.look(self.touched, self.journal.state(), &self.found);
+        self.touched = self.graph.stages().len();
+        let made = plan_of(self.graph, &self.freshness, &self.found, &options);
+        debug_assert_eq!(
+            made.as_ref().ok(),
+            plan(self.graph, self.journal.state(), &self.found, &options).as_ref().ok(),
+            "as if everything were looked at again"
+        );
+        made
+    }
+
+    /// Puts a record of some artifacts into the journal.
+    fn append<'n>(
+        &mut self,
+        record: Record,
+        artifacts: impl IntoIterator<Item = &'n ArtifactName>,
+    ) -> Result<(), JournalError> {
+        let makers = artifacts.into_iter().filter_map(|artifact| self.graph.maker(artifact));
+        self.touched = makers.fold(self.touched, usize::min);
+        self.journal.append(record)
     }
 
     fn start(&mut self, plan: &Plan) -> Result<(), PipelineError> {
@@ -365,7 +390,7 @@ impl Run<'_, '_, '_> {
                 bytes: orchestrator.disk.bytes(&path)?.unwrap_or(0),
                 fingerprint: one.fingerprint.clone(),
             };
-            self.journal.append(Record::Adopted { artifact })?;
+            self.append(Record::Adopted { artifact }, [&one.artifact])?;
             names.push(one.artifact.clone());
         }
         orchestrator.observer.notice(&Event::Adopted { artifacts: names });
@@ -391,7 +416,7 @@ impl Run<'_, '_, '_> {
             }
         }
         let artifacts = names.to_vec();
-        self.journal.append(Record::Removed { artifacts: artifacts.clone() })?;
+        self.append(Record::Removed { artifacts: artifacts.clone() }, names)?;
         orchestrator.observer.notice(&Event::Removed { artifacts, bytes });
         Ok(())
     }
@@ -466,11 +491,8 @@ impl Run<'_, '_, '_> {
         let bytes = done.artifacts.iter().map(|artifact| artifact.bytes).sum();
         // First the snapshots: once the journal says done, nobody looks for them.
         context.snapshots.remove()?;
-        self.journal.append(Record::StageDone {
-            stage: name.clone(),
-            artifacts: done.artifacts.clone(),
-            measured: done.measured.clone(),
-        })?;
+        let (artifacts, measured) = (done.artifacts.clone(), done.measured.clone());
+        self.append(Record::StageDone { stage: name.clone(), artifacts, measured }, &stage.outputs)?;
         self.forced.remove(&name.to_string());
         self.found.extend(done.found);
         orchestrator.observer.notice(&Event::StageDone { stage: name.clone(), measured: done.measured.clone(), bytes });
@@ -485,7 +507,7 @@ impl Run<'_, '_, '_> {
 
     fn note_damage(&mut self, artifact: &ArtifactName, what: &str) -> Result<(), PipelineError> {
         if self.journal.state().damage(artifact).is_none() {
-            self.journal.append(Record::DamageFound { artifact: artifact.clone(), what: clip(what) })?;
+            self.append(Record::DamageFound { artifact: artifact.clone(), what: clip(what) }, [artifact])?;
         }
         self.orchestrator.observer.notice(&Event::DamageFound { artifact: artifact.clone(), what: what.to_owned() });
         Ok(())

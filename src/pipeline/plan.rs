@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use disk::Digest;
 use serde::Serialize;
 
-use crate::artifact::{ArtifactKind, ArtifactName, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::error::PipelineError;
 use crate::fingerprint::Fingerprint;
-use crate::freshness::{Freshness, evaluate};
-use crate::graph::Graph;
+use crate::freshness::{Evaluated, Freshness, evaluate};
+use crate::graph::{Graph, Numbers};
 use crate::reason::Reason;
 use crate::stage::{Cost, StageName, StageSpec};
 use crate::state::State;
@@ -145,6 +145,16 @@ pub struct Prediction {
 /// [`PipelineError::UnknownStage`] if `until` or `force` names none; [`PipelineError::Frozen`] if
 /// something is stale and must not be rebuilt.
 pub fn plan(graph: &Graph, state: &State, found: &Findings, options: &PlanOptions) -> Result<Plan, PipelineError> {
+    plan_of(graph, &evaluate(graph, state, found), found, options)
+}
+
+/// The same of a graph that has been looked at.
+pub(crate) fn plan_of(
+    graph: &Graph,
+    freshness: &Evaluated,
+    found: &Findings,
+    options: &PlanOptions,
+) -> Result<Plan, PipelineError> {
     let last = match &options.until {
         Some(name) => find(graph, name)?,
         None => graph.stages().len(),
@@ -153,19 +163,22 @@ pub fn plan(graph: &Graph, state: &State, found: &Findings, options: &PlanOption
     for name in &options.force {
         forced.insert(find(graph, name)?);
     }
-    let freshness = evaluate(graph, state, found);
-    let reasons = demand(graph, &freshness, &forced, options.keep);
+    let reasons = demand(graph, freshness, &forced, options.keep);
     let runs: Vec<bool> = reasons.iter().map(Option::is_some).collect();
 
     let mut plan = Plan::default();
+    let mut places = Vec::new();
     for (at, (stage, reason)) in graph.stages().iter().zip(reasons).enumerate() {
         match reason {
-            Some(reason) if at <= last => plan.steps.push(Step { stage: stage.name.clone(), reason, cost: stage.cost }),
+            Some(reason) if at <= last => {
+                plan.steps.push(Step { stage: stage.name.clone(), reason, cost: stage.cost });
+                places.push(at);
+            }
             reason => plan.fresh.push(Settled {
                 stage: stage.name.clone(),
                 why: match reason {
                     Some(_) => Why::NotAsked,
-                    None => why_settled(graph, stage, &freshness),
+                    None => why_settled(graph, at, freshness),
                 },
             }),
         }
@@ -177,15 +190,15 @@ pub fn plan(graph: &Graph, state: &State, found: &Findings, options: &PlanOption
             return Err(PipelineError::Frozen { stale });
         }
     }
-    for (name, freshness) in &freshness {
+    for (name, freshness) in freshness.iter() {
         if let Freshness::Fresh { digest, adopted: Some(fingerprint) } = freshness {
             plan.adopted.push(Adopted { artifact: name.clone(), digest: *digest, fingerprint: fingerprint.clone() });
         }
     }
     if options.keep == Keep::Targets {
-        plan.removable = removable(graph, &freshness, &runs, found);
+        plan.removable = removable(graph, freshness, &runs, found);
     }
-    plan.prediction = predict(graph, &plan.steps, options.keep);
+    plan.prediction = predict(graph, &places, options.keep);
     Ok(plan)
 }
 
@@ -199,44 +212,40 @@ pub(crate) fn find(graph: &Graph, name: &str) -> Result<usize, PipelineError> {
 }
 
 /// Why each stage of the graph runs, if it does. From last to first, since readers demand.
-fn demand(
-    graph: &Graph,
-    freshness: &BTreeMap<ArtifactName, Freshness>,
-    forced: &BTreeSet<usize>,
-    keep: Keep,
-) -> Vec<Option<Reason>> {
+fn demand(graph: &Graph, freshness: &Evaluated, forced: &BTreeSet<usize>, keep: Keep) -> Vec<Option<Reason>> {
     let mut reasons = vec![None; graph.stages().len()];
-    // Intermediates that a stage which runs reads, with the first such stage.
-    let mut readers: BTreeMap<&ArtifactName, &StageName> = BTreeMap::new();
+    // Of each intermediate, the first stage that runs and reads it.
+    let mut readers: Vec<Option<&StageName>> = vec![None; graph.artifacts().len()];
+    let is_intermediate = |number: usize| graph.numbered(number).kind == ArtifactKind::Intermediate;
     for (at, stage) in graph.stages().iter().enumerate().rev() {
-        let wanted = |name: &ArtifactName| {
-            let reason = freshness[name].reason()?.clone();
-            if !graph.is_intermediate(name) || keep == Keep::All {
-                return Some(reason);
+        let wanted = |&number: &usize| {
+            let reason = freshness.of(number).reason()?;
+            if !is_intermediate(number) || keep == Keep::All {
+                return Some(reason.clone());
             }
-            let reader = readers.get(name)?;
-            Some(match reason {
-                Reason::Absent { artifact } => Reason::NeededBy { stage: (*reader).clone(), artifact },
+            let reader = readers[number]?;
+            Some(match reason.clone() {
+                Reason::Absent { artifact } => Reason::NeededBy { stage: reader.clone(), artifact },
                 other => other,
             })
         };
-        let reason = if forced.contains(&at) { Some(Reason::Forced) } else { stage.outputs.iter().find_map(wanted) };
+        let Numbers { inputs, outputs, .. } = graph.numbers(at);
+        let reason = if forced.contains(&at) { Some(Reason::Forced) } else { outputs.iter().find_map(wanted) };
         if reason.is_some() {
-            for input in &stage.inputs {
-                if graph.is_intermediate(input) {
-                    readers.insert(input, &stage.name);
-                }
-            }
+            inputs
+                .iter()
+                .filter(|&&input| is_intermediate(input))
+                .for_each(|&input| readers[input] = Some(&stage.name));
         }
         reasons[at] = reason;
     }
     reasons
 }
 
-fn why_settled(graph: &Graph, stage: &StageSpec, freshness: &BTreeMap<ArtifactName, Freshness>) -> Why {
+fn why_settled(graph: &Graph, at: usize, freshness: &Evaluated) -> Why {
     let mut why = Why::Recorded;
-    for output in graph.outputs(stage) {
-        match &freshness[&output.name] {
+    for &output in &graph.numbers(at).outputs {
+        match freshness.of(output) {
             // Only intermediates can be stale here, or the stage would run.
             Freshness::Stale { .. } => return Why::NotNeeded,
             Freshness::Fresh { adopted, .. } => {
@@ -250,84 +259,75 @@ fn why_settled(graph: &Graph, stage: &StageSpec, freshness: &BTreeMap<ArtifactNa
 }
 
 /// Intermediates on disk that nothing will read: every target made from them is fresh and verified.
-fn removable(
-    graph: &Graph,
-    freshness: &BTreeMap<ArtifactName, Freshness>,
-    runs: &[bool],
-    found: &Findings,
-) -> Vec<ArtifactName> {
-    let is_fresh = |name: &ArtifactName| freshness[name].reason().is_none();
-    let is_verified = |name: &ArtifactName| {
-        let mut verifications = graph.verifications(name).iter();
-        verifications.all(|(_, verification)| is_fresh(verification))
-    };
+fn removable(graph: &Graph, freshness: &Evaluated, runs: &[bool], found: &Findings) -> Vec<ArtifactName> {
+    let is_fresh = |number: usize| freshness.of(number).reason().is_none();
+    let is_verified = |number| graph.uses(number).verifications.iter().all(|&(_, number)| is_fresh(number));
     // From last to first: whether a stage needs its inputs no more.
     let mut settled = vec![false; graph.stages().len()];
     let mut removable = Vec::new();
-    for (at, stage) in graph.stages().iter().enumerate().rev() {
-        settled[at] = !runs[at]
-            && graph.outputs(stage).all(|output| match output.kind {
-                ArtifactKind::Intermediate => graph.readers(&output.name).iter().all(|at| settled[*at]),
-                ArtifactKind::Target => is_fresh(&output.name) && is_verified(&output.name),
-                ArtifactKind::Report | ArtifactKind::Verification => is_fresh(&output.name),
-            });
-        for output in &stage.outputs {
-            let is_there = found.get(output).is_some_and(|f| *f != Found::Absent);
-            let unread = || graph.readers(output).iter().all(|at| settled[*at]);
-            if graph.is_intermediate(output) && is_there && !runs[at] && unread() {
-                removable.push(output.clone());
+    for at in (0..graph.stages().len()).rev() {
+        let outputs = &graph.numbers(at).outputs;
+        let is_unread = |number: usize| graph.uses(number).readers.iter().all(|&at| settled[at]);
+        let is_settled = |&number: &usize| match graph.numbered(number).kind {
+            ArtifactKind::Intermediate => is_unread(number),
+            ArtifactKind::Target => is_fresh(number) && is_verified(number),
+            ArtifactKind::Report | ArtifactKind::Verification => is_fresh(number),
+        };
+        if runs[at] {
+            continue;
+        }
+        let is_done = outputs.iter().all(is_settled);
+        for &number in outputs {
+            let ArtifactSpec { name, kind, .. } = graph.numbered(number);
+            let is_there = || found.get(name).is_some_and(|found| *found != Found::Absent);
+            if *kind == ArtifactKind::Intermediate && is_unread(number) && is_there() {
+                removable.push(name.clone());
             }
         }
+        settled[at] = is_done;
     }
     removable.reverse();
     removable
 }
 
-/// Adds up the costs of steps. Intermediates take space until the last step that keeps them from
+/// Adds up the costs of the stages at some places. Intermediates take space until the last stage that keeps them from
 /// being removed.
-fn predict(graph: &Graph, steps: &[Step], keep: Keep) -> Prediction {
+fn predict(graph: &Graph, places: &[usize], keep: Keep) -> Prediction {
     let mut prediction = Prediction::default();
-    let mut place = BTreeMap::new();
-    for (number, step) in steps.iter().enumerate() {
-        if let Some(at) = graph.position(&step.stage) {
-            place.insert(at, number);
-        }
-    }
+    let mut steps = vec![None; graph.stages().len()];
+    places.iter().enumerate().for_each(|(step, &at)| steps[at] = Some(step));
+    let is_intermediate = |number: usize| graph.numbered(number).kind == ArtifactKind::Intermediate;
     // Per stage of the graph, from last to first: the last step that may still need what it makes.
     let mut last_use = vec![0; graph.stages().len()];
-    for (at, stage) in graph.stages().iter().enumerate().rev() {
-        let mut last = place.get(&at).copied().unwrap_or(0);
-        for output in graph.outputs(stage) {
-            if output.kind == ArtifactKind::Intermediate {
-                for reader in graph.readers(&output.name) {
-                    last = last.max(last_use[*reader]);
-                }
+    for at in (0..graph.stages().len()).rev() {
+        let mut last = steps[at].unwrap_or(0);
+        for &output in &graph.numbers(at).outputs {
+            let uses = graph.uses(output);
+            if is_intermediate(output) {
+                last = uses.readers.iter().fold(last, |last, &reader| last.max(last_use[reader]));
             }
-            for (verifier, _) in graph.verifications(&output.name) {
-                last = last.max(place.get(verifier).copied().unwrap_or(0));
+            for &(verifier, _) in &uses.verifications {
+                last = last.max(steps[verifier].unwrap_or(0));
             }
         }
         last_use[at] = last;
     }
     let mut held: u64 = 0;
-    let mut released = vec![0u64; steps.len()];
-    for (number, step) in steps.iter().enumerate() {
-        prediction.positions = prediction.positions.saturating_add(step.cost.positions);
-        prediction.seconds += step.cost.seconds;
-        if step.cost.memory_bytes > prediction.memory_bytes {
-            prediction.memory_bytes = step.cost.memory_bytes;
-            prediction.memory_stage = Some(step.stage.clone());
+    let mut released = vec![0u64; places.len()];
+    for (number, &at) in places.iter().enumerate() {
+        let StageSpec { name, cost, .. } = &graph.stages()[at];
+        prediction.positions = prediction.positions.saturating_add(cost.positions);
+        prediction.seconds += cost.seconds;
+        if cost.memory_bytes > prediction.memory_bytes {
+            prediction.memory_bytes = cost.memory_bytes;
+            prediction.memory_stage = Some(name.clone());
         }
-        let peak = held.saturating_add(step.cost.disk_bytes);
-        held = held.saturating_add(step.cost.disk_kept_bytes);
+        let peak = held.saturating_add(cost.disk_bytes);
+        held = held.saturating_add(cost.disk_kept_bytes);
         prediction.disk_bytes = prediction.disk_bytes.max(peak).max(held);
-        let Some(at) = graph.position(&step.stage) else {
-            continue;
-        };
-        let outputs = &graph.stages()[at].outputs;
-        if keep == Keep::Targets && outputs.iter().all(|name| graph.is_intermediate(name)) {
+        if keep == Keep::Targets && graph.numbers(at).outputs.iter().all(|&output| is_intermediate(output)) {
             let release = &mut released[last_use[at].max(number)];
-            *release = release.saturating_add(step.cost.disk_kept_bytes);
+            *release = release.saturating_add(cost.disk_kept_bytes);
         }
         held = held.saturating_sub(released[number]);
     }
