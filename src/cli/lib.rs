@@ -55,6 +55,11 @@ use tracing_subscriber::filter::LevelFilter;
 pub fn main() -> ExitCode {
     disk::heap::share_arena();
     let arguments = Arguments::parse();
+    // A run is work for all ranks of a job, anything else for the first.
+    let is_for_all = matches!(arguments.command, Command::Run(_));
+    if !is_for_all && ranks::launched_rank().is_some_and(|rank| rank > 0) {
+        return ExitCode::SUCCESS;
+    }
     if let Some(kernel) = arguments.kernel {
         kernel.choose();
         // Those of the files are for AVX-512.

@@ -27,7 +27,7 @@ mod weather;
 
 pub use communicator::{Communicator, MESSAGE_BYTES_MAX, assert_other, check_size};
 pub use error::CommunicationError;
-pub use launch::launched;
+pub use launch::{launched, launched_rank};
 pub use threads::Threads;
 pub use traffic::Traffic;
 pub use weather::Weather;
