@@ -459,7 +459,7 @@ impl OneDatabase<'_> {
         }
         // A snapshot has more values than scores: up to a byte a position.
         let disk_bytes = kept + SNAPSHOTS * self.file_bytes(Codec::Raw);
-        let cost = self.cost(self.load(Part::Counting), 2, disk_bytes, kept);
+        let cost = self.cost(self.load(Part::Counting), 0, disk_bytes, kept);
         let more = engines::counting::memory_bytes(self.stones, self.settings.set, self.settings.threads);
         // Nothing is looked up in smaller databases.
         let arrays = 2 * self.positions() + fixed_bytes(self.settings);

@@ -429,13 +429,12 @@ impl Job<'_, '_> {
         let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
         let Part { needs, rows, .. } = &mut **part;
         let mut arrays = rows.slabs_mut().into_iter().zip(places).map(|(bytes, rows)| Copied { bytes, rows });
-        let of_slab = |(at, slab, main)| Kept { at, slab, main, mirror: None };
-        let mains = slabs.iter().enumerate().zip(arrays.by_ref()).map(|((at, slab), main)| (at, slab, main));
-        let mut kept: Vec<_> = mains.map(of_slab).collect();
+        let of_slab = |(slab, main)| Kept { slab, main, mirror: None };
+        let mut kept: Vec<_> = slabs.iter().zip(arrays.by_ref()).map(of_slab).collect();
         let first_mirrored = slabs.len() - arrays.len();
         kept[first_mirrored..].iter_mut().zip(arrays).for_each(|(kept, mirror)| kept.mirror = Some(mirror));
-        kept.into_par_iter().zip(letters).try_for_each(|(mut kept, letters)| {
-            let (at, slab, is_mirrored) = (kept.at, kept.slab, kept.mirror.is_some());
+        kept.into_par_iter().zip(letters).enumerate().try_for_each(|(at, (mut kept, letters))| {
+            let (slab, is_mirrored) = (kept.slab, kept.mirror.is_some());
             letters.into_iter().try_for_each(|(from, letter)| {
                 let words = changes::read(letter).map(|told| {
                     let told = told?;
@@ -477,7 +476,6 @@ impl Copied<'_> {
 
 /// A slab of a part.
 struct Kept<'a> {
-    at: usize,
     slab: &'a Slab,
     main: Copied<'a>,
     mirror: Option<Copied<'a>>,

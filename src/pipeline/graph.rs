@@ -70,7 +70,7 @@ impl Graph {
                 let Some((number, maker)) = number.and_then(|number| Some((number, graph.uses[number].maker?))) else {
                     return broken(format!("{name} reads {input}, which no earlier stage makes"));
                 };
-                if graph.artifacts[number].kind == ArtifactKind::Intermediate {
+                if graph.is_intermediate_number(number) {
                     numbers.sources.extend(&graph.numbers[maker].sources);
                 } else {
                     numbers.sources.insert(number);
@@ -151,6 +151,11 @@ impl Graph {
         &self.artifacts[number]
     }
 
+    /// Whether the artifact of a number is an intermediate.
+    pub(crate) fn is_intermediate_number(&self, number: usize) -> bool {
+        self.artifacts[number].kind == ArtifactKind::Intermediate
+    }
+
     /// The artifacts of stage `at`.
     pub(crate) fn numbers(&self, at: usize) -> &Numbers {
         &self.numbers[at]
@@ -184,7 +189,7 @@ impl Graph {
     }
 
     pub(crate) fn is_intermediate(&self, name: &ArtifactName) -> bool {
-        self.artifact(name).is_some_and(|artifact| artifact.kind == ArtifactKind::Intermediate)
+        self.number(name).is_some_and(|number| self.is_intermediate_number(number))
     }
 
     /// Names of the graph near to one that is not in it, or examples of each kind if none is near.

@@ -216,11 +216,10 @@ fn demand(graph: &Graph, freshness: &Evaluated, forced: &BTreeSet<usize>, keep: 
     let mut reasons = vec![None; graph.stages().len()];
     // Of each intermediate, the first stage that runs and reads it.
     let mut readers: Vec<Option<&StageName>> = vec![None; graph.artifacts().len()];
-    let is_intermediate = |number: usize| graph.numbered(number).kind == ArtifactKind::Intermediate;
     for (at, stage) in graph.stages().iter().enumerate().rev() {
         let wanted = |&number: &usize| {
             let reason = freshness.of(number).reason()?;
-            if !is_intermediate(number) || keep == Keep::All {
+            if !graph.is_intermediate_number(number) || keep == Keep::All {
                 return Some(reason.clone());
             }
             let reader = readers[number]?;
@@ -234,7 +233,7 @@ fn demand(graph: &Graph, freshness: &Evaluated, forced: &BTreeSet<usize>, keep: 
         if reason.is_some() {
             inputs
                 .iter()
-                .filter(|&&input| is_intermediate(input))
+                .filter(|&&input| graph.is_intermediate_number(input))
                 .for_each(|&input| readers[input] = Some(&stage.name));
         }
         reasons[at] = reason;
@@ -296,14 +295,13 @@ fn predict(graph: &Graph, places: &[usize], keep: Keep) -> Prediction {
     let mut prediction = Prediction::default();
     let mut steps = vec![None; graph.stages().len()];
     places.iter().enumerate().for_each(|(step, &at)| steps[at] = Some(step));
-    let is_intermediate = |number: usize| graph.numbered(number).kind == ArtifactKind::Intermediate;
     // Per stage of the graph, from last to first: the last step that may still need what it makes.
     let mut last_use = vec![0; graph.stages().len()];
     for at in (0..graph.stages().len()).rev() {
         let mut last = steps[at].unwrap_or(0);
         for &output in &graph.numbers(at).outputs {
             let uses = graph.uses(output);
-            if is_intermediate(output) {
+            if graph.is_intermediate_number(output) {
                 last = uses.readers.iter().fold(last, |last, &reader| last.max(last_use[reader]));
             }
             for &(verifier, _) in &uses.verifications {
@@ -325,7 +323,8 @@ fn predict(graph: &Graph, places: &[usize], keep: Keep) -> Prediction {
         let peak = held.saturating_add(cost.disk_bytes);
         held = held.saturating_add(cost.disk_kept_bytes);
         prediction.disk_bytes = prediction.disk_bytes.max(peak).max(held);
-        if keep == Keep::Targets && graph.numbers(at).outputs.iter().all(|&output| is_intermediate(output)) {
+        if keep == Keep::Targets && graph.numbers(at).outputs.iter().all(|&output| graph.is_intermediate_number(output))
+        {
             let release = &mut released[last_use[at].max(number)];
             *release = release.saturating_add(cost.disk_kept_bytes);
         }
