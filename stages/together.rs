@@ -2,7 +2,7 @@
 //!
 //! Who owns and holds how much is asked of the engine that will ([`engines::cluster::footprints`]); nothing is allocated
 //! for it. What a rank does for a position of its own is what one machine does, and more with each doubling of the ranks,
-//! as they know later what the others found; what travels is a constant share of the positions that ranks hold of others.
+//! as they know later what the others found; what travels is a constant share of the positions that ranks keep of others.
 //! The constants are what jobs of 16 and 18 stones took on 1 to 8 ranks that are threads; `cargo bench -p bench --bench
 //! cost_model` compares them with larger ones.
 
@@ -16,8 +16,9 @@ use std::fmt;
 /// rank at 20 stones, 14.0 on two, 16.6 on four, 17.0 on eight.
 const MORE_WORK: f64 = 0.13;
 
-/// Bytes sent for each position that a rank holds of others: it changes 1.2 to 1.3 times, and changes share masks.
-const BYTES_A_FOREIGN_POSITION: f64 = 1.8;
+/// Bytes sent for each position that a rank keeps of others: it reads less than half of them, they change 1.2 to 1.3 times,
+/// and changes share masks.
+const BYTES_A_FOREIGN_POSITION: f64 = 1.0;
 
 /// Nanoseconds of the sender and the receiver together for a byte.
 const BYTE_NANOSECONDS: f64 = 4.5;

@@ -10,6 +10,7 @@
 //! by any number of ranks and threads. What a rank owns is a checkpoint by itself: from any mixture of what ranks had at
 //! different times, of as many or other ranks, they go on.
 
+mod audience;
 #[cfg(test)]
 mod cases;
 mod changes;
@@ -37,6 +38,7 @@ use crate::sweep::spots::Spots;
 use crate::sweep::tile::Tiles;
 use crate::sweep::{Done, MARK_BELOW, pairs};
 use crate::tables::{CHUNK, Tables, halves_of};
+use audience::Audience;
 use changes::{AHEAD, Changes, Letter, Told};
 use game::{Index, Slab};
 use numbers::Malformed;
@@ -161,6 +163,7 @@ pub fn sweep(
         waves: in_phases(&tiles, phases),
         tiles,
         changes: Changes::none(slabs, |slab| territories.chunks_told(rank, slab)),
+        audience: Audience::new(tables, territories, rank, part.first_mirrored()),
         spots: Spots {
             tables,
             stones: index.stones(),
@@ -214,6 +217,7 @@ struct Job<'a, 'c> {
     spots: Spots<'a>,
     /// What was not told yet.
     changes: Changes,
+    audience: Audience<'a>,
     part: &'a mut Part,
     communicator: &'c mut dyn Communicator,
     /// Messages that were taken in: room for those to come, which need not be had page by page again.
@@ -286,14 +290,14 @@ impl Job<'_, '_> {
 
     /// A phase of a full pass, and what it may have changed.
     fn waves(&mut self, phase: usize, pass: Pass) -> (Done, Vec<Patch>) {
-        let Job { tiles, waves, spots, changes, part, communicator, .. } = self;
+        let Job { tiles, waves, spots, changes, audience, part, communicator, .. } = self;
         let is_alone = communicator.size() == 1;
         let tell = |slab: &Slab, change: &Changed, again: &Region| {
             if pass == Pass::FullMarking {
                 spots.mark_parents(slab, change, Some(again));
             }
             if !is_alone {
-                note(changes, slab, change);
+                note(changes, audience, slab, change);
             }
         };
         let mut done = Done::default();
@@ -309,11 +313,11 @@ impl Job<'_, '_> {
 
     /// A phase of another pass, and what it may have changed.
     fn pairs(&mut self, phase: usize, pass: Pass) -> (Done, Vec<Patch>) {
-        let Job { spots, changes, pairs, part, communicator, phases, .. } = self;
+        let Job { spots, changes, audience, pairs, part, communicator, phases, .. } = self;
         let is_alone = communicator.size() == 1;
         let tell = |slab: &Slab, change: &Changed| {
             if !is_alone {
-                note(changes, slab, change);
+                note(changes, audience, slab, change);
             }
         };
         let mut done = Done::default();
@@ -332,23 +336,24 @@ impl Job<'_, '_> {
 
     /// Sends what changed in some patches, or all that is not 0 there, to whoever needs it; to this rank's mirror too.
     fn tell(&mut self, patches: &[Patch], pass: Pass) -> Result<(), CommunicationError> {
-        let Job { slabs, changes, spots, part, communicator, spare, .. } = self;
+        let Job { slabs, changes, audience, spots, part, communicator, spare, .. } = self;
         let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), spots.kernel);
         let pieces: Vec<_> = patches.iter().flat_map(Patch::pieces).collect();
         let letters = pieces.par_iter().map(|piece| {
             let mut letters: Vec<_> = (0..ranks).map(|_| Letter::default()).collect();
-            let mut mirrored = Vec::new();
+            let (mut mirrored, mut found) = (Vec::new(), Vec::new());
             let (place, rows) = (part.rows.slabs()[piece.slab], slabs[piece.slab].opponent_halves as usize);
-            let is_mirrored = piece.slab >= spots.first_mirrored;
             for (chunk, of_chunk) in piece.chunks() {
                 let scores =
                     |row: usize| &part.rows.bytes().padded()[place.offset + row * place.stride + chunk * CHUNK..];
                 let mut write = |row: usize, columns: u64| {
-                    for rank in part.needs.of(piece.slab, row, chunk).filter(|&rank| rank != mine) {
-                        letters[rank].write(kernel, (chunk * rows + row) as u64, columns, scores(row));
-                    }
-                    if is_mirrored && part.needs.has_row(mine, piece.slab, row) {
-                        mirrored.push((row, chunk, columns));
+                    audience.of(piece.slab, row, chunk, columns, &mut found);
+                    for &(rank, columns) in &found {
+                        if rank == mine {
+                            mirrored.push((row, chunk, columns));
+                        } else {
+                            letters[rank].write(kernel, (chunk * rows + row) as u64, columns, scores(row));
+                        }
                     }
                 };
                 match pass == Pass::Announce {
@@ -549,8 +554,11 @@ fn not_zero(scores: &[i8]) -> u64 {
     scores.iter().enumerate().fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane)
 }
 
-fn note(changes: &Changes, slab: &Slab, change: &Changed) {
-    changes.note(slab.mover_stones as usize, change.column as usize, change.first_row / CHUNK, change.rows);
+fn note(changes: &Changes, audience: &Audience, slab: &Slab, change: &Changed) {
+    let (slab, row, chunk) = (slab.mover_stones as usize, change.column as usize, change.first_row / CHUNK);
+    if audience.is_any(slab, row, chunk) {
+        changes.note(slab, row, chunk, change.rows);
+    }
 }
 
 /// The waves of a pass in so many phases, each with as many positions as any other, about.

@@ -96,6 +96,8 @@ pub(crate) struct Gather {
     pub(crate) lanes: Vec<Lanes>,
     /// By chunk of 64 child columns, the chunks whose columns go there: first, and last plus one.
     pub(crate) inverse: Vec<(u32, u32)>,
+    /// The child columns that columns go to, a bit each.
+    pub(crate) led_to: Vec<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -310,6 +312,7 @@ impl Gather {
             pieces: map.quiet.iter().enumerate().map(piece).collect(),
             lanes: Vec::new(),
             inverse: Vec::new(),
+            led_to: Vec::new(),
         }
     }
 
@@ -319,6 +322,7 @@ impl Gather {
             pieces: Vec::new(),
             lanes: Vec::new(),
             inverse: vec![(u32::MAX, 0); child_columns.div_ceil(CHUNK)],
+            led_to: vec![0; child_columns.div_ceil(CHUNK)],
         };
         for (chunk, targets) in map.targets.chunks(CHUNK).enumerate() {
             gather.pieces_of(targets, map.quiet[chunk]);
@@ -328,6 +332,7 @@ impl Gather {
                     let range = &mut gather.inverse[target as usize / CHUNK];
                     range.0 = range.0.min(chunk as u32);
                     range.1 = range.1.max(chunk as u32 + 1);
+                    gather.led_to[target as usize / CHUNK] |= 1 << (target as usize % CHUNK);
                 }
             }
         }

@@ -6,8 +6,8 @@
 //! stay with a rank, but where they change the leading pits of the larger half: runs are of halves with the same four
 //! leading pits, about. Where both players have half of the stones, the later one of the two halves tells.
 //!
-//! A rank needs the scores that its moves lead to: some `OpponentMajor` rows, wherever the mover has the larger half, and
-//! some columns elsewhere.
+//! A rank needs the scores that its moves lead to: they are in some `OpponentMajor` rows, wherever the mover has the larger
+//! half, and in some columns elsewhere, which it keeps; which of these scores it reads see `audience.rs`.
 
 use super::LETTER_WORDS;
 use super::footprint::hull;
@@ -266,7 +266,7 @@ impl Territories {
     }
 }
 
-/// Who needs which scores: for each `OpponentMajor` row and for each chunk of columns the ranks that need all of it.
+/// Who keeps which scores: for each `OpponentMajor` row and for each chunk of columns the ranks that need some of it.
 #[derive(Debug)]
 pub(crate) struct Needs {
     /// Words of a set of ranks.
@@ -322,32 +322,17 @@ impl Needs {
         territories.slabs().iter().map(sets).sum::<u64>() * words * size_of::<u64>() as u64
     }
 
-    /// The ranks that need some chunk of an `OpponentMajor` row.
-    pub(crate) fn of(&self, slab: usize, row: usize, chunk: usize) -> impl Iterator<Item = usize> {
-        let Needed { rows, chunks } = &self.slabs[slab];
-        (0..self.words).flat_map(move |word| {
-            let mut ranks = rows[row * self.words + word] | chunks[chunk * self.words + word];
-            std::iter::from_fn(move || {
-                let rank = ranks.trailing_zeros() as usize;
-                (ranks != 0).then(|| {
-                    ranks &= ranks - 1;
-                    word * u64::BITS as usize + rank
-                })
-            })
-        })
-    }
-
-    /// Whether a rank needs all of an `OpponentMajor` row.
+    /// Whether a rank needs some of an `OpponentMajor` row.
     pub(crate) fn has_row(&self, rank: usize, slab: usize, row: usize) -> bool {
         has(&self.slabs[slab].rows[row * self.words..], rank)
     }
 
-    /// Whether a rank needs a chunk of all `OpponentMajor` rows.
+    /// Whether a rank needs some of a chunk of columns.
     pub(crate) fn has_chunk(&self, rank: usize, slab: usize, chunk: usize) -> bool {
         has(&self.slabs[slab].chunks[chunk * self.words..], rank)
     }
 
-    /// The first of the chunks that a rank needs in all rows, and the end of the last.
+    /// The first of the chunks that a rank needs some of, and the end of the last.
     pub(crate) fn chunks(&self, rank: usize, slab: usize) -> Range<usize> {
         let needed: Vec<_> = self.slabs[slab].chunks.chunks_exact(self.words).map(|ranks| has(ranks, rank)).collect();
         let first = needed.iter().position(|&needed| needed);
@@ -445,7 +430,6 @@ mod tests {
                             let leads = (from..end).any(|from| own.has(row, from as usize));
                             let is_needed = needs.has(rank, child, to.rank() as usize, chunk);
                             assert!(is_needed || !leads, "rank {rank}, slab {mover}, row {row}");
-                            assert_eq!(is_needed, needs.of(child, to.rank() as usize, chunk).any(|one| one == rank));
                         }
                     }
                 }
