@@ -15,7 +15,33 @@ pub(crate) struct Changed {
     pub(crate) rows: u64,
 }
 
-/// Writes the wanted chunks of a staged unit into `array`, and tells what changed where. What the array leaves out of the
+/// Something changed in some columns of a chunk.
+pub(crate) struct ChangedChunk<'a> {
+    /// Its first column.
+    first: usize,
+    first_row: usize,
+    /// By column, the rows.
+    rows: &'a [u64],
+}
+
+impl ChangedChunk<'_> {
+    /// Adds a mark to those of all columns from one on where something changed.
+    #[inline]
+    pub(crate) fn mark(&self, marks: &mut [u64], first_column: usize, mark: u64) {
+        let marks = &mut marks[self.first - first_column..][..self.rows.len()];
+        for (to, &rows) in marks.iter_mut().zip(self.rows) {
+            *to |= if rows == 0 { 0 } else { mark };
+        }
+    }
+
+    /// The columns where something changed.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Changed> {
+        let changed = self.rows.iter().enumerate().filter(|&(_, &rows)| rows != 0);
+        changed.map(|(at, &rows)| Changed { column: (self.first + at) as u32, first_row: self.first_row, rows })
+    }
+}
+
+/// Writes the wanted chunks of a staged unit into `array`, and tells in which chunks what changed. What the array leaves out of the
 /// slab are the columns before `first_column`.
 ///
 /// Returns the number of changes.
@@ -29,7 +55,7 @@ pub(crate) fn apply(
     staged: &[i8],
     array: &mut [i8],
     first_column: usize,
-    mut tell: impl FnMut(Changed),
+    mut tell: impl FnMut(&ChangedChunk),
 ) -> u64 {
     let slab = work.to;
     assert!(unit.row + unit.rows <= slab.columns, "a unit lies inside its slab");
@@ -49,16 +75,16 @@ pub(crate) fn apply(
             rows: unit.rows,
         };
         let mut changed = [0; CHUNK];
-        write(kernel, &staged[at * CHUNK..], unit.stride(), wanted, array, to, &mut changed);
-        for (lane, &rows) in changed.iter().enumerate().filter(|&(_, &rows)| rows != 0) {
-            changes += u64::from(rows.count_ones());
-            tell(Changed { column: (column + lane) as u32, first_row: unit.row, rows });
+        let here = write(kernel, &staged[at * CHUNK..], unit.stride(), wanted, array, to, &mut changed);
+        if here > 0 {
+            tell(&ChangedChunk { first: column, first_row: unit.row, rows: &changed[..to.columns] });
         }
+        changes += here;
     }
     changes
 }
 
-/// Writes the wanted rows of one staged chunk, and sets for each column which rows changed.
+/// Writes the wanted rows of one staged chunk, and sets for each column which rows changed. Returns how many changes.
 fn write(
     kernel: Kernel,
     staged: &[i8],
@@ -67,17 +93,15 @@ fn write(
     array: &mut [i8],
     to: Destination,
     changed: &mut [u64; CHUNK],
-) {
+) -> u64 {
     assert!(to.rows <= to.stride && to.columns <= CHUNK && to.columns > 0);
     assert!(to.offset + (to.columns - 1) * to.stride + to.rows <= array.len(), "a unit lies inside its slab");
     match kernel {
         // SAFETY: inside the array by the assertions.
-        Kernel::Avx512 => unsafe {
-            simd::apply_avx512(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed);
-        },
+        Kernel::Avx512 => unsafe { simd::apply_avx512(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed) },
         // SAFETY: as above.
         Kernel::Avx2 if to.rows == UNIT_ROWS => unsafe {
-            simd::apply_avx2(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed);
+            simd::apply_avx2(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed)
         },
         Kernel::Portable | Kernel::Avx2 => {
             for (column, changed) in changed.iter_mut().enumerate().take(to.columns) {
@@ -90,6 +114,7 @@ fn write(
                     }
                 }
             }
+            changed.iter().map(|rows| u64::from(rows.count_ones())).sum()
         }
     }
 }

@@ -300,10 +300,12 @@ impl Job<'_, '_> {
                 note(changes, audience, slab, change);
             }
         };
+        let is_told = !is_alone || pass == Pass::FullMarking;
         let mut done = Done::default();
         let mut patches = Vec::new();
         for wave in waves[phase].clone() {
-            done = done.add(awake(|| tiles.wave(wave, pass == Pass::FullMarking, &mut part.rows, tell)));
+            done = done
+                .add(awake(|| tiles.wave(wave, pass == Pass::FullMarking, &mut part.rows, is_told.then_some(&tell))));
             patches.extend(tiles.tiles(wave).flat_map(|(pair, tile)| patches_of(pair, &tile)));
             // What goes wrong with messages shows when they are waited for.
             let _ = communicator.poll();

@@ -121,11 +121,7 @@ pub fn sweep(
             report.changed += done.changed;
             progress.advance(report.recomputed, expected.max(report.recomputed)).is_break()
         };
-        let tell = |slab: &Slab, change: &Changed, again: &Region| {
-            if pass == Pass::FullMarking {
-                spots.mark_parents(slab, change, Some(again));
-            }
-        };
+        let tell = |slab: &Slab, change: &Changed, again: &Region| spots.mark_parents(slab, change, Some(again));
         if pass == Pass::Marked {
             for pair in &pairs {
                 if add(spots.pair(pair, values, |_, _| {})) {
@@ -133,8 +129,9 @@ pub fn sweep(
                 }
             }
         } else {
+            let is_marking = pass == Pass::FullMarking;
             for wave in 0..tiles.waves() {
-                if add(tiles.wave(wave, pass == Pass::FullMarking, values, tell)) {
+                if add(tiles.wave(wave, is_marking, values, is_marking.then_some(&tell))) {
                     return Err(Stopped);
                 }
             }

@@ -81,7 +81,7 @@ pub(crate) fn merge_avx512(_: &mut [i8], _: u64, _: &[u8]) -> u64 {
     unreachable!("this kernel is only chosen where it is available")
 }
 
-pub(crate) unsafe fn apply_avx2(_: &[i8], _: usize, _: u64, _: *mut i8, _: Destination, _: &mut [u64; 64]) {
+pub(crate) unsafe fn apply_avx2(_: &[i8], _: usize, _: u64, _: *mut i8, _: Destination, _: &mut [u64; 64]) -> u64 {
     unreachable!("this kernel is only chosen where it is available")
 }
 

@@ -58,7 +58,7 @@ pub(crate) unsafe fn apply_avx2(
     array: *mut i8,
     to: Destination,
     changed: &mut [u64; CHUNK],
-) {
+) -> u64 {
     assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
     assert!(to.columns <= CHUNK && to.rows == UNIT_ROWS);
     // SAFETY: `has_avx2` was true, else this kernel is not chosen; the rest is the caller's word.
@@ -73,7 +73,8 @@ unsafe fn apply_columns_avx2(
     array: *mut i8,
     to: Destination,
     changed: &mut [u64; CHUNK],
-) {
+) -> u64 {
+    let mut changes = 0;
     for rows in 0..4 {
         let wanted = (wanted >> (rows * 16)) as u16;
         if wanted == 0 {
@@ -97,11 +98,13 @@ unsafe fn apply_columns_avx2(
                     if same != u16::MAX {
                         _mm_storeu_si128(at, new);
                         changed[column] |= u64::from(!same) << (rows * 16);
+                        changes += u64::from((!same).count_ones());
                     }
                 }
             }
         }
     }
+    changes
 }
 
 /// Sixteen columns of sixteen staged rows, each column one vector.
@@ -399,7 +402,7 @@ pub(crate) unsafe fn apply_avx512(
     array: *mut i8,
     to: Destination,
     changed: &mut [u64; CHUNK],
-) {
+) -> u64 {
     assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
     assert!(to.columns <= CHUNK && to.rows <= UNIT_ROWS);
     // SAFETY: `has_avx512` was true, else this kernel is not chosen; the rest is the caller's word.
@@ -414,8 +417,9 @@ unsafe fn apply_columns(
     array: *mut i8,
     to: Destination,
     changed: &mut [u64; CHUNK],
-) {
+) -> u64 {
     let all = if to.rows == UNIT_ROWS { u64::MAX } else { (1 << to.rows) - 1 };
+    let mut changes = 0;
     for quarter in 0..to.columns.div_ceil(16) {
         // SAFETY: 64 staged rows of a chunk are readable, see `apply_avx512`.
         let columns = unsafe { transpose_quarter(staged.add(quarter * 16), stride) };
@@ -444,9 +448,11 @@ unsafe fn apply_columns(
                     differs
                 };
                 changed[column] = differs;
+                changes += u64::from(differs.count_ones());
             }
         }
     }
+    changes
 }
 
 /// Sixteen columns of 64 staged rows, each column one vector.

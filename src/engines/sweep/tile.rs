@@ -151,7 +151,7 @@ impl<'a> Tiles<'a> {
         wave: usize,
         settle: bool,
         values: &mut Rows,
-        tell: impl Fn(&Slab, &Changed, &Region) + Sync,
+        tell: Option<&(impl Fn(&Slab, &Changed, &Region) + Sync)>,
     ) -> Done {
         let mut bases = std::mem::take(&mut self.bases);
         let mut tiles: Vec<_> = self.waves[wave].iter().filter_map(|block| self.sides(block)).collect();
@@ -167,8 +167,8 @@ impl<'a> Tiles<'a> {
         tiles.sort_by_key(|sides| (sides[0].work.slab != sides[1].work.slab, Reverse(bytes(sides))));
         let rounds = if settle { usize::MAX } else { ROUNDS_MAX };
         // The rows of low slabs are derived when those of high ones are up to date.
-        let done = self.derive(&mut tiles, 0, 1, values, &tell);
-        let done = done.add(self.derive(&mut tiles, 1, rounds, values, &tell));
+        let done = self.derive(&mut tiles, 0, 1, values, tell);
+        let done = done.add(self.derive(&mut tiles, 1, rounds, values, tell));
         drop(tiles);
         self.bases = bases;
         done
@@ -194,7 +194,7 @@ impl<'a> Tiles<'a> {
         first: usize,
         rounds: usize,
         values: &mut Rows,
-        tell: &(impl Fn(&Slab, &Changed, &Region) + Sync),
+        tell: Option<&(impl Fn(&Slab, &Changed, &Region) + Sync)>,
     ) -> Done {
         let old = values.bytes().padded();
         let mut units: Vec<_> = tiles
@@ -240,7 +240,7 @@ impl<'a> Tiles<'a> {
         mut low: Option<&mut [i8]>,
         room: &mut Room,
         left: &AtomicUsize,
-        tell: &(impl Fn(&Slab, &Changed, &Region) + Sync),
+        tell: Option<&(impl Fn(&Slab, &Changed, &Region) + Sync)>,
     ) -> Done {
         let Room { changed, stale } = room;
         for (changed, side) in changed.iter_mut().zip(sides) {
@@ -295,7 +295,7 @@ struct Turn<'t, 'a, 'b, F> {
     other: &'t Side<'a, 'b>,
     /// What of each row, where that is not all.
     stale: Option<&'t Vec<u64>>,
-    tell: &'t F,
+    tell: Option<&'t F>,
 }
 
 impl<F: Fn(&Slab, &Changed, &Region) + Sync> Turn<'_, '_, '_, F> {
@@ -349,10 +349,12 @@ impl<F: Fn(&Slab, &Changed, &Region) + Sync> Turn<'_, '_, '_, F> {
         changed: &mut [u64],
         changed_column: usize,
     ) -> Done {
-        let (side, again) = (self.side, self.other.region());
-        let changes = apply(self.kernel, side.straight, unit, staged, write, write_column, |change| {
-            changed[change.column as usize - changed_column] |= self.other.reached(&change);
-            (self.tell)(side.work.slab, &change, &again);
+        let (side, again, reached) = (self.side, self.other.region(), self.other.reached(unit.row));
+        let changes = apply(self.kernel, side.straight, unit, staged, write, write_column, |chunk| {
+            chunk.mark(changed, changed_column, reached);
+            if let Some(tell) = self.tell {
+                chunk.each().for_each(|change| tell(side.work.slab, &change, &again));
+            }
         });
         Done { recomputed: side.straight.recomputed(unit), changed: changes }
     }
@@ -436,10 +438,10 @@ impl<'a, 'b> Side<'a, 'b> {
         }));
     }
 
-    /// The chunks of columns of the tile with moves to what changed in the other slab.
-    fn reached(&self, change: &Changed) -> u64 {
+    /// The chunks of columns of the tile with moves to what changed in the other slab, in 64 rows from one on.
+    fn reached(&self, first_row: usize) -> u64 {
         let child = self.straight.children[STRAIGHT].as_ref().expect("a slab has moves that stay in the mover's half");
-        let (from, to) = child.gather.inverse[change.first_row / CHUNK];
+        let (from, to) = child.gather.inverse[first_row / CHUNK];
         let from = (from as usize).max(self.columns.start);
         let to = (to as usize).min(self.columns.end);
         if from < to { (u64::MAX >> (64 - (to - from))) << (from - self.columns.start) } else { 0 }

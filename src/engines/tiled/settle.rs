@@ -84,8 +84,8 @@ impl Turn<'_> {
                 }
                 self.kernel.recompute(&self.work, &unit, values, &self.moves, self.work.floor(&unit), &mut staged);
                 let mark = marks(row);
-                apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, 0, |change| {
-                    changed[change.column as usize] |= mark;
+                apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, 0, |chunk| {
+                    chunk.mark(changed, 0, mark);
                 });
                 recomputed.fetch_add(u64::from(unit.wanted_chunks()) * CHUNK.min(count) as u64, Relaxed);
             }
