@@ -41,8 +41,8 @@ impl ChangedChunk<'_> {
     }
 }
 
-/// Writes the wanted chunks of a staged unit into `array`, and tells in which chunks what changed. What the array leaves out of the
-/// slab are the columns before `first_column`.
+/// Writes the wanted chunks of a staged unit into `array`, and tells in which chunks what changed. What the array leaves
+/// out of the slab are the columns before `first_column`.
 ///
 /// Returns the number of changes.
 ///

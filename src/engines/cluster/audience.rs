@@ -168,14 +168,11 @@ fn opponents(tables: &Tables, territories: &Territories, but: usize, slab: usize
     for mover in last - slab..=last / 2 {
         let crossing = mover + slab - last;
         for rank in (0..territories.ranks()).filter(|&rank| rank != but) {
-            let own = territories.own(rank, mover).chunks;
-            let classes = (2 * crossing..2 * crossing + 2).filter(|&class| Class::from_number(class).occurs());
-            for gather in classes.filter(|_| !own.is_empty()).map(|class| tables.gather((last - mover) as u32, class)) {
-                for (chunk, &(from, end)) in gather.inverse.iter().enumerate() {
-                    if (from as usize) < own.end && own.start < end as usize {
-                        all[chunk].push(Opponent { rank, crossing: 1 << crossing, columns: gather.led_to[chunk] });
-                    }
-                }
+            for number in 2 * crossing..2 * crossing + 2 {
+                let columns = led_to(tables, slab, number);
+                territories.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
+                    all[chunk].push(Opponent { rank, crossing: 1 << crossing, columns: columns[chunk] });
+                });
             }
         }
     }

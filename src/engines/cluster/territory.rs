@@ -243,6 +243,24 @@ impl Territories {
         }
     }
 
+    /// The chunks of columns that moves of a class lead to from the chunks of a rank, where the mover has so many stones and
+    /// the opponent the larger half.
+    pub(super) fn chunks_led_to_by<'t>(
+        &self,
+        tables: &'t Tables,
+        rank: usize,
+        mover: usize,
+        number: usize,
+    ) -> impl Iterator<Item = usize> + use<'t> {
+        let own = self.own(rank, mover).chunks;
+        let is_any = !own.is_empty() && Class::from_number(number).occurs();
+        let opponent = (self.slabs.len() - 1 - mover) as u32;
+        let inverse = if is_any { &tables.gather(opponent, number).inverse[..] } else { &[] };
+        let leads =
+            move |&(_, &(from, end)): &(usize, &(u32, u32))| (from as usize) < own.end && own.start < end as usize;
+        inverse.iter().enumerate().filter(leads).map(|(chunk, _)| chunk)
+    }
+
     /// By slab, the first of the chunks of columns that moves lead to from what a rank owns where the opponent has the
     /// larger half, and the end of the last: a move keeps the order of columns, so the first and the last quiet ones tell.
     pub(super) fn chunks_led_to(&self, tables: &Tables, rank: usize) -> Vec<Range<usize>> {
@@ -296,19 +314,11 @@ impl Needs {
         for rank in 0..ranks {
             territories.each_row_led_to(tables, rank, |slab, row| set(&mut needs.slabs[slab].rows, row, rank));
             for mover in 0..=last / 2 {
-                let own = territories.own(rank, mover).chunks;
-                for class in 0..Class::COUNT {
-                    let crossing = Class::from_number(class).crossing as usize;
-                    if own.is_empty() || !Class::from_number(class).occurs() || crossing > mover {
-                        continue;
-                    }
-                    let gather = tables.gather((last - mover) as u32, class);
-                    let to = &mut needs.slabs[last - mover + crossing].chunks;
-                    for (chunk, &(from, end)) in gather.inverse.iter().enumerate() {
-                        if (from as usize) < own.end && own.start < end as usize {
-                            set(to, chunk, rank);
-                        }
-                    }
+                for number in 0..=2 * mover + 1 {
+                    let slab = last - mover + Class::from_number(number).crossing as usize;
+                    territories.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
+                        set(&mut needs.slabs[slab].chunks, chunk, rank);
+                    });
                 }
             }
         }
