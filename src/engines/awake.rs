@@ -6,7 +6,6 @@
 use rayon::Yield;
 use std::cell::Cell;
 use std::hint;
-use std::slice::IterMut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -38,17 +37,44 @@ pub(crate) fn awake<T>(driver: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Does something with each of some pieces of work, in this order, by whatever threads of the current pool have nothing
-/// else to do.
+/// Does something with each of some pieces of work, by whatever threads of the current pool have nothing else to do.
+///
+/// Each thread has some of them, neighbours, and of as many pieces always the same: what it left in its cache is there
+/// for the next work on them.
 pub(crate) fn share<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
-    let others = (rayon::current_num_threads() - 1).min(pieces.len().saturating_sub(1));
+    let threads = rayon::current_num_threads();
+    let mut rest = pieces;
+    let parts = (1..=threads).rev().map(|left| {
+        let count = rest.len().div_ceil(left);
+        let (part, others) = std::mem::take(&mut rest).split_at_mut(count);
+        rest = others;
+        part
+    });
+    share_parts(parts, work);
+}
+
+/// The same, given what each thread has. It takes that in this order, and then what others have left, the last first.
+pub(crate) fn share_parts<'t, T: Send + 't>(parts: impl Iterator<Item = &'t mut [T]>, work: impl Fn(&mut T) + Sync) {
+    let parts: Vec<_> = parts.collect();
+    let pieces: usize = parts.iter().map(|part| part.len()).sum();
+    let others = (rayon::current_num_threads() - 1).min(pieces.saturating_sub(1));
     if others == 0 {
-        return pieces.iter_mut().for_each(work);
+        return parts.into_iter().flatten().for_each(work);
     }
-    let (rest, work) = (Mutex::new(pieces.iter_mut()), &work);
-    let take_rest = || {
-        while let Some(piece) = next(&rest) {
+    let parts: Vec<_> = parts.into_iter().map(|part| Mutex::new(part.iter_mut())).collect();
+    let part = |at: usize| parts[at].lock().unwrap_or_else(PoisonError::into_inner);
+    let take_all = || {
+        let own = rayon::current_thread_index().unwrap_or(0) % parts.len();
+        // Nobody holds a part while he works.
+        let first = || part(own).next();
+        while let Some(piece) = first() {
             work(piece);
+        }
+        for other in (own + 1..parts.len()).chain(0..own) {
+            let last = || part(other).next_back();
+            while let Some(piece) = last() {
+                work(piece);
+            }
         }
     };
     let working = AtomicUsize::new(others);
@@ -56,19 +82,15 @@ pub(crate) fn share<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
         for _ in 0..others {
             scope.spawn(|_| {
                 let _less = Less(&working);
-                take_rest();
+                take_all();
             });
         }
-        take_rest();
+        take_all();
         // The end of the scope would put this thread to sleep.
         if rayon::current_thread_index().is_some() {
             help_until(|| working.load(Ordering::Acquire) == 0);
         }
     });
-}
-
-fn next<'t, T>(rest: &Mutex<IterMut<'t, T>>) -> Option<&'t mut T> {
-    rest.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
 /// Does what others have to do.

@@ -1,16 +1,16 @@
 //! Full passes: tiles, each in the cache of one thread.
 //!
 //! What a tile reads of itself comes of moves that stay in the mover's half, and such moves raise its rank. All else,
-//! captures among it, is first brought together as the *base* of its positions, for the tiles of all pairs at once,
+//! captures among it, is first brought together as the *base* of its positions, for tiles of several pairs at once,
 //! while nobody writes. Then each tile is taken by itself again and again, the rows of its high slab, then those of
 //! its low one, from their bases and what changed in the tile. Tiles of different pairs share no slab, so that each
-//! thread has one of its own, and a thread that finds none left takes some columns of another's: what a side is
-//! derived from is in the other slab, which nobody writes meanwhile.
+//! thread has some of its own, and their bases, in its cache. A thread that finds none left takes some columns of
+//! another's: what a side is derived from is in the other slab, which nobody writes meanwhile.
 
 use super::Done;
 use super::pair::{Pair, Tile, units};
 use crate::apply::{Changed, apply};
-use crate::awake::share;
+use crate::awake::{share, share_parts};
 use crate::kernel::{Child, Floor, Kernel, Moves, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, Unit};
 use crate::marks::Region;
 use crate::rows::{Rows, SlabRows};
@@ -31,6 +31,10 @@ const BAND_CHUNKS_MIN: usize = 4;
 /// The most chunks of ranks in a band or in a part of the others: a word has a bit for each chunk of columns, and there
 /// may be one more.
 const TILE_CHUNKS_MAX: usize = 63;
+
+/// A thread has the next tile of a pair as well unless that is so many times its share of the wave: much of what it reads
+/// is in its cache.
+const STAYS_BELOW: f64 = 1.3;
 
 /// How often a tile is taken in one pass, at most.
 const ROUNDS_MAX: usize = 4;
@@ -61,7 +65,10 @@ pub(crate) struct Tiles<'a> {
     kernel: Kernel,
     /// Blocks of which the bases are brought together at once, each of another pair.
     waves: Vec<Vec<Block>>,
-    bases: Vec<i8>,
+    /// By pair, the thread that had its last tile.
+    had: Vec<usize>,
+    /// By thread, room for the bases of its tiles.
+    bases: Vec<Vec<i8>>,
     rooms: Rooms,
 }
 
@@ -124,7 +131,8 @@ impl<'a> Tiles<'a> {
             straight: straight.collect(),
             kernel,
             waves: waves(pairs.iter().enumerate().map(|(at, pair)| blocks(at, pair, &ranks(pair))).collect(), most),
-            bases: Vec::new(),
+            had: vec![0; pairs.len()],
+            bases: vec![Vec::new(); threads],
             rooms: Rooms::default(),
         }
     }
@@ -153,24 +161,19 @@ impl<'a> Tiles<'a> {
         values: &mut Rows,
         tell: Option<&(impl Fn(&Slab, &Changed, &Region) + Sync)>,
     ) -> Done {
-        let mut bases = std::mem::take(&mut self.bases);
-        let mut tiles: Vec<_> = self.waves[wave].iter().filter_map(|block| self.sides(block)).collect();
-        let needed = tiles.iter().map(bytes).sum();
-        if bases.len() < needed {
-            bases.resize(needed, 0);
+        let (mut bases, mut had) = (std::mem::take(&mut self.bases), std::mem::take(&mut self.had));
+        let sides = |block: &Block| Some((block.pair, self.sides(block)?));
+        let mut hands = hand_out(self.waves[wave].iter().filter_map(sides).collect(), &mut had, bases.len());
+        for (hand, bases) in hands.iter_mut().zip(&mut bases) {
+            let needed = hand.iter().map(bytes).sum();
+            if bases.len() < needed {
+                bases.resize(needed, 0);
+            }
+            hand.iter_mut().flatten().fold(&mut bases[..], |rest, side| side.place(rest));
         }
-        let mut rest = &mut bases[..];
-        for side in tiles.iter_mut().flatten() {
-            rest = side.place(rest);
-        }
-        // Those that only one thread can take first, then the largest.
-        tiles.sort_by_key(|sides| (sides[0].work.slab != sides[1].work.slab, Reverse(bytes(sides))));
-        let rounds = if settle { usize::MAX } else { ROUNDS_MAX };
-        // The rows of low slabs are derived when those of high ones are up to date.
-        let done = self.derive(&mut tiles, 0, 1, values, tell);
-        let done = done.add(self.derive(&mut tiles, 1, rounds, values, tell));
-        drop(tiles);
-        self.bases = bases;
+        let done = self.settle(&mut hands, if settle { usize::MAX } else { ROUNDS_MAX }, values, tell);
+        drop(hands);
+        (self.bases, self.had) = (bases, had);
         done
     }
 
@@ -187,54 +190,56 @@ impl<'a> Tiles<'a> {
         ])
     }
 
-    /// Brings together the bases of one side of tiles, then takes the tiles from that side on.
-    fn derive(
+    /// Brings together the bases of the tiles that each thread has, then takes these.
+    fn settle(
         &self,
-        tiles: &mut [[Side; 2]],
-        first: usize,
+        hands: &mut [Vec<[Side; 2]>],
         rounds: usize,
         values: &mut Rows,
         tell: Option<&(impl Fn(&Slab, &Changed, &Region) + Sync)>,
     ) -> Done {
         let old = values.bytes().padded();
-        let mut units: Vec<_> = tiles
+        let mut units: Vec<Vec<_>> = hands
             .iter_mut()
-            .map(|sides| &mut sides[first])
-            .flat_map(|side| {
-                let (work, inside) = (side.work, &side.inside);
-                side.units.iter_mut().map(move |(unit, base)| (work, inside, unit, base))
+            .map(|hand| {
+                let units = hand.iter_mut().flatten().flat_map(|side| {
+                    let (work, inside) = (side.work, &side.inside);
+                    side.units.iter_mut().map(move |(unit, base)| (work, inside, unit, base))
+                });
+                units.collect()
             })
             .collect();
-        share(&mut units, |(work, inside, unit, base)| {
+        share_parts(units.iter_mut().map(Vec::as_mut_slice), |(work, inside, unit, base)| {
             let moves = Moves::all_but((*inside).clone());
             self.kernel.recompute(work, unit, old, &moves, work.floor(unit), base);
         });
         drop(units);
         let mut slabs: Vec<_> = values.slabs_mut().into_iter().map(Some).collect();
-        let mut tiles: Vec<_> = tiles
+        let mut hands: Vec<Vec<_>> = hands
             .iter()
-            .map(|sides| {
-                let [high, low] = sides.each_ref().map(|side| slabs[side.work.slab.mover_stones as usize].take());
-                (sides, high.expect("each slab is of one pair"), low, Done::default())
+            .map(|hand| {
+                let tiles = hand.iter().map(|sides| {
+                    let [high, low] = sides.each_ref().map(|side| slabs[side.work.slab.mover_stones as usize].take());
+                    (sides, high.expect("each slab is of one pair"), low, Done::default())
+                });
+                tiles.collect()
             })
             .collect();
-        let left = AtomicUsize::new(tiles.len());
-        share(&mut tiles, |(sides, high, low, done)| {
+        let left = AtomicUsize::new(hands.iter().map(Vec::len).sum());
+        share_parts(hands.iter_mut().map(Vec::as_mut_slice), |(sides, high, low, done)| {
             let mut room = pop(&self.rooms.tiles);
-            *done = self.take(sides, first, rounds, high, low.as_deref_mut(), &mut room, &left, tell);
+            *done = self.take(sides, rounds, high, low.as_deref_mut(), &mut room, &left, tell);
             left.fetch_sub(1, Relaxed);
             push(&self.rooms.tiles, room);
         });
-        tiles.iter().fold(Done::default(), |all, (.., done)| all.add(*done))
+        hands.iter().flatten().fold(Done::default(), |all, (.., done)| all.add(*done))
     }
 
-    /// Takes a tile again and again while anything changes in it, one of its sides first. `low` is absent where both
-    /// slabs are one. `left` are the tiles that are not done.
+    /// Takes a tile again and again while anything changes in it. `low` is absent where both slabs are one. `left` are the tiles that are not done.
     #[expect(clippy::too_many_arguments, reason = "the tile, its two slabs, and how to take them")]
     fn take(
         &self,
         sides: &[Side; 2],
-        first: usize,
         rounds: usize,
         high: &mut [i8],
         mut low: Option<&mut [i8]>,
@@ -249,16 +254,16 @@ impl<'a> Tiles<'a> {
         }
         let mut all = Done::default();
         // Both sides in turn; each wholly at first.
-        for turn in 0..2 * rounds.min(usize::MAX / 2) - 1 {
-            let at = (first + turn) % 2;
+        for turn in 0..2 * rounds.min(usize::MAX / 2) {
+            let at = turn % 2;
             let (side, other) = (&sides[at], &sides[1 - at]);
-            let is_first = at == first && turn == 0;
+            let is_first = turn < 2;
             if !is_first {
                 side.find_stale(other, &changed[1 - at], stale);
-                changed[1 - at].fill(0);
-                if stale.iter().all(|&chunks| chunks == 0) {
-                    break;
-                }
+            }
+            changed[1 - at].fill(0);
+            if !is_first && stale.iter().all(|&chunks| chunks == 0) {
+                break;
             }
             let turn = Turn { kernel: self.kernel, side, other, stale: (!is_first).then_some(stale), tell };
             let (read, write) = match &mut low {
@@ -453,6 +458,29 @@ fn cut(all: &Range<usize>, parts: usize) -> impl Iterator<Item = Range<usize>> +
     let Range { start, end } = *all;
     let at = move |part: usize| start + (end - start) * part / parts;
     (0..parts).map(move |part| at(part)..at(part + 1))
+}
+
+/// Gives so many threads tiles of pairs, to each about as much: those first that only one thread can take, then the
+/// largest.
+fn hand_out<'a, 'b>(
+    mut tiles: Vec<(usize, [Side<'a, 'b>; 2])>,
+    had: &mut [usize],
+    threads: usize,
+) -> Vec<Vec<[Side<'a, 'b>; 2]>> {
+    tiles.sort_by_key(|(_, sides)| (sides[0].work.slab != sides[1].work.slab, Reverse(bytes(sides))));
+    let all: usize = tiles.iter().map(|(_, sides)| bytes(sides)).sum();
+    let most = (all as f64 / threads as f64 * STAYS_BELOW) as usize;
+    let mut hands: Vec<_> = (0..threads).map(|_| (0, Vec::new())).collect();
+    for (pair, sides) in tiles {
+        let bytes = bytes(&sides);
+        if hands[had[pair]].0 + bytes > most {
+            had[pair] = (0..threads).min_by_key(|&thread| hands[thread].0).expect("there is a thread");
+        }
+        let hand = &mut hands[had[pair]];
+        hand.0 += bytes;
+        hand.1.push(sides);
+    }
+    hands.into_iter().map(|(_, tiles)| tiles).collect()
 }
 
 /// Bytes that the bases of a tile take.
