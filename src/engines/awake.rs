@@ -39,8 +39,8 @@ pub(crate) fn awake<T>(driver: impl FnOnce() -> T) -> T {
 
 /// Does something with each of some pieces of work, by whatever threads of the current pool have nothing else to do.
 ///
-/// Each thread has some of them, neighbours, and of as many pieces always the same: what it left in its cache is there
-/// for the next work on them.
+/// Each thread has neighbours among them, and of the same number of pieces always the same: what it left in its cache is
+/// there for the next work on them.
 pub(crate) fn share<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
     let threads = rayon::current_num_threads();
     let mut rest = pieces;
@@ -166,6 +166,17 @@ mod tests {
             pool(threads).install(|| (0..12).into_par_iter().with_max_len(1).for_each(drive));
         }
         drive(7);
+    }
+
+    #[test]
+    fn every_piece_is_done_once_whoever_has_it() {
+        for threads in 1..=4 {
+            let mut parts = [vec![0; 0], vec![0; 40], vec![0; 1], vec![0; 3]];
+            pool(threads).install(|| {
+                awake(|| share_parts(parts.iter_mut().map(Vec::as_mut_slice), |piece| *piece += 1));
+            });
+            assert!(parts.iter().flatten().all(|&done| done == 1), "{threads} threads: {parts:?}");
+        }
     }
 
     #[test]
