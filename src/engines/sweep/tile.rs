@@ -235,7 +235,8 @@ impl<'a> Tiles<'a> {
         hands.iter().flatten().fold(Done::default(), |all, (.., done)| all.add(*done))
     }
 
-    /// Takes a tile again and again while anything changes in it. `low` is absent where both slabs are one. `left` are the tiles that are not done.
+    /// Takes a tile again and again while anything changes in it. `low` is absent where both slabs are one. `left` are the
+    /// tiles that are not done.
     #[expect(clippy::too_many_arguments, reason = "the tile, its two slabs, and how to take them")]
     fn take(
         &self,
@@ -257,15 +258,17 @@ impl<'a> Tiles<'a> {
         for turn in 0..2 * rounds.min(usize::MAX / 2) {
             let at = turn % 2;
             let (side, other) = (&sides[at], &sides[1 - at]);
-            let is_first = turn < 2;
-            if !is_first {
+            let stale = if turn < 2 {
+                None
+            } else {
                 side.find_stale(other, &changed[1 - at], stale);
-            }
+                if stale.iter().all(|&chunks| chunks == 0) {
+                    break;
+                }
+                Some(&*stale)
+            };
             changed[1 - at].fill(0);
-            if !is_first && stale.iter().all(|&chunks| chunks == 0) {
-                break;
-            }
-            let turn = Turn { kernel: self.kernel, side, other, stale: (!is_first).then_some(stale), tell };
+            let turn = Turn { kernel: self.kernel, side, other, stale, tell };
             let (read, write) = match &mut low {
                 Some(low) if at == 0 => (&**low, &mut *high),
                 Some(low) => (&*high, &mut **low),
