@@ -1,29 +1,31 @@
 //! Reading a file: single scores, ranges, or all.
 
+mod blocks;
+mod verify;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use disk::{Digest, Disk, bytes_of, bytes_of_mut};
+use disk::{Digest, Disk};
 use rayon::prelude::*;
 
 use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
 use crate::flat::{Flat, FlatSlab};
-use crate::form::{self, DecodeError, Form};
-use crate::format::{Header, INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
+use crate::form::{self, Form};
+use crate::format::{Header, block_checksum};
 use crate::frames;
-use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::identity::Identity;
-use crate::layout::{BATCH_POSITIONS, BLOCK_POSITIONS, Layout, Place};
+use crate::layout::{BLOCK_POSITIONS, Layout, Place};
 use crate::open::Unverified;
 use crate::packed;
 use crate::shape::Shape;
 use crate::source::Source;
-use crate::strips::{self, Context, Head};
+use crate::strips::Head;
 use crate::tiles::Tiling;
 
 /// The scores of a file, read through a map or in windows.
@@ -444,49 +446,6 @@ impl Scores {
         self.decode(block, stored, entry.form, first, out)
     }
 
-    /// Compares the checksums of all blocks, on all threads.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is.
-    pub fn verify_blocks(&self) -> Result<(), StoreError> {
-        match self.damaged_blocks().first() {
-            None => Ok(()),
-            Some(&block) => Err(self.block_damage(block)),
-        }
-    }
-
-    /// The numbers of all blocks whose checksum is wrong or that cannot be read, ascending. Reads the
-    /// whole file, also what was verified before.
-    pub fn damaged_blocks(&self) -> Vec<usize> {
-        let blocks = (0..self.block_count()).into_par_iter();
-        blocks.filter(|&block| self.verify_block(block).is_err()).collect()
-    }
-
-    /// The error that touching a damaged block gives.
-    ///
-    /// # Panics
-    /// If there is no such block.
-    pub fn block_damage(&self, block: usize) -> StoreError {
-        let entry = self.entry(block);
-        match self.verify_block(block) {
-            Ok(()) => self.wrong_checksum(block, &entry, entry.checksum),
-            Err(error) => error,
-        }
-    }
-
-    /// Compares all checksums of a block.
-    fn verify_block(&self, block: usize) -> Result<(), StoreError> {
-        let entry = self.entry(block);
-        if !matches!(entry.form, Form::Strips | Form::Floors) {
-            return self.check(block, &entry).map(drop);
-        }
-        let head = self.head(block, &entry)?;
-        let stored = self.stored_bytes(&entry)?;
-        let checked =
-            (0..head.tiling().strips()).try_for_each(|strip| head.check(block, strip, &stored[head.bytes_of(strip)]));
-        checked.map_err(|error| self.damaged(block, error.expected, error.found))
-    }
-
     /// The bits of a raw or packed file in a map, after comparing the checksums of all blocks not
     /// touched so far; `None` for a compressed file, and without a map.
     ///
@@ -513,92 +472,6 @@ impl Scores {
         Ok(Some(Flat::new(slabs.collect())))
     }
 
-    /// Decodes everything and compares the digest of the scores with the one the file gives, in
-    /// bounded memory, on all threads.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is; [`StoreError::DigestDiffers`].
-    pub fn verify_digest(&self) -> Result<(), StoreError> {
-        self.verify_digest_of(|_| ())
-    }
-
-    /// As [`verify_digest`](Self::verify_digest); `see` is given all scores in canonical order, some million at a time.
-    ///
-    /// # Errors
-    /// As [`verify_digest`](Self::verify_digest).
-    pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8])) -> Result<(), StoreError> {
-        let mut hasher = blake3::Hasher::new();
-        let mut scores = Vec::new();
-        let mut first = 0;
-        while first < self.block_count() {
-            let blocks = first..self.layout.batch_end(first, BATCH_POSITIONS);
-            first = blocks.end;
-            let positions = self.block_range(blocks.start).start..self.block_range(blocks.end - 1).end;
-            scores.resize((positions.end - positions.start) as usize, 0);
-            self.read_range(positions, &mut scores)?;
-            hasher.update_rayon(bytes_of(&scores));
-            see(&scores);
-        }
-        let found = Digest(*hasher.finalize().as_bytes());
-        if found == self.digest {
-            return Ok(());
-        }
-        Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
-    }
-
-    /// One of several parts of what [`verify_digest_of`](Self::verify_digest_of) does, by its number, wherever the others
-    /// are: [`verify_hashes`](Self::verify_hashes) takes what all return. `see` is given the scores of the part.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is.
-    ///
-    /// # Panics
-    /// If there is no such part.
-    pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8])) -> Result<Vec<u8>, StoreError> {
-        assert!(number < of, "{of} parts have no number {number}");
-        let part = self.part(number, of);
-        let mut hasher = ContentHasher::beginning_at(part.start);
-        let (mut scores, mut first) = (Vec::new(), part.start);
-        while first < part.end {
-            let end = part.end.min(first + BATCH_POSITIONS);
-            scores.resize((end - first) as usize, 0);
-            self.read_range(first..end, &mut scores)?;
-            hasher.update(bytes_of(&scores));
-            see(&scores);
-            first = end;
-        }
-        Ok(hasher.encode())
-    }
-
-    /// Compares the digest of the scores with the one the file gives: `parts` are what [`hash_part`](Self::hash_part)
-    /// returned, in order.
-    ///
-    /// # Errors
-    /// [`StoreError::DigestDiffers`]; [`StoreError::Unsupported`] if one of them is none of those.
-    pub fn verify_hashes(&self, parts: &[Vec<u8>]) -> Result<(), StoreError> {
-        let mut hasher = ContentHasher::new();
-        for (number, hash) in (0..).zip(parts) {
-            let part = self.part(number, parts.len() as u64);
-            if !hasher.join(&part, hash) {
-                let expected = format!("the hash of positions {part:?}");
-                return Err(StoreError::Unsupported { expected, found: format!("{} bytes", hash.len()) });
-            }
-        }
-        let found = hasher.finalize();
-        if found == self.digest {
-            return Ok(());
-        }
-        Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
-    }
-
-    /// One of some parts of the positions: whole pieces for the hasher, but for the end.
-    fn part(&self, number: u64, of: u64) -> Range<u64> {
-        let positions = self.shape().positions();
-        let pieces = positions.div_ceil(PIECE_BYTES as u64);
-        let cut = |number: u64| (u128::from(pieces) * u128::from(number) / u128::from(of)) as u64 * PIECE_BYTES as u64;
-        cut(number).min(positions)..cut(number + 1).min(positions)
-    }
-
     /// Cuts a range of positions into pieces of blocks: block, first value in it, where to.
     pub(crate) fn pieces<'a>(&self, positions: Range<u64>, out: &'a mut [i8]) -> impl Iterator<Item = Piece<'a>> {
         assert!(
@@ -619,165 +492,6 @@ impl Scores {
             position += length as u64;
             Some((place.block, place.index, piece))
         })
-    }
-
-    /// Reads and decodes the values `first ..` of a block until `out` is full.
-    fn decode_stored(&self, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
-        let entry = self.entry(block);
-        if entry.form == Form::Strips {
-            let head = self.head(block, &entry)?;
-            return self.decode_strips(block, &head, |bytes| self.strip_bytes(&entry, bytes), first, out);
-        }
-        let (stored, form) = self.stored(block)?;
-        self.decode(block, &stored, form, first, out)
-    }
-
-    fn decode(&self, block: usize, stored: &[u8], form: Form, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
-        let values = self.layout.len_of(block);
-        let range = self.header.range;
-        form::decode(form, stored, values, range, first, bytes_of_mut(out))
-            .map_err(|error| self.damaged(block, error.expected, error.found))
-    }
-
-    /// Decodes the values `first ..` of a block of strips until `out` is full.
-    fn decode_strips<'a>(
-        &self,
-        block: usize,
-        head: &Head,
-        read: impl Fn(Range<usize>) -> Result<Cow<'a, [u8]>, StoreError>,
-        first: usize,
-        out: &mut [i8],
-    ) -> Result<(), StoreError> {
-        for strip in head.strips_of(&(first..first + out.len())) {
-            let bytes = read(head.bytes_of(strip))?;
-            head.decode_into(block, strip, &bytes, first, bytes_of_mut(out))
-                .map_err(|error| self.damaged(block, error.expected, error.found))?;
-        }
-        Ok(())
-    }
-
-    fn strip_bytes(&self, entry: &IndexEntry, bytes: Range<usize>) -> Result<Cow<'_, [u8]>, StoreError> {
-        Ok(self.source.read(entry.offset + bytes.start as u64, bytes.len())?)
-    }
-
-    /// Decodes a whole block given the floors of its scores.
-    pub(crate) fn decode_floored(&self, block: usize, floors: &[i8], out: &mut [i8]) -> Result<(), StoreError> {
-        let entry = self.entry(block);
-        if entry.form != Form::Floors {
-            return self.decode_stored(block, 0, out);
-        }
-        let head = self.head(block, &entry)?;
-        let stored = self.stored_bytes(&entry)?;
-        for strip in 0..head.tiling().strips() {
-            head.decode_floored(block, strip, &stored[head.bytes_of(strip)], bytes_of(floors), bytes_of_mut(out))
-                .map_err(|error| self.damaged(block, error.expected, error.found))?;
-        }
-        Ok(())
-    }
-
-    /// Reads the head of a block of strips and compares its checksum, unless that was done in a map.
-    fn head(&self, block: usize, entry: &IndexEntry) -> Result<Head, StoreError> {
-        let start = self.strip_bytes(entry, 0..strips::HEAD_FIXED_BYTES)?;
-        let length = strips::head_bytes(&start, entry.bytes as usize)
-            .map_err(|error| self.damaged(block, error.expected, error.found))?;
-        let bytes = self.strip_bytes(entry, 0..length)?;
-        let head = self.head_of(block, entry, &bytes, self.is_verified(block))?;
-        self.note_verified(block);
-        Ok(head)
-    }
-
-    /// The head of a block of strips from its bytes, or more than those.
-    fn head_of(&self, block: usize, entry: &IndexEntry, stored: &[u8], is_verified: bool) -> Result<Head, StoreError> {
-        let decode = || {
-            let length = strips::head_bytes(stored, entry.bytes as usize)?;
-            let Some(bytes) = stored.get(..length) else {
-                return Err(DecodeError {
-                    expected: format!("a head of {length} bytes"),
-                    found: stored.len().to_string(),
-                });
-            };
-            let computed = if is_verified { entry.checksum } else { block_checksum(block, bytes) };
-            if computed != entry.checksum {
-                let expected = format!("checksum {:016x}", entry.checksum);
-                return Err(DecodeError { expected, found: format!("{computed:016x}") });
-            }
-            let context = if entry.form == Form::Floors { Context::Floors } else { Context::Neighbours };
-            Head::decode(bytes, entry.bytes as usize, self.layout.band_of(block), self.header.range, context)
-        };
-        decode().map_err(|error| self.damaged(block, error.expected, error.found))
-    }
-
-    /// The stored bytes of a block, verified; of a block of strips, not.
-    #[inline]
-    fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Form), StoreError> {
-        let entry = self.entry(block);
-        let is_checked = entry.form == Form::Strips || self.is_verified(block);
-        let stored = if is_checked { self.stored_bytes(&entry)? } else { self.check(block, &entry)? };
-        Ok((stored, entry.form))
-    }
-
-    #[inline]
-    fn entry(&self, block: usize) -> IndexEntry {
-        IndexEntry::of_block(self.index(), block)
-    }
-
-    #[inline]
-    fn index(&self) -> &[u8] {
-        let end = self.index_offset + self.block_count() * INDEX_ENTRY_BYTES;
-        match (&self.index, self.source.mapping()) {
-            (Some(index), _) => index,
-            (None, Some(mapping)) => &mapping[self.index_offset..end],
-            (None, None) => unreachable!("an index is held where there is no map"),
-        }
-    }
-
-    #[inline]
-    fn stored_bytes(&self, entry: &IndexEntry) -> Result<Cow<'_, [u8]>, StoreError> {
-        Ok(self.source.read(entry.offset, entry.bytes as usize)?)
-    }
-
-    #[inline]
-    fn is_verified(&self, block: usize) -> bool {
-        // The bytes that the bit vouches for never change, so nothing needs to be ordered with it.
-        self.verified.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
-    }
-
-    /// Reads a block, compares its checksum, and notes it if it is right and the bytes are to stay.
-    #[cold]
-    fn check(&self, block: usize, entry: &IndexEntry) -> Result<Cow<'_, [u8]>, StoreError> {
-        let stored = self.stored_bytes(entry)?;
-        let computed = block_checksum(block, &stored);
-        if computed != entry.checksum {
-            return Err(self.wrong_checksum(block, entry, computed));
-        }
-        self.note_verified(block);
-        Ok(stored)
-    }
-
-    fn note_verified(&self, block: usize) {
-        if let Some(word) = self.verified.get(block / 64) {
-            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
-        }
-    }
-
-    fn wrong_checksum(&self, block: usize, entry: &IndexEntry, computed: u64) -> StoreError {
-        self.damaged(block, format!("checksum {:016x}", entry.checksum), format!("{computed:016x}"))
-    }
-
-    fn damaged(&self, block: usize, expected: String, found: String) -> StoreError {
-        let positions = self.block_range(block);
-        StoreError::Damaged {
-            path: self.path.clone(),
-            part: format!(
-                "block {block} of {} (slab {}, positions {}..{})",
-                self.block_count(),
-                self.layout.slab_of(block),
-                positions.start,
-                positions.end
-            ),
-            expected,
-            found,
-        }
     }
 }
 

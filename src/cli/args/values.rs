@@ -1,0 +1,107 @@
+//! What the values of arguments mean.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use engines::Kernel;
+use stages::Method;
+use std::ops::RangeInclusive;
+
+pub(super) fn methods() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(Method::ALL.map(Method::word)).try_map(|word| word.parse::<Method>())
+}
+
+pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
+    Kernel::available().find(|kernel| kernel.to_string() == text).ok_or_else(|| {
+        let names: Vec<_> = Kernel::available().map(|kernel| kernel.to_string()).collect();
+        format!("this processor has {}", names.join(", "))
+    })
+}
+
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+    // Quoted parts of a key hold dots, never `=`: ranges are all that is ever quoted.
+    match text.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
+        None => Err("expected KEY=VALUE, as build.threads=2".to_owned()),
+    }
+}
+
+/// A time limit that leaves a job some time before it is asked to stop.
+pub(super) fn time_limit(text: &str) -> Result<String, String> {
+    const SECONDS_MIN: u64 = 20 * 60;
+    match limit_seconds(text) {
+        None => Err("expected minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S, as 24:00:00".to_owned()),
+        Some(seconds) if seconds < SECONDS_MIN => {
+            Err("the job is asked to stop ten minutes before the end; give it 20 minutes or more".to_owned())
+        }
+        Some(_) => Ok(text.to_owned()),
+    }
+}
+
+/// A time as Slurm writes it (sbatch(1), `--time`), in seconds.
+fn limit_seconds(text: &str) -> Option<u64> {
+    let number = |text: &str| {
+        let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|_| is_number)
+    };
+    let (days, time) = match text.split_once('-') {
+        Some((days, time)) => (Some(number(days)?), time),
+        None => (None, text),
+    };
+    let parts: Vec<u64> = time.split(':').map(number).collect::<Option<_>>()?;
+    let (hours, minutes, seconds) = match (days, &parts[..]) {
+        (None, [minutes]) => (0, *minutes, 0),
+        (None, [minutes, seconds]) => (0, *minutes, *seconds),
+        (Some(_), [hours]) => (*hours, 0, 0),
+        (Some(_), [hours, minutes]) => (*hours, *minutes, 0),
+        (_, [hours, minutes, seconds]) => (*hours, *minutes, *seconds),
+        _ => return None,
+    };
+    Some(((days.unwrap_or(0) * 24 + hours) * 60 + minutes) * 60 + seconds)
+}
+
+pub(super) fn stones(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let number = |text: &str| {
+        let stones: Option<u32> = text.trim().parse().ok();
+        stones.filter(|stones| *stones <= game::STONES_MAX)
+    };
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        (Some(first), Some(last)) => Err(format!("the range is empty; did you mean {last}..{first}?")),
+        _ => Err(format!("expected A..B, both ends included, or one number, within 0..{}", game::STONES_MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        assert_eq!(stones("3..5"), Ok(3..=5));
+        assert_eq!(stones("7"), Ok(7..=7));
+        assert_eq!(stones("5..3").unwrap_err(), "the range is empty; did you mean 3..5?");
+        for bad in ["", "..", "1..", "..1", "-1", "0..49", "a"] {
+            assert!(stones(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn time_limits() {
+        let times = [("90", 5400), ("90:30", 5430), ("2:00:01", 7201), ("1-2", 93_600), ("1-0:30", 88_200)];
+        for (text, seconds) in times.into_iter().chain([("2-01:00:00", 176_400)]) {
+            assert_eq!(limit_seconds(text), Some(seconds), "{text}");
+            assert_eq!(time_limit(text), Ok(text.to_owned()));
+        }
+        for bad in ["", "1h", "1:2:3:4", "1-", "-1", "1-2-3", "+5", "99\n#SBATCH", "9999999999", "19", "0-0"] {
+            assert!(time_limit(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings() {
+        let pair = |key: &str, value: &str| Ok((key.to_owned(), value.to_owned()));
+        assert_eq!(setting("build.threads=2"), pair("build.threads", "2"));
+        assert_eq!(setting("run.dir=a=b"), pair("run.dir", "a=b"));
+        assert!(setting("build.threads").is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! Comparing checksums and digests with what a file says of itself.
+
+use std::ops::Range;
+
+use disk::{Digest, bytes_of};
+use rayon::prelude::*;
+
+use super::Scores;
+use crate::error::StoreError;
+use crate::form::Form;
+use crate::hasher::{ContentHasher, PIECE_BYTES};
+use crate::layout::BATCH_POSITIONS;
+
+impl Scores {
+    /// Compares the checksums of all blocks, on all threads.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is.
+    pub fn verify_blocks(&self) -> Result<(), StoreError> {
+        match self.damaged_blocks().first() {
+            None => Ok(()),
+            Some(&block) => Err(self.block_damage(block)),
+        }
+    }
+
+    /// The numbers of all blocks whose checksum is wrong or that cannot be read, ascending. Reads the
+    /// whole file, also what was verified before.
+    pub fn damaged_blocks(&self) -> Vec<usize> {
+        let blocks = (0..self.block_count()).into_par_iter();
+        blocks.filter(|&block| self.verify_block(block).is_err()).collect()
+    }
+
+    /// The error that touching a damaged block gives.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn block_damage(&self, block: usize) -> StoreError {
+        let entry = self.entry(block);
+        match self.verify_block(block) {
+            Ok(()) => self.wrong_checksum(block, &entry, entry.checksum),
+            Err(error) => error,
+        }
+    }
+
+    /// Compares all checksums of a block.
+    fn verify_block(&self, block: usize) -> Result<(), StoreError> {
+        let entry = self.entry(block);
+        if !matches!(entry.form, Form::Strips | Form::Floors) {
+            return self.check(block, &entry).map(drop);
+        }
+        let head = self.head(block, &entry)?;
+        let stored = self.stored_bytes(&entry)?;
+        let checked =
+            (0..head.tiling().strips()).try_for_each(|strip| head.check(block, strip, &stored[head.bytes_of(strip)]));
+        checked.map_err(|error| self.damaged(block, error.expected, error.found))
+    }
+
+    /// Decodes everything and compares the digest of the scores with the one the file gives, in
+    /// bounded memory, on all threads.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is; [`StoreError::DigestDiffers`].
+    pub fn verify_digest(&self) -> Result<(), StoreError> {
+        self.verify_digest_of(|_| ())
+    }
+
+    /// As [`verify_digest`](Self::verify_digest); `see` is given all scores in canonical order, some million at a time.
+    ///
+    /// # Errors
+    /// As [`verify_digest`](Self::verify_digest).
+    pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8])) -> Result<(), StoreError> {
+        let mut hasher = blake3::Hasher::new();
+        let mut scores = Vec::new();
+        let mut first = 0;
+        while first < self.block_count() {
+            let blocks = first..self.layout.batch_end(first, BATCH_POSITIONS);
+            first = blocks.end;
+            let positions = self.block_range(blocks.start).start..self.block_range(blocks.end - 1).end;
+            scores.resize((positions.end - positions.start) as usize, 0);
+            self.read_range(positions, &mut scores)?;
+            hasher.update_rayon(bytes_of(&scores));
+            see(&scores);
+        }
+        let found = Digest(*hasher.finalize().as_bytes());
+        if found == self.digest {
+            return Ok(());
+        }
+        Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
+    }
+
+    /// One of several parts of what [`verify_digest_of`](Self::verify_digest_of) does, by its number, wherever the others
+    /// are: [`verify_hashes`](Self::verify_hashes) takes what all return. `see` is given the scores of the part.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first block that is.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8])) -> Result<Vec<u8>, StoreError> {
+        assert!(number < of, "{of} parts have no number {number}");
+        let part = self.part(number, of);
+        let mut hasher = ContentHasher::beginning_at(part.start);
+        let (mut scores, mut first) = (Vec::new(), part.start);
+        while first < part.end {
+            let end = part.end.min(first + BATCH_POSITIONS);
+            scores.resize((end - first) as usize, 0);
+            self.read_range(first..end, &mut scores)?;
+            hasher.update(bytes_of(&scores));
+            see(&scores);
+            first = end;
+        }
+        Ok(hasher.encode())
+    }
+
+    /// Compares the digest of the scores with the one the file gives: `parts` are what [`hash_part`](Self::hash_part)
+    /// returned, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::DigestDiffers`]; [`StoreError::Unsupported`] if one of them is none of those.
+    pub fn verify_hashes(&self, parts: &[Vec<u8>]) -> Result<(), StoreError> {
+        let mut hasher = ContentHasher::new();
+        for (number, hash) in (0..).zip(parts) {
+            let part = self.part(number, parts.len() as u64);
+            if !hasher.join(&part, hash) {
+                let expected = format!("the hash of positions {part:?}");
+                return Err(StoreError::Unsupported { expected, found: format!("{} bytes", hash.len()) });
+            }
+        }
+        let found = hasher.finalize();
+        if found == self.digest {
+            return Ok(());
+        }
+        Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
+    }
+
+    /// One of some parts of the positions: whole pieces for the hasher, but for the end.
+    fn part(&self, number: u64, of: u64) -> Range<u64> {
+        let positions = self.shape().positions();
+        let pieces = positions.div_ceil(PIECE_BYTES as u64);
+        let cut = |number: u64| (u128::from(pieces) * u128::from(number) / u128::from(of)) as u64 * PIECE_BYTES as u64;
+        cut(number).min(positions)..cut(number + 1).min(positions)
+    }
+}
