@@ -1,21 +1,23 @@
 //! What builds took, beside what the cost model of `stages` predicts.
 //!
-//! Builds by each method in the memory that it is predicted to need, and fits one number to all databases but the largest:
-//! the speed of a core. With it the largest, which are left out of the fit, are predicted: their time, memory, and disk,
-//! each beside what was measured. Then jobs of several ranks, as threads: fitted are those of the smaller database, left
-//! out those of the larger one. The bench fails if a prediction for what was left out is beyond 25 %.
+//! Builds by each method in the memory that it is predicted to need, and fits two numbers to all databases but the largest:
+//! the speed of a core, and, where counting is among the methods, that of memory. With them the largest, which are left out
+//! of the fit, are predicted: their time, memory, and disk, each beside what was measured. Then jobs of several ranks, as
+//! threads: fitted are those of two smaller databases, left out those of the larger one. The bench fails if a prediction
+//! for what was left out is beyond 25 %.
 //!
 //! Besides, for every part of each build: what was predicted and measured for a position, and the line that a factor for
 //! this part would give, whose shape, where it bends and how steeply, is the model's. With `--dir` it reads what the journal
-//! of a run directory measured instead. Counts are asserted, and that every part of each build has a prediction. The speed
-//! of a core is what belongs into a file for `awari plan --hardware`.
+//! of a run directory measured instead. Counts are asserted, and that every part of each build has a prediction. The
+//! speeds are what belongs into a file for `awari plan --hardware`.
 
-use bench::{build, captures, manifest, solve};
+use bench::room::most_taken;
+use bench::{AWARI, Solved, build, captures, is_awari, manifest, solve};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
-use disk::RealDisk;
+use disk::{Disk, RealDisk};
 use engines::cluster::{Part as ClusterPart, Territories, sweep};
-use engines::{Kernel, Tables};
+use engines::{Bytes, Kernel, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use pipeline::journal::Contents;
 use pipeline::record::Measured;
@@ -23,16 +25,16 @@ use pipeline::state::State;
 use pipeline::{Budget, Manifest, StageName, directory};
 use ranks::{Communicator, Threads, Weather};
 use stages::cost::{Line, Load, Model, Part, Rates};
-use stages::{Awari, Hardware, Jobs, Method, Network, Settings, schema, whole_predictions};
+use stages::{Awari, Hardware, Jobs, Method, Network, Settings, Together, schema, whole_predictions};
 use std::collections::BTreeMap;
-use std::fs;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
+use std::{env, fmt, fs};
 
 /// Compares what builds took with what was predicted.
 #[derive(Parser)]
@@ -58,10 +60,10 @@ struct Arguments {
     /// Threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Repetitions; the least counts.
+    /// Repetitions, all methods in turn; the least counts.
     #[arg(long, default_value_t = 2)]
     turns: usize,
-    /// The stones of the larger database that jobs of ranks sweep; the one that is fitted has one fewer.
+    /// The stones of the largest database that jobs of ranks sweep; those that are fitted have one and two fewer.
     #[arg(long, default_value_t = 19)]
     ranks_stones: u32,
     /// Numbers of ranks; none to leave them out.
@@ -77,6 +79,12 @@ struct Arguments {
 
 /// Databases with fewer positions are done before anything can be measured.
 const POSITIONS_MIN: u64 = 10_000_000;
+
+/// What is over sooner is built again, for the least of many short runs is as good as that of few long ones.
+const TURN: Duration = Duration::from_secs(15);
+
+/// Jobs take a second or two.
+const JOBS_A_TURN: usize = 3;
 
 /// What counts as a right prediction.
 const TOLERANCE: f64 = 0.25;
@@ -95,6 +103,9 @@ struct Taken {
 type Run = BTreeMap<(Part, u32), Taken>;
 
 fn main() -> ExitCode {
+    if is_awari() {
+        return cli::main();
+    }
     let mut arguments = Arguments::parse();
     let mut positions_min = POSITIONS_MIN;
     if !arguments.bench {
@@ -106,7 +117,18 @@ fn main() -> ExitCode {
         compare(&settings, &run, arguments.left_out, positions_min);
         return ExitCode::SUCCESS;
     }
-    let builds: Vec<_> = arguments.methods.iter().map(|&method| Build::measured(&arguments, method)).collect();
+    let mut builds: Vec<_> = arguments.methods.iter().map(|&method| Build::planned(&arguments, method)).collect();
+    // What else the machine does is spread over all.
+    for _ in 0..arguments.turns {
+        for build in &mut builds {
+            let begun = Instant::now();
+            build.run();
+            while arguments.bench && begun.elapsed() < TURN {
+                build.run();
+            }
+        }
+    }
+    builds.iter_mut().for_each(Build::look_at_room);
     for build in &builds {
         let Settings { codec, threads, memory_bytes, .. } = build.settings;
         let budget = Budget::show(memory_bytes);
@@ -115,11 +137,11 @@ fn main() -> ExitCode {
     }
     let mut verdict = Verdict::new();
     if !builds.is_empty() {
-        let speed = speed(&builds, arguments.stones - arguments.left_out, positions_min);
-        println!("core_speed = {:.0}, fitted to all but the {} largest", speed * 100.0, arguments.left_out);
+        let speeds = Speeds::fitted(&builds, arguments.stones - arguments.left_out, positions_min);
+        println!("{speeds}, fitted to all but the {} largest", arguments.left_out);
         for build in &builds {
             for stones in arguments.stones - arguments.left_out + 1..=arguments.stones {
-                build.left_out(stones, speed, &mut verdict);
+                build.left_out(stones, &speeds, &mut verdict);
             }
         }
     }
@@ -173,18 +195,20 @@ fn mebibytes(bytes: f64) -> String {
     format!("{:.0} MiB", bytes / f64::from(1 << 20))
 }
 
-/// What a build by one method took.
+/// Builds by one method, and what they took.
 struct Build {
     method: Method,
     settings: Settings,
+    overrides: Vec<(&'static str, String)>,
     run: Run,
     /// The most that its files took at a time, snapshots among them.
     disk_bytes: u64,
 }
 
 impl Build {
-    fn measured(arguments: &Arguments, method: Method) -> Build {
-        let mut settings = Settings::new(&manifest(&overrides(arguments, method)));
+    fn planned(arguments: &Arguments, method: Method) -> Build {
+        let mut overrides = overrides(arguments, method).to_vec();
+        let mut settings = Settings::new(&manifest(&overrides));
         settings.hardware.memory_bytes = settings.hardware.memory_bytes.max(settings.memory_bytes);
         // Less is predicted where there is less: caches are shares of what is left.
         let need = |settings: &Settings| {
@@ -194,22 +218,36 @@ impl Build {
         for _ in 0..8 {
             settings.memory_bytes = need(&settings).min(settings.memory_bytes);
         }
-        let mut overrides = overrides(arguments, method).to_vec();
         overrides[1].1 = format!("\"{} B\"", settings.memory_bytes);
-        let mut run = Run::new();
-        for _ in 0..arguments.turns {
-            let (one, _) = built(&settings, &overrides);
-            for (key, taken) in one {
-                let least = run.entry(key).or_insert(taken);
-                least.cpu_seconds = least.cpu_seconds.min(taken.cpu_seconds);
-                least.wall_seconds = least.wall_seconds.min(taken.wall_seconds);
-                least.memory_bytes = least.memory_bytes.min(taken.memory_bytes);
-            }
+        Build { method, settings, overrides, run: Run::new(), disk_bytes: 0 }
+    }
+
+    /// Builds once.
+    fn run(&mut self) {
+        let folder = tempfile::tempdir().expect("there is a temporary directory");
+        let [file, directory] = ["m.toml", "run"].map(|name| folder.path().join(name));
+        fs::write(&file, manifest(&self.overrides).to_toml()).expect("a file can be written");
+        // In a process of its own, whose memory is that of the build.
+        let mut command = Command::new(env::current_exe().expect("a process has a program"));
+        command.arg0(AWARI).arg("run").arg(&file).arg("--dir").arg(&directory).args(["--progress", "none"]);
+        let output = command.stdin(Stdio::null()).output().expect("the build can be started");
+        assert!(output.status.success(), "{}: {}", self.method, String::from_utf8_lossy(&output.stderr));
+        for (key, taken) in recorded(&directory).1 {
+            let least = self.run.entry(key).or_insert(taken);
+            least.cpu_seconds = least.cpu_seconds.min(taken.cpu_seconds);
+            least.wall_seconds = least.wall_seconds.min(taken.wall_seconds);
+            least.memory_bytes = least.memory_bytes.min(taken.memory_bytes);
         }
-        // Room for a snapshot is predicted, which builds so short do not write by themselves.
-        overrides.push(("build.snapshot", "\"0 s\"".to_owned()));
-        let (_, disk_bytes) = built(&settings, &overrides);
-        Build { method, settings, run, disk_bytes }
+    }
+
+    /// Builds once more, and looks at what is on disk. Room for snapshots is predicted, which builds so short do not write
+    /// by themselves.
+    fn look_at_room(&mut self) {
+        let directory = tempfile::tempdir().expect("there is a temporary directory");
+        let snapshots = ("build.snapshot", "\"0 s\"".to_owned());
+        let overrides: Vec<_> = self.overrides.iter().cloned().chain([snapshots]).collect();
+        let run = |disk: &dyn Disk| build(disk, directory.path(), self.settings.threads, &overrides);
+        (_, self.disk_bytes) = most_taken(&RealDisk::default(), directory.path(), run);
     }
 
     /// All stages of a database.
@@ -217,10 +255,10 @@ impl Build {
         self.run.iter().filter(move |((_, of), _)| *of == stones).map(|(&(part, _), taken)| (part, taken))
     }
 
-    /// Adds what was predicted for a database on a machine with cores of such a speed.
-    fn left_out(&self, stones: u32, speed: f64, verdict: &mut Verdict) {
+    /// Adds what was predicted for a database on a machine of such speeds.
+    fn left_out(&self, stones: u32, speeds: &Speeds, verdict: &mut Verdict) {
         let mut settings = self.settings.clone();
-        settings.hardware.core_speed = speed;
+        (settings.hardware.core_speed, settings.hardware.memory_speed) = (speeds.core, speeds.memory);
         let predicted = planned(&settings, self.method, stones);
         let run = format!("{}, {stones} stones", self.method);
         let took = self.of(stones).map(|(_, taken)| taken.wall_seconds).sum();
@@ -239,54 +277,109 @@ fn planned(settings: &Settings, method: Method, stones: u32) -> stages::Predicti
     all.into_iter().find(|prediction| prediction.method == method).expect("there is one for each method")
 }
 
-/// The speed of a core of this machine, from what databases of up to some stones took of processors.
-fn speed(builds: &[Build], stones_max: u32, positions_min: u64) -> f64 {
-    let model = Model::default();
-    let (mut predicted, mut measured) = (0.0, 0.0);
-    for build in builds {
-        let settings = &build.settings;
-        let fitted = |stones: u32| settings.set.positions(stones) >= positions_min && stones <= stones_max;
-        for (&(part, stones), taken) in build.run.iter().filter(|((_, stones), _)| fitted(*stones)) {
-            predicted += model.load(settings, part, stones).cpu_seconds;
-            measured += taken.cpu_seconds;
-        }
+/// No memory is so much faster than that of the reference.
+const SPEED_MAX: f64 = 10.0;
+
+/// How fast this machine is, the reference being 1.
+struct Speeds {
+    core: f64,
+    memory: f64,
+}
+
+impl Speeds {
+    /// From what databases of up to some stones took of processors.
+    fn fitted(builds: &[Build], stones_max: u32, positions_min: u64) -> Speeds {
+        let model = Model::default();
+        let loads = builds.iter().flat_map(|build| {
+            let settings = &build.settings;
+            let fitted = |stones: u32| settings.set.positions(stones) >= positions_min && stones <= stones_max;
+            let run = build.run.iter().filter(move |((_, stones), _)| fitted(*stones));
+            run.map(|(&(part, stones), taken)| (model.load(settings, part, stones), taken.cpu_seconds))
+        });
+        let sum = |all: Vec<(Load, f64)>| {
+            all.into_iter().fold((Load::default(), 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        };
+        let (waiting, busy): (Vec<_>, Vec<_>) = loads.partition(|(load, _)| load.memory_seconds > 0.0);
+        let ((busy, busy_seconds), (waiting, waiting_seconds)) = (sum(busy), sum(waiting));
+        // Counting alone tells the two apart by nothing.
+        let core = if busy.cpu_seconds > 0.0 {
+            busy.cpu_seconds / busy_seconds
+        } else {
+            core_seconds(&waiting) / waiting_seconds
+        };
+        // The time that is left when all else is done: little, where caches are large.
+        let waited = waiting_seconds - waiting.cpu_seconds / core;
+        let memory = waiting.memory_seconds / waited.max(waiting.memory_seconds / SPEED_MAX);
+        Speeds { core, memory: if memory > 0.0 { memory } else { core } }
     }
-    predicted / measured
+}
+
+impl fmt::Display for Speeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "core_speed = {:.0}, memory_speed = {:.0}", self.core * 100.0, self.memory * 100.0)
+    }
+}
+
+/// A database to be swept by jobs.
+struct Ground {
+    stones: u32,
+    tables: Tables,
+    index: Index,
+    best: Bytes,
+}
+
+impl Ground {
+    fn new(set: PositionSet, stones: u32, solved: &Solved) -> Ground {
+        let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+        let best = captures(&tables, &index, &solved[..stones as usize].to_vec());
+        Ground { stones, tables, index, best }
+    }
+
+    /// What is predicted for ranks that share this machine, and the seconds of processors of it.
+    fn predicted(&self, ranks: usize, speed: f64, network: Network) -> (Together, f64) {
+        let overrides =
+            [("build.stones", format!("\"0..{}\"", self.stones)), ("build.memory", "\"16 GiB\"".to_owned())];
+        let mut settings = Settings::new(&manifest(&overrides));
+        let hardware = Hardware { core_speed: speed, network, ..Hardware::this() };
+        (settings.threads, settings.hardware) = (1, hardware.shared_by(ranks));
+        let of = Jobs::new(&settings).sweep(self.stones, ranks);
+        let load = Load { cpu_seconds: of.cpu_seconds, ..Load::default() };
+        let share = (hardware.cores as f64 / ranks as f64).min(1.0);
+        (of, settings.hardware.core_seconds(&load, 1) * share)
+    }
 }
 
 /// Jobs of ranks that are threads of this process.
 fn jobs(arguments: &Arguments, verdict: &mut Verdict) {
-    let set = PositionSet::All;
     let stones = arguments.ranks_stones;
-    let solved = solve(set, stones, |_| {});
-    let measured = |stones: u32| {
-        let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-        let best = captures(&tables, &index, &solved[..stones as usize].to_vec());
-        let swept = |&ranks: &usize| swept(&tables, &index, &best, ranks, &Weather::calm(), arguments.turns);
-        let taken = arguments.ranks.iter().map(swept);
-        taken.collect::<Vec<_>>()
-    };
-    let predicted = |stones: u32, ranks: usize, speed: f64, network: Network| {
-        let overrides = [("build.stones", format!("\"0..{stones}\"")), ("build.memory", "\"16 GiB\"".to_owned())];
-        let mut settings = Settings::new(&manifest(&overrides));
-        let hardware = Hardware { core_speed: speed, network, ..Hardware::this() };
-        (settings.threads, settings.hardware) = (1, hardware.shared_by(ranks));
-        let of = Jobs::new(&settings).sweep(stones, ranks);
-        let load = Load { cpu_seconds: of.cpu_seconds, ..Load::default() };
-        let share = (hardware.cores as f64 / ranks as f64).min(1.0);
-        (of, settings.hardware.core_seconds(&load, 1) * share)
-    };
-    let smaller = stones - 1;
-    let fitted = arguments
-        .ranks
-        .iter()
-        .zip(measured(smaller))
-        .map(|(&ranks, taken)| (predicted(smaller, ranks, 1.0, MEMORY).1, taken.cpu_seconds));
+    let solved = solve(PositionSet::All, stones, |_| {});
+    // Of odd numbers of stones passes are fewer.
+    let grounds = [2, 1, 0].map(|fewer| Ground::new(PositionSet::All, stones - fewer, &solved));
+    let (larger, smaller) = grounds.split_last().expect("there are three");
+    let mut taken = BTreeMap::<_, Swept>::new();
+    for _ in 0..arguments.turns * JOBS_A_TURN {
+        for ground in &grounds {
+            for &ranks in &arguments.ranks {
+                let one = swept(ground, ranks, &Weather::calm());
+                match taken.entry((ground.stones, ranks)) {
+                    Entry::Occupied(mut least) if one.seconds < least.get().seconds => drop(least.insert(one)),
+                    Entry::Occupied(_) => {}
+                    Entry::Vacant(none) => drop(none.insert(one)),
+                }
+            }
+        }
+    }
+    let fitted = smaller.iter().flat_map(|ground| arguments.ranks.iter().map(move |&ranks| (ground, ranks)));
+    let fitted = fitted.map(|(ground, ranks)| {
+        let (_, cpu_seconds) = ground.predicted(ranks, 1.0, MEMORY);
+        (cpu_seconds, taken[&(ground.stones, ranks)].cpu_seconds)
+    });
     let (all, took) = fitted.fold((0.0, 0.0), |(all, took), one| (all + one.0, took + one.1));
     let speed = all / took;
-    println!("jobs of ranks: core_speed = {:.0}, fitted to {smaller} stones", speed * 100.0);
-    for (&ranks, taken) in arguments.ranks.iter().zip(measured(stones)) {
-        let (of, cpu_seconds) = predicted(stones, ranks, speed, MEMORY);
+    println!("jobs of ranks: core_speed = {:.0}, fitted to {} and {} stones", speed * 100.0, stones - 2, stones - 1);
+    for &ranks in &arguments.ranks {
+        let (of, cpu_seconds) = larger.predicted(ranks, speed, MEMORY);
+        let taken = &taken[&(stones, ranks)];
         let run = format!("{ranks} rank(s), {stones} stones");
         let sweeping = of.seconds - of.collect_seconds;
         verdict.add(&run, "time", [sweeping, taken.seconds], seconds);
@@ -298,12 +391,10 @@ fn jobs(arguments: &Arguments, verdict: &mut Verdict) {
         }
     }
     // Far from each other: none of the fits knows of that.
-    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-    let best = captures(&tables, &index, &solved[..stones as usize].to_vec());
     for delay in [1.0, 4.0] {
         let delays = Duration::from_secs_f64(0.8e-3 * delay)..Duration::from_secs_f64(1.2e-3 * delay);
-        let taken = swept(&tables, &index, &best, 2, &Weather { delay: delays, ..Weather::calm() }, 1);
-        let (of, _) = predicted(stones, 2, speed, Network { latency: delay * 1e-3, ..MEMORY });
+        let taken = swept(larger, 2, &Weather { delay: delays, ..Weather::calm() });
+        let (of, _) = larger.predicted(2, speed, Network { latency: delay * 1e-3, ..MEMORY });
         let run = format!("2 rank(s), {stones} stones, {delay:.0} ms away");
         verdict.add(&run, "time", [of.seconds - of.collect_seconds, taken.seconds], seconds);
     }
@@ -323,52 +414,49 @@ struct Swept {
     planned_bytes: u64,
 }
 
-fn swept(tables: &Tables, index: &Index, best: &[Score], ranks: usize, weather: &Weather, turns: usize) -> Swept {
-    let turn = |_| {
-        let territories = Arc::new(Territories::new(tables, index.slabs(), ranks));
-        let (ready, done) = (Barrier::new(ranks + 1), Barrier::new(ranks + 1));
-        let before = resident_bytes();
-        let run = |end: &mut dyn Communicator| {
-            let mut part = ClusterPart::zeroed(tables, Arc::clone(&territories), end.rank()).expect("there is memory");
-            let read = |positions: Range<u64>, out: &mut [Score]| {
-                out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
-                Ok::<_, std::io::Error>(())
-            };
-            let captures = part.captures(read).expect("there is memory for the captures");
-            ready.wait();
-            let start = Instant::now();
-            let report =
-                sweep(tables, index, &captures, &mut part, Kernel::detect(), end, &()).expect("nobody stops it");
-            let seconds = start.elapsed().as_secs_f64();
-            done.wait();
-            // Looked at by now.
-            done.wait();
-            let of = part.footprint();
-            (report, seconds, of.scores_bytes + of.captures_bytes)
+fn swept(ground: &Ground, ranks: usize, weather: &Weather) -> Swept {
+    let Ground { tables, index, best, .. } = ground;
+    let territories = Arc::new(Territories::new(tables, index.slabs(), ranks));
+    let (ready, done) = (Barrier::new(ranks + 1), Barrier::new(ranks + 1));
+    let before = resident_bytes();
+    let run = |end: &mut dyn Communicator| {
+        let mut part = ClusterPart::zeroed(tables, Arc::clone(&territories), end.rank()).expect("there is memory");
+        let read = |positions: Range<u64>, out: &mut [Score]| {
+            out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
+            Ok::<_, std::io::Error>(())
         };
-        std::thread::scope(|scope| {
-            let ends = Threads::new(ranks, weather.clone());
-            let running: Vec<_> =
-                ends.into_iter().map(|mut end| scope.spawn(|| one_thread().install(move || run(&mut end)))).collect();
-            ready.wait();
-            let cpu = disk::clock::cpu_seconds();
-            done.wait();
-            let cpu_seconds = disk::clock::cpu_seconds() - cpu;
-            let held_bytes = resident_bytes() - before;
-            done.wait();
-            let taken: Vec<_> = running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect();
-            let sum = |of: fn(&ranks::Traffic) -> u64| taken.iter().map(|one| of(&one.0.traffic)).sum::<u64>() as f64;
-            Swept {
-                seconds: taken.iter().map(|one| one.1).fold(0.0, f64::max),
-                cpu_seconds,
-                sent_bytes: sum(|traffic| traffic.bytes_sent),
-                messages: sum(|traffic| traffic.messages_sent),
-                held_bytes,
-                planned_bytes: taken.iter().map(|one| one.2).sum(),
-            }
-        })
+        let captures = part.captures(read).expect("there is memory for the captures");
+        ready.wait();
+        let start = Instant::now();
+        let report = sweep(tables, index, &captures, &mut part, Kernel::detect(), end, &()).expect("nobody stops it");
+        let seconds = start.elapsed().as_secs_f64();
+        done.wait();
+        // Looked at by now.
+        done.wait();
+        let of = part.footprint();
+        (report, seconds, of.scores_bytes + of.captures_bytes)
     };
-    (0..turns).map(turn).min_by(|one, other| one.seconds.total_cmp(&other.seconds)).expect("there is a turn")
+    std::thread::scope(|scope| {
+        let ends = Threads::new(ranks, weather.clone());
+        let running: Vec<_> =
+            ends.into_iter().map(|mut end| scope.spawn(|| one_thread().install(move || run(&mut end)))).collect();
+        ready.wait();
+        let cpu = disk::clock::cpu_seconds();
+        done.wait();
+        let cpu_seconds = disk::clock::cpu_seconds() - cpu;
+        let held_bytes = resident_bytes() - before;
+        done.wait();
+        let taken: Vec<_> = running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect();
+        let sum = |of: fn(&ranks::Traffic) -> u64| taken.iter().map(|one| of(&one.0.traffic)).sum::<u64>() as f64;
+        Swept {
+            seconds: taken.iter().map(|one| one.1).fold(0.0, f64::max),
+            cpu_seconds,
+            sent_bytes: sum(|traffic| traffic.bytes_sent),
+            messages: sum(|traffic| traffic.messages_sent),
+            held_bytes,
+            planned_bytes: taken.iter().map(|one| one.2).sum(),
+        }
+    })
 }
 
 fn one_thread() -> rayon::ThreadPool {
@@ -392,49 +480,6 @@ fn overrides(arguments: &Arguments, method: Method) -> [(&'static str, String); 
         ("store.codec", arguments.codec.clone()),
         ("check.verify", arguments.verify.clone()),
     ]
-}
-
-/// Builds, and looks at how much of the disk that takes.
-fn built(settings: &Settings, overrides: &[(&str, String)]) -> (Run, u64) {
-    let directory = tempfile::tempdir().expect("there is a temporary directory");
-    let (is_over, most) = (AtomicBool::new(false), AtomicU64::new(0));
-    let summary = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Relaxed) {
-                most.fetch_max(file_bytes(directory.path()) + nameless_bytes(), Relaxed);
-                std::thread::sleep(LOOKS);
-            }
-        });
-        let summary = build(&RealDisk::default(), directory.path(), settings.threads, overrides);
-        is_over.store(true, Relaxed);
-        summary
-    });
-    let mut run = Run::new();
-    for ran in &summary.ran {
-        add(&mut run, settings, &ran.stage, &ran.measured);
-    }
-    (run, most.into_inner())
-}
-
-/// How often it is looked how much the files take.
-const LOOKS: Duration = Duration::from_millis(3);
-
-/// What the files of a folder take, and those below. Files come and go meanwhile.
-fn file_bytes(folder: &Path) -> u64 {
-    let of = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(data) if data.is_dir() => file_bytes(&entry.path()),
-        Ok(data) => data.blocks() * 512,
-        Err(_) => 0,
-    };
-    fs::read_dir(folder).map_or(0, |entries| entries.flatten().map(of).sum())
-}
-
-/// What the open files of this process take that have no name.
-fn nameless_bytes() -> u64 {
-    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let files =
-        open.filter_map(|entry| fs::metadata(entry.path()).ok()).filter(|data| data.is_file() && data.nlink() == 0);
-    files.map(|data| data.blocks() * 512).sum()
 }
 
 /// Reads what was measured in a run directory.
@@ -482,6 +527,11 @@ fn fitted(line: Line, seconds: impl Iterator<Item = (f64, f64)>) -> Option<Line>
     let (measured, model) = seconds.fold((0.0, 0.0), |sum, seconds| (sum.0 + seconds.0, sum.1 + seconds.1));
     let factor = measured / model;
     (model > 0.0 && factor > 0.0).then(|| Line::growing(line.level * factor, line.from, line.a_stone * factor))
+}
+
+/// Seconds of one core of the reference.
+fn core_seconds(load: &Load) -> f64 {
+    Hardware::REFERENCE.core_seconds(load, 1)
 }
 
 /// How many predictions were right.
@@ -532,7 +582,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
         let points: Vec<(u32, &Taken)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();
         // What is no line is taken as the model has it.
         let besides = model.clone().with(part, Rates::default());
-        let cpu_of = |model: &Model, stones| model.load(settings, part, stones).cpu_seconds;
+        let cpu_of = |model: &Model, stones| core_seconds(&model.load(settings, part, stones));
         let fit = points.iter().filter(|(stones, _)| stones + left_out <= last);
         let fit = fit.map(|&(stones, taken)| {
             let rest = cpu_of(&besides, stones);
@@ -546,14 +596,15 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
         for &(stones, taken) in &points {
             let count = positions(stones) as f64;
             let load = model.load(settings, part, stones);
-            assert!(load.cpu_seconds > 0.0 && load.cpu_seconds.is_finite(), "{} has a prediction", part.word());
+            let cpu_seconds = core_seconds(&load);
+            assert!(cpu_seconds > 0.0 && cpu_seconds.is_finite(), "{} has a prediction", part.word());
             let ns = |seconds: f64| seconds * 1e9 / count;
-            let ratio = load.cpu_seconds / taken.cpu_seconds;
-            (predicted, measured) = (predicted + load.cpu_seconds, measured + taken.cpu_seconds);
+            let ratio = cpu_seconds / taken.cpu_seconds;
+            (predicted, measured) = (predicted + cpu_seconds, measured + taken.cpu_seconds);
             let mut cells = vec![
                 part.word().to_owned(),
                 stones.to_string(),
-                format!("{:.2}", ns(load.cpu_seconds)),
+                format!("{:.2}", ns(cpu_seconds)),
                 format!("{:.2}", ns(taken.cpu_seconds)),
                 format!("{ratio:.2}"),
                 known.count(ratio).to_owned(),
@@ -596,6 +647,9 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
         unknown.all,
         TOLERANCE * 100.0
     );
-    println!("core_speed = {:.0} (all parts together, {measured:.1} s of CPU)", predicted / measured * 100.0);
+    println!(
+        "{:.0} % of the speed of the reference (all parts together, {measured:.1} s of CPU)",
+        predicted / measured * 100.0
+    );
     println!("{}\n", lines.join("\n"));
 }

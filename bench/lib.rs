@@ -8,6 +8,7 @@
 pub mod chart;
 pub mod distances;
 pub mod recording;
+pub mod room;
 pub mod whole_board;
 
 use check::{Databases, Histogram, Published};
@@ -19,6 +20,14 @@ use pipeline::{Budget, Manifest, Orchestrator, RunOptions, Summary};
 use stages::{Awari, Settings, schema};
 use std::path::Path;
 use std::time::Instant;
+
+/// What a bench is called as a process that it started itself, to be `awari`: see [`is_awari`].
+pub const AWARI: &str = "awari";
+
+/// Whether this process was started by a bench under the name of [`AWARI`].
+pub fn is_awari() -> bool {
+    std::env::args_os().next().is_some_and(|name| name == AWARI)
+}
 
 /// Times of one database.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +105,7 @@ pub fn build(disk: &dyn Disk, directory: &Path, threads: usize, overrides: &[(&s
         threads,
         keep: settings.keep,
         memory: Budget::new(settings.memory_bytes),
+        snapshot_interval: settings.snapshot,
         manifest: manifest.to_toml(),
         ..RunOptions::default()
     };

@@ -8,6 +8,7 @@
 //! cargo bench -p bench --bench releases -- --against 0.1=/path/of/awari
 //! ```
 
+use bench::{AWARI, is_awari};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::{Digest, RealDisk};
@@ -70,11 +71,8 @@ struct Took {
     cpu: f64,
 }
 
-/// What this process is called as a child, which is `awari` then.
-const CHILD: &str = "awari";
-
 fn main() -> ExitCode {
-    if env::args_os().next().is_some_and(|name| name == CHILD) {
+    if is_awari() {
         return cli::main();
     }
     let mut arguments = Arguments::parse();
@@ -157,7 +155,7 @@ fn run(arguments: &Arguments, build: &Build, method: &str, threads: usize) -> (T
     fs::write(&manifest, text).expect("a file can be written");
     let directory = temporary.path().join("run");
     let mut command = Command::new(&build.binary);
-    command.arg0(CHILD).arg("run").arg(&manifest).arg("--dir").arg(&directory);
+    command.arg0(AWARI).arg("run").arg(&manifest).arg("--dir").arg(&directory);
     command.args(["--threads", &threads.to_string(), "--progress", "none"]);
     if let Some(kernel) = build.kernel {
         command.args(["--kernel", &kernel.to_string()]);

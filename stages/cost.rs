@@ -19,6 +19,8 @@ use store::Codec;
 pub struct Load {
     /// Seconds of one core of the reference.
     pub cpu_seconds: f64,
+    /// Besides, seconds that a core of the reference waits for memory at places that nothing foresees.
+    pub memory_seconds: f64,
     /// Bytes read in sequence, of files.
     pub read_bytes: f64,
     /// Bytes written in sequence, to files.
@@ -45,6 +47,7 @@ impl Load {
     pub fn share(self, share: f64) -> Load {
         Load {
             cpu_seconds: self.cpu_seconds * share,
+            memory_seconds: self.memory_seconds * share,
             read_bytes: self.read_bytes * share,
             written_bytes: self.written_bytes * share,
             scratch_read_bytes: self.scratch_read_bytes * share,
@@ -61,6 +64,7 @@ impl std::ops::Add for Load {
     fn add(self, other: Load) -> Load {
         Load {
             cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            memory_seconds: self.memory_seconds + other.memory_seconds,
             read_bytes: self.read_bytes + other.read_bytes,
             written_bytes: self.written_bytes + other.written_bytes,
             scratch_read_bytes: self.scratch_read_bytes + other.scratch_read_bytes,
@@ -102,7 +106,7 @@ impl Line {
 /// What a part of a build does for each position.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Nanoseconds of one core.
+    /// Nanoseconds of one core, waiting for memory among them.
     pub cpu: Line,
     /// Bytes read, files of known length left out.
     pub read: Line,
@@ -189,6 +193,12 @@ impl Part {
                 | Part::ProcessOneBit
                 | Part::ProcessOneBitDual
         )
+    }
+
+    /// Whether what it does more for a position where there are more stones is waiting for memory: each update finds its
+    /// score anywhere, in less and less of a cache.
+    const fn waits_for_memory(self) -> bool {
+        matches!(self, Part::Counting)
     }
 
     /// The parts that solve a database by a method, from its captures to its scores.
@@ -374,16 +384,19 @@ impl Model {
     pub fn load(&self, settings: &Settings, part: Part, stones: u32) -> Load {
         let positions = settings.set.positions(stones) as f64;
         let Rates { cpu, read, written } = self.rates(part);
-        let cpu_seconds = cpu.at(stones) * positions * 1e-9;
+        let nanoseconds = cpu.at(stones);
+        let waited = if part.waits_for_memory() { nanoseconds - cpu.level } else { 0.0 };
+        let [cpu_seconds, memory_seconds] = [nanoseconds - waited, waited].map(|each| each * positions * 1e-9);
         let (read_bytes, written_bytes) = (read.at(stones) * positions, written.at(stones) * positions);
         let line = match part.is_scratch() {
             true => Load {
                 cpu_seconds,
+                memory_seconds,
                 scratch_read_bytes: read_bytes,
                 scratch_written_bytes: written_bytes,
                 ..Load::default()
             },
-            false => Load { cpu_seconds, read_bytes, written_bytes, ..Load::default() },
+            false => Load { cpu_seconds, memory_seconds, read_bytes, written_bytes, ..Load::default() },
         };
         line + besides(settings, part, stones)
     }
@@ -555,6 +568,7 @@ mod tests {
     fn a_build_of_a_share_does_a_share() {
         let load = Load {
             cpu_seconds: 4.0,
+            memory_seconds: 2.0,
             read_bytes: 8.0,
             written_bytes: 16.0,
             scratch_read_bytes: 32.0,

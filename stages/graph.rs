@@ -47,6 +47,12 @@ const CACHE_SHARE: u64 = 4;
 /// A snapshot stays until the next one is durable.
 const SNAPSHOTS: u64 = 2;
 
+/// Room of a database and of the snapshots on the way to it, all that there may be at a time: it is written beside the
+/// last one.
+fn beside_snapshots(database: u64, snapshots: u64) -> u64 {
+    (database + snapshots / SNAPSHOTS).max(snapshots)
+}
+
 /// A rank holds no more than so many times its share of a database, times the root of the number of ranks: of 16 stones
 /// 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
 const HELD_SHARES_MAX: f64 = 2.1;
@@ -382,7 +388,7 @@ impl OneDatabase<'_> {
         // Besides the database, snapshots, unless each rank has its own elsewhere.
         let is_elsewhere = self.settings.ranks > 1 && self.settings.scratch.is_some();
         let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * self.file_bytes(Codec::Packed) };
-        let disk_bytes = kept + snapshots + self.parts_bytes();
+        let disk_bytes = beside_snapshots(kept, snapshots) + self.parts_bytes();
         let cost = self.cost(self.sweep_load(), 1, disk_bytes, kept);
         Cost { memory_bytes: self.sweep_memory(), ..cost }
     }
@@ -458,7 +464,7 @@ impl OneDatabase<'_> {
             return Cost { memory_bytes: cost.memory_bytes + hand, ..cost };
         }
         // A snapshot has more values than scores: up to a byte a position.
-        let disk_bytes = kept + SNAPSHOTS * self.file_bytes(Codec::Raw);
+        let disk_bytes = beside_snapshots(kept, SNAPSHOTS * self.file_bytes(Codec::Raw));
         let cost = self.cost(self.load(Part::Counting), 0, disk_bytes, kept);
         let more = engines::counting::memory_bytes(self.stones, self.settings.set, self.settings.threads);
         // Nothing is looked up in smaller databases.

@@ -22,6 +22,8 @@ pub struct Hardware {
     pub cores: usize,
     /// Speed of a core; 1 is that of the reference.
     pub core_speed: f64,
+    /// Speed of accesses to memory at places that nothing foresees; 1 is that of the reference.
+    pub memory_speed: f64,
     /// Bytes of memory that a build may take.
     pub memory_bytes: u64,
     /// Bytes of disk that are free; none is not known.
@@ -71,6 +73,7 @@ impl Hardware {
     pub const REFERENCE: Hardware = Hardware {
         cores: 2,
         core_speed: 1.0,
+        memory_speed: 1.0,
         memory_bytes: 24 << 30,
         disk_bytes: Some(128 << 30),
         read: 1.2e9,
@@ -124,6 +127,12 @@ impl Hardware {
                 "100",
                 "Speed of a core in per cent of the reference's, a shared core of an AMD Zen 4 server of 2023.",
             ))
+            .key(Key::new(
+                "machine.memory_speed",
+                Type::Integer(1, 10_000),
+                "100",
+                "Speed of accesses to memory that nothing foresees, in per cent of the reference's: counting waits for them.",
+            ))
             .table("disk", "Where the run directory is.")
             .key(Key::required("disk.free", Type::Size, "Room."))
             .key(Key::required("disk.read", Type::Size, "What it reads a second, in sequence.").check(above_zero))
@@ -153,7 +162,8 @@ impl Hardware {
         let cores = (share as usize).max(1);
         // Who has one core has it beside others.
         let more = if cores == 1 && ranks.min(self.cores) > 1 { SIDE_BY_SIDE } else { 1.0 };
-        Hardware { cores, core_speed: self.core_speed / more * share.min(cores as f64) / cores as f64, ..self }
+        let share = share.min(cores as f64) / cores as f64 / more;
+        Hardware { cores, core_speed: self.core_speed * share, memory_speed: self.memory_speed * share, ..self }
     }
 
     /// The machine that a file of this [`schema`](Hardware::schema) describes.
@@ -161,6 +171,7 @@ impl Hardware {
         Hardware {
             cores: file.integer("machine.cores") as usize,
             core_speed: file.integer("machine.core_speed") as f64 / 100.0,
+            memory_speed: file.integer("machine.memory_speed") as f64 / 100.0,
             memory_bytes: file.size("machine.memory").bytes(),
             disk_bytes: Some(file.size("disk.free").bytes()),
             read: file.size("disk.read").bytes() as f64,
@@ -177,7 +188,7 @@ impl Hardware {
     pub fn core_seconds(&self, load: &Load, threads: usize) -> f64 {
         let busy = threads.clamp(1, self.cores);
         let more = if busy > 1 { SIDE_BY_SIDE } else { 1.0 };
-        load.cpu_seconds * more / self.core_speed / busy as f64
+        (load.cpu_seconds / self.core_speed + load.memory_seconds / self.memory_speed) * more / busy as f64
     }
 
     /// Seconds that the disk is busy.
@@ -202,7 +213,7 @@ impl Hardware {
 mod tests {
     use super::*;
 
-    const FILE: &str = "[machine]\ncores = 16\nmemory = \"128 GiB\"\ncore_speed = 150\n\n[disk]\nfree = \"4 TiB\"\n\
+    const FILE: &str = "[machine]\ncores = 16\nmemory = \"128 GiB\"\ncore_speed = 150\nmemory_speed = 80\n\n[disk]\nfree = \"4 TiB\"\n\
                         read = \"3 GB\"\nwrite = \"2 GB\"\noperations = 100_000\n";
 
     #[test]
@@ -211,6 +222,7 @@ mod tests {
         let expected = Hardware {
             cores: 16,
             core_speed: 1.5,
+            memory_speed: 0.8,
             memory_bytes: 128 << 30,
             disk_bytes: Some(4 << 40),
             read: 3e9,
@@ -231,12 +243,16 @@ mod tests {
             ("cores = 0", "machine.cores must lie in 1..4096, not be 0"),
             ("memory = \"1 MiB\"", "machine.memory must be at least 48 MiB"),
             ("core_speed = 1.5", "machine.core_speed must be an integer"),
+            ("memory_speed = 0", "machine.memory_speed must lie in 1..10000"),
             ("read = \"0 B\"", "disk.read must be more than nothing"),
             ("operations = 0", "disk.operations must lie in 1..1000000000"),
         ] {
             let key = line.split(' ').next().unwrap();
-            let text =
-                FILE.lines().map(|of| if of.starts_with(key) { line } else { of }).collect::<Vec<_>>().join("\n");
+            let text = FILE
+                .lines()
+                .map(|of| if of.split(" ").next() == Some(key) { line } else { of })
+                .collect::<Vec<_>>()
+                .join("\n");
             let mistakes = Manifest::parse(&text, "m.toml", &Hardware::schema(), &[]).unwrap_err();
             assert_eq!(mistakes.len(), 1, "{mistakes:?}");
             assert!(mistakes[0].message.starts_with(mistake), "{mistakes:?}");
@@ -245,10 +261,18 @@ mod tests {
 
     #[test]
     fn the_slower_of_cores_and_disk_counts() {
-        let machine =
-            Hardware { cores: 4, core_speed: 2.0, read: 100.0, write: 50.0, operations: 10.0, ..Hardware::REFERENCE };
+        let machine = Hardware {
+            cores: 4,
+            core_speed: 2.0,
+            memory_speed: 0.5,
+            read: 100.0,
+            write: 50.0,
+            operations: 10.0,
+            ..Hardware::REFERENCE
+        };
         let load = Load {
-            cpu_seconds: 80.0,
+            cpu_seconds: 60.0,
+            memory_seconds: 5.0,
             read_bytes: 150.0,
             written_bytes: 50.0,
             scratch_read_bytes: 50.0,

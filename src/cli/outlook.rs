@@ -13,6 +13,7 @@ use stages::{Hardware, Limit, Method, Prediction, Settings, database_bytes, whol
 pub(crate) struct Machine {
     cores: usize,
     core_speed: f64,
+    memory_speed: f64,
     memory_bytes: u64,
     disk_bytes: Option<u64>,
     read_bytes_a_second: f64,
@@ -27,6 +28,7 @@ impl Machine {
         Machine {
             cores: hardware.cores,
             core_speed: hardware.core_speed,
+            memory_speed: hardware.memory_speed,
             memory_bytes: hardware.memory_bytes,
             disk_bytes: hardware.disk_bytes,
             read_bytes_a_second: hardware.read,
@@ -62,7 +64,7 @@ impl Predicted {
             memory_bytes: of.memory_bytes,
             disk_bytes: of.disk_bytes,
             seconds: of.seconds,
-            cpu_seconds: of.load.cpu_seconds / settings.hardware.core_speed,
+            cpu_seconds: settings.hardware.core_seconds(&of.load, 1),
             read_bytes: of.load.read_bytes + of.load.scratch_read_bytes,
             written_bytes: of.load.written_bytes + of.load.scratch_written_bytes,
             operations: of.load.random_reads + of.load.random_writes,
