@@ -31,17 +31,32 @@ fn plans_are_made_for_other_machines() {
     assert_ne!(method(&other, 18), "sweep");
     assert_eq!(method(&plan(&["--hardware", "machine.toml", "--memory", "1GiB"]), 18), "sweep");
     // Cores that wait for nothing take a time in inverse proportion to their speed.
-    let seconds = |plan: &Value| {
-        let of = &plan["methods"][18]["predictions"][0];
-        assert_eq!((&of["method"], &of["limit"]), (&"counting".into(), &"cores".into()));
+    let seconds = |plan: &Value, method: &str| {
+        let all = plan["methods"][18]["predictions"].as_array().unwrap();
+        let of = all.iter().find(|of| of["method"] == method).unwrap();
+        assert_eq!(of["limit"], "cores");
         of["seconds"].as_f64().unwrap() - 0.01
     };
-    let fast = seconds(&other);
-    machine(&MACHINE.replace("200", "50"));
-    let slow = seconds(&plan(&["--hardware", "machine.toml"]));
-    assert!((slow / fast - 4.0).abs() < 1e-6, "{slow} {fast}");
-    let threads = seconds(&plan(&["--hardware", "machine.toml", "--threads", "2"]));
-    assert!((threads / slow - 4.0).abs() < 1e-6, "{threads} {slow}");
+    let speeds = |text: &str| machine(&MACHINE.replace("200", text).replace(" GB", "00 GB"));
+    speeds("200");
+    let fast = plan(&["--hardware", "machine.toml"]);
+    speeds("50");
+    let slow = plan(&["--hardware", "machine.toml"]);
+    let threads = plan(&["--hardware", "machine.toml", "--threads", "2"]);
+    for [more, less] in [[&slow, &fast], [&threads, &slow]].map(|pair| pair.map(|plan| seconds(plan, "sweep"))) {
+        assert!((more / less - 4.0).abs() < 1e-6, "{more} {less}");
+    }
+    // Counting waits for memory besides, which a file says nothing of, or does.
+    let counting = seconds(&slow, "counting");
+    assert!((1.0..4.0).contains(&(counting / seconds(&fast, "counting"))));
+    speeds("200\nmemory_speed = 400");
+    let all_fast = plan(&["--hardware", "machine.toml"]);
+    speeds("50\nmemory_speed = 100");
+    let all_slow = plan(&["--hardware", "machine.toml"]);
+    let ratio = seconds(&all_slow, "counting") / seconds(&all_fast, "counting");
+    assert!((ratio - 4.0).abs() < 1e-6, "{ratio}");
+    assert_eq!(seconds(&all_slow, "counting"), counting);
+    assert_eq!(seconds(&all_fast, "sweep"), seconds(&fast, "sweep"));
     // A slow disk is what is waited for.
     machine(&MACHINE.replace("1 GB", "1 MB"));
     let waits = plan(&["--hardware", "machine.toml"]);
