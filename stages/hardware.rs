@@ -213,7 +213,8 @@ impl Hardware {
 mod tests {
     use super::*;
 
-    const FILE: &str = "[machine]\ncores = 16\nmemory = \"128 GiB\"\ncore_speed = 150\nmemory_speed = 80\n\n[disk]\nfree = \"4 TiB\"\n\
+    const FILE: &str = "[machine]\ncores = 16\nmemory = \"128 GiB\"\ncore_speed = 150\n\
+                        memory_speed = 80\n\n[disk]\nfree = \"4 TiB\"\n\
                         read = \"3 GB\"\nwrite = \"2 GB\"\noperations = 100_000\n";
 
     #[test]
