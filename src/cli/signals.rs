@@ -4,10 +4,10 @@ use crate::error::CliError;
 use crate::output::say;
 use pipeline::Exit;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use signal_hook::flag;
 use signal_hook::iterator::Signals;
+use signal_hook::low_level;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGUSR1];
 
@@ -27,11 +27,16 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
 pub(crate) fn quiet_stop_flag() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in SIGNALS {
-        // In this order: the handler of the second signal finds the flag that the first has raised. Both run in the
-        // signal handler itself, so nothing that hangs can hold them up.
-        let exit = i32::from(Exit::SecondSignal.code());
-        flag::register_conditional_shutdown(signal, exit, Arc::clone(&stop)).map_err(CliError::Signals)?;
-        flag::register(signal, Arc::clone(&stop)).map_err(CliError::Signals)?;
+        let raised = Arc::clone(&stop);
+        let heed = move || {
+            // One step: of two signals that two threads meet at once, one finds that the other has raised the flag.
+            if raised.swap(true, Ordering::SeqCst) {
+                low_level::exit(i32::from(Exit::SecondSignal.code()));
+            }
+        };
+        // In the signal handler itself, so nothing that hangs can hold the second signal up.
+        // SAFETY: a swap of an atomic and `_exit` are all that is done there, and both are allowed in a handler.
+        unsafe { low_level::register(signal, heed) }.map_err(CliError::Signals)?;
     }
     Ok(stop)
 }
