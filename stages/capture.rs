@@ -2,9 +2,10 @@
 //!
 //! Smaller databases are read through a cache of decoded blocks, captures are written as they come: memory does not
 //! depend on n but for the tables, and the captures themselves where the stage that comes next holds them anyway. Where
-//! these are held and the cache is too small, smaller databases are read from one end to the other.
+//! the cache is too small, smaller databases are read from one end to the other, for all captures or as many at a time as
+//! the memory allows.
 
-use crate::{Settings, Shared, files, handed::Handed, watch::Watch};
+use crate::{Settings, Shared, files, graph, watch::Watch};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use engines::capture::{CaptureError, ChildRow, Sequential, Smaller};
@@ -30,7 +31,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let watch = Watch::new(context, index.positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
     let (tables, handed) = (shared.tables(), shared.handed());
-    let mut kept = match Handed::keeps_captures(settings, stones) {
+    let mut kept = match graph::keeps_captures(settings, stones, settings.method(stones)) {
         true => Some(handed.array(settings, &index)?),
         false => None,
     };
@@ -41,7 +42,13 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             captured.and_then(|()| receive(best).map_err(CaptureError::Failed))
         }
         Some(best) => engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive),
-        None => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
+        None => match graph::capture_stripe_bytes(settings, stones, settings.method(stones)) {
+            Some(bytes) => {
+                let mut stripe = Bytes::zeroed(bytes as usize).map_err(StageError::failed)?;
+                engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, &mut stripe, &mut receive)
+            }
+            None => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
+        },
     };
     captured.map_err(|error| match error {
         CaptureError::Stopped(_) => StageError::Stopped,

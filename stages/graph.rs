@@ -26,6 +26,8 @@ const WORKSPACE_BYTES: u64 = 22 << 20;
 const THREAD_BYTES: u64 = 4 << 20;
 /// What the stages of bounds take besides: groups of planes at hand, and the tables of what is told to whom.
 const BOUNDS_BYTES: u64 = 6 << 20;
+/// And what stays of them when a sweep on disk has forgotten them: it took 0.7 MiB more than without this at 20 stones.
+const FORGOTTEN_TABLE_BYTES: u64 = 6;
 /// Bytes of tables for each half of up to n stones, measured.
 const TABLE_BYTES: u64 = 75;
 
@@ -43,6 +45,11 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// A cache takes no more than one part in so many of what the budget leaves: the allocator may hold on to it, so all
 /// stages count it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
+
+/// Captures that are not kept are made in stripes where the smaller databases are more than so many times the cache; a
+/// stripe takes one part in so many of what the budget leaves.
+const CAPTURE_CACHE_TIMES: f64 = 1.5;
+const CAPTURE_STRIPE_SHARE: u64 = 2;
 
 /// A snapshot stays until the next one is durable.
 const SNAPSHOTS: u64 = 2;
@@ -86,6 +93,32 @@ pub(crate) fn has_room_for_maps(settings: &Settings, bytes: u64, positions: u64)
     bytes + cache_bytes(settings, positions) <= room_bytes(settings)
 }
 
+/// Whether the captures of a database stay in memory for the stage that solves it by a method.
+pub(crate) fn keeps_captures(settings: &Settings, stones: u32, method: Method) -> bool {
+    match method {
+        Method::Sweep => settings.ranks == 1 && !sweeps_on_disk(settings, stones),
+        Method::Counting => settings.ranks == 1,
+        Method::TwoBit | Method::OneBit | Method::OneBitDual => false,
+    }
+}
+
+/// Bytes of captures that a stage has at a time which neither keeps all of them nor has room in its cache for what it
+/// reads, for a method. A quarter more is what they lead to. No more in all than the stages that solve take.
+pub(crate) fn capture_stripe_bytes(settings: &Settings, stones: u32, method: Method) -> Option<u64> {
+    let read = positions_with_smaller(settings, stones) - settings.set.positions(stones);
+    let cache = cache_bytes(settings, positions_with_smaller(settings, stones));
+    let is_read_once = keeps_captures(settings, stones, method) || read as f64 <= CAPTURE_CACHE_TIMES * cache as f64;
+    if settings.ranks > 1 || is_read_once {
+        return None;
+    }
+    let room = room_bytes(settings) / CAPTURE_STRIPE_SHARE;
+    let room = match method.has_bounds() {
+        true => room.min(OneDatabase { settings, stones }.bounds_memory(method) - fixed_bytes(settings)),
+        false => room,
+    };
+    Some((room.max(CACHE_BYTES_MIN) * 4 / 5).min(settings.set.positions(stones)))
+}
+
 /// Positions of a database and of those that captures lead to from there.
 pub(crate) fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
     settings.smaller(stones).chain([stones]).map(|stones| settings.set.positions(stones)).sum()
@@ -127,7 +160,8 @@ fn on_disk_bytes(settings: &Settings, stones: u32) -> u64 {
 
 /// Memory of a sweep on disk besides its arenas.
 fn on_disk_fixed_bytes(settings: &Settings, stones: u32) -> u64 {
-    process_bytes(settings) + Plan::other_bytes(stones, settings.set)
+    let forgotten = game::binomial(settings.stones_max() + 6, 6) * FORGOTTEN_TABLE_BYTES;
+    process_bytes(settings) + Plan::other_bytes(stones, settings.set) + forgotten
 }
 
 /// The whole build of these settings.
@@ -367,11 +401,13 @@ impl OneDatabase<'_> {
 
     fn capture_cost(&self, method: Method) -> Cost {
         let bytes = self.file_bytes(Codec::Packed);
-        // Who solves in memory is handed them, on one machine.
-        let is_handed = !method.has_bounds() && self.settings.ranks == 1;
-        let cost = self.cost(self.load(Part::Capture), u64::from(is_handed), bytes, bytes);
+        let is_kept = keeps_captures(self.settings, self.stones, method);
+        let cost = self.cost(self.load(Part::Capture), u64::from(is_kept), bytes, bytes);
         let pieces = if self.settings.ranks > 1 { cluster::CAPTURES_BYTES } else { 0 };
-        Cost { memory_bytes: cost.memory_bytes + pieces, ..cost }
+        let stripe = capture_stripe_bytes(self.settings, self.stones, method);
+        // In the place of the cache, which nothing is read through then.
+        let striped = stripe.map_or(0, |bytes| fixed_bytes(self.settings) + bytes + bytes / 4);
+        Cost { memory_bytes: striped.max(cost.memory_bytes + pieces), ..cost }
     }
 
     /// Of a method that needs one stage.

@@ -58,11 +58,11 @@ impl Handed {
         if !matches!(stage.name.kind(), "capture" | "sweep" | "counting" | "verify" | "stats") {
             content.databases.clear();
         }
-        // What sweep takes is told with its arrays, and these they are.
-        if stage.name.kind() == "sweep" {
+        let stones = stage.name.parameters().first().copied().unwrap_or(0);
+        // What sweep in memory takes is told with its arrays, and these they are.
+        if stage.name.kind() == "sweep" && !graph::sweeps_on_disk(settings, stones) {
             return;
         }
-        let stones = stage.name.parameters().first().copied().unwrap_or(0);
         let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
         while stage.cost.memory_bytes + content.memory_bytes(cache_bytes) > settings.memory_bytes {
             if content.spare.pop().is_none() && content.databases.pop_first().is_none() {
@@ -75,11 +75,6 @@ impl Handed {
     pub(crate) fn memory_bytes(&self, settings: &Settings, stones: u32) -> u64 {
         let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
         self.content().memory_bytes(cache_bytes)
-    }
-
-    /// Whether captures of these stones are kept for the stage that solves.
-    pub(crate) fn keeps_captures(settings: &Settings, stones: u32) -> bool {
-        !settings.method(stones).has_bounds() && settings.ranks == 1
     }
 
     /// An array for the captures of an index, its content anything.
@@ -201,7 +196,8 @@ impl Handed {
 
 /// The longest array that a database of the build takes.
 fn room(settings: &Settings) -> usize {
-    let largest = (0..=settings.stones_max()).rev().find(|&stones| Handed::keeps_captures(settings, stones));
+    let is_kept = |&stones: &u32| graph::keeps_captures(settings, stones, settings.method(stones));
+    let largest = (0..=settings.stones_max()).rev().find(is_kept);
     largest.map_or(0, |stones| engines::row_bytes(&settings.set.slabs(stones)) as usize)
 }
 

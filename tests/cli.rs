@@ -173,7 +173,7 @@ fn directories_that_cannot_be_used() {
     }
     // Memory that the build cannot do with.
     place
-        .awari(&["run", "m.toml", "--set", "build.stones=0..24", "--set", "build.method=sweep"])
+        .awari(&["run", "m.toml", "--set", "build.stones=0..24", "--set", "build.method=counting"])
         .is(12)
         .says(&["of memory", "256 MiB"]);
 }

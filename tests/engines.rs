@@ -6,8 +6,9 @@ use check::{Databases, Histogram, Published};
 use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, Smaller};
 use engines::counting::{Distribution, Report, Unsolved, checkpoint_range, counting};
 use engines::{Bytes, Kernel, Progress, Rows, Stopped, Tables, capture, sweep};
-use game::{Board, Index, Orientation, PositionSet, Rules, Score, reference};
+use game::{Board, Index, Orientation, PositionSet, Rules, Score, Slab, reference};
 use std::ops::{ControlFlow, Range};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tests::Random;
 
@@ -219,6 +220,14 @@ fn choices_are_those_of_the_rules() {
 struct Runs<'a> {
     smaller: &'a [Vec<Score>],
     torn: Option<u32>,
+    /// The runs that were read of late, by their stones.
+    read: Mutex<Vec<(u32, u64)>>,
+}
+
+impl Runs<'_> {
+    fn of(smaller: &[Vec<Score>]) -> Runs<'_> {
+        Runs { smaller, torn: None, read: Mutex::default() }
+    }
 }
 
 impl Sequential for Runs<'_> {
@@ -230,6 +239,8 @@ impl Sequential for Runs<'_> {
 
     fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), u32> {
         out.copy_from_slice(&self.smaller[stones as usize][positions.start as usize..positions.end as usize]);
+        let runs = positions.start / 1000..=(positions.end - 1) / 1000;
+        self.read.lock().unwrap().extend(runs.map(|run| (stones, run)));
         if self.torn == Some(stones) { Err(stones) } else { Ok(()) }
     }
 }
@@ -245,18 +256,74 @@ fn captures_told_by_children_are_the_same() {
             let expected = captures(&tables, &index, smaller);
             for threads in [1, 3] {
                 let mut best = vec![99; index.positions() as usize];
-                let runs = Runs { smaller, torn: None };
+                let runs = Runs::of(smaller);
                 with_threads(threads, || capture::capture_by_children(&tables, &index, &runs, &(), &mut best)).unwrap();
                 assert_eq!(best, expected[..], "{stones} stones, {set}, {threads} threads");
             }
         }
         let (tables, index) = (Tables::new(Rules::AWARI, set, 11), Index::new(11, set));
         let mut best = vec![0; index.positions() as usize];
-        let runs = Runs { smaller: &solved, torn: Some(8) };
+        let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
         let failed = capture::capture_by_children(&tables, &index, &runs, &(), &mut best);
         assert_eq!(failed, Err(CaptureError::Failed(8)));
         let stopped = capture::capture_by_children(&tables, &index, &runs, &Stop, &mut best);
         assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
+    }
+}
+
+#[test]
+fn captures_in_stripes_are_the_same() {
+    for set in SETS {
+        let solved = build(set, 11, Kernel::Portable);
+        for stones in 0..=11 {
+            let tables = Tables::new(Rules::AWARI, set, stones);
+            let index = Index::new(stones, set);
+            let smaller = &solved[..stones as usize];
+            let expected = captures(&tables, &index, smaller);
+            let row = index.slabs().iter().map(|slab| slab.opponent_halves).max().unwrap() as usize;
+            for (threads, positions) in [(1, row), (3, row + 1), (1, 20_000 + row), (3, 70_000 + row), (1, usize::MAX)]
+            {
+                let runs = Runs::of(smaller);
+                let (mut best, mut all_read) = (Vec::new(), 0);
+                let mut stripe = vec![99; positions.min(index.positions() as usize)];
+                let mut receive = |of: &[Score]| {
+                    best.extend_from_slice(of);
+                    let mut read = std::mem::take(&mut *runs.read.lock().unwrap());
+                    all_read += read.len();
+                    // Slabs begin and end in the middle of a run.
+                    read.sort_unstable();
+                    read.chunk_by(|one, other| one == other).for_each(|same| {
+                        let (number, run) = same[0];
+                        let ends = |slab: &&Slab| (run * 1000 + 1..(run + 1) * 1000).contains(&slab.offset);
+                        let slabs = index.set().slabs(number);
+                        assert!(
+                            same.len() <= 1 + slabs.iter().filter(ends).count(),
+                            "{stones} stones, {set}: {same:?}"
+                        );
+                    });
+                    Ok(())
+                };
+                with_threads(threads, || {
+                    capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut receive).unwrap();
+                });
+                assert!(best == expected[..], "{stones} stones, {set}, {threads} threads, {positions} at a time");
+                let stripes = index.positions() as usize / stripe.len() + 1;
+                let blocks: usize = smaller.iter().map(|scores| scores.len().div_ceil(1000)).sum();
+                if stones == 11 && positions == 20_000 + row {
+                    assert!(2 * all_read < stripes * blocks, "{all_read} of {stripes} times {blocks}");
+                }
+            }
+        }
+        let (tables, index) = (Tables::new(Rules::AWARI, set, 11), Index::new(11, set));
+        let mut stripe = vec![0; 50_000];
+        let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
+        let failed = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Ok(()));
+        assert_eq!(failed, Err(CaptureError::Failed(8)));
+        let runs = Runs::of(&solved);
+        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &Stop, &mut stripe, &mut |_| Ok(()));
+        assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
+        let refused = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Err(7));
+        assert_eq!(refused, Err(CaptureError::Failed(7)));
     }
 }
 

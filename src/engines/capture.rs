@@ -18,7 +18,7 @@
 mod children;
 mod deal;
 
-pub use children::{Sequential, capture_by_children};
+pub use children::{Sequential, capture_by_children, capture_in_stripes};
 pub use deal::{Deal, PIECES_POSITIONS, Piece};
 
 use crate::tables::{RowMove, Tables};
