@@ -84,13 +84,13 @@ fn stripes<'a>(tables: &'a Tables, index: &'a Index, positions: u64) -> Vec<Stri
         let columns = u64::from(slab.opponent_halves);
         let mut first = 0;
         while first < slab.mover_halves {
-            let room = ((stripe.first + positions).saturating_sub(stripe.end) / columns) as u32;
+            let room = (stripe.first + positions).saturating_sub(stripe.end) / columns;
             if room == 0 && !stripe.pieces.is_empty() {
                 let next = Stripe { pieces: Vec::new(), first: stripe.end, ..stripe };
                 stripes.push(std::mem::replace(&mut stripe, next));
                 continue;
             }
-            let rows = first..slab.mover_halves.min(first + room.max(1));
+            let rows = first..first + room.clamp(1, u64::from(slab.mover_halves - first)) as u32;
             first = rows.end;
             stripe.end += rows.len() as u64 * columns;
             stripe.pieces.push((slab, rows));
@@ -169,8 +169,9 @@ impl Stripe<'_> {
             if is_asked {
                 let start = child.slab.offset + u64::from(row) * columns;
                 match ranges.last_mut() {
-                    Some(last) if start < smaller.run_end(stones, last.end - 1) => last.end = start + columns,
-                    Some(last) if start == last.end => last.end = start + columns,
+                    Some(last) if start == last.end || start < smaller.run_end(stones, last.end - 1) => {
+                        last.end = start + columns;
+                    }
                     _ => ranges.push(start..start + columns),
                 }
             }
@@ -292,5 +293,32 @@ impl<'a> Told<'a> {
                 }
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use game::{PositionSet, Rules};
+
+    #[test]
+    fn stripes_follow_each_other_and_have_each_slab_once() {
+        let (tables, index) = (Tables::new(Rules::AWARI, PositionSet::All, 48), Index::new(48, PositionSet::All));
+        for positions in [3_000_000, 1 << 32, (3 << 32) + 5, u64::MAX / 2] {
+            let (mut end, mut next) = (0, (0, 0));
+            for stripe in stripes(&tables, &index, positions) {
+                assert!(stripe.first == end && stripe.end - stripe.first <= positions);
+                let pieces = stripe.pieces.iter();
+                let positions = pieces.map(|(slab, rows)| rows.len() as u64 * u64::from(slab.opponent_halves));
+                assert_eq!(positions.sum::<u64>(), stripe.end - stripe.first);
+                for (at, (slab, rows)) in stripe.pieces.iter().enumerate() {
+                    assert!(at == 0 || rows.start == 0, "a slab stands once in a stripe");
+                    assert_eq!((slab.mover_stones, rows.start), next);
+                    next = if rows.end < slab.mover_halves { (next.0, rows.end) } else { (next.0 + 1, 0) };
+                }
+                end = stripe.end;
+            }
+            assert_eq!((end, next), (index.positions(), (49, 0)));
+        }
     }
 }
