@@ -554,14 +554,15 @@ mod tests {
         assert!(0.0 < half.random_reads && half.random_reads < tenth.random_reads);
         assert!(half.cpu_seconds < tenth.cpu_seconds);
         // 30 stones have 5.7 thousand million positions with fewer, of which the cache holds a fifth. Sweep reads the rest
-        // once. A bound method keeps no captures: it reads all for as many as there is room for, those of 44 stones in parts.
+        // once. A bound method keeps no captures: it reads all for as many as there is room for, which those of 44 stones
+        // are not.
         let reads = |method, stones| {
             let smaller = settings("").smaller(stones).map(|stones| settings("").set.positions(stones)).sum::<u64>();
             load(method, Part::Capture, stones).read_bytes / smaller as f64
         };
         let of = |method| [20, 30, 44].map(|stones| reads(method, stones));
         let (bounds, sweep) = (of("method = \"two-bit\""), of("method = \"sweep\""));
-        assert!(bounds[0] < 0.9 && bounds[1] < 0.9 && bounds[2] > 1.2, "{bounds:?}");
+        assert!(bounds[0] < 0.9 && bounds[1] <= 1.0 && bounds[2] > 1.2, "{bounds:?}");
         assert!(sweep[0] == 0.0 && (0.3..1.0).contains(&sweep[1]), "{sweep:?}");
     }
 

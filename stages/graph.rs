@@ -103,7 +103,7 @@ pub(crate) fn keeps_captures(settings: &Settings, stones: u32, method: Method) -
 }
 
 /// Bytes of captures that a stage has at a time which neither keeps all of them nor has room in its cache for what it
-/// reads, for a method. A quarter more is what they lead to. No more in all than the stages that solve take.
+/// reads, for a method. A quarter more is what they lead to.
 pub(crate) fn capture_stripe_bytes(settings: &Settings, stones: u32, method: Method) -> Option<u64> {
     let read = positions_with_smaller(settings, stones) - settings.set.positions(stones);
     let cache = cache_bytes(settings, positions_with_smaller(settings, stones));
@@ -112,10 +112,6 @@ pub(crate) fn capture_stripe_bytes(settings: &Settings, stones: u32, method: Met
         return None;
     }
     let room = room_bytes(settings) / CAPTURE_STRIPE_SHARE;
-    let room = match method.has_bounds() {
-        true => room.min(OneDatabase { settings, stones }.bounds_memory(method) - fixed_bytes(settings)),
-        false => room,
-    };
     Some((room.max(CACHE_BYTES_MIN) * 4 / 5).min(settings.set.positions(stones)))
 }
 
