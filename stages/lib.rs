@@ -71,6 +71,7 @@ impl Shared {
     /// Gives the memory of the tables back, until they are asked for again.
     pub(crate) fn forget_tables(&self) {
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        disk::heap::release();
     }
 
     /// What stages leave to those that come next.
