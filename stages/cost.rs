@@ -413,7 +413,7 @@ fn besides(settings: &Settings, part: Part, stones: u32) -> Load {
         Part::Capture => {
             let smaller = settings.smaller(stones);
             let decoded = smaller.clone().map(of).sum::<f64>();
-            let cache = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones)) as f64;
+            let cache = graph::cache_bytes(settings, stones) as f64;
             let method = settings.method(stones);
             let (reads, each) = match graph::capture_stripe_bytes(settings, stones, method) {
                 _ if graph::keeps_captures(settings, stones, method) => match method {

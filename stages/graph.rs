@@ -75,9 +75,10 @@ fn room_bytes(settings: &Settings) -> u64 {
     settings.memory_bytes.saturating_sub(fixed_bytes(settings))
 }
 
-/// Decoded blocks that a stage keeps which reads so many positions.
-pub(crate) fn cache_bytes(settings: &Settings, positions: u64) -> u64 {
-    positions.min((room_bytes(settings) / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX))
+/// Decoded blocks that a stage keeps which reads a database and those that captures lead to from there.
+pub(crate) fn cache_bytes(settings: &Settings, stones: u32) -> u64 {
+    positions_with_smaller(settings, stones)
+        .min((room_bytes(settings) / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX))
 }
 
 /// Bytes of a slab that the stage stats holds at a time: the largest slab where there is room, so that no row is read
@@ -87,36 +88,33 @@ pub(crate) fn stripe_bytes(settings: &Settings, stones: u32) -> usize {
     largest.min((room_bytes(settings) / CACHE_SHARE).max(STRIPE_BYTES_MIN)) as usize
 }
 
-/// Whether there is room for maps of so many bytes and a cache for so many positions. Maps are faster than reads, but
-/// their pages are memory of the process.
-pub(crate) fn has_room_for_maps(settings: &Settings, bytes: u64, positions: u64) -> bool {
-    bytes + cache_bytes(settings, positions) <= room_bytes(settings)
+/// Whether there is room for maps of so many bytes and the cache of a database. Maps are faster than reads, but their
+/// pages are memory of the process.
+pub(crate) fn has_room_for_maps(settings: &Settings, bytes: u64, stones: u32) -> bool {
+    bytes + cache_bytes(settings, stones) <= room_bytes(settings)
 }
 
 /// Whether the captures of a database stay in memory for the stage that solves it by a method.
 pub(crate) fn keeps_captures(settings: &Settings, stones: u32, method: Method) -> bool {
-    match method {
-        Method::Sweep => settings.ranks == 1 && !sweeps_on_disk(settings, stones),
-        Method::Counting => settings.ranks == 1,
-        Method::TwoBit | Method::OneBit | Method::OneBitDual => false,
-    }
+    settings.ranks == 1 && !method.has_bounds() && !(method == Method::Sweep && sweeps_on_disk(settings, stones))
 }
 
 /// Bytes of captures that a stage has at a time which neither keeps all of them nor has room in its cache for what it
 /// reads, for a method. A quarter more is what they lead to.
 pub(crate) fn capture_stripe_bytes(settings: &Settings, stones: u32, method: Method) -> Option<u64> {
-    let read = positions_with_smaller(settings, stones) - settings.set.positions(stones);
-    let cache = cache_bytes(settings, positions_with_smaller(settings, stones));
+    let positions = settings.set.positions(stones);
+    let read = positions_with_smaller(settings, stones) - positions;
+    let cache = cache_bytes(settings, stones);
     let is_read_once = keeps_captures(settings, stones, method) || read as f64 <= CAPTURE_CACHE_TIMES * cache as f64;
     if settings.ranks > 1 || is_read_once {
         return None;
     }
     let room = room_bytes(settings) / CAPTURE_STRIPE_SHARE;
-    Some((room.max(CACHE_BYTES_MIN) * 4 / 5).min(settings.set.positions(stones)))
+    Some((room.max(CACHE_BYTES_MIN) * 4 / 5).min(positions))
 }
 
 /// Positions of a database and of those that captures lead to from there.
-pub(crate) fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
+fn positions_with_smaller(settings: &Settings, stones: u32) -> u64 {
     settings.smaller(stones).chain([stones]).map(|stones| settings.set.positions(stones)).sum()
 }
 
@@ -515,8 +513,7 @@ impl OneDatabase<'_> {
         let of = |stones| OneDatabase { settings: self.settings, stones };
         let mapped = self.settings.smaller(self.stones).chain([self.stones]);
         let mapped = mapped.map(|stones| of(stones).file_bytes(self.settings.codec)).sum();
-        let positions = positions_with_smaller(self.settings, self.stones);
-        if has_room_for_maps(self.settings, mapped, positions) {
+        if has_room_for_maps(self.settings, mapped, self.stones) {
             cost.memory_bytes += mapped;
         }
         cost
@@ -524,11 +521,10 @@ impl OneDatabase<'_> {
 
     fn cost(&self, load: Load, arrays: u64, disk_bytes: u64, disk_kept_bytes: u64) -> Cost {
         let positions = self.positions();
-        let read = positions_with_smaller(self.settings, self.stones);
         Cost {
             positions,
             seconds: self.settings.hardware.seconds(&load, self.settings.threads) + STAGE_SECONDS,
-            memory_bytes: positions * arrays + fixed_bytes(self.settings) + cache_bytes(self.settings, read),
+            memory_bytes: positions * arrays + fixed_bytes(self.settings) + cache_bytes(self.settings, self.stones),
             disk_bytes,
             disk_kept_bytes,
         }

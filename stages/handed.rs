@@ -63,7 +63,7 @@ impl Handed {
         if stage.name.kind() == "sweep" && !graph::sweeps_on_disk(settings, stones) {
             return;
         }
-        let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        let cache_bytes = graph::cache_bytes(settings, stones);
         while stage.cost.memory_bytes + content.memory_bytes(cache_bytes) > settings.memory_bytes {
             if content.spare.pop().is_none() && content.databases.pop_first().is_none() {
                 break;
@@ -73,7 +73,7 @@ impl Handed {
 
     /// Memory of what is here that no stage counts.
     pub(crate) fn memory_bytes(&self, settings: &Settings, stones: u32) -> u64 {
-        let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        let cache_bytes = graph::cache_bytes(settings, stones);
         self.content().memory_bytes(cache_bytes)
     }
 
@@ -146,7 +146,7 @@ impl Handed {
         let is_read = (stones + 1..=settings.stones_max()).any(|above| settings.smaller(above).contains(&stones));
         let bytes = settings.set.positions(stones);
         // What the next capture counts; stages before are held to theirs when they begin.
-        let most = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones + 1));
+        let most = graph::cache_bytes(settings, stones + 1);
         if !is_read || bytes > most {
             return;
         }
@@ -167,7 +167,7 @@ impl Handed {
 
     /// Bytes of a cache of blocks besides the databases that are here.
     pub(crate) fn cache_bytes(&self, settings: &Settings, stones: u32) -> u64 {
-        let bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        let bytes = graph::cache_bytes(settings, stones);
         bytes.saturating_sub(self.database_bytes())
     }
 

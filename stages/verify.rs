@@ -140,8 +140,7 @@ impl Opened {
         // Half the cache is for look-ups that wait, half for what they then find.
         let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
         let cache = BlockCache::new(if is_streamed { cache_bytes / 2 } else { cache_bytes });
-        let reads = graph::positions_with_smaller(settings, stones);
-        let maps = graph::has_room_for_maps(settings, bytes, reads);
+        let maps = graph::has_room_for_maps(settings, bytes, stones);
         let open = if maps { files::open } else { files::open_windowed };
         let mut databases = Databases::new(settings.rules, settings.set);
         for (smaller, path) in with_smaller(settings, stones).zip(paths) {

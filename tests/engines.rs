@@ -245,15 +245,22 @@ impl Sequential for Runs<'_> {
     }
 }
 
+/// Tables and index of each database, those smaller than it, and its captures.
+fn captured(set: PositionSet, solved: &[Vec<Score>]) -> impl Iterator<Item = (Tables, Index, &[Vec<Score>], Bytes)> {
+    (0..solved.len()).map(move |stones| {
+        let (tables, index) = (Tables::new(Rules::AWARI, set, stones as u32), Index::new(stones as u32, set));
+        let smaller = &solved[..stones];
+        let expected = captures(&tables, &index, smaller);
+        (tables, index, smaller, expected)
+    })
+}
+
 #[test]
 fn captures_told_by_children_are_the_same() {
     for set in SETS {
         let solved = build(set, 11, Kernel::Portable);
-        for stones in 0..=11 {
-            let tables = Tables::new(Rules::AWARI, set, stones);
-            let index = Index::new(stones, set);
-            let smaller = &solved[..stones as usize];
-            let expected = captures(&tables, &index, smaller);
+        for (tables, index, smaller, expected) in captured(set, &solved) {
+            let stones = index.stones();
             for threads in [1, 3] {
                 let mut best = vec![99; index.positions() as usize];
                 let runs = Runs::of(smaller);
@@ -275,11 +282,8 @@ fn captures_told_by_children_are_the_same() {
 fn captures_in_stripes_are_the_same() {
     for set in SETS {
         let solved = build(set, 11, Kernel::Portable);
-        for stones in 0..=11 {
-            let tables = Tables::new(Rules::AWARI, set, stones);
-            let index = Index::new(stones, set);
-            let smaller = &solved[..stones as usize];
-            let expected = captures(&tables, &index, smaller);
+        for (tables, index, smaller, expected) in captured(set, &solved) {
+            let stones = index.stones();
             let row = index.slabs().iter().map(|slab| slab.opponent_halves).max().unwrap() as usize;
             for (threads, positions) in [(1, row), (3, row + 1), (1, 20_000 + row), (3, 70_000 + row), (1, usize::MAX)]
             {

@@ -94,8 +94,7 @@ type Write<'a> = &'a mut dyn FnMut(&[Score]) -> Result<(), StageError>;
 
 impl Member<'_> {
     fn take_part(&self, communicator: &mut dyn Communicator, stop: &AtomicBool, write: Write) -> Result<Done, Failure> {
-        let positions = graph::positions_with_smaller(self.settings, self.reading.stones);
-        let cache = BlockCache::new(graph::cache_bytes(self.settings, positions));
+        let cache = BlockCache::new(graph::cache_bytes(self.settings, self.reading.stones));
         let opened = Files::open(self.settings, self.disk, self.reading.files.iter().cloned(), &cache, |_, _| None);
         let smaller = agree(communicator, opened)?;
         let meter = Meter::start(communicator);

@@ -72,7 +72,7 @@ impl Member<'_> {
     fn take_part(&self, communicator: &mut dyn Communicator) -> Result<Option<(Opened, All)>, Failure> {
         let Member { settings, disk, reading, .. } = *self;
         let (stones, paths) = (reading.stones, &reading.files);
-        let cache_bytes = graph::cache_bytes(settings, graph::positions_with_smaller(settings, stones));
+        let cache_bytes = graph::cache_bytes(settings, stones);
         let opened = Opened::new(settings, disk, stones, paths, BTreeMap::new(), cache_bytes);
         let opened = agree(communicator, opened)?;
         let meter = Meter::start(communicator);

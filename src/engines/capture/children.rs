@@ -143,10 +143,7 @@ impl Stripe<'_> {
 
     fn begin(&self, best: &mut [Score]) {
         let mut rest = best;
-        let rows = |slab: &Slab| {
-            let piece = self.pieces.iter().find(|(of, _)| of.mover_stones == slab.mover_stones);
-            piece.map_or(0..0, |(_, rows)| rows.clone())
-        };
+        let rows = |slab: &Slab| self.piece(slab.mover_stones).map_or(0..0, |number| self.pieces[number].1.clone());
         for batch in batches(self.tables, self.index, rows) {
             let (now, later) = rest.split_at_mut(batch.positions);
             batch.begin(now);
@@ -163,7 +160,7 @@ impl Stripe<'_> {
         for row in 0..child.slab.opponent_halves {
             let is_asked = parents.of(row).iter().any(|&parent| {
                 let mover = child.slab.opponent_stones + parent.crossing();
-                self.rows(mover).is_some_and(|rows| rows.contains(&parent.rank()))
+                self.piece_with(mover, parent.rank()).is_some()
                     && child.entries(self.index.stones() - mover, parent.class()).is_some()
             });
             if is_asked {
@@ -179,10 +176,15 @@ impl Stripe<'_> {
         ranges
     }
 
-    /// The rows that it has of a slab.
-    fn rows(&self, mover_stones: u32) -> Option<&Range<u32>> {
-        let first = self.pieces.first()?.0.mover_stones;
-        self.pieces.get(mover_stones.checked_sub(first)? as usize).map(|(_, rows)| rows)
+    /// The number of the piece of a slab.
+    fn piece(&self, mover_stones: u32) -> Option<usize> {
+        let number = mover_stones.checked_sub(self.pieces.first()?.0.mover_stones)? as usize;
+        (number < self.pieces.len()).then_some(number)
+    }
+
+    /// The number of the piece that has a row of a slab.
+    fn piece_with(&self, mover_stones: u32, row: u32) -> Option<usize> {
+        self.piece(mover_stones).filter(|&number| self.pieces[number].1.contains(&row))
     }
 
     /// Reads some rows of children and tells of them, and then up to where.
@@ -271,7 +273,6 @@ impl<'a> Told<'a> {
         let stones = stripe.index.stones();
         let left = child.slab.opponent_stones;
         let parents = child.tables.parents(left);
-        let first_piece = stripe.pieces[0].0.mover_stones;
         self.owners.par_iter_mut().enumerate().for_each(|(thread, owned)| {
             for (row, scores) in (first_row as u32..).zip(scores.chunks_exact(child.slab.mover_halves as usize)) {
                 for parent in parents.of(row) {
@@ -279,14 +280,14 @@ impl<'a> Told<'a> {
                     if mover > stones {
                         break;
                     }
-                    let Some(rows) = stripe.rows(mover).filter(|rows| rows.contains(&parent.rank())) else { continue };
+                    let Some(number) = stripe.piece_with(mover, parent.rank()) else { continue };
+                    let (slab, rows) = &stripe.pieces[number];
                     let place = (parent.rank() - rows.start) as usize;
                     let (at, inside) = (place / OWNED_ROWS, place % OWNED_ROWS);
                     if at % threads == thread
                         && let Some(entries) = child.entries(stones - mover, parent.class())
                     {
-                        let number = (mover - first_piece) as usize;
-                        let columns = stripe.pieces[number].0.opponent_halves as usize;
+                        let columns = slab.opponent_halves as usize;
                         let rows = &mut owned[number][at / threads];
                         improve(&mut rows[inside * columns..][..columns], entries, child.captured as u8, scores);
                     }
