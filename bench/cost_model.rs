@@ -104,7 +104,7 @@ type Run = BTreeMap<(Part, u32), Taken>;
 
 fn main() -> ExitCode {
     if is_awari() {
-        return cli::main();
+        return awari::main();
     }
     let mut arguments = Arguments::parse();
     let mut positions_min = POSITIONS_MIN;

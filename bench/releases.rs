@@ -73,7 +73,7 @@ struct Took {
 
 fn main() -> ExitCode {
     if is_awari() {
-        return cli::main();
+        return awari::main();
     }
     let mut arguments = Arguments::parse();
     if !arguments.bench {

@@ -19,7 +19,7 @@ const MAY_USE: [(&str, &str, &[&str]); 15] = [
     ("stages", "stages", &["game", "disk", "ranks", "store", "pipeline", "engines", "check"]),
     // What the tests of the binary share is a dev-dependency.
     (
-        "cli",
+        "awari",
         "src/cli",
         &[
             "game",
@@ -36,10 +36,10 @@ const MAY_USE: [(&str, &str, &[&str]); 15] = [
             "tests",
         ],
     ),
-    ("tests", "tests", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
+    ("tests", "tests", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"]),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", &["tests"]),
-    ("bench", "bench", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "cli"]),
+    ("bench", "bench", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"]),
 ];
 
 /// Crates of others that speak to the operating system, and who may use them: `disk` is the only door to files, `oracle`
