@@ -32,6 +32,23 @@ fn a_server_answers_until_it_is_told_to_stop() {
 }
 
 #[test]
+fn a_server_listens_where_it_is_told() {
+    let place = Place::built(1);
+    for (listen, shown) in
+        [("localhost:0", ""), (":0", "127.0.0.1:"), ("0", "127.0.0.1:"), ("127.0.0.1:0", "127.0.0.1:")]
+    {
+        let server = Served::start_at(&place, listen);
+        assert!(server.address.starts_with(shown), "{listen}: {}", server.address);
+        assert_eq!(server.json("/v1/probe?pos=0+0+0+0+0+1+0+0+0+0+0+0")["stones"], 1, "{listen}");
+    }
+    place.awari(&["serve", "--dir", "run", "--listen", "localhost:http"]).is(2).says(&["localhost:8080"]);
+    place
+        .awari(&["serve", "--dir", "run", "--listen", "no.such.host.invalid:0"])
+        .is(12)
+        .says(&["no.such.host.invalid"]);
+}
+
+#[test]
 fn what_cannot_be_served_is_said() {
     let place = Place::built(1);
     place.awari(&["serve", "--dir", "nowhere"]).is(3);

@@ -60,6 +60,12 @@ fn every_move_of_a_game_is_judged_as_the_rules_do() {
     let opening = place.awari(&["analyze", "--dir", "run", "F4 f4 B5"]).is(3).out;
     assert!(opening.contains("of 3 of 3 moves nothing is known"), "{opening}");
     place.awari(&["analyze", "--dir", "run", "F4 F4"]).is(2).says(&["move 2, `F4`: North is to move"]);
+    // A name of a file that is not there is no game.
+    for name in ["nosuch.ogn", "games/nosuch", "nosuch", "face.ogn"] {
+        place.awari(&["analyze", "--dir", "run", name]).is(2).says(&[name, "is neither a file nor a game"]);
+    }
+    fs::create_dir(place.path("folder")).unwrap();
+    place.awari(&["analyze", "--dir", "run", "folder"]).is(12).says(&["folder"]);
 }
 
 #[test]
@@ -73,6 +79,11 @@ fn a_game_is_played_taken_back_and_saved() {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     assert_eq!(said.matches("South plays F2").count(), 2);
+    // Moves are read as they are printed, and compared with the board.
+    let said = told(&place, &args, "F3\nF2\nundo\nF2x0\nquit\n");
+    assert!(said.contains("move 1: F3 says 3 stones, pit F holds 2"), "{said}");
+    let played = said.matches("South plays F2").count();
+    assert_eq!((played, said.matches("says").count()), (2, 1), "{said}");
     let kept = fs::read_to_string(place.path("kept.ogn")).unwrap();
     assert!(kept.starts_with(&format!("[FEN \"{START}\"]\n\n1. F ")), "{kept}");
     place.awari(&["analyze", "--dir", "run", "kept.ogn"]).is(0);

@@ -304,8 +304,8 @@ fn games_come_and_go_as_text() {
             "{banner}"
         );
         for (text, part) in [
-            ("F4 f4 B4", "move 3, `B4`: expected 4 stones sown, by the board it is 5"),
-            ("1. F what", "after 1 moves: expected a move"),
+            ("F4 f4 B4", "move 3: B4 says 4 stones, pit B holds 5"),
+            ("1. F what", "move 2: expected a move"),
             ("[FEN \"4-4\"] F", "the tag FEN"),
         ] {
             assert_eq!(import(text).await, None);

@@ -303,9 +303,9 @@ fn games_are_read_and_written() {
         assert_eq!((&over["after"], game["moves"].as_str().unwrap().len()), (&json!(12), 15), "{game}");
         for (text, part) in [
             ("F4 F4", "move 2, `F4`: North is to move"),
-            ("F4 f4 B4", "move 3, `B4`: expected 4 stones sown, by the board it is 5"),
+            ("F4 f4 B4", "move 3: B4 says 4 stones, pit B holds 5"),
             ("[FEN \"4-4\"]", "the tag FEN: "),
-            ("1. what", "after 0 moves: expected a move"),
+            ("1. what", "move 1: expected a move"),
         ] {
             let (status, refusal) = read(text).await;
             assert_eq!((status, &refusal["code"]), (400, &json!("bad-transcript")));
@@ -525,7 +525,7 @@ fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String
 
 /// Starts a real server, and gives what stops it and waits for its end.
 fn listening(limits: Limits) -> (std::net::SocketAddr, impl FnOnce()) {
-    let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
+    let server = Server::bind("127.0.0.1:0", limits).unwrap();
     let (address, stop) = (server.address().unwrap(), server.stop());
     let routes = router(site(Codec::Packed, false, limits));
     let serving = std::thread::spawn(move || server.run(routes));

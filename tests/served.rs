@@ -19,7 +19,11 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(place: &Place) -> Served {
-        let mut command = place.command(&["serve", "--dir", "run", "--listen", "127.0.0.1:0"]);
+        Served::start_at(place, "127.0.0.1:0")
+    }
+
+    pub(crate) fn start_at(place: &Place, listen: &str) -> Served {
+        let mut command = place.command(&["serve", "--dir", "run", "--listen", listen]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();

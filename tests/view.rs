@@ -41,6 +41,21 @@ fn a_watch_follows_a_run_to_its_end() {
     assert!(!place.path("run/heartbeat").exists());
 }
 
+/// Also where a run begins and ends between two looks.
+#[test]
+fn a_watch_waits_for_the_directory_and_for_a_run() {
+    let place = Place::new(2);
+    let mut watch = place.command(&["status", "--dir", "run", "--watch"]);
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(watch.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "waiting for a run in run\n");
+    place.awari(&["run", "m.toml"]).is(0);
+    let out = ended_child(watch).is(0).out;
+    assert!(out.contains("run  run 1, done in "), "{out}");
+    place.awari(&["status", "--dir", "nowhere"]).is(12);
+}
+
 #[test]
 fn a_watch_shows_text_where_there_is_no_screen() {
     let text = watched(&Place::new(10), &[]);

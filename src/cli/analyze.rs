@@ -8,7 +8,7 @@ use crate::probe::pit_name;
 use crate::summary::{align, columns};
 use disk::{Disk, RealDisk};
 use game::notation::Side;
-use game::transcript::{Transcript, side_name};
+use game::transcript::{Transcript, is_moves, side_name};
 use oracle::{Bounds, Judged, Oracle, Player, Review};
 use pipeline::Exit;
 use serde_json::{Value, json};
@@ -42,6 +42,13 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
             let mut text = Vec::new();
             std::io::stdin().take(GAME_BYTES_MAX).read_to_end(&mut text).map_err(CliError::Stdin)?;
             text
+        }
+        [word] if !word.contains(char::is_whitespace) && !is_moves(word) => {
+            let path = Path::new(word);
+            if disk.bytes(path)?.is_none() {
+                return Err(CliError::NoGame(path.to_path_buf()));
+            }
+            disk.read(path, GAME_BYTES_MAX)?
         }
         [path] if disk.bytes(Path::new(path)).is_ok_and(|bytes| bytes.is_some()) => {
             disk.read(Path::new(path), GAME_BYTES_MAX)?

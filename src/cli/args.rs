@@ -17,6 +17,7 @@ pub(crate) use read::{
     AnalyzeArgs, ArchiveArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs, PlaySide, ProbeArgs,
     RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
 };
+pub(crate) use values::Listen;
 
 /// Builds endgame databases of awari from a manifest, and answers questions from them.
 #[derive(Debug, Parser)]

@@ -1,5 +1,6 @@
 //! What ends a command early, as text and exit code.
 
+use crate::args::Listen;
 use crate::diagnostics;
 use crate::output::say;
 use check::CheckError;
@@ -150,6 +151,9 @@ pub(crate) enum CliError {
     /// The game makes no sense.
     #[error("the game cannot be read: {0}")]
     Game(#[from] TranscriptError),
+    /// Neither a file nor moves.
+    #[error("{} is neither a file nor a game; a game is moves such as F4 f4 B5", .0.display())]
+    NoGame(PathBuf),
     /// What a person or a program was to say could not be read.
     #[error("stdin cannot be read: {0}")]
     Stdin(std::io::Error),
@@ -166,10 +170,10 @@ pub(crate) enum CliError {
     #[error("threads cannot be started: {0}; ask for fewer with --threads")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// Nothing can be served there.
-    #[error("nothing can be served at {address}: {error}; choose another address with --listen")]
+    #[error("cannot listen at {address}: {error}; choose another address with --listen")]
     Serve {
         /// Where.
-        address: std::net::SocketAddr,
+        address: Listen,
         /// Why not.
         error: std::io::Error,
     },
@@ -192,7 +196,7 @@ impl CliError {
             | CliError::NoHardware { .. }
             | CliError::NotText { .. }
             | CliError::Manifest { .. } => Exit::ManifestInvalid,
-            CliError::PathNotText(_) | CliError::Position(_) | CliError::Game(_) => Exit::Usage,
+            CliError::PathNotText(_) | CliError::Position(_) | CliError::Game(_) | CliError::NoGame(_) => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
             CliError::NoMpi => Exit::Usage,
             CliError::Ranks(_) | CliError::Rank { .. } => Exit::StageFailed,

@@ -7,11 +7,12 @@ use crate::output::print;
 use crate::probe::{board, line, text};
 use disk::{RealDisk, Staged, clock};
 use game::notation::{MoveText, PositionText, Side};
-use game::play::{End, Game, Outcome};
-use game::transcript::{Transcript, side_name};
+use game::play::{End, Game, Outcome, Turn};
+use game::transcript::{Transcript, WrittenMove, side_name};
 use game::{Index, Orientation, PositionSet};
 use oracle::{Oracle, OracleError};
 use pipeline::Exit;
+use std::fmt::Display;
 use std::io::BufRead;
 use std::path::Path;
 
@@ -20,7 +21,7 @@ const CACHE_BYTES_MAX: u64 = 64 << 20;
 
 /// What to say to words that are none.
 const HELP: &str =
-    "a move (A to F for South, a to f for North), or: values, best, line, undo, board, save FILE, quit\n";
+    "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, undo, board, save FILE, quit\n";
 
 pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
     let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
@@ -89,13 +90,15 @@ impl Table<'_> {
         let moves = self.game.moves();
         let any = moves.get((self.chance.next() * moves.len() as f64) as usize).or(moves.first());
         if let Some(pit) = pit.or(any.map(|(pit, _)| *pit)) {
-            self.play(MoveText { pit, side: self.game.now().seats.side })?;
+            let turn = self.game.play(pit);
+            self.played(turn)?;
         }
         Ok(())
     }
 
-    fn play(&mut self, named: MoveText) -> Result<(), CliError> {
-        match self.game.play(named.pit) {
+    /// Shows a move that was played, or why it was not.
+    fn played(&self, turn: Result<Turn, impl Display>) -> Result<(), CliError> {
+        match turn {
             Err(reason) => print(&format!("{reason}\n")),
             Ok(turn) => {
                 let captured = if turn.captured > 0 { format!(", {} captured", turn.captured) } else { String::new() };
@@ -130,10 +133,12 @@ impl Table<'_> {
                 self.show()?;
             }
             "save" if !rest.is_empty() => self.save(Path::new(rest.trim()))?,
-            _ => match said.parse::<MoveText>() {
-                Ok(named) if named.side == now.seats.side => self.play(named)?,
-                Ok(_) => print(&format!("{} is to move\n", side_name(now.seats.side)))?,
-                Err(_) => print(HELP)?,
+            _ => match WrittenMove::read(said) {
+                Some(written) => {
+                    let turn = written.play(&mut self.game);
+                    self.played(turn)?;
+                }
+                None => print(HELP)?,
             },
         }
         Ok(true)

@@ -25,8 +25,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     });
     let limits = Limits::default();
     let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, limits);
-    let failed = |error| CliError::Serve { address: args.listen, error };
-    let server = Server::bind(args.listen, limits).map_err(failed)?;
+    let failed = |error| CliError::Serve { address: args.listen.clone(), error };
+    let server = Server::bind((args.listen.host.as_str(), args.listen.port), limits).map_err(failed)?;
     stop_at_signals(server.stop())?;
     let warm = Arc::clone(&site);
     // Questions that come before it is done wait for no more than the tables they need.

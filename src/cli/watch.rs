@@ -1,7 +1,7 @@
 //! `awari status --watch`: a run as it goes on, seen from another terminal.
 
 use crate::error::CliError;
-use crate::output::{print, printable};
+use crate::output::{print, printable, say};
 use crate::quantity;
 use crate::status::{Seen, look, pace};
 use console::{Alignment, Term, pad_str, truncate_str};
@@ -18,26 +18,40 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Columns and lines where nobody tells, as of a file.
 const SIZE: (u16, u16) = (24, 80);
 
-/// Shows a directory until the run in it ends.
+/// Shows a directory until the run in it ends. Where none is active, waits for one to begin, and for the directory to exist.
 pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliError> {
     let term = Term::stdout();
-    let mut watched = None;
-    loop {
-        let seen = look(disk, dir)?;
-        let running = seen.status.run.as_ref().filter(|run| run.state == RunState::Running).map(|run| run.number);
-        watched = running.or(watched);
-        if json {
-            print(&(serde_json::to_string(&seen.status).map_err(CliError::Json)? + "\n"))?;
-        } else {
-            let (lines, columns) = if term.is_term() { term.size() } else { SIZE };
-            let frame = frame(&seen, disk.free_bytes(dir).ok(), usize::from(lines), usize::from(columns));
-            show(&term, &frame)?;
-        }
-        if watched.is_some() && running.is_none() {
-            return Ok(Exit::Done);
+    // The last run that had ended at the first look: it is not the one to wait for.
+    let mut old = None;
+    for is_first in std::iter::once(true).chain(std::iter::repeat(false)) {
+        match look(disk, dir) {
+            Ok(seen) => {
+                let run = seen.status.run.as_ref();
+                let is_running = run.is_some_and(|run| run.state == RunState::Running);
+                let number = run.map(|run| run.number);
+                if is_first && !is_running {
+                    old = number;
+                }
+                if json {
+                    print(&(serde_json::to_string(&seen.status).map_err(CliError::Json)? + "\n"))?;
+                } else {
+                    let (lines, columns) = if term.is_term() { term.size() } else { SIZE };
+                    let frame = frame(&seen, disk.free_bytes(dir).ok(), usize::from(lines), usize::from(columns));
+                    show(&term, &frame)?;
+                }
+                if number != old && !is_running {
+                    break;
+                }
+            }
+            Err(CliError::NoRunDirectory(_)) if is_first => {
+                say(format_args!("waiting for a run in {}", printable(&dir.display().to_string())));
+            }
+            Err(CliError::NoRunDirectory(_)) => {}
+            Err(error) => return Err(error),
         }
         std::thread::sleep(INTERVAL);
     }
+    Ok(Exit::Done)
 }
 
 /// Draws over what was drawn before; where there is no screen, one below the other.

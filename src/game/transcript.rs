@@ -12,13 +12,16 @@
 //! What is written of stones and captures is compared with the board, so a slip is found where it was made.
 
 use crate::notation::{MoveText, NotationError, PositionText, Side};
-use crate::play::Game;
+use crate::play::{Game, Turn};
 use crate::{Illegal, Rules};
 use std::fmt::Write;
 use thiserror::Error;
 
 /// A longer text is no game: no game goes on for so long without a repetition that anybody plays on to.
 pub const MOVES_MAX: usize = 10_000;
+
+/// The longest part of a text that an error repeats, in characters.
+const FOUND_CHARACTERS_MAX: usize = 20;
 
 /// A game, and what stands above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +39,7 @@ pub enum TranscriptError {
     #[error("the tag FEN: {0}")]
     Start(NotationError),
     /// Something that is no move stands where one should.
-    #[error("after {after} moves: expected a move, as F, f4 or B5x2, found `{found}`")]
+    #[error("move {}: expected a move such as F, f4 or B5x2, found `{found}`", after + 1)]
     NoMove {
         /// Moves before it.
         after: usize,
@@ -63,18 +66,30 @@ pub enum TranscriptError {
         /// Why.
         reason: Illegal,
     },
-    /// The board is another one than whoever wrote it saw.
-    #[error("move {number}, `{found}`: expected {expected} stones {what}, by the board it is {is}")]
-    Differs {
+    /// The number of stones sown is not that of the pit.
+    #[error("move {number}: {found} says {expected} stones, pit {pit} holds {is}")]
+    Sown {
         /// The move, from 1.
         number: usize,
         /// As written.
         found: String,
-        /// `sown` or `captured`.
-        what: &'static str,
-        /// What is written.
-        expected: u32,
-        /// What the board says.
+        /// The pit it starts from.
+        pit: MoveText,
+        /// The number as written.
+        expected: String,
+        /// The stones in the pit.
+        is: u8,
+    },
+    /// The number of stones captured is not that of the board.
+    #[error("move {number}: {found} says {expected} stones are captured, by the rules it is {is}")]
+    Captured {
+        /// The move, from 1.
+        number: usize,
+        /// As written.
+        found: String,
+        /// The number as written.
+        expected: String,
+        /// The stones that the move captures.
         is: u8,
     },
     /// More moves than any game has.
@@ -250,43 +265,90 @@ fn is_result(word: &str) -> bool {
 fn play_all(game: &mut Game, word: &str) -> Result<(), TranscriptError> {
     let mut rest = word;
     while !rest.is_empty() {
-        let no_move = || TranscriptError::NoMove { after: game.turns().len(), found: rest.chars().take(20).collect() };
-        let first = rest.chars().next().ok_or_else(no_move)?;
-        let named: MoveText = first.to_string().parse().map_err(|_| no_move())?;
-        let (sown, after) = number(&rest[first.len_utf8()..]);
-        let (captured, after) = match after.strip_prefix(['x', 'X', '+', ':']) {
-            Some(after) => number(after),
-            None => (None, after),
-        };
-        let found = rest[..rest.len() - after.len()].to_owned();
-        rest = after;
-        let number = game.turns().len() + 1;
-        if number > MOVES_MAX {
-            return Err(TranscriptError::TooLong);
-        }
-        let side = game.now().seats.side;
-        if named.side != side {
-            return Err(TranscriptError::Side { number, found, side });
-        }
-        let turn = game.play(named.pit).map_err(|reason| {
-            let found = found.clone();
-            TranscriptError::Forbidden { number, found, reason }
+        let (written, after) = WrittenMove::first_of(rest).ok_or_else(|| TranscriptError::NoMove {
+            after: game.turns().len(),
+            found: rest.chars().take(FOUND_CHARACTERS_MAX).collect(),
         })?;
-        for (what, expected, is) in [("sown", sown, turn.sown), ("captured", captured, turn.captured)] {
-            if let Some(expected) = expected.filter(|&expected| expected != u32::from(is)) {
-                return Err(TranscriptError::Differs { number, found, what, expected, is });
-            }
-        }
+        written.play(game)?;
+        rest = after;
     }
     Ok(())
 }
 
-/// A number at the start of a text, if there is one, and what follows it.
-fn number(text: &str) -> (Option<u32>, &str) {
+/// Whether a word consists of moves, such as `F4`, `1.F4` or `FfBd`, legal or not.
+pub fn is_moves(word: &str) -> bool {
+    let mut rest = unnumbered(word);
+    while let Some((_, after)) = WrittenMove::first_of(rest) {
+        rest = after;
+    }
+    rest.is_empty()
+}
+
+/// A move as written: its pit, and optionally the stones sown and captured, as in `F`, `f4` or `B5x2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrittenMove<'a> {
+    text: &'a str,
+    named: MoveText,
+    sown: Option<&'a str>,
+    captured: Option<&'a str>,
+}
+
+impl<'a> WrittenMove<'a> {
+    /// Reads a text that is one move.
+    pub fn read(text: &'a str) -> Option<WrittenMove<'a>> {
+        WrittenMove::first_of(text).filter(|(_, rest)| rest.is_empty()).map(|(written, _)| written)
+    }
+
+    /// The move at the start of a text, and what follows it.
+    fn first_of(text: &'a str) -> Option<(WrittenMove<'a>, &'a str)> {
+        let letter = text.chars().next()?;
+        let named = text[..letter.len_utf8()].parse().ok()?;
+        let (sown, rest) = number(&text[letter.len_utf8()..]);
+        let (captured, rest) = match rest.strip_prefix(['x', 'X', '+', ':']) {
+            Some(rest) => number(rest),
+            None => (None, rest),
+        };
+        Some((WrittenMove { text: &text[..text.len() - rest.len()], named, sown, captured }, rest))
+    }
+
+    /// Plays the move. A number of stones that differs from that of the board is refused, and the move not played.
+    ///
+    /// # Errors
+    /// Why it cannot be played.
+    pub fn play(&self, game: &mut Game) -> Result<Turn, TranscriptError> {
+        let number = game.turns().len() + 1;
+        let cut = |text: &str| text.chars().take(FOUND_CHARACTERS_MAX).collect::<String>();
+        let found = cut(self.text);
+        if number > MOVES_MAX {
+            return Err(TranscriptError::TooLong);
+        }
+        let side = game.now().seats.side;
+        if self.named.side != side {
+            return Err(TranscriptError::Side { number, found, side });
+        }
+        let turn = game.play(self.named.pit).map_err(|reason| TranscriptError::Forbidden {
+            number,
+            found: found.clone(),
+            reason,
+        })?;
+        let differs = |said: Option<&str>, is: u8| said.filter(|said| said.parse() != Ok(u32::from(is))).map(cut);
+        let error = if let Some(expected) = differs(self.sown, turn.sown) {
+            TranscriptError::Sown { number, found, pit: self.named, expected, is: turn.sown }
+        } else if let Some(expected) = differs(self.captured, turn.captured) {
+            TranscriptError::Captured { number, found, expected, is: turn.captured }
+        } else {
+            return Ok(turn);
+        };
+        game.take_back();
+        Err(error)
+    }
+}
+
+/// The digits at the start of a text, if there are any, and what follows them.
+fn number(text: &str) -> (Option<&str>, &str) {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = &text[..text.len() - rest.len()];
-    // More digits than a number has are no number of stones either.
-    ((!digits.is_empty()).then(|| digits.parse().unwrap_or(u32::MAX)), rest)
+    ((!digits.is_empty()).then_some(digits), rest)
 }
 
 #[cfg(test)]
@@ -340,19 +402,43 @@ mod tests {
     }
 
     #[test]
+    fn one_move_is_read_as_it_is_printed() {
+        for text in ["F", "F4", "F4x0"] {
+            let mut game = Game::new(Rules::AWARI);
+            assert_eq!(WrittenMove::read(text).unwrap().play(&mut game).unwrap().text().to_string(), "F", "{text}");
+        }
+        let mut game = Game::new(Rules::AWARI);
+        assert!(WrittenMove::read("F5").unwrap().play(&mut game).is_err());
+        assert_eq!(game, Game::new(Rules::AWARI), "a refused move is not played");
+        for text in ["", "F4f4", "F4 ", "4", "F4x2y", "é"] {
+            assert_eq!(WrittenMove::read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn moves_are_no_names_of_files() {
+        for moves in ["F4", "FfBd", "F4x2f", "12.F4", "face"] {
+            assert!(is_moves(moves), "{moves}");
+        }
+        for other in ["face.ogn", "game", "./F", "F/f", "F 4", "["] {
+            assert!(!is_moves(other), "{other}");
+        }
+    }
+
+    #[test]
     fn slips_are_found_where_they_were_made() {
         let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect, "{text}");
         check("F4 F4", "move 2, `F4`: North is to move, whose pits are a to f");
-        check("F4 f4 B4", "move 3, `B4`: expected 4 stones sown, by the board it is 5");
-        check("F4 f4x2", "move 2, `f4x2`: expected 2 stones captured, by the board it is 0");
+        check("F4 f4 B5 d5 E6", "move 5: E6 says 6 stones, pit E holds 5");
+        check("F4 f4x2", "move 2: f4x2 says 2 stones are captured, by the rules it is 0");
         check("F4 e4 F", "move 3, `F`: pit F is empty");
-        check("F4 what", "after 1 moves: expected a move, as F, f4 or B5x2, found `what`");
+        check("F4 what", "move 2: expected a move such as F, f4 or B5x2, found `what`");
         check(
             "[FEN \"4-4\"] F4",
             "the tag FEN: expected 12 numbers from A round to f, or 15 parts as in \
             `4-4-4-4-4-4-4-4-4-4-4-4-0-0-S`, found 2 separated by hyphens",
         );
-        check("F99999999999999", "move 1, `F99999999999999`: expected 4294967295 stones sown, by the board it is 4");
+        check("F99999999999999", "move 1: F99999999999999 says 99999999999999 stones, pit F holds 4");
         for strange in ["[", "[a", "[a \"", "{", "(", "((", "é", "F4 é", "\\", ")", "1.", "....", "[FEN \"\"]"] {
             let _ = parse(strange);
         }

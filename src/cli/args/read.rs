@@ -4,12 +4,11 @@ use clap::{Args, ValueEnum};
 use oracle::Level;
 use pipeline::Budget;
 use stages::Method;
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use store::Codec;
 
-use super::values;
+use super::values::{self, Listen};
 
 /// A directory with databases, and which of them.
 #[derive(Clone, Debug, Args)]
@@ -238,9 +237,9 @@ pub(crate) struct ServeArgs {
     /// The run directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Where to listen; port 0 is any that is free
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
+    /// Where to listen: HOST:PORT, HOST, or :PORT of this machine only; port 0 is any that is free
+    #[arg(long, value_name = "HOST:PORT", default_value_t)]
+    pub(crate) listen: Listen,
 }
 
 #[derive(Debug, Args)]

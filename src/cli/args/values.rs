@@ -3,7 +3,9 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use engines::Kernel;
 use stages::Method;
+use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 pub(super) fn methods() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(Method::ALL.map(Method::word)).try_map(|word| word.parse::<Method>())
@@ -21,6 +23,61 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
         None => Err("expected KEY=VALUE, as build.threads=2".to_owned()),
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listen {
+    /// A name or an address, without brackets.
+    pub(crate) host: String,
+    /// The port; 0 is any that is free.
+    pub(crate) port: u16,
+}
+
+impl Listen {
+    /// Only this machine can connect.
+    const HOST: &str = "127.0.0.1";
+    const PORT: u16 = 8080;
+}
+
+impl Default for Listen {
+    fn default() -> Listen {
+        Listen { host: Listen::HOST.to_owned(), port: Listen::PORT }
+    }
+}
+
+impl std::fmt::Display for Listen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Listen { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Listen, String> {
+        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let text = if is_digits(text) { format!(":{text}") } else { text.to_owned() };
+        let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, port)) if host.parse::<Ipv6Addr>().is_ok() => (host, port),
+            _ if text.parse::<Ipv6Addr>().is_ok() => (&text[..], ""),
+            _ => text.split_at(text.find(':').unwrap_or(text.len())),
+        };
+        let is_host = |text: &str| {
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            text.bytes().all(is_part) && !is_digits(text) || text.parse::<Ipv6Addr>().is_ok()
+        };
+        let port = match port.strip_prefix(':') {
+            Some(digits) => digits.parse().ok().filter(|_| is_digits(digits)),
+            None => Some(Listen::PORT).filter(|_| port.is_empty() && !host.is_empty()),
+        };
+        match port {
+            Some(port) if host.is_empty() => Ok(Listen { port, ..Listen::default() }),
+            Some(port) if is_host(host) => Ok(Listen { host: host.to_owned(), port }),
+            _ => Err("expected HOST:PORT, HOST or :PORT, such as localhost:8080 or [::1]:8080".to_owned()),
+        }
     }
 }
 
@@ -82,6 +139,39 @@ mod tests {
         assert_eq!(stones("5..3").unwrap_err(), "the range is empty; did you mean 3..5?");
         for bad in ["", "..", "1..", "..1", "-1", "0..49", "a"] {
             assert!(stones(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn places_to_listen_at() {
+        for (text, expect) in [
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+            ("localhost:80", "localhost:80"),
+            ("my-host.example", "my-host.example:8080"),
+            (":9090", "127.0.0.1:9090"),
+            ("9090", "127.0.0.1:9090"),
+            ("0", "127.0.0.1:0"),
+            ("[::1]:0", "[::1]:0"),
+            ("[::1]", "[::1]:8080"),
+            ("::1", "[::1]:8080"),
+            ("0.0.0.0", "0.0.0.0:8080"),
+        ] {
+            assert_eq!(text.parse::<Listen>().map(|listen| listen.to_string()), Ok(expect.to_owned()), "{text}");
+        }
+        for bad in [
+            "",
+            ":",
+            "localhost:",
+            "localhost:x",
+            ":65536",
+            "a:b:1",
+            "http://localhost:80/",
+            "[::1]x",
+            "[::1]80",
+            "[x]:1",
+            ":+1",
+        ] {
+            assert!(bad.parse::<Listen>().is_err(), "{bad}");
         }
     }
 

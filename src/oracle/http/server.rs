@@ -6,7 +6,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,11 +37,11 @@ impl Stop {
 }
 
 impl Server {
-    /// Listens at an address; at port 0, at any that is free.
+    /// Listens at the first address that can be bound; at port 0, at any that is free.
     ///
     /// # Errors
     /// What the operating system says: the address is in use, is no address of this machine, or needs a privilege.
-    pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
+    pub fn bind(address: impl ToSocketAddrs, limits: Limits) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Server { listener, limits, stop: Stop(Arc::new(watch::Sender::new(false))) })
