@@ -36,10 +36,18 @@ const MAY_USE: [(&str, &str, &[&str]); 15] = [
             "tests",
         ],
     ),
-    ("tests", "tests", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"]),
+    (
+        "tests",
+        "tests",
+        &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"],
+    ),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", &["tests"]),
-    ("bench", "bench", &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"]),
+    (
+        "bench",
+        "bench",
+        &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"],
+    ),
 ];
 
 /// Crates of others that speak to the operating system, and who may use them: `disk` is the only door to files, `oracle`
@@ -351,5 +359,35 @@ fn names_say_what_is_inside() {
             let stem = part.split('.').next().unwrap_or(part);
             assert!(!EMPTY_NAMES.contains(&stem), "{path}: `{stem}` says nothing of what is inside");
         }
+    }
+}
+
+/// Libraries have `doctest = false`, so that the summary of skipped tests comes last: an example of Rust in a comment would
+/// never be compiled.
+#[test]
+fn no_example_of_rust_stands_in_a_comment() {
+    for path in project_files().into_iter().filter(|path| path.ends_with(".rs")) {
+        let mut is_open = false;
+        for (number, line) in read(&root().join(&path)).lines().enumerate() {
+            let text = line.trim_start();
+            let text = text.strip_prefix("///").or_else(|| text.strip_prefix("//!"));
+            let Some(language) = text.and_then(|text| text.trim_start().strip_prefix("```")) else { continue };
+            is_open = !is_open;
+            let is_rust = is_open && (language.is_empty() || language.starts_with("rust"));
+            assert!(!is_rust, "{path}:{}: make it a test, or name another language", number + 1);
+        }
+    }
+}
+
+/// A test that returns early without its [`tests::needs::Need`] would be missing from the closing summary.
+#[test]
+fn tests_are_skipped_by_their_needs_only() {
+    let may = ["tests/needs.rs", "tests/what_was_skipped.rs", "tests/architecture.rs"];
+    // Crates that `tests` is built on; the probes of `Need` are theirs.
+    let below = ["src/disk/real_cases.rs", "src/processes/tests/launched.rs"];
+    for path in project_files().into_iter().filter(|path| path.ends_with(".rs")) {
+        let is_known = may.contains(&path.as_str()) || below.contains(&path.as_str());
+        let text = read(&root().join(&path));
+        assert!(is_known || !text.contains("\"skipped: "), "{path}: ask a `Need`, which the summary knows");
     }
 }

@@ -1,7 +1,7 @@
 """Compares the Python reader with what the program has exported: awari_db.py READER RUN OUT.
 
 READER is the directory of the reader, RUN one with databases/NN.awari, OUT one with what `awari export` wrote of them as
-raw and csv. Prints what was compared, or why it was not; any difference is an error.
+raw and csv. Prints what was compared; any difference is an error.
 """
 
 import pathlib
@@ -11,11 +11,7 @@ import tempfile
 reader, run, out = map(pathlib.Path, sys.argv[1:])
 sys.path.insert(0, str(reader))
 
-try:
-    import numpy
-except ImportError:
-    print("skipped: no numpy")
-    sys.exit(0)
+import numpy
 
 import awari_db
 
@@ -87,9 +83,6 @@ def check(path):
 databases = sorted((run / "databases").glob("*.awari"))
 assert databases, f"no databases in {run}"
 for path in databases:
-    if awari_db.open(path).codec == "zstd" and not has("zstandard"):
-        print("skipped: no zstandard")
-        sys.exit(0)
     database = check(path)
 check_hostile(databases[2])
 kind = f"{database.positions} {database.codec}"

@@ -17,6 +17,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tests::needs::Need;
 use url::{ParseError, Url};
 
 /// How long to wait for what must come. Nothing is measured: a page that needs it is stuck.
@@ -29,10 +30,10 @@ pub(crate) const NINE: &str = "2-0-1-1-2-0-1-0-0-0-1-1-19-20-S";
 
 /// Runs a scenario in a browser of its own, of which nothing may remain to be said.
 pub(crate) fn browse(scenario: impl AsyncFnOnce(&Browser<'_>)) {
-    let Some(driver) = Driver::start() else {
-        eprintln!("skipped: there is no chromedriver on the path");
+    if !Need::Chromium.is_met() {
         return;
-    };
+    }
+    let driver = Driver::start();
     let place = Place::built(STONES_MAX);
     let served = Served::start(&place);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -65,16 +66,15 @@ struct Extension {
 }
 
 impl Driver {
-    /// None where there is no `chromedriver` on the path.
-    fn start() -> Option<Driver> {
-        let mut child = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().ok()?;
+    fn start() -> Driver {
+        let mut child = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
         let port = lines.map_while(Result::ok).find_map(|line| {
             let (_, port) = line.split_once("started successfully on port ")?;
             port.trim_end_matches('.').parse().ok()
         });
         let port = port.unwrap_or_else(|| panic!("chromedriver names no port"));
-        Some(Driver { child, port })
+        Driver { child, port }
     }
 }
 

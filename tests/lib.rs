@@ -6,6 +6,7 @@
 pub mod claims;
 pub mod equations;
 pub mod hostile;
+pub mod needs;
 pub mod plants;
 pub mod torture;
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tests::Random;
+use tests::needs::Need;
 
 const AWARI: &str = env!("CARGO_BIN_EXE_awari");
 
@@ -145,11 +146,7 @@ fn is_open_mpi() -> bool {
 
 /// Whether there is a launcher. Where there is none nothing is tested, which is said.
 fn is_there() -> bool {
-    let is_there = Command::new("mpirun").arg("--version").output().is_ok();
-    if !is_there {
-        eprintln!("skipped: there is no mpirun on the path");
-    }
-    is_there
+    Need::Mpirun.is_met()
 }
 
 #[test]
@@ -309,17 +306,15 @@ fn what_is_wrong_is_said_once() {
 /// Three ranks in network namespaces of their own, one millisecond from each other.
 #[test]
 fn namespaces_leave_the_files_of_one_machine() {
-    const MISSING: i32 = 77;
+    if !Need::Namespaces.is_met() {
+        return;
+    }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/namespaces/run.sh");
     let build = Build::new("all", "sweep", 9);
     let mut command = Command::new(script);
     command.args(["0.001", AWARI]);
     build.ask(&mut command);
     let output = ended(command.spawn().unwrap());
-    if output.status.code() == Some(MISSING) {
-        eprintln!("skipped: network namespaces need root, iproute2, ethtool, Python and MPICH");
-        return;
-    }
     assert!(output.status.success(), "{}", told(&output));
     assert!(build.files() == Build::new("all", "sweep", 9).finish(None));
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 
 mod place;
 use place::{Ended, Place, ended};
+use tests::needs::Need;
 
 /// A program on the path of a script.
 fn stub(place: &Place, name: &str, script: &str) {
@@ -20,8 +21,7 @@ fn stub(place: &Place, name: &str, script: &str) {
 /// Runs a script where Slurm is stubs; elsewhere than where it was made. None where there is no bash, which is said.
 fn run(place: &Place, script: &str) -> Option<Ended> {
     fs::write(place.path("job.sh"), script).unwrap();
-    if Command::new("bash").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no bash on the path");
+    if !Need::Bash.is_met() {
         return None;
     }
     let bash = |args: &[&str]| {

@@ -4,7 +4,8 @@
 #
 #     run.sh DELAY_SECONDS AWARI ARGUMENTS...
 #
-# Needs root, iproute2, ethtool, Python and MPICH (`MPIRUN`, or mpirun); 77 where one of them is missing.
+# Needs root, iproute2, ethtool, Python and MPICH (`MPIRUN`, or mpirun); 77 where one of them is missing, which is all that
+# `run.sh --check` looks for.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 delay=$1
@@ -15,6 +16,10 @@ for tool in ip ethtool python3 "$mpirun"; do
     command -v "$tool" >/dev/null || exit 77
 done
 "$mpirun" --version | grep -q HYDRA || exit 77
+if [ "$delay" = --check ]; then
+    ip netns add "awari$$-check" 2>/dev/null && ip netns del "awari$$-check" || exit 77
+    exit 0
+fi
 export NAMESPACE=awari$$
 # Names of interfaces have at most 15 letters.
 veth=aw$$v

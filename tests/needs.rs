@@ -1,0 +1,116 @@
+//! What some tests need of the machine, and which tests are skipped where it is missing.
+//!
+//! libtest cannot skip a test at run time. A test asks [`Need::is_met`] and returns where it is not, which prints a line past
+//! libtest's capture. The target `what_was_skipped` looks for each need again, and prints the closing summary.
+
+use disk::machine::{Machine, Place};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// `bash`.
+    Bash,
+    /// Chromium and its `chromedriver`.
+    Chromium,
+    /// NumPy, in the interpreter of [`python`].
+    Numpy,
+    /// The package zstandard, in the same.
+    Zstandard,
+    /// The package blake3, in the same.
+    Blake3,
+    /// `io_uring`.
+    Ring,
+    /// Files off the page cache in the temporary directory.
+    DirectFiles,
+    /// `mpirun`.
+    Mpirun,
+    /// Root, MPICH and the tools of network namespaces.
+    Namespaces,
+}
+
+impl Need {
+    /// Those of `cargo test --workspace`.
+    pub const OF_THE_WORKSPACE: [Need; 7] =
+        [Need::Bash, Need::Chromium, Need::Numpy, Need::Zstandard, Need::Blake3, Need::Ring, Need::DirectFiles];
+
+    /// Those of the tests that `--features awari/mpi` adds.
+    pub const OF_MPI: [Need; 2] = [Need::Mpirun, Need::Namespaces];
+
+    /// The tests that are skipped without it.
+    pub fn tests(self) -> &'static str {
+        match self {
+            Need::Bash => "tests/slurm.rs, tests/examples.rs",
+            Need::Chromium => "tests/page.rs, tests/page_play.rs",
+            Need::Numpy => "tests/python.rs",
+            Need::Zstandard => "tests/python.rs (codec zstd)",
+            Need::Blake3 => "tests/python.rs (checksums)",
+            Need::Ring => "tests/cli.rs and src/disk/real_cases.rs (io_uring)",
+            Need::DirectFiles => "src/disk/real_cases.rs (errors_of_writes_behind_come_out)",
+            Need::Mpirun => "tests/mpi.rs, src/processes/tests/launched.rs",
+            Need::Namespaces => "tests/mpi.rs (namespaces_leave_the_files_of_one_machine)",
+        }
+    }
+
+    /// Why it is missing; nothing if it is there.
+    pub fn missing(self) -> Option<String> {
+        match self {
+            Need::Bash => fails("bash", &["--version"]),
+            Need::Chromium => fails("chromedriver", &["--version"]).or_else(|| fails("chromium", &["--version"])),
+            Need::Numpy => no_module("numpy"),
+            Need::Zstandard => no_module("zstandard"),
+            Need::Blake3 => no_module("blake3"),
+            Need::Ring => Machine::look().ring_refused,
+            Need::DirectFiles => {
+                let place = tempfile::tempdir().ok().and_then(|directory| Place::look(directory.path()).ok());
+                let has_none = !place.is_some_and(|place| place.direct);
+                has_none.then(|| "the temporary directory has no files off the page cache".to_owned())
+            }
+            Need::Mpirun => fails("mpirun", &["--version"]),
+            Need::Namespaces => {
+                let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("namespaces/run.sh");
+                fails(script, &["--check"]).map(|_| "root, iproute2, ethtool, Python and MPICH are needed".to_owned())
+            }
+        }
+    }
+
+    /// Whether it is there. If not, prints which tests are skipped, and why.
+    pub fn is_met(self) -> bool {
+        let skipped = self.skipped();
+        if let Some(line) = &skipped {
+            // Not with `eprintln!`, which libtest captures.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+        skipped.is_none()
+    }
+
+    /// The line that says which tests are skipped, and why; nothing if none is.
+    pub fn skipped(self) -> Option<String> {
+        self.missing().map(|why| format!("skipped: {}: {}", self.tests(), why.replace('\n', " ")))
+    }
+}
+
+/// The interpreter of Python: `python3`, or that of the variable `AWARI_PYTHON`.
+pub fn python() -> OsString {
+    std::env::var_os("AWARI_PYTHON").unwrap_or_else(|| "python3".into())
+}
+
+fn no_module(module: &str) -> Option<String> {
+    let python = python();
+    fails(&python, &["-c", &format!("import {module}")])
+        .map(|_| format!("{} has no module {module}", Path::new(&python).display()))
+}
+
+/// Why a command cannot be run, or does not succeed.
+fn fails(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Option<String> {
+    let name = Path::new(program.as_ref()).display().to_string();
+    let mut command = Command::new(program);
+    match command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("{name} fails ({status})")),
+        Err(error) => Some(format!("{name} cannot be run: {error}")),
+    }
+}
