@@ -130,6 +130,22 @@ impl Disk for Watched<'_> {
         self.disk.canonical(path)
     }
 
+    fn create_dir(&self, directory: &Path) -> Result<(), DiskError> {
+        self.disk.create_dir(directory)
+    }
+
+    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
+        self.disk.create_private_dir(parent, prefix)
+    }
+
+    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
+        self.disk.list_directories(directory)
+    }
+
+    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError> {
+        self.disk.lock_holder(path)
+    }
+
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
         self.disk.free_bytes(directory)
     }

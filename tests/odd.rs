@@ -105,6 +105,95 @@ fn what_is_no_file_is_named() {
     assert!(refused > 40, "{refused}");
 }
 
+/// The process number of the command is part of names that an intruder foresees: `PID` stands for it.
+fn planted(place: &Place, links: &[String], script: &str) -> (Option<i32>, String) {
+    let plant = links.iter().map(|link| format!("ln -sf \"$1\" \"{}\"; ", link.replace("PID", "$$")));
+    let script = plant.collect::<String>() + "exec \"$0\" " + script;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, env!("CARGO_BIN_EXE_awari")]).arg(place.path("victim"));
+    shell.env("TMPDIR", place.path("tmp"));
+    let output = shell.current_dir(place.0.path()).stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Another user who may write to the run directory plants links there.
+#[test]
+fn planted_links_have_no_file_changed_elsewhere() {
+    let place = Place::new();
+    fs::create_dir(place.path("tmp")).unwrap();
+    let more = "run m.toml --dir odd --set build.stones=0..4";
+    let names = [
+        "journal",
+        "lock",
+        "heartbeat",
+        "stop",
+        "manifest.toml",
+        "logs/run.log",
+        "logs/sweep-04.log",
+        ".manifest.toml.tmp-PID",
+        ".heartbeat.tmp-PID",
+        ".probe.tmp-PID",
+        "databases/.04.awari.tmp-PID",
+        "stats/.04.json.tmp-PID",
+    ];
+    for name in names {
+        place.copy_without("stats/03.json");
+        fs::write(place.path("victim"), b"precious").unwrap();
+        for script in [more, "status --dir odd", "doctor --dir odd", "verify --dir odd", more] {
+            let (code, said) = planted(&place, &[format!("odd/{name}")], script);
+            assert!(code.is_some_and(|code| code != PANICKED), "{name}, {script}: {said}");
+            assert_eq!(fs::read(place.path("victim")).unwrap(), b"precious", "{name}, {script}: {said}");
+        }
+    }
+    // The default scratch directory of a stage.
+    fs::remove_file(place.path("victim")).unwrap();
+    fs::create_dir(place.path("victim")).unwrap();
+    fs::write(place.path("victim/kept"), b"precious").unwrap();
+    let now = disk::clock::now_seconds();
+    let links: Vec<String> = (now..now + 20).map(|second| format!("tmp/stage-PID-{second}")).collect();
+    let (code, said) = planted(&place, &links, "stage m.toml sweep:3");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(fs::read_dir(place.path("victim")).unwrap().count(), 1);
+}
+
+/// Directories of the run directory that are links: of the user's own they lead elsewhere, as he wants; of another user
+/// they are refused.
+#[test]
+fn linked_directories_are_the_users_own() {
+    let place = Place::new();
+    let more = ["run", "m.toml", "--dir", "odd", "--set", "build.stones=0..4", "--set", "store.keep=all"];
+    for folder in ["databases", "captures", "stats", "logs", "snapshots"] {
+        for is_own in [true, false] {
+            place.copy_without("stats/03.json");
+            let (link, elsewhere) = (place.path("odd").join(folder), place.path("elsewhere"));
+            let _ = fs::remove_dir_all(&elsewhere);
+            fs::create_dir_all(&link).unwrap();
+            fs::rename(&link, &elsewhere).unwrap();
+            for name in ["04.awari", "04.cap", "04.json", ".05.tmp-7"] {
+                fs::write(elsewhere.join(name), b"precious").unwrap();
+            }
+            symlink(&elsewhere, &link).unwrap();
+            if !is_own && std::os::unix::fs::lchown(&link, Some(12_345), None).is_err() {
+                println!("not root: no link can be given to another user");
+                continue;
+            }
+            let (code, said) = place.awari(&more);
+            if is_own {
+                assert_eq!(code, 0, "{folder}: {said}");
+                continue;
+            }
+            // Logs are missed by nothing else.
+            let is_needed = folder != "logs";
+            assert_eq!(code != 0, is_needed, "{folder}: {said}");
+            let named = format!("odd/{folder} is a symbolic link of another user (12345)");
+            assert!(!is_needed || said.contains(&named), "{folder}: {said}");
+            for name in ["04.awari", "04.cap", "04.json", ".05.tmp-7"] {
+                assert_eq!(fs::read(elsewhere.join(name)).unwrap(), b"precious", "{folder}: {said}");
+            }
+        }
+    }
+}
+
 /// What is done to every number and text.
 type Change = Box<dyn Fn(&mut Value)>;
 

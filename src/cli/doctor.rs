@@ -144,17 +144,19 @@ fn of_place(place: &Place, findings: &mut Vec<Finding>) {
 
 /// Whether a lock can be had, without making a run directory of what is none.
 fn of_lock(disk: &RealDisk, place_at: &Path, exists: bool, findings: &mut Vec<Finding>) {
-    let own = place_at.join("lock");
-    let is_run = exists && own.exists();
-    let path = if is_run { own } else { place_at.join(format!(".doctor.tmp-{}", std::process::id())) };
-    match disk.lock(&path, "awari doctor") {
-        Ok(_held) => {}
-        Err(error) if error.is_locked() => findings.push(Finding::note(error.to_string())),
-        Err(error) => findings.push(Finding::problem(error.to_string())),
+    let noticed = match disk.lock_holder(&place_at.join("lock")) {
+        Ok(Some(holder)) if exists => Some(Finding::note(format!("in use by {holder}"))),
+        Err(error) if exists => Some(Finding::problem(error.to_string())),
+        _ => None,
+    };
+    findings.extend(noticed);
+    let path = place_at.join(format!(".doctor.tmp-{}", std::process::id()));
+    // One of that name is of a dead process.
+    let _ = disk.remove(&path);
+    if let Err(error) = disk.lock(&path, "awari doctor") {
+        findings.push(Finding::problem(error.to_string()));
     }
-    if !is_run {
-        let _ = disk.remove(&path);
-    }
+    let _ = disk.remove(&path);
 }
 
 /// All that was seen.

@@ -102,6 +102,12 @@ pub enum DiskError {
         /// To which file.
         path: PathBuf,
     },
+    /// A directory that is not made without being asked for.
+    #[error("there is no directory {path}; make it first: mkdir -p {path}", path = path.display())]
+    NoDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The file is larger than its reader accepts.
     #[error("{} has {bytes} bytes, expected at most {bytes_max}; this is not the file it should be", path.display())]
     TooLarge {
@@ -196,6 +202,7 @@ impl DiskError {
             DiskError::NotFound { operation, path } => {
                 DiskError::NotFound { operation: *operation, path: path.clone() }
             }
+            DiskError::NoDirectory { path } => DiskError::NoDirectory { path: path.clone() },
             DiskError::TooLarge { path, bytes, bytes_max } => {
                 DiskError::TooLarge { path: path.clone(), bytes: *bytes, bytes_max: *bytes_max }
             }
@@ -285,6 +292,7 @@ mod tests {
         let more = [io::Error::from_raw_os_error(libc::EIO), io::Error::other("words of our own")];
         let mut errors: Vec<DiskError> = kinds.into_iter().chain(more).map(of).collect();
         errors.push(DiskError::RingRefused { source: PermissionDenied.into() });
+        errors.push(DiskError::NoDirectory { path: path.into() });
         errors.push(DiskError::TooLarge { path: path.into(), bytes: 2, bytes_max: 1 });
         errors.push(DiskError::Overtaken { path: path.into(), why: "by another".into() });
         errors.push(DiskError::Locked { path: path.into(), holder: "us".into() });

@@ -11,6 +11,7 @@
 //! * After [`Output::sync`] returns, the file *and its name* survive a loss of power; after
 //!   [`Disk::rename`] returns, so does the new name.
 //! * Only one process holds a [`Lock`], and the kernel releases it when that process dies.
+//! * Nothing is written, renamed or removed through a symbolic link of another user (module `folder`).
 //! * A mapped file is never changed by us: artifacts are immutable, and what replaces one is a
 //!   rename, which leaves existing maps on the old bytes.
 //!
@@ -23,6 +24,7 @@ mod digest;
 mod direct;
 mod error;
 mod file;
+mod folder;
 pub mod heap;
 mod io;
 mod joint;
@@ -45,14 +47,14 @@ pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation};
 pub use io::{Io, IoError};
 pub use joint::{Edge, Joint, Region, edges_of};
-pub use lock::Lock;
+pub use lock::{Lock, is_lock_note};
 pub use map::{
     Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_mut, signed_of_words_mut,
 };
 pub use memory::{Among, Fault, MemoryDisk, PlannedFault, Strike};
 pub use pool::POOL_BYTES_MAX;
 pub use real::RealDisk;
-pub use staged::{Staged, is_leftover, remove_leftovers};
+pub use staged::{Staged, is_leftover, remove_leftovers, set_aside};
 pub use traffic::Traffic;
 
 use std::path::{Path, PathBuf};
@@ -68,7 +70,7 @@ pub trait Disk: Send + Sync {
     /// cannot exhaust memory; [`DiskError::NotFound`] if it is absent.
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError>;
 
-    /// Creates a file, or empties an existing one. Makes missing parent directories.
+    /// Creates a file; what had its name loses it. Makes missing parent directories.
     ///
     /// # Errors
     /// What the operating system says. Artifacts go through [`Staged`] instead.
@@ -134,6 +136,12 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError>;
 
+    /// The directories in a directory, sorted by path. An absent directory has none.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError>;
+
     /// Renames a file, replacing what had the new name, and syncs both directories. If it fails
     /// the file has one of the two names, or after a loss of power either.
     ///
@@ -158,6 +166,18 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// What the operating system says.
     fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError>;
+
+    /// Makes a directory in one that exists, durably; an existing one is fine.
+    ///
+    /// # Errors
+    /// [`DiskError::NoDirectory`] if its parent is absent, or what the operating system says.
+    fn create_dir(&self, directory: &Path) -> Result<(), DiskError>;
+
+    /// Makes a directory with a random name, `prefix` first, that only this user may enter. Its parent exists.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError>;
 
     /// The one name of a path that may not exist yet: absolute, links and `..` resolved as far as it exists. For
     /// comparing places.
@@ -189,12 +209,19 @@ pub trait Disk: Send + Sync {
     fn traffic(&self) -> Traffic;
 
     /// Takes the lock `path`, creating the file (and its parents) if absent, and writes into it who
-    /// holds it: process, host, time and `note` (the command). Does not wait.
+    /// holds it: process, host, time and `note` (the command). Does not wait. A file of that name that is no lock of ours
+    /// keeps its content under another name, `PATH.kept-N`; a new lock is durable.
     ///
     /// # Errors
     /// [`DiskError::Locked`] with the holder's note if another process, or another [`Lock`] of
     /// this one, holds it.
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError>;
+
+    /// The note of whoever holds the lock `path`; `None` if it is free or absent. Writes nothing.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError>;
 }
 
 /// A file open for reading, from any thread.

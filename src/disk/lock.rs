@@ -3,15 +3,20 @@
 //! The lock is `flock` on a small file. The file stays behind when the lock goes; its content is only
 //! the note of the last holder, so nobody ever needs to remove it.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use crate::clock;
 use crate::error::{DiskError, Operation};
+use crate::folder::Folder;
 use crate::real::open_file;
+use crate::staged::kept_names;
 
 /// A lock held. Dropping it releases it.
 pub struct Lock {
@@ -30,50 +35,95 @@ impl Lock {
         Lock { _release: Box::new(release) }
     }
 
-    /// Takes the lock on a real file; parent directories exist.
+    /// Takes the lock on a real file, and makes its parent directories.
+    ///
+    /// A file of that name that is no lock of ours is kept under another name. A new lock is durable, because it marks a
+    /// directory as ours before anything else is written there.
     pub(crate) fn take(path: &Path, note: &str) -> Result<Self, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Lock, path, source);
+        let (folder, name) = Folder::make_of(path).map_err(failed)?;
         for _ in 0..TRIES {
-            let file = Self::try_take(path, note)?;
+            let (file, _) = folder.open_or_create(name, OFlags::RDWR).map_err(failed)?;
+            let held = Held::of(file, path)?;
+            let identity = held.0.metadata().map(|ours| (ours.dev(), ours.ino())).map_err(failed)?;
             // Between opening and locking, somebody may have removed the file, and a third locked a new one.
-            let is_there = std::fs::metadata(path).is_ok_and(|there| {
-                file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
-            });
-            if is_there {
-                return Ok(Lock::new(Held(file)));
+            if folder.identity(name).ok() != Some(identity) {
+                continue;
             }
+            let found = read(&held.0).map_err(failed)?;
+            if !is_lock_note(&found) {
+                set_aside(&folder, name).map_err(failed)?;
+                continue;
+            }
+            held.write(note, !has_note(&found), &folder).map_err(failed)?;
+            return Ok(Lock::new(held));
         }
         Err(failed(io::Error::other(
             "somebody removes the file again and again; nobody needs to, the lock goes with its process",
         )))
     }
 
-    /// Locks whatever file has the name now.
-    fn try_take(path: &Path, note: &str) -> Result<File, DiskError> {
-        let failed = |source| DiskError::from_io(Operation::Lock, path, source);
-        // Not truncated here: until we hold the lock, the note in it is another's.
-        let mut how = OpenOptions::new();
-        let mut file = open_file(path, how.read(true).write(true).create(true).truncate(false)).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(DiskError::Locked { path: path.to_path_buf(), holder: read_note(&mut file) });
-            }
-            Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {
-                let what =
-                    "this file system has no locks, so nothing would keep a second run out; choose another directory";
-                return Err(failed(io::Error::other(what)));
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
+    /// The note of the process that holds the lock on a real file, if one does. Writes nothing.
+    pub(crate) fn holder(path: &Path) -> Result<Option<String>, DiskError> {
+        let failed = |source: io::Error| DiskError::from_io(Operation::Lock, path, source);
+        let file = match open_file(path, OpenOptions::new().read(true)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(Some(read_note(&file))),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
         }
-        file.set_len(0).map_err(failed)?;
-        file.write_all(holder_note(note).as_bytes()).map_err(failed)?;
-        Ok(file)
     }
+}
+
+/// Gives what has a name the first name `NAME.kept-N` that is free.
+fn set_aside(folder: &Folder, name: &OsStr) -> io::Result<()> {
+    for kept in kept_names(Path::new(name)) {
+        let kept = kept.file_name().unwrap_or_default();
+        if folder.identity(kept).is_err() {
+            folder.rename(name, folder, kept)?;
+            return folder.sync();
+        }
+    }
+    Err(io::Error::other("it is not a lock of awari, and all names to keep it under are taken; move it away"))
 }
 
 /// A locked file.
 struct Held(File);
+
+impl Held {
+    /// Locks an open file.
+    fn of(file: File, path: &Path) -> Result<Held, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Lock, path, source);
+        match file.try_lock() {
+            Ok(()) => Ok(Held(file)),
+            Err(TryLockError::WouldBlock) => {
+                Err(DiskError::Locked { path: path.to_path_buf(), holder: read_note(&file) })
+            }
+            Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {
+                let what =
+                    "this file system has no locks, so nothing would keep a second run out; choose another directory";
+                Err(failed(io::Error::other(what)))
+            }
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// Writes the note of this process. The file is not emptied first: a crash leaves one that is still known as ours.
+    fn write(&self, note: &str, is_new: bool, folder: &Folder) -> io::Result<()> {
+        let note = holder_note(note);
+        self.0.write_all_at(note.as_bytes(), 0)?;
+        self.0.set_len(note.len() as u64)?;
+        if is_new {
+            self.0.sync_all()?;
+            folder.sync()?;
+        }
+        Ok(())
+    }
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
@@ -89,16 +139,36 @@ impl fmt::Debug for Lock {
     }
 }
 
+/// What each note begins with.
+const NOTE_BEGIN: &[u8] = b"process ";
+
 /// Who we are, for those who find the lock taken.
 pub(crate) fn holder_note(note: &str) -> String {
     format!("process {} on {} since {}: {note}\n", std::process::id(), clock::host(), clock::utc(clock::now_seconds()))
 }
 
-/// The note in a lock file, on one line and fit for printing.
-fn read_note(file: &mut File) -> String {
+/// Whether a lock file with these bytes is ours: a note, or one whose note a crash has lost.
+pub fn is_lock_note(bytes: &[u8]) -> bool {
+    has_note(bytes) || bytes.iter().all(|&byte| byte == 0)
+}
+
+/// Whether a lock file with these bytes has a note.
+pub(crate) fn has_note(bytes: &[u8]) -> bool {
+    bytes.starts_with(NOTE_BEGIN)
+}
+
+/// The beginning of a lock file.
+fn read(mut file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(NOTE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The note in a lock file, on one line and fit for printing.
+fn read_note(file: &File) -> String {
     // An unreadable note is no reason to hide that the lock is taken.
-    let _ = file.take(NOTE_BYTES_MAX).read_to_end(&mut bytes);
+    let bytes = read(file).unwrap_or_default();
     let note = String::from_utf8_lossy(&bytes);
     let printable: String = note.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if printable.is_empty() { "a process that has left no note yet".to_owned() } else { printable }
@@ -147,6 +217,43 @@ mod tests {
         let text = Lock::take(&path, "y").unwrap_err().to_string();
         assert!(text.contains("no note yet"), "{text:?}");
         drop(lock);
+    }
+
+    #[test]
+    fn a_file_that_is_no_lock_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let content = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
+        for (number, foreign) in [&b"my notes"[..], b"\0my notes"].into_iter().enumerate() {
+            std::fs::write(&path, foreign).unwrap();
+            assert_eq!(Lock::holder(&path).unwrap(), None);
+            let lock = Lock::take(&path, "first").unwrap();
+            assert!(Lock::take(&path, "second").unwrap_err().is_locked());
+            assert_eq!(content(&format!("lock.kept-{}", number + 1)), foreign);
+            assert!(content("lock").starts_with(NOTE_BEGIN));
+            drop(lock);
+        }
+        // Without a note, as after a loss of power, and with an old and longer one.
+        for ours in [vec![], vec![0; 100], [NOTE_BEGIN, &[b'x'; 2000]].concat()] {
+            std::fs::write(&path, ours).unwrap();
+            drop(Lock::take(&path, "third").unwrap());
+            assert!(content("lock").ends_with(b": third\n") && content("lock").len() < 200);
+        }
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn looking_for_a_holder_writes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        assert_eq!(Lock::holder(&path).unwrap(), None);
+        assert!(!path.exists());
+        let lock = Lock::take(&path, "the run").unwrap();
+        let note = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(Lock::holder(&path).unwrap().as_deref(), Some(note.trim()));
+        drop(lock);
+        assert_eq!(Lock::holder(&path).unwrap(), None);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), note);
     }
 
     /// A child process holds the lock and is killed with SIGKILL; the lock is free at once.

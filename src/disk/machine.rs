@@ -4,10 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use rustix::fs::OFlags;
 use rustix::process::{Resource, getrlimit};
 
 use crate::clock::kibibytes;
 use crate::error::{DiskError, Operation};
+use crate::folder::Folder;
 use crate::staged::temporary_of;
 use crate::{Disk, Io, RealDisk, direct};
 
@@ -106,9 +108,14 @@ impl Place {
         let room = rustix::fs::statvfs(directory).map_err(|errno| failed(errno.into()))?;
         let known = FILE_SYSTEMS.iter().find(|(number, ..)| *number == kind);
         let path = temporary_of(&directory.join("probe"))?;
-        let file = fs::File::create(&path).map_err(|source| DiskError::from_io(Operation::Create, &path, source))?;
-        let direct = direct::turn_on(&file).is_some();
-        fs::remove_file(&path).map_err(|source| DiskError::from_io(Operation::Remove, &path, source))?;
+        let looked = || {
+            let (folder, name) = Folder::of(&path)?;
+            let file = folder.create(name, OFlags::WRONLY)?;
+            let direct = direct::turn_on(&file).is_some();
+            folder.remove(name)?;
+            Ok(direct)
+        };
+        let direct = looked().map_err(|source| DiskError::from_io(Operation::Create, &path, source))?;
         Ok(Place {
             file_system: known.map_or_else(|| format!("{kind:#x}"), |(_, name, _)| (*name).to_owned()),
             is_shared: known.is_some_and(|(.., is_shared)| *is_shared),

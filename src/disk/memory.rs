@@ -29,8 +29,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{DiskError, Operation};
+use crate::lock::{has_note, is_lock_note};
 use crate::real::{parent, too_short};
-use crate::staged::probe;
+use crate::staged::{kept_names, probe};
 use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
 use faults::{Dice, Fate, Faults};
 use file::File;
@@ -232,19 +233,17 @@ impl MemoryDisk {
         MemoryFile { disk: self.clone(), path: path.to_path_buf(), file, bytes, crashes: state.crashes, is_scratch }
     }
 
-    fn output(&self, path: &Path, empty: bool) -> Result<Box<dyn Output>, DiskError> {
+    /// Opens a file at its end; if `anew`, a new one that takes the name.
+    fn output(&self, path: &Path, anew: bool) -> Result<Box<dyn Output>, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Create, path)?;
-        let name_is_new = !state.names.contains_key(path);
+        let name_is_new = anew || !state.names.contains_key(path);
         if name_is_new {
             state.files.push(File::default());
             let file = state.files.len() - 1;
             state.names.insert(path.to_path_buf(), file);
         }
         let file = state.names[path];
-        if empty {
-            state.files[file].empty();
-        }
         Ok(Box::new(MemoryOutput {
             disk: self.clone(),
             path: path.to_path_buf(),
@@ -305,13 +304,17 @@ impl State {
 
     fn sync_directory(&mut self, directory: &Path) -> Result<(), DiskError> {
         self.begin(Operation::Sync, directory)?;
+        self.sync_names(directory);
+        Ok(())
+    }
+
+    fn sync_names(&mut self, directory: &Path) {
         self.durable_names.retain(|path, _| parent(path) != directory);
         for (path, &file) in &self.names {
             if parent(path) == directory {
                 self.durable_names.insert(path.clone(), file);
             }
         }
-        Ok(())
     }
 
     fn restart(&mut self) {
@@ -413,6 +416,16 @@ impl Disk for MemoryDisk {
         Ok(paths.filter(|path| path.parent() == Some(directory)).cloned().collect())
     }
 
+    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
+        let mut state = self.state();
+        state.begin(Operation::List, directory)?;
+        let below = state.names.keys().filter_map(|path| path.strip_prefix(directory).ok());
+        let nested = below.filter(|path| path.iter().count() > 1);
+        let names: BTreeSet<PathBuf> =
+            nested.map(|path| directory.join(path.iter().next().unwrap_or_default())).collect();
+        Ok(names.into_iter().collect())
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
         let mut state = self.state();
         state.begin(Operation::Rename, from)?;
@@ -444,6 +457,17 @@ impl Disk for MemoryDisk {
 
     fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
         self.state().begin(Operation::MakeDirectory, directory)
+    }
+
+    fn create_dir(&self, directory: &Path) -> Result<(), DiskError> {
+        self.create_dir_all(directory)
+    }
+
+    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
+        let mut state = self.state();
+        state.begin(Operation::MakeDirectory, parent)?;
+        // Operations are never counted back, so no name comes twice.
+        Ok(parent.join(format!("{prefix}{:016x}", state.operations)))
     }
 
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
@@ -479,14 +503,28 @@ impl Disk for MemoryDisk {
         }
         state.locks_taken += 1;
         let number = state.locks_taken;
-        let note = crate::lock::holder_note(note).trim().to_owned();
-        if !state.names.contains_key(path) {
-            state.files.push(File::default());
-            let file = state.files.len() - 1;
-            state.names.insert(path.to_path_buf(), file);
+        let note = crate::lock::holder_note(note);
+        let found = state.names.get(path).map(|&file| state.files[file].bytes.clone());
+        if found.as_deref().is_some_and(|found| !is_lock_note(found)) {
+            let kept = kept_names(path).find(|kept| !state.names.contains_key(kept));
+            let file = state.names.remove(path);
+            state.names.extend(kept.zip(file));
         }
+        state.files.push(File::durable(note.as_bytes()));
+        let file = state.files.len() - 1;
+        state.names.insert(path.to_path_buf(), file);
+        if !found.is_some_and(|found| has_note(&found)) {
+            state.sync_names(parent(path));
+        }
+        let note = note.trim().to_owned();
         state.locks.insert(path.to_path_buf(), Holder { number, note });
         Ok(Lock::new(Release { disk: self.clone(), path: path.to_path_buf(), number }))
+    }
+
+    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError> {
+        let mut state = self.state();
+        state.begin(Operation::Lock, path)?;
+        Ok(state.locks.get(path).map(|holder| holder.note.clone()))
     }
 }
 

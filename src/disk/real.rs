@@ -1,17 +1,18 @@
 //! The disk of the operating system.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::error::{DiskError, Operation};
 use crate::file::RealFile;
+use crate::folder::{Folder, not_a_file};
 use crate::io::Io;
 use crate::machine::{TMPFS_MAGIC, file_system};
 use crate::output::RealOutput;
@@ -67,20 +68,25 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        let (file, name_is_new) = self.open_for_writing(path, OpenOptions::new().write(true).truncate(true))?;
-        Ok(Box::new(RealOutput::create(file, path, name_is_new, self.pool.clone())))
+        let failed = |source| DiskError::from_io(Operation::Create, path, source);
+        let (folder, name) = Folder::make_of(path).map_err(failed)?;
+        let file = folder.create(name, OFlags::WRONLY).map_err(failed)?;
+        Ok(Box::new(RealOutput::create(file, path, true, self.pool.clone())))
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        let (file, name_is_new) = self.open_for_writing(path, OpenOptions::new().append(true))?;
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
+        let (folder, name) = Folder::make_of(path).map_err(failed)?;
+        let how = OFlags::WRONLY | OFlags::APPEND;
+        let (file, name_is_new) = folder.open_or_create(name, how).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(RealOutput::append(file, path, bytes, name_is_new, self.pool.clone())))
     }
 
     fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
         let failed = |source| DiskError::from_io(Operation::Truncate, path, source);
-        let file = open_file(path, OpenOptions::new().write(true)).map_err(failed)?;
+        let opened = Folder::of(path).and_then(|(folder, name)| folder.open_file(name, OFlags::WRONLY));
+        let file = opened.map_err(failed)?;
         let found = file.metadata().map_err(failed)?.len();
         if found < bytes {
             return Err(failed(too_short(found, bytes)));
@@ -105,7 +111,6 @@ impl Disk for RealDisk {
 
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
-        self.create_dir_all(parent(path))?;
         let file = nameless(path)?;
         let file = RealFile::scratch(file, path, bytes, self.pool.clone());
         let file = file.map_err(|source| failed(source).with_shortage(bytes, free_bytes(parent(path)).ok()))?;
@@ -114,11 +119,11 @@ impl Disk for RealDisk {
 
     fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
-        self.create_dir_all(parent(path))?;
-        let file = open_file(path, OpenOptions::new().read(true).write(true).create(true)).map_err(failed)?;
+        let (folder, name) = Folder::make_of(path).map_err(failed)?;
+        let (file, _) = folder.open_or_create(name, OFlags::RDWR).map_err(failed)?;
         let file = RealFile::working(file, path, bytes, self.pool.clone());
         let file = file.map_err(|source| failed(source).with_shortage(bytes, free_bytes(parent(path)).ok()))?;
-        sync_directory(parent(path))?;
+        folder.sync().map_err(|source| DiskError::from_io(Operation::Sync, parent(path), source))?;
         Ok(Box::new(file))
     }
 
@@ -139,60 +144,55 @@ impl Disk for RealDisk {
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
-        let failed = |source| DiskError::from_io(Operation::List, directory, source);
-        let entries = match fs::read_dir(directory) {
-            Ok(entries) => entries,
-            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(failed(source)),
-        };
-        let mut paths = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(failed)?;
-            if !entry.file_type().map_err(failed)?.is_dir() {
-                paths.push(entry.path());
-            }
-        }
-        paths.sort();
-        Ok(paths)
+        list(directory, |kind| !kind.is_dir())
+    }
+
+    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
+        list(directory, FileType::is_dir)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        fs::rename(from, to).map_err(|source| DiskError::from_io(Operation::Rename, from, source))?;
-        sync_directory(parent(to))?;
+        let failed = |source| DiskError::from_io(Operation::Rename, from, source);
+        let unsynced = |of: &Path, source| DiskError::from_io(Operation::Sync, parent(of), source);
+        let (old_folder, old_name) = Folder::of(from).map_err(failed)?;
+        let (folder, name) = Folder::of(to).map_err(failed)?;
+        old_folder.rename(old_name, &folder, name).map_err(failed)?;
+        folder.sync().map_err(|source| unsynced(to, source))?;
         if parent(from) != parent(to) {
-            sync_directory(parent(from))?;
+            old_folder.sync().map_err(|source| unsynced(from, source))?;
         }
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        absent_is_fine(fs::remove_file(path)).map_err(|source| DiskError::from_io(Operation::Remove, path, source))
+        absent_is_fine(Folder::of(path).and_then(|(folder, name)| folder.remove(name)))
+            .map_err(|source| DiskError::from_io(Operation::Remove, path, source))
     }
 
     fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
-        absent_is_fine(fs::remove_dir_all(directory))
+        absent_is_fine(Folder::of(directory).and_then(|(folder, name)| folder.remove_all(name)))
             .map_err(|source| DiskError::from_io(Operation::Remove, directory, source))
     }
 
     fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
-        // Ours rather than `fs::create_dir_all`, because each new name must be synced in its parent.
-        let mut missing = Vec::new();
-        let mut at = directory;
-        while !at.as_os_str().is_empty() && !at.is_dir() {
-            missing.push(at);
-            at = parent(at);
-        }
-        for made in missing.into_iter().rev() {
-            match fs::create_dir(made) {
-                Ok(()) => sync_directory(parent(made))?,
-                // Another thread or process was faster.
-                Err(_) if made.is_dir() => {}
-                Err(source) => {
-                    return Err(DiskError::from_io(Operation::MakeDirectory, made, source));
-                }
+        let made = Folder::make(directory).map(drop);
+        made.map_err(|source| DiskError::from_io(Operation::MakeDirectory, directory, source))
+    }
+
+    fn create_dir(&self, directory: &Path) -> Result<(), DiskError> {
+        match Folder::open(parent(directory)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(DiskError::NoDirectory { path: parent(directory).to_path_buf() })
             }
+            Err(source) => Err(DiskError::from_io(Operation::MakeDirectory, directory, source)),
+            Ok(_) => self.create_dir_all(directory),
         }
-        Ok(())
+    }
+
+    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
+        let made = Folder::open(parent).and_then(|folder| folder.make_private(prefix));
+        made.map(|name| parent.join(name))
+            .map_err(|source| DiskError::from_io(Operation::MakeDirectory, parent, source))
     }
 
     fn canonical(&self, path: &Path) -> PathBuf {
@@ -220,9 +220,13 @@ impl Disk for RealDisk {
 
     fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         let temporary = temporary_of(path)?;
-        fs::write(&temporary, bytes)
-            .and_then(|()| fs::rename(&temporary, path))
-            .map_err(|source| DiskError::from_io(Operation::Write, path, source))
+        let written = || {
+            let (folder, name) = Folder::of(path)?;
+            let temporary = temporary.file_name().unwrap_or_default();
+            folder.create(temporary, OFlags::WRONLY)?.write_all(bytes)?;
+            folder.rename(temporary, &folder, name)
+        };
+        written().map_err(|source| DiskError::from_io(Operation::Write, path, source))
     }
 
     fn traffic(&self) -> Traffic {
@@ -230,33 +234,45 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
-        self.create_dir_all(parent(path))?;
         Lock::take(path, note)
+    }
+
+    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError> {
+        Lock::holder(path)
     }
 }
 
-impl RealDisk {
-    /// Opens a file, and says whether its name is new.
-    fn open_for_writing(&self, path: &Path, how: &mut OpenOptions) -> Result<(File, bool), DiskError> {
-        self.create_dir_all(parent(path))?;
-        let name_is_new = !path.exists();
-        let file = how.create(true).custom_flags(NONBLOCK).open(path);
-        Ok((file.map_err(|source| DiskError::from_io(Operation::Create, path, source))?, name_is_new))
+/// Paths of the entries of some kinds in a directory, sorted.
+fn list(directory: &Path, is_listed: impl Fn(&FileType) -> bool) -> Result<Vec<PathBuf>, DiskError> {
+    let failed = |source| DiskError::from_io(Operation::List, directory, source);
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(failed(source)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        if is_listed(&entry.file_type().map_err(failed)?) {
+            paths.push(entry.path());
+        }
     }
+    paths.sort();
+    Ok(paths)
 }
 
 /// A new file without a name in the directory of `path`: it cannot outlive the process, whenever that is killed.
 fn nameless(path: &Path) -> Result<File, DiskError> {
     let failed = |source| DiskError::from_io(Operation::Create, path, source);
-    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    match rustix::fs::open(parent(path), flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => Ok(File::from(file)),
+    let folder = Folder::make(parent(path)).map_err(failed)?;
+    match folder.create_nameless() {
+        Ok(file) => Ok(file),
         // Not every file system can. Killed before it loses its name, the file is a leftover, which the next run removes.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
             let named = temporary_of(path)?;
-            let mut how = OpenOptions::new();
-            let file = how.read(true).write(true).create(true).truncate(true).open(&named).map_err(failed)?;
-            fs::remove_file(&named).map_err(failed)?;
+            let name = named.file_name().unwrap_or_default();
+            let file = folder.create(name, OFlags::RDWR).map_err(failed)?;
+            folder.remove(name).map_err(failed)?;
             Ok(file)
         }
         Err(errno) => Err(failed(errno.into())),
@@ -282,10 +298,10 @@ pub(crate) fn free_bytes(directory: &Path) -> Result<u64, DiskError> {
 /// Keeps who opens a pipe from waiting for the other end. For files it means nothing.
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
-/// Opens a file and nothing else that may have its name. To open a pipe would wait for whoever writes into it.
+/// Opens a file to read it, and nothing else that may have its name. To open a pipe would wait for whoever writes into it.
 pub(crate) fn open_file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let file = how.custom_flags(NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_file()) }
 }
 
 /// The directory that holds a path; `.` for a bare name.
@@ -486,7 +502,9 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_reported_with_numbers() {
-        let mut output = RealDisk::default().append(Path::new("/dev/full")).unwrap();
+        let path = Path::new("/dev/full");
+        let file = OpenOptions::new().append(true).open(path).unwrap();
+        let mut output = RealOutput::append(file, path, 0, false, RealDisk::default().pool);
         let error = output.write(&[0; 4096]).unwrap_err();
         assert!(error.is_no_space(), "{error}");
         assert!(error.to_string().contains("4096 bytes needed"), "{error}");

@@ -278,8 +278,10 @@ fn errors_of_writes_behind_come_out() {
         crate::Output::write(&mut few, &[1; 5000]).unwrap();
         assert!(crate::Output::sync(&mut few).is_err(), "{disk:?}: nothing had been started before");
 
-        let mut full = disk.append(Path::new("/dev/full")).unwrap();
-        assert!(full.write(&[0; 4096]).unwrap_err().is_no_space(), "{disk:?}");
+        let path = Path::new("/dev/full");
+        let file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        let mut full = crate::output::RealOutput::append(file, path, 0, false, disk.pool.clone());
+        assert!(crate::Output::write(&mut full, &[0; 4096]).unwrap_err().is_no_space(), "{disk:?}");
     }
 }
 
@@ -400,11 +402,76 @@ fn what_is_no_file_is_refused() {
     }
     let error = disk.open(&pipe).err().unwrap().to_string();
     assert!(error.ends_with("pipe: it is not a file"), "{error}");
-    assert!(disk.append(&pipe).is_err() && disk.create(&folder).is_err());
+    assert!(disk.append(&pipe).is_err() && disk.working(&pipe, 1).is_err() && disk.create(&folder).is_err());
+    assert!(disk.append(Path::new("/dev/null")).is_err() && disk.working(Path::new("/dev/null"), 1).is_err());
     // Whole, or not at all.
     assert_eq!(disk.read(&pipe, 100).unwrap(), b"");
     assert!(disk.read(&folder, 100).is_err());
     assert!(matches!(disk.read(Path::new("/dev/zero"), 100), Err(DiskError::TooLarge { .. })));
+}
+
+/// Where another user may write to a directory, he puts links to what is not his to change in the place of names there,
+/// and of directories on the way to them: nothing is written, emptied, renamed or removed behind them.
+#[test]
+fn planted_links_change_nothing_elsewhere() {
+    use std::os::unix::fs::{lchown, symlink};
+    let directory = tempfile::tempdir().unwrap();
+    let (run, victim) = (directory.path().join("run"), directory.path().join("victim"));
+    type Write = fn(&RealDisk, &Path) -> Result<(), DiskError>;
+    let writes: [(&str, Write); 11] = [
+        ("create", |disk, path| disk.create(path)?.write(b"new").and_then(|()| disk.remove(path))),
+        ("append", |disk, path| disk.append(path)?.write(b"new")),
+        ("truncate", |disk, path| disk.truncate(path, 0)),
+        ("working", |disk, path| disk.working(path, 5)?.write_at(0, b"new")),
+        ("scratch", |disk, path| disk.scratch(path, 5)?.write_at(0, b"new")),
+        ("post", |disk, path| disk.post(path, b"new")),
+        ("lock", |disk, path| disk.lock(path, "new").map(drop)),
+        ("publish", |disk, path| {
+            let mut staged = Staged::create(disk, path, 0)?;
+            staged.write(b"new")?;
+            staged.publish().map(drop)
+        }),
+        ("remove", |disk, path| disk.remove(path)),
+        ("remove all", |disk, path| disk.remove_dir_all(path)),
+        ("probe", |disk, path| disk.probe(path.parent().unwrap(), 100)),
+    ];
+    let is_root = rustix::process::geteuid().is_root();
+    let temporary = |name: &str| format!(".{name}.tmp-{}", std::process::id());
+    for disk in disks() {
+        for (what, write) in writes {
+            // The name itself, that of its temporary file, and the directory that holds it.
+            for plant in ["name", "temporary", "directory"] {
+                let _ = (fs::remove_dir_all(&run), fs::remove_dir_all(&victim));
+                fs::create_dir(&victim).unwrap();
+                fs::create_dir(&run).unwrap();
+                let names = ["x".to_owned(), temporary("x"), temporary("probe")];
+                names.iter().for_each(|name| fs::write(victim.join(name), b"precious").unwrap());
+                match plant {
+                    "name" => symlink(victim.join("x"), run.join("x")).unwrap(),
+                    "temporary" => {
+                        names[1..].iter().for_each(|name| symlink(victim.join(name), run.join(name)).unwrap());
+                    }
+                    // Only root can make a link of another user.
+                    _ if is_root => {
+                        fs::remove_dir(&run).unwrap();
+                        symlink(&victim, &run).unwrap();
+                        lchown(&run, Some(12_345), None).unwrap();
+                    }
+                    _ => continue,
+                }
+                let written = write(&disk, &run.join("x"));
+                if plant == "directory" {
+                    let error = written.unwrap_err().to_string();
+                    assert!(error.contains("run is a symbolic link of another user (12345)"), "{what}: {error}");
+                }
+                for name in &names {
+                    let found = fs::read(victim.join(name)).unwrap();
+                    assert_eq!(found, b"precious", "{disk:?}: {what} through the {plant}");
+                }
+                assert_eq!(fs::read_dir(&victim).unwrap().count(), 3, "{disk:?}: {what} through the {plant}");
+            }
+        }
+    }
 }
 
 /// As the manifest of `awari run <(...)` is.

@@ -140,6 +140,31 @@ pub fn is_leftover(path: &Path) -> bool {
             .is_some_and(|(_, process)| !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Names under which a file that is not ours is kept where a file of ours takes its name: `NAME.kept-N`.
+pub(crate) fn kept_names(path: &Path) -> impl Iterator<Item = PathBuf> {
+    const NAMES_MAX: usize = 1000;
+    (1..=NAMES_MAX).map(|number| {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".kept-{number}"));
+        path.with_file_name(name)
+    })
+}
+
+/// Gives a file that is not ours another name, and returns that. For the holder of the directory's lock.
+///
+/// # Errors
+/// What the operating system says.
+pub fn set_aside(disk: &dyn Disk, path: &Path) -> Result<PathBuf, DiskError> {
+    let taken = disk.list(path.parent().unwrap_or(Path::new("")))?;
+    let is_free = |kept: &PathBuf| taken.iter().all(|path| path.file_name() != kept.file_name());
+    let Some(kept) = kept_names(path).find(is_free) else {
+        let source = std::io::Error::other("all names to keep it under are taken; move it away");
+        return Err(DiskError::from_io(Operation::Rename, path, source));
+    };
+    disk.rename(path, &kept)?;
+    Ok(kept)
+}
+
 /// Removes the temporaries that dead runs left in a directory, and returns how many there were.
 ///
 /// Only for who holds the directory's lock, before it stages anything itself: then all temporaries

@@ -181,6 +181,10 @@ impl Disk for Fenced<'_> {
         self.disk.list(directory)
     }
 
+    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
+        self.disk.list_directories(directory)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
         self.check()?;
         self.disk.rename(from, to)
@@ -198,6 +202,14 @@ impl Disk for Fenced<'_> {
 
     fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
         self.disk.create_dir_all(directory)
+    }
+
+    fn create_dir(&self, directory: &Path) -> Result<(), DiskError> {
+        self.disk.create_dir(directory)
+    }
+
+    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
+        self.disk.create_private_dir(parent, prefix)
     }
 
     fn canonical(&self, path: &Path) -> PathBuf {
@@ -222,6 +234,10 @@ impl Disk for Fenced<'_> {
 
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
         self.disk.lock(path, note)
+    }
+
+    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError> {
+        self.disk.lock_holder(path)
     }
 }
 

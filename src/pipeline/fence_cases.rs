@@ -186,6 +186,22 @@ impl Disk for Overtaken<'_> {
         self.begin(directory).create_dir_all(directory)
     }
 
+    fn create_dir(&self, directory: &Path) -> Result<(), DiskError> {
+        self.begin(directory).create_dir(directory)
+    }
+
+    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
+        self.begin(parent).create_private_dir(parent, prefix)
+    }
+
+    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
+        self.begin(directory).list_directories(directory)
+    }
+
+    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError> {
+        self.begin(path).lock_holder(path)
+    }
+
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
         self.begin(directory).free_bytes(directory)
     }

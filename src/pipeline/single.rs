@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use disk::{Digest, Disk, DiskError, clock};
+use disk::{Digest, Disk, clock};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
@@ -104,17 +104,14 @@ impl Drop for Guard<'_> {
 }
 
 impl<'d> Guard<'d> {
-    fn new(disk: &'d dyn Disk, scratch: &Scratch) -> Result<Self, DiskError> {
-        let (path, temporary) = match scratch {
-            Scratch::Directory(path) => (path.clone(), false),
-            Scratch::Temporary(parent) => {
-                // The process number alone comes again in containers.
-                let name = format!("stage-{}-{}", std::process::id(), clock::now_seconds());
-                (parent.join(name), true)
-            }
+    fn new(disk: &'d dyn Disk, scratch: &Scratch) -> Result<Self, PipelineError> {
+        let made = match scratch {
+            Scratch::Directory(path) => disk.create_dir(path).map(|()| path.clone()),
+            Scratch::Temporary(parent) => disk.create_private_dir(parent, "awari-stage-"),
         };
-        disk.create_dir_all(&path)?;
-        Ok(Guard { disk, path, temporary })
+        let (Scratch::Directory(place) | Scratch::Temporary(place)) = scratch;
+        let path = made.map_err(|source| unusable(place, source))?;
+        Ok(Guard { disk, path, temporary: matches!(scratch, Scratch::Temporary(_)) })
     }
 }
 
@@ -134,7 +131,7 @@ impl Orchestrator<'_> {
         let state = State::replay(&journal.entries);
         let found = survey(self.disk, &self.directory, self.work)?;
         let chain = chain(graph, &state, &found, last)?;
-        let guard = Guard::new(self.disk, scratch).map_err(|source| unusable(&self.directory, source))?;
+        let guard = Guard::new(self.disk, scratch)?;
         let mut aside = Aside { orchestrator: self, state, found, scratch: &guard.path, made: BTreeSet::new() };
         aside.preflight(&chain)?;
         self.observer.notice(&Event::RunStarted {

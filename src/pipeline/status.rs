@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use disk::{Digest, Disk, DiskError, clock};
+use disk::{Digest, Disk, clock};
 use serde::Serialize;
 
 use crate::artifact::ArtifactName;
@@ -188,12 +188,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
 
 /// Who holds the lock, in words. A directory where it cannot be tried is not being written.
 pub fn holder(disk: &dyn Disk, directory: &Path) -> Option<String> {
-    let path = directory.join("lock");
-    disk.bytes(&path).ok()??;
-    match disk.lock(&path, "status") {
-        Err(DiskError::Locked { holder, .. }) => Some(holder),
-        _ => None,
-    }
+    disk.lock_holder(&directory.join("lock")).ok()?
 }
 
 fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>) -> RunStatus {

@@ -11,7 +11,7 @@ use crate::progress::observer;
 use crate::quantity;
 use crate::request::command_line;
 use check::{CheckError, Database, Databases, Differences};
-use disk::{Digest, Disk, clock};
+use disk::{Digest, Disk};
 use game::{PositionSet, Rules};
 use pipeline::journal::Contents;
 use pipeline::state::State;
@@ -94,11 +94,10 @@ impl<'a> Rebuild<'a> {
             program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..RunOptions::default()
         };
-        // The process number alone comes again in containers.
-        let name = format!("against-{}-{}", std::process::id(), clock::now_seconds());
-        let path = args.scratch.as_ref().unwrap_or(&args.databases.dir).join(name);
         // Made first: a place that cannot be used is better known before hours are predicted for it.
-        disk.create_dir_all(&path)?;
+        let place = args.scratch.as_ref().unwrap_or(&args.databases.dir);
+        disk.create_dir(place)?;
+        let path = disk.create_private_dir(place, "against-")?;
         let directory = Temporary { disk, path: path.clone() };
         let orchestrator = Orchestrator::new(disk, &path, &work, options.clone());
         let plan = orchestrator.plan()?;

@@ -220,7 +220,7 @@ fn what_a_failed_sync_gave_up_stays_lost() {
         assert_eq!(found.len(), 2048);
         lost += u32::from(found != [1; 2048]);
         // Written again, it is synced again.
-        disk.create(path).unwrap();
+        disk.truncate(path, 0).unwrap();
         let mut output = disk.append(path).unwrap();
         output.write(&[3; 2048]).unwrap();
         output.sync().unwrap();
@@ -228,6 +228,35 @@ fn what_a_failed_sync_gave_up_stays_lost() {
         assert_eq!(disk.peek(path).unwrap(), [3; 2048]);
     }
     assert!(lost > 80 && shown > 30 && shown < 70, "{lost} lost, {shown} shown");
+}
+
+/// A file that is created takes the name of what had it, which is still there after a crash.
+#[test]
+fn a_created_file_is_a_new_one() {
+    let (disk, path) = (MemoryDisk::new(), Path::new("x"));
+    disk.put(path, b"old");
+    let mut output = disk.create(path).unwrap();
+    output.write(b"new").unwrap();
+    assert_eq!(disk.peek(path).unwrap(), b"new");
+    disk.crash();
+    assert_eq!(disk.peek(path).unwrap(), b"old");
+}
+
+/// A new lock marks its directory whatever happens next; what is no lock is kept.
+#[test]
+fn locks_are_durable_and_foreign_files_kept() {
+    let disk = MemoryDisk::new();
+    let path = Path::new("d/lock");
+    disk.put(path, b"my notes");
+    drop(disk.lock(path, "run").unwrap());
+    disk.crash();
+    assert_eq!(disk.peek(Path::new("d/lock.kept-1")).unwrap(), b"my notes");
+    assert!(disk.peek(path).unwrap().ends_with(b": run\n"));
+    let held = disk.lock(path, "again").unwrap();
+    assert!(disk.lock_holder(path).unwrap().unwrap().ends_with(": again"));
+    drop(held);
+    assert_eq!(disk.lock_holder(path).unwrap(), None);
+    assert_eq!(disk.paths().len(), 2);
 }
 
 #[test]

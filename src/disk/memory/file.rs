@@ -35,11 +35,6 @@ impl File {
         self.sync();
     }
 
-    pub(super) fn empty(&mut self) {
-        self.bytes.clear();
-        self.given_up.clear();
-    }
-
     pub(super) fn append(&mut self, bytes: &[u8]) {
         // A sector written again is one to be synced again.
         self.given_up.remove(&(self.bytes.len() / SECTOR_BYTES));
