@@ -232,7 +232,7 @@ pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, Stag
 /// An error of a stage on its way to other ranks.
 #[derive(Debug, PartialEq, Eq)]
 enum Trouble {
-    Damaged { artifact: ArtifactName, what: String },
+    Damaged { artifact: ArtifactName, what: String, silent: bool },
     Failed(String),
     Stopped,
 }
@@ -241,8 +241,8 @@ impl Trouble {
     fn of(error: &StageError, rank: usize) -> Trouble {
         match error {
             StageError::Stopped => Trouble::Stopped,
-            StageError::Damaged { artifact, what } => {
-                Trouble::Damaged { artifact: artifact.clone(), what: what.clone() }
+            StageError::Damaged { artifact, what, silent } => {
+                Trouble::Damaged { artifact: artifact.clone(), what: what.clone(), silent: *silent }
             }
             error => Trouble::Failed(format!("rank {rank}: {error}")),
         }
@@ -267,7 +267,9 @@ impl Trouble {
     /// A word and the rest, by lines.
     fn encode(&self) -> Vec<u8> {
         let text = match self {
-            Trouble::Damaged { artifact, what } => format!("damaged\n{artifact}\n{what}"),
+            Trouble::Damaged { artifact, what, silent } => {
+                format!("{}\n{artifact}\n{what}", if *silent { "wrong" } else { "damaged" })
+            }
             Trouble::Failed(what) => format!("failed\n{what}"),
             Trouble::Stopped => "stopped\n".to_owned(),
         };
@@ -277,9 +279,10 @@ impl Trouble {
     fn decode(bytes: &[u8], rank: usize) -> Result<Trouble, CommunicationError> {
         let text = String::from_utf8_lossy(bytes);
         let trouble = text.split_once('\n').and_then(|(word, rest)| match word {
-            "damaged" => {
+            "damaged" | "wrong" => {
                 let (artifact, what) = rest.split_once('\n')?;
-                Some(Trouble::Damaged { artifact: ArtifactName::new(artifact).ok()?, what: what.to_owned() })
+                let (artifact, silent) = (ArtifactName::new(artifact).ok()?, word == "wrong");
+                Some(Trouble::Damaged { artifact, what: what.to_owned(), silent })
             }
             "failed" => Some(Trouble::Failed(rest.to_owned())),
             "stopped" => Some(Trouble::Stopped),
@@ -291,7 +294,7 @@ impl Trouble {
 
     fn into_error(self) -> StageError {
         match self {
-            Trouble::Damaged { artifact, what } => StageError::Damaged { artifact, what },
+            Trouble::Damaged { artifact, what, silent } => StageError::Damaged { artifact, what, silent },
             Trouble::Failed(what) => StageError::failed(what),
             Trouble::Stopped => StageError::Stopped,
         }
@@ -323,7 +326,8 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         let failed = |text: &str| Some(StageError::failed(text.to_owned()));
         let damaged = |what: &str| {
-            Some(StageError::Damaged { artifact: files::database(7), what: format!("{what},\nin two lines") })
+            let what = format!("{what},\nin two lines");
+            Some(StageError::Damaged { artifact: files::database(7), what, silent: true })
         };
         assert_eq!(agreed(vec![None, None, None]), [None, None, None]);
         let all = text("rank 1: no room; rank 2: no disk");

@@ -152,7 +152,12 @@ pub(crate) fn unwritable(error: StoreError) -> StageError {
 pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageError {
     match error {
         StoreError::Disk(error) => StageError::Disk(error),
-        error => StageError::Damaged { artifact: artifact.clone(), what: error.to_string() },
+        error => StageError::Damaged {
+            artifact: artifact.clone(),
+            what: error.to_string(),
+            // Every other error is one that each reader runs into.
+            silent: matches!(error, StoreError::DigestDiffers { .. }),
+        },
     }
 }
 

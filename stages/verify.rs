@@ -89,7 +89,7 @@ pub(crate) fn wrong(error: CheckError, stones: u32, paths: &[PathBuf]) -> StageE
             let at = paths.iter().position(|path| error.path() == Some(path)).filter(|at| at + 1 < paths.len());
             files::unreadable(&files::database(at.map_or(stones, |at| at as u32)), *error)
         }
-        wrong => StageError::Damaged { artifact: files::database(stones), what: wrong.to_string() },
+        wrong => StageError::Damaged { artifact: files::database(stones), what: wrong.to_string(), silent: true },
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn report(shared: &Shared, digest: Digest, verified: &Verified) -> Re
             Published::Absent => 0,
             Published::Differs { score, expected, found } => {
                 let what = format!("{found} positions score {score}, published are {expected}");
-                return Err(StageError::Damaged { artifact: files::database(stones), what });
+                return Err(StageError::Damaged { artifact: files::database(stones), what, silent: true });
             }
         };
         report = report.with("published", matches);

@@ -12,14 +12,14 @@ use crate::databases::{Shelf, artifact, chosen, library, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
 use crate::quantity;
-use crate::request::command_line;
+use crate::request::{Request, command_line};
 use crate::signals;
 use check::{CheckError, Extent, Mistake, Published, Sample};
-use disk::{Disk, RealDisk};
+use disk::{Disk, RealDisk, clock};
 use files::Files;
 use pipeline::directory::{journal_path, manifest_path};
 use pipeline::record::Record;
-use pipeline::{Directory, Exit, PipelineError};
+use pipeline::{ArtifactName, Directory, Exit, Orchestrator, PipelineError, Reason};
 use rebuild::{Comparison, Order, Rebuild, built_alike};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -122,6 +122,14 @@ impl fmt::Display for Status {
 struct Outcome {
     status: Status,
     lines: Vec<String>,
+    /// Whether a stage that read it did not notice what is wrong.
+    silent: bool,
+}
+
+impl Outcome {
+    fn new(status: Status, lines: Vec<String>) -> Outcome {
+        Outcome { status, lines, silent: status == Status::Wrong }
+    }
 }
 
 struct Verifier<'a> {
@@ -158,6 +166,9 @@ impl Verifier<'_> {
         let bad: Vec<u32> = outcomes.iter().filter(|(_, status)| is_bad(status)).map(|(stones, _)| *stones).collect();
         if !bad.is_empty() {
             let bad = quantity::ranges(&bad, |stones| stones + 1);
+            for line in doubtful(disk, dir) {
+                say(line);
+            }
             say(format_args!("stones {bad}: damaged or wrong; to rebuild them:\n  {}", rebuilding(disk, dir)));
             return Ok(Exit::Integrity);
         }
@@ -178,7 +189,7 @@ impl Verifier<'_> {
     /// Verifies a database, given what became of smaller ones.
     fn verify(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Outcome, CliError> {
         let begun = Instant::now();
-        let outcome = |status, line: String| Ok(Outcome { status, lines: vec![line] });
+        let outcome = |status, line: String| Ok(Outcome::new(status, vec![line]));
         if let Some((_, what)) = self.shelf.damaged.get(&stones) {
             return outcome(Status::Damaged, what.clone());
         }
@@ -191,7 +202,10 @@ impl Verifier<'_> {
             say(format_args!("{stones:>3}  {} positions ...", quantity::grouped(positions)));
         }
         if let Err(error) = check::check_integrity(scores) {
-            return Ok(Outcome { status: Status::Damaged, lines: damage(error)? });
+            // Blocks are checked by all who read them, the digest of the whole is not.
+            let silent =
+                matches!(&error, CheckError::Store(error) if matches!(**error, StoreError::DigestDiffers { .. }));
+            return Ok(Outcome { silent, ..Outcome::new(Status::Damaged, damage(error)?) });
         }
         let blocks = quantity::plural(scores.block_count() as u64, "block") + " sound";
         let by_rules = match self.unusable(stones, smaller) {
@@ -214,12 +228,12 @@ impl Verifier<'_> {
             }
         }
         if status == Status::Wrong {
-            return Ok(Outcome { status, lines: wrong });
+            return Ok(Outcome::new(status, wrong));
         }
         if let Some(files) = &self.files {
             let compared = files.compare(database, &self.stop)?;
             if !compared.differences.is_empty() {
-                return Ok(Outcome { status: Status::Differs, lines: compared.differences });
+                return Ok(Outcome::new(Status::Differs, compared.differences));
             }
             parts.push(compared.agreement);
         }
@@ -382,7 +396,7 @@ impl JournalOf<'_> {
         let (how, sampled) = match outcome.status {
             Status::Damaged | Status::Wrong => {
                 let what = outcome.lines.join("; ");
-                let record = Record::DamageFound { artifact: artifact(stones), what };
+                let record = Record::DamageFound { artifact: artifact(stones), what, silent: outcome.silent };
                 match self.append(record) {
                     Ok(()) => say("     recorded in the journal: the next run rebuilds it"),
                     Err(error) => say(format_args!(
@@ -415,6 +429,27 @@ impl JournalOf<'_> {
         self.exists = true;
         Ok(())
     }
+}
+
+/// What the next run rebuilds because it was made from something wrong, by what that is. Nothing where there is no
+/// manifest to say what is made from what.
+fn doubtful(disk: &dyn Disk, dir: &Path) -> Vec<String> {
+    let Ok(Some(request)) = Request::of_directory(disk, dir) else { return Vec::new() };
+    let plan = Orchestrator::new(disk, dir, request.work(), request.options(None)).plan();
+    let mut by_source: BTreeMap<(ArtifactName, Option<u64>), Vec<ArtifactName>> = BTreeMap::new();
+    for step in plan.map(|plan| plan.steps).unwrap_or_default() {
+        if let Reason::Doubtful { artifact, source, good_at, .. } = step.reason {
+            by_source.entry((source, good_at)).or_default().push(artifact);
+        }
+    }
+    let line = |((source, good_at), made): ((ArtifactName, Option<u64>), Vec<ArtifactName>)| {
+        let since = good_at.map_or("and nothing says when it was last good".to_owned(), |at| {
+            format!("since it was last known to be good, at {}", clock::utc(at))
+        });
+        let made: Vec<&str> = made.iter().map(ArtifactName::as_str).collect();
+        format!("made from {source} {since}: {}; the next run rebuilds them too", made.join(", "))
+    };
+    by_source.into_iter().map(line).collect()
 }
 
 /// The command that rebuilds what is damaged.

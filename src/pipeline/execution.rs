@@ -1,6 +1,6 @@
 //! The execution of one stage: reporting its progress, measuring it, and checking what it made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use crate::observer::{Event, Observer};
 use crate::plan::Findings;
 use crate::record::{ArtifactRecord, Measured};
 use crate::stage::StageSpec;
+use crate::state::State;
 use crate::work::{StageContext, StageError, Work};
 
 /// How often to look how much memory there is in use.
@@ -59,6 +60,17 @@ impl Fingerprints {
             text.push_str(&format!("{name} {}\n", fingerprint.digest()));
         }
         Digest::of(text.as_bytes())
+    }
+
+    /// What snapshots serve: the same results from the same sources, none of which was found wrong since.
+    pub(crate) fn snapshots(&self, state: &State) -> Digest {
+        let inputs: BTreeSet<&ArtifactName> = self.0.values().flat_map(|of| of.inputs.keys()).collect();
+        let wrong = inputs.iter().flat_map(|name| state.silent_damage(name).iter().map(move |found| (name, found)));
+        let wrong: String = wrong.map(|(name, found)| format!("{name} {}\n", found.sequence)).collect();
+        match wrong.is_empty() {
+            true => self.digest(),
+            false => Digest::of(format!("{}\n{wrong}", self.digest()).as_bytes()),
+        }
     }
 
     pub(crate) fn get(&self, name: &ArtifactName) -> &Fingerprint {
@@ -168,6 +180,6 @@ fn made(artifact: &ArtifactSpec, found: &Found) -> Result<Digest, StageError> {
         }
         Found::Absent => wrong("which is absent".to_owned()),
         Found::Unreadable(what) => wrong(format!("which cannot be read: {what}")),
-        Found::Damaged(what) => Err(StageError::Damaged { artifact: name.clone(), what: what.clone() }),
+        Found::Damaged(what) => Err(StageError::Damaged { artifact: name.clone(), what: what.clone(), silent: false }),
     }
 }

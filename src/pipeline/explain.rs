@@ -1,5 +1,6 @@
 //! Why a stage is or is not up to date, field by field: what was recorded, what is on disk, what is asked for.
 
+use disk::clock;
 use serde::Serialize;
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
@@ -9,6 +10,7 @@ use crate::freshness::{Freshness, evaluate};
 use crate::journal::Contents;
 use crate::orchestrator::{Orchestrator, survey};
 use crate::plan::{find, plan};
+use crate::reason::Reason;
 use crate::stage::StageName;
 use crate::state::State;
 
@@ -136,6 +138,16 @@ fn explained(
     let content_digest = built.map(|built| short(&built.artifact.digest));
     if spec.kind.is_file() {
         fields.push(Field::new("content digest", content_digest, digest, None));
+    }
+    if let Some(Reason::Doubtful { source, found_at, good_at, .. }) = freshness.reason() {
+        let good = good_at.map_or("never".to_owned(), clock::utc);
+        fields.push(Field {
+            field: format!("made from {source}"),
+            recorded: built.map(|built| clock::utc(built.at)),
+            on_disk: None,
+            asked: Some(format!("last good {good}, found wrong {}", clock::utc(*found_at))),
+            agrees: false,
+        });
     }
     if let Some(damage) = state.damage(&spec.name) {
         let what = Some(damage.what.clone());

@@ -5,8 +5,12 @@
 //! that the journal does not know is *adopted* if its header holds all of its identity and agrees.
 //! A verification has no file: it is fresh if its fingerprint agrees and no damage to what it vouches
 //! for was found since.
+//!
+//! What was made from something that was found wrong later is doubtful if it was made after that was last known to be
+//! good: its fingerprint holds the digest that the source should have had, not the one it had. Damage that every reader
+//! runs into casts no doubt, for nothing can have been made from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
 
 use disk::Digest;
@@ -16,7 +20,7 @@ use crate::fingerprint::{Fingerprint, short};
 use crate::graph::Graph;
 use crate::plan::Findings;
 use crate::reason::Reason;
-use crate::state::{Built, State};
+use crate::state::{Built, Moment, State};
 
 /// The state of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +68,7 @@ impl<'g> Evaluated<'g> {
 
     /// Looks at what the stages from a place on make. What those before it make is as it was when it was looked at last.
     pub(crate) fn look(&mut self, from: usize, state: &State, found: &Findings) {
+        let suspects = Suspects::new(self.graph, state);
         for at in from..self.graph.stages().len() {
             let sources = Sources::of(at, self);
             for &number in &self.graph.numbers(at).outputs {
@@ -73,7 +78,15 @@ impl<'g> Evaluated<'g> {
                 } else {
                     file(output, &sources, state, found)
                 };
-                self.all[number] = Some(freshness);
+                // What is absent or was made for other values has a reason already.
+                let doubt = match freshness.reason() {
+                    None | Some(Reason::After { .. }) => suspects.doubt(number, &sources),
+                    Some(_) => None,
+                };
+                self.all[number] = Some(match doubt {
+                    Some(reason) => Freshness::Stale { reason, expected: None },
+                    None => freshness,
+                });
             }
         }
     }
@@ -135,6 +148,72 @@ impl<'g> Sources<'g> {
 
     fn fingerprint(&self, spec: &ArtifactSpec) -> Fingerprint {
         Fingerprint::new(spec, self.known.iter().map(|&(name, digest)| (name.clone(), digest)).collect())
+    }
+}
+
+/// What was found wrong in a way that stages which read it do not notice, and what follows for the rest.
+struct Suspects<'s> {
+    graph: &'s Graph,
+    state: &'s State,
+    /// The intermediates that something wrong was made from, with what it is and when it was found: the error may be
+    /// in them.
+    condemned: BTreeMap<usize, (&'s ArtifactName, Moment)>,
+}
+
+impl<'s> Suspects<'s> {
+    fn new(graph: &'s Graph, state: &'s State) -> Self {
+        let mut condemned = BTreeMap::new();
+        for name in state.silently_damaged() {
+            let Some(found) = state.silent_damage(name).last() else { continue };
+            let mut seen = BTreeSet::new();
+            let mut open: Vec<usize> = graph.maker(name).into_iter().collect();
+            while let Some(at) = open.pop() {
+                let intermediates =
+                    graph.numbers(at).inputs.iter().filter(|&&input| graph.is_intermediate_number(input));
+                for &input in intermediates.filter(|&&input| seen.insert(input)) {
+                    condemned.insert(input, (name, *found));
+                    open.extend(graph.maker(&graph.numbered(input).name));
+                }
+            }
+        }
+        Suspects { graph, state, condemned }
+    }
+
+    /// Why an artifact that is otherwise as it should be has to be made again, if it has.
+    fn doubt(&self, number: usize, sources: &Sources) -> Option<Reason> {
+        let artifact = self.graph.numbered(number).name.clone();
+        let known = self.state.built(&artifact);
+        let is_before = |found: &Moment| known.is_none_or(|known| known.sequence < found.sequence);
+        if let Some((wrong, _)) = self.condemned.get(&number).filter(|(_, found)| is_before(found)) {
+            return Some(Reason::Damaged { artifact, what: format!("{wrong}, made from it, is wrong") });
+        }
+        let doubtful = |source: &ArtifactName, found: Moment, good: Option<Moment>| Reason::Doubtful {
+            artifact: artifact.clone(),
+            source: source.clone(),
+            found_at: found.at,
+            good_at: good.map(|good| good.at),
+        };
+        let Some(known) = known else {
+            // Nothing says when it was made.
+            let mut found =
+                sources.known.iter().filter_map(|&(name, _)| Some((name, self.state.silent_damage(name).last()?)));
+            return found.next().map(|(name, found)| doubtful(name, *found, None));
+        };
+        known.artifact.fingerprint.inputs.keys().find_map(|source| {
+            self.state.silent_damage(source).iter().filter(|found| is_before(found)).find_map(|&found| {
+                let good = self.last_good(source, found);
+                let is_doubtful = good.is_none_or(|good| good.sequence < known.sequence);
+                is_doubtful.then(|| doubtful(source, found, good))
+            })
+        })
+    }
+
+    /// When an artifact was last made or compared with its digest, by a verification that vouches for it or otherwise.
+    fn last_good(&self, name: &ArtifactName, before: Moment) -> Option<Moment> {
+        let verifications =
+            self.graph.number(name).into_iter().flat_map(|number| &self.graph.uses(number).verifications);
+        let verifications = verifications.map(|&(_, number)| &self.graph.numbered(number).name);
+        verifications.chain([name]).filter_map(|name| self.state.last_good(name, before)).max()
     }
 }
 

@@ -116,7 +116,9 @@ impl History {
                     run.take(record);
                 }
                 match record {
-                    Record::DamageFound { artifact, what } => remark(format!("{artifact} is damaged: {what}"), true),
+                    Record::DamageFound { artifact, what, .. } => {
+                        remark(format!("{artifact} is damaged: {what}"), true)
+                    }
                     Record::StageFailed { stage, message } => remark(format!("{stage} failed: {message}"), true),
                     Record::Verified { artifact, how, .. } => remark(format!("{artifact} checked: {how}"), false),
                     Record::Adopted { artifact } => {

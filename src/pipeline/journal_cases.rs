@@ -53,7 +53,7 @@ fn records() -> Vec<Record> {
         },
         Record::StageFailed { stage: stage(), message: "no".to_owned() },
         Record::Adopted { artifact: made },
-        Record::DamageFound { artifact: artifact("databases/3"), what: "block 1".to_owned() },
+        Record::DamageFound { artifact: artifact("databases/3"), what: "block 1".to_owned(), silent: false },
         Record::Verified {
             artifact: artifact("databases/3"),
             digest: Digest::of(b"3"),

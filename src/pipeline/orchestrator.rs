@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use disk::{Digest, Disk, DiskError, Staged, clock, remove_leftovers};
 
-use crate::artifact::{ArtifactName, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, Found};
 use crate::budget::Budget;
 use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, unusable};
 use crate::error::PipelineError;
@@ -421,6 +421,27 @@ impl Run<'_, '_, '_> {
         Ok(())
     }
 
+    /// Looks again at the targets that a stage reads. Returns the first that is not the file that the plan was made for.
+    fn exchanged(&mut self, stage: &StageName) -> Result<Option<ArtifactName>, PipelineError> {
+        let orchestrator = self.orchestrator;
+        let stage = self.graph.stage(stage).expect("steps are stages of the graph");
+        let mut exchanged = None;
+        for spec in stage.inputs.iter().filter_map(|name| self.graph.artifact(name)) {
+            if spec.kind != ArtifactKind::Target {
+                continue;
+            }
+            let path = spec.name.below(&orchestrator.directory);
+            let look = orchestrator.work.inspect(orchestrator.disk, &path, spec);
+            let look = look.map_err(|source| unusable(&orchestrator.directory, source))?;
+            if self.found.get(&spec.name) != Some(&look) {
+                self.found.insert(spec.name.clone(), look);
+                self.touched = self.graph.maker(&spec.name).map_or(0, |maker| maker.min(self.touched));
+                exchanged.get_or_insert_with(|| spec.name.clone());
+            }
+        }
+        Ok(exchanged)
+    }
+
     /// Runs one stage. Returns whether it got done; if not, it was stopped on request.
     fn step(&mut self, step: &Step, steps_left: usize) -> Result<bool, PipelineError> {
         let orchestrator = self.orchestrator;
@@ -442,10 +463,14 @@ impl Run<'_, '_, '_> {
             return Err(failed(StageError::failed(message)));
         };
 
+        if let Some(artifact) = self.exchanged(name)? {
+            let what = "the file was exchanged while the run went on".to_owned();
+            return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
+        }
         for output in &stage.outputs {
             if let Some(Found::Damaged(what) | Found::Unreadable(what)) = self.found.get(output) {
                 // What was verified before is about to be another file.
-                self.note_damage(output, &what.clone())?;
+                self.note_damage(output, &what.clone(), false)?;
             }
         }
         self.journal.append(Record::StageStarted { stage: name.clone(), reason: clip(&step.reason.to_string()) })?;
@@ -459,7 +484,7 @@ impl Run<'_, '_, '_> {
         let snapshots = Snapshots::open(
             disk,
             snapshots_path(directory).join(name.file_name()),
-            fingerprints.digest(),
+            fingerprints.snapshots(self.journal.state()),
             orchestrator.options.snapshot_interval,
         );
         let snapshots = match snapshots {
@@ -488,6 +513,14 @@ impl Run<'_, '_, '_> {
             }
             Err(error) => return Err(self.fail(name, error)),
         };
+        if let Some(artifact) = self.exchanged(name)? {
+            let what = format!("{artifact} was exchanged while {name} read it");
+            // They are in their places already.
+            for output in stage.outputs.iter().filter(|name| done.found.contains_key(*name)) {
+                self.note_damage(output, &what, false)?;
+            }
+            return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
+        }
         let bytes = done.artifacts.iter().map(|artifact| artifact.bytes).sum();
         // First the snapshots: once the journal says done, nobody looks for them.
         context.snapshots.remove()?;
@@ -505,25 +538,12 @@ impl Run<'_, '_, '_> {
         Ok(true)
     }
 
-    fn note_damage(&mut self, artifact: &ArtifactName, what: &str) -> Result<(), PipelineError> {
-        if self.journal.state().damage(artifact).is_none() {
-            self.append(Record::DamageFound { artifact: artifact.clone(), what: clip(what) }, [artifact])?;
+    fn note_damage(&mut self, artifact: &ArtifactName, what: &str, silent: bool) -> Result<(), PipelineError> {
+        if silent || self.journal.state().damage(artifact).is_none() {
+            self.append(Record::DamageFound { artifact: artifact.clone(), what: clip(what), silent }, [artifact])?;
         }
         self.orchestrator.observer.notice(&Event::DamageFound { artifact: artifact.clone(), what: what.to_owned() });
         Ok(())
-    }
-
-    /// The intermediates that an artifact is made from.
-    fn intermediates_of(&self, artifact: &ArtifactName) -> impl Iterator<Item = ArtifactName> + use<> {
-        let graph = self.orchestrator.work.graph();
-        let stage = graph.maker(artifact).map(|at| &graph.stages()[at]);
-        let inputs: Vec<_> = stage
-            .into_iter()
-            .flat_map(|stage| &stage.inputs)
-            .filter(|name| graph.is_intermediate(name))
-            .cloned()
-            .collect();
-        inputs.into_iter()
     }
 
     /// Removes what was snapshot for stages that need not run: a crash between their end and the removal leaves it.
@@ -542,17 +562,10 @@ impl Run<'_, '_, '_> {
     fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
         let message = clip(&error.to_string());
         self.orchestrator.observer.notice(&Event::StageFailed { stage: stage.clone(), message: message.clone() });
-        if let StageError::Damaged { artifact, what } = &error {
-            let mut damaged = vec![(artifact.clone(), what.clone())];
-            // What is wrong may have been made from something wrong, which is not looked at otherwise.
-            damaged.extend(
-                self.intermediates_of(artifact).map(|from| (from, format!("{artifact}, made from it, is wrong"))),
-            );
-            for (artifact, what) in damaged {
-                if let Err(journal) = self.note_damage(&artifact, &what) {
-                    tracing::warn!("the damage to {artifact} could not be put into the journal: {journal}");
-                }
-            }
+        if let StageError::Damaged { artifact, what, silent } = &error
+            && let Err(journal) = self.note_damage(artifact, what, *silent)
+        {
+            tracing::warn!("the damage to {artifact} could not be put into the journal: {journal}");
         }
         let failed = Record::StageFailed { stage: stage.clone(), message };
         // A full disk fails both; the stage's own error is the one to report.
@@ -563,7 +576,7 @@ impl Run<'_, '_, '_> {
             tracing::warn!("the failure of {stage} could not be put into the journal: {journal}");
         }
         match error {
-            StageError::Damaged { artifact, what } => {
+            StageError::Damaged { artifact, what, .. } => {
                 PipelineError::Integrity { stage: stage.clone(), artifact, what, remedy: "the next run rebuilds it" }
             }
             source => PipelineError::StageFailed { stage: stage.clone(), source },

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use disk::clock;
 use serde::Serialize;
 
 use crate::artifact::ArtifactName;
@@ -44,6 +45,17 @@ pub enum Reason {
         /// What is wrong with it.
         what: String,
     },
+    /// An output was made from something that was found wrong later, and may have been wrong then.
+    Doubtful {
+        /// Which.
+        artifact: ArtifactName,
+        /// What it was made from.
+        source: ArtifactName,
+        /// When that was found wrong, in seconds since 1970.
+        found_at: u64,
+        /// When that was last known to be good before; `None` if the journal does not say.
+        good_at: Option<u64>,
+    },
     /// An output cannot be read.
     Unreadable {
         /// Which.
@@ -76,7 +88,11 @@ impl Reason {
     /// asked for: what `frozen` forbids to rebuild.
     pub fn is_stale(&self) -> bool {
         match self {
-            Reason::Changed { .. } | Reason::After { .. } | Reason::Damaged { .. } | Reason::Unreadable { .. } => true,
+            Reason::Changed { .. }
+            | Reason::After { .. }
+            | Reason::Damaged { .. }
+            | Reason::Doubtful { .. }
+            | Reason::Unreadable { .. } => true,
             Reason::Absent { .. }
             | Reason::Forced
             | Reason::NotVerified { .. }
@@ -98,6 +114,12 @@ impl fmt::Display for Reason {
                 write!(f, "after {stage}, if {artifact} comes out changed")
             }
             Reason::Damaged { artifact, what } => write!(f, "{artifact} is damaged: {what}"),
+            Reason::Doubtful { artifact, source, found_at, good_at } => {
+                let found = clock::utc(*found_at);
+                let good =
+                    good_at.map_or("never checked before".to_owned(), |at| format!("last good {}", clock::utc(at)));
+                write!(f, "{artifact} was made from {source}, which was found wrong {found} ({good})")
+            }
             Reason::Unreadable { artifact, what } => {
                 write!(f, "{artifact} cannot be read: {what}")
             }

@@ -79,6 +79,10 @@ pub enum Record {
         artifact: ArtifactName,
         /// What is wrong with it.
         what: String,
+        /// Whether stages read it all the same, so that what was made from it may be wrong as well. Assumed where a
+        /// record does not say: the first versions did not.
+        #[serde(default = "yes")]
+        silent: bool,
     },
     /// An artifact was checked, outside of a stage.
     Verified {
@@ -156,6 +160,10 @@ pub enum RunEnd {
     Stopped,
     /// With this error.
     Failed(String),
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The start of a message, so that no record outgrows its bound.

@@ -365,11 +365,9 @@ fn damage_recorded_from_outside_is_rebuilt_and_a_clean_check_takes_it_back() {
     let bench = Bench::default();
     let toy = toy();
     let summary = bench.run(&toy).unwrap();
-    let record = |record| {
-        let mut directory = Directory::open(&bench.disk, Path::new(DIRECTORY), "verify").unwrap();
-        directory.journal().append(record).unwrap();
-    };
-    let damage = || Record::DamageFound { artifact: artifact("databases/2"), what: "block 7".to_owned() };
+    let record = |record| bench.record(record);
+    let damage =
+        || Record::DamageFound { artifact: artifact("databases/2"), what: "block 7".to_owned(), silent: false };
     record(damage());
     let expect = "capture:2: solve:2 needs captures/2, which was not kept\n\
                   solve:2: databases/2 is damaged: block 7\n\
@@ -391,6 +389,149 @@ fn damage_recorded_from_outside_is_rebuilt_and_a_clean_check_takes_it_back() {
     bench.run(&toy).unwrap();
     assert_eq!(toy.take_log(), ["capture:2", "solve:2", "verify:2"]);
     assert_eq!(bench.steps(&toy), "");
+}
+
+/// Wrong content under right checksums, and what was built on it before that was found.
+#[test]
+fn what_was_built_on_something_wrong_is_rebuilt() {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    bench.forge("databases/1");
+    let more = Design { last: 5, check: "full", ..Design::default() };
+    assert_eq!(bench.run(&more.toy()).unwrap().ran.len(), 8, "nothing is noticed");
+    let expect = {
+        let bench = Bench::default();
+        bench.run(&more.toy()).unwrap();
+        bench.files()
+    };
+    assert_ne!(bench.files()["databases/4"], expect["databases/4"]);
+    bench.record(Record::DamageFound {
+        artifact: artifact("databases/1"),
+        what: "it is wrong".to_owned(),
+        silent: true,
+    });
+
+    let steps = bench.steps(&more.toy());
+    let doubtful = |stage: &str, made: &str| {
+        assert!(
+            steps.contains(&format!("{stage}: {made} was made from databases/1, which was found wrong 20")),
+            "{steps}"
+        );
+    };
+    for (stage, made) in [("solve:4", "databases/4"), ("verify:4", "verified/4"), ("solve:5", "databases/5")] {
+        doubtful(stage, made);
+    }
+    assert!(steps.contains("Z (last good 20"), "{steps}");
+    let frozen = Bench { options: RunOptions { frozen: true, ..RunOptions::default() }, ..bench };
+    assert_eq!(frozen.run(&more.toy()).unwrap_err().exit(), Exit::Frozen);
+    let bench = Bench { options: RunOptions::default(), ..frozen };
+    bench.run(&more.toy()).unwrap();
+    assert_eq!(bench.files(), expect);
+    assert_eq!(bench.steps(&more.toy()), "");
+}
+
+/// What was built before the file was last known to be good stays, and so does all of it where readers notice the damage.
+#[test]
+fn what_was_built_on_something_good_stays() {
+    let bench = Bench::default();
+    let toy = toy();
+    bench.run(&toy).unwrap();
+    let summary = bench.run(&Design { versions: BTreeMap::from([(1, 2)]), ..Design::default() }.toy()).unwrap();
+    let made = summary.ran.iter().find(|ran| ran.stage.to_string() == "solve:1").unwrap();
+    let toy = Design { versions: BTreeMap::from([(1, 2)]), ..Design::default() }.toy();
+    let damage =
+        |silent| bench.record(Record::DamageFound { artifact: artifact("databases/1"), what: "x".to_owned(), silent });
+    let digest = made.artifacts[0].digest;
+    bench.record(Record::Verified { artifact: artifact("databases/1"), digest, how: "all".to_owned(), sampled: true });
+    damage(true);
+    let steps = |toy: &Toy| -> Vec<String> {
+        bench.plan(toy).unwrap().steps.iter().map(|step| step.stage.to_string()).collect()
+    };
+    let only = ["capture:1", "solve:1", "verify:1"];
+    assert_eq!(steps(&toy), only);
+    bench.run(&toy).unwrap();
+    damage(false);
+    assert_eq!(steps(&toy), only);
+    // The last word was its making: all that came after is older, but for what follows.
+    bench.run(&toy).unwrap();
+    let more = Design { last: 4, versions: BTreeMap::from([(1, 2)]), ..Design::default() }.toy();
+    bench.run(&more).unwrap();
+    damage(true);
+    assert_eq!(steps(&more), [&only[..], &["capture:4", "solve:4", "verify:4", "stats:4"]].concat());
+}
+
+/// Neither what a stage saved of its work, nor intermediates that were kept, nor files that the journal lost, outlive
+/// what they were made from.
+#[test]
+fn nothing_else_made_from_something_wrong_is_used() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let wrong = |n: u32| Record::DamageFound {
+        artifact: artifact(&format!("databases/{n}")),
+        what: "x".to_owned(),
+        silent: true,
+    };
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    bench.forge("databases/1");
+    let more = Design { last: 4, ..Design::default() };
+    let mut stopped = more.toy();
+    stopped.stop_in = Some(("solve:4".to_owned(), &STOP));
+    bench.orchestrator(&stopped).stop(&STOP).run().unwrap();
+    STOP.store(false, Ordering::Relaxed);
+    assert!(bench.files().contains_key("snapshots/solve-4/half") && bench.files().contains_key("captures/4"));
+    bench.record(wrong(1));
+    let summary = bench.run(&more.toy()).unwrap();
+    let ran = |name: &str| summary.ran.iter().find(|ran| ran.stage.to_string() == name);
+    assert!(ran("capture:4").is_some());
+    assert_eq!(ran("solve:4").unwrap().measured.report.counters["resumed"].as_f64(), 0.0);
+
+    // The capture that a wrong database was made from.
+    let mut bench = Bench::default();
+    bench.options.keep = crate::Keep::All;
+    bench.run(&toy()).unwrap();
+    bench.record(wrong(2));
+    let steps = bench.steps(&toy());
+    assert!(steps.starts_with("capture:2: captures/2 is damaged: databases/2, made from it, is wrong\n"), "{steps}");
+
+    // A journal that knows only of the damage.
+    let bench = Bench::built();
+    bench.remove("journal");
+    bench.record(wrong(2));
+    let toy = toy();
+    bench.run(&toy).unwrap();
+    let solved: Vec<String> = toy.take_log().into_iter().filter(|name| name.starts_with("solve")).collect();
+    assert_eq!(solved, ["solve:2", "solve:3"]);
+}
+
+/// A file that is exchanged while a run goes on: nothing is built on it.
+#[test]
+fn an_input_exchanged_under_a_run_is_noticed() {
+    let other = {
+        let mut salted = toy();
+        salted.salted.insert(1);
+        let bench = Bench::default();
+        bench.run(&salted).unwrap();
+        bench.files().remove("databases/1").unwrap()
+    };
+    for (stage, exit) in [
+        ("verify:2", Exit::Integrity),
+        ("stats:2", Exit::Integrity),
+        ("solve:3", Exit::Integrity),
+        ("stats:3", Exit::Done),
+    ] {
+        let bench = Bench::default();
+        let disk = bench.disk.clone();
+        let mut exchanging = toy();
+        let other = other.clone();
+        exchanging.exchange_in =
+            Some((stage.to_owned(), Box::new(move || disk.put(Path::new("/run/databases/1"), &other))));
+        let outcome = bench.run(&exchanging);
+        let found = outcome.map_or_else(|error| error.exit(), |summary| summary.exit());
+        assert_eq!(found, exit, "{stage}");
+        bench.run(&toy()).unwrap();
+        assert_eq!(bench.files(), reference(), "{stage}");
+        assert_eq!(bench.steps(&toy()), "");
+    }
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn failed(stage: &StageName, error: StageError) -> PipelineError {
     let stage = stage.clone();
     match error {
         StageError::Stopped => PipelineError::SingleStopped { stage },
-        StageError::Damaged { artifact, what } => PipelineError::Integrity {
+        StageError::Damaged { artifact, what, .. } => PipelineError::Integrity {
             stage,
             artifact,
             what,

@@ -14,10 +14,22 @@ pub struct State {
     /// When damage was last found, repaired or not, as a sequence number.
     damage_found: BTreeMap<ArtifactName, u64>,
     verified: BTreeMap<ArtifactName, Checked>,
+    /// When each artifact was known to be good: made, or compared with its digest.
+    good: BTreeMap<ArtifactName, Vec<Moment>>,
+    /// When each artifact was found to be wrong in a way that stages which read it do not notice.
+    silent: BTreeMap<ArtifactName, Vec<Moment>>,
     stages: BTreeMap<StageName, StageHistory>,
     run: Option<RunHistory>,
     last_run: u64,
     sequence: u64,
+}
+
+/// A place in the journal, and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    pub(crate) sequence: u64,
+    /// Seconds since 1970.
+    pub at: u64,
 }
 
 /// The latest making of an artifact.
@@ -31,7 +43,7 @@ pub struct Built {
     pub at: u64,
     /// Whether we have removed it since.
     pub removed: bool,
-    sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 /// Damage that was found and not yet repaired.
@@ -129,6 +141,22 @@ impl State {
         found.is_some_and(|sequence| *sequence > built.sequence)
     }
 
+    /// When silent damage was found in an artifact, repaired since or not.
+    pub fn silent_damage(&self, name: &ArtifactName) -> &[Moment] {
+        self.silent.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The artifacts in which silent damage was found, repaired since or not.
+    pub(crate) fn silently_damaged(&self) -> impl Iterator<Item = &ArtifactName> {
+        self.silent.keys()
+    }
+
+    /// The last time before a moment at which an artifact was made or compared with its digest.
+    pub(crate) fn last_good(&self, name: &ArtifactName, before: Moment) -> Option<Moment> {
+        let moments = self.good.get(name)?;
+        moments.iter().rev().find(|moment| **moment < before).copied()
+    }
+
     /// The latest check of an artifact outside of a stage.
     pub fn checked(&self, name: &ArtifactName) -> Option<&Checked> {
         self.verified.get(name)
@@ -158,6 +186,7 @@ impl State {
     pub fn apply(&mut self, entry: &Entry) {
         self.sequence += 1;
         self.last_run = self.last_run.max(entry.run);
+        let now = Moment { sequence: self.sequence, at: entry.at };
         match &entry.record {
             Record::RunStarted { command, program, host, pid, threads, memory_bytes, manifest: _ } => {
                 self.run = Some(RunHistory {
@@ -188,6 +217,7 @@ impl State {
                 history.done = Some((measured.clone(), entry.at));
                 for artifact in artifacts {
                     self.build(artifact, Some(stage), entry.at);
+                    self.good.entry(artifact.name.clone()).or_default().push(now);
                 }
             }
             Record::StageFailed { stage, message } => {
@@ -195,7 +225,10 @@ impl State {
                 history.ended = Some(StageEnd::Failed(message.clone()));
             }
             Record::Adopted { artifact } => self.build(artifact, None, entry.at),
-            Record::DamageFound { artifact, what } => {
+            Record::DamageFound { artifact, what, silent } => {
+                if *silent {
+                    self.silent.entry(artifact.clone()).or_default().push(now);
+                }
                 let damage = Damage { what: what.clone(), at: entry.at };
                 self.damage_found.insert(artifact.clone(), self.sequence);
                 self.damage.insert(artifact.clone(), damage);
@@ -203,8 +236,12 @@ impl State {
             Record::Verified { artifact, digest, how, sampled } => {
                 let checked = Checked { how: how.clone(), sampled: *sampled, at: entry.at };
                 self.verified.insert(artifact.clone(), checked);
-                let same = |built: &Built| built.artifact.digest == *digest;
-                if !sampled && self.built.get(artifact).is_none_or(same) {
+                let is_same = self.built.get(artifact).is_none_or(|built| built.artifact.digest == *digest);
+                // The digest is compared whatever the sample.
+                if is_same {
+                    self.good.entry(artifact.clone()).or_default().push(now);
+                }
+                if !sampled && is_same {
                     self.damage.remove(artifact);
                     self.damage_found.remove(artifact);
                 }

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disk::{Digest, Disk, DiskError, MemoryDisk, Staged};
 
+use crate::Directory;
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::graph::Graph;
 use crate::orchestrator::{Orchestrator, RunOptions, Summary};
 use crate::plan::Plan;
+use crate::record::Record;
 use crate::stage::{Cost, StageName, StageSpec};
 use crate::work::{StageContext, StageError, StageReport, Work};
 use crate::{PipelineError, single};
@@ -27,6 +29,8 @@ pub(crate) struct Toy {
     pub(crate) salted: BTreeSet<u32>,
     /// Stages that fail.
     pub(crate) fail: BTreeSet<String>,
+    /// Forges a file of the disk while a stage runs.
+    pub(crate) exchange_in: Option<(String, Box<dyn Fn() + Sync>)>,
     /// Raises the flag while this stage runs.
     pub(crate) stop_in: Option<(String, &'static AtomicBool)>,
     /// The stages that ran.
@@ -100,24 +104,28 @@ impl Design {
             graph: Graph::new(stages, artifacts).unwrap(),
             salted: BTreeSet::new(),
             fail: BTreeSet::new(),
+            exchange_in: None,
             stop_in: None,
             log: Mutex::new(Vec::new()),
         }
     }
 }
 
-/// Header line `toy IDENTITY DIGEST`, then the content.
-fn encode(spec: &ArtifactSpec, content: &[u8]) -> Vec<u8> {
-    let identity: Vec<String> = spec.identity.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    let digest = Digest::of(content);
-    let mut bytes = format!("toy {} {} {}\n", identity.join(","), content.len(), digest).into_bytes();
+/// Header line `toy IDENTITY LENGTH DIGEST CHECKSUM`, then the content.
+fn encode(identity: &BTreeMap<String, String>, content: &[u8], digest: Digest) -> Vec<u8> {
+    let identity: Vec<String> = identity.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let (identity, checksum) = (identity.join(","), Digest::of(content));
+    let mut bytes = format!("toy {identity} {} {digest} {checksum}\n", content.len()).into_bytes();
     bytes.extend_from_slice(content);
     bytes
 }
 
 struct Decoded {
     identity: BTreeMap<String, String>,
+    /// What the content is said to have: only verification compares it.
     digest: Digest,
+    /// What every reader compares.
+    checksum: Digest,
     length: usize,
     content: Vec<u8>,
 }
@@ -130,16 +138,21 @@ fn decode(bytes: &[u8]) -> Option<Decoded> {
     let identity = identity.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     let length = words.next()?.parse().ok()?;
     let digest = words.next()?.parse().ok()?;
+    let checksum = words.next()?.parse().ok()?;
     let content = bytes[newline + 1..].to_vec();
-    Some(Decoded { identity, digest, length, content })
+    Some(Decoded { identity, digest, checksum, length, content })
 }
 
 impl Toy {
     fn read(&self, context: &StageContext<'_>, name: &ArtifactName) -> Result<Vec<u8>, StageError> {
         let bytes = context.disk().read(&context.input(name), 1 << 20)?;
         let decoded = decode(&bytes).ok_or_else(|| StageError::failed("not a toy"))?;
-        if Digest::of(&decoded.content) != decoded.digest {
-            return Err(StageError::Damaged { artifact: name.clone(), what: "its checksum differs".to_owned() });
+        if Digest::of(&decoded.content) != decoded.checksum {
+            return Err(StageError::Damaged {
+                artifact: name.clone(),
+                what: "its checksum differs".to_owned(),
+                silent: false,
+            });
         }
         Ok(decoded.content)
     }
@@ -148,7 +161,7 @@ impl Toy {
         let spec = self.graph.artifact(name).unwrap();
         let path = context.output(name);
         let mut staged = Staged::create(context.disk(), &path, 200)?;
-        staged.write(&encode(spec, content))?;
+        staged.write(&encode(&spec.identity, content, Digest::of(content)))?;
         staged.publish()?;
         Ok(())
     }
@@ -191,6 +204,11 @@ impl Work for Toy {
         if self.fail.contains(&name) {
             return Err(StageError::failed("the toy broke"));
         }
+        if let Some((stage, exchange)) = &self.exchange_in
+            && *stage == name
+        {
+            exchange();
+        }
         if let Some((stage, flag)) = &self.stop_in
             && *stage == name
         {
@@ -212,7 +230,11 @@ impl Work for Toy {
                     all.extend(self.read(context, &database(smaller))?);
                 }
                 if self.read(context, &database(n))? != self.solve(n, &Digest::of(&all).0) {
-                    return Err(StageError::Damaged { artifact: database(n), what: "a score is wrong".to_owned() });
+                    return Err(StageError::Damaged {
+                        artifact: database(n),
+                        what: "a score is wrong".to_owned(),
+                        silent: true,
+                    });
                 }
             }
             "stats" => {
@@ -289,6 +311,21 @@ impl Bench {
         let mut bytes = self.disk.peek(&path).unwrap();
         edit(&mut bytes);
         self.disk.put(&path, &bytes);
+    }
+
+    /// Puts other content into a file, under the old digest and a right checksum.
+    pub(crate) fn forge(&self, name: &str) {
+        self.edit(name, |bytes| {
+            let Decoded { identity, digest, mut content, .. } = decode(bytes).unwrap();
+            content[0] ^= 1;
+            *bytes = encode(&identity, &content, digest);
+        });
+    }
+
+    /// Puts a record into the journal, as a command beside the run does.
+    pub(crate) fn record(&self, record: Record) {
+        let mut directory = Directory::open(&self.disk, Path::new(DIRECTORY), "a command").unwrap();
+        directory.journal().append(record).unwrap();
     }
 
     /// All files that must not depend on how the run went.

@@ -185,6 +185,9 @@ pub enum StageError {
         artifact: ArtifactName,
         /// What was expected and what was found, in words.
         what: String,
+        /// Whether a stage that reads it does not notice: a score is wrong, but every checksum is right. What was made
+        /// from it since it was last known good is then rebuilt too.
+        silent: bool,
     },
     /// Anything else.
     #[error("{0}")]

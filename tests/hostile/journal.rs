@@ -117,7 +117,7 @@ fn framed(entry: &Entry) -> Vec<u8> {
 fn all_kinds() -> Vec<Entry> {
     let name = || "databases/01.awari".parse().expect("a name");
     let records = [
-        Record::DamageFound { artifact: name(), what: "block 1".to_owned() },
+        Record::DamageFound { artifact: name(), what: "block 1".to_owned(), silent: false },
         Record::Verified { artifact: name(), digest: disk::Digest::of(b""), how: "full".to_owned(), sampled: false },
         Record::Removed { artifacts: vec![name()] },
         Record::StageFailed { stage: "sweep:1".parse().expect("a stage"), message: "no".to_owned() },

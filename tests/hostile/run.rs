@@ -193,7 +193,7 @@ impl Build {
                 let artifact = ArtifactName::new(name).expect("the name of an artifact");
                 let journal = journal
                     .get_or_insert_with(|| Journal::open(disk, &Build::path("journal")).expect("it can be written"));
-                journal.append(Record::DamageFound { artifact, what }).expect("it can be written");
+                journal.append(Record::DamageFound { artifact, what, silent: true }).expect("it can be written");
                 true
             })
             .count()
