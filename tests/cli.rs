@@ -565,5 +565,52 @@ fn every_way_to_the_disk_builds_the_same() {
         assert!(bytes(&other) == bytes(&plain), "{io}");
         other.awari(&["stage", "m.toml", "verify:5", "--io", io]).is(0);
     }
-    plain.awari(&["run", "m.toml", "--io", "fast"]).is(2).says(&["expected auto, uring or plain"]);
+    plain.awari(&["run", "m.toml", "--io", "fast"]).is(2).says(&["[possible values: auto, uring, plain]"]);
+}
+
+/// What a shell is offered for the last of some words.
+fn completed(place: &Place, words: &[&str]) -> Vec<String> {
+    let mut command = place.command(&[&["--", "awari"], words].concat());
+    let index = words.len().to_string();
+    command.env("AWARI_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).env("_CLAP_IFS", "\n");
+    let offered = place::ended(command).is(0).out;
+    offered.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_shell_completes_values() {
+    let place = Place::new(2);
+    let check = |words: &[&str], expect: &[&str]| assert_eq!(completed(&place, words), expect, "{words:?}");
+    check(&["run", "m.toml", "--until", "sw"], &["sweep:0", "sweep:1", "sweep:2"]);
+    check(&["stage", "m.toml", "verify:"], &["verify:0", "verify:1", "verify:2"]);
+    check(&["play", "--level", "p"], &["perfect"]);
+    check(&["--kernel", "port"], &["portable"]);
+    check(&["restore", "--codec", "ra"], &["raw", "rans"]);
+    check(&["verify", "--against", "count"], &["counting"]);
+    check(&["run", "m.toml", "--set", "store."], &["store.codec=", "store.keep="]);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.awari(&["completions", shell]).is(0).out;
+        assert!(script.contains("AWARI_COMPLETE"), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn a_variable_stands_for_the_directory() {
+    let place = Place::new(2);
+    let awari = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("AWARI_DIR", "elsewhere");
+        place::ended(command)
+    };
+    awari(&["run", "m.toml"]).is(0);
+    assert!(place.path("elsewhere/databases/02.awari").exists() && !place.path("run").exists());
+    for command in ["status", "stats", "gc"] {
+        awari(&[command]).is(0);
+    }
+    awari(&["run", "m.toml", "--dir", "run"]).is(0);
+    assert!(place.path("run/databases/02.awari").exists(), "the option comes before the variable");
+    let help = awari(&["status", "--help"]).is(0).out;
+    assert!(help.contains("[env: AWARI_DIR]"), "{help}");
+    let (options, global) = help.split_once("\nGlobal options:\n").unwrap();
+    assert!(!options.contains("--kernel") && global.contains("--kernel"), "{help}");
 }

@@ -81,7 +81,7 @@ fn mistakes_in_a_machine_come_all_at_once() {
          read = \"fast\"\nwrite = \"0 B\"\noperations = 0\n",
     )
     .unwrap();
-    for args in [&["plan", "m.toml"][..], &["plan", "--up-to", "9"]] {
+    for args in [&["plan", "m.toml"][..], &["plan", "--stones", "0..9"]] {
         let args = [args, &["--hardware", "machine.toml"]].concat();
         place.awari(&args).is(11).says(&[
             "machine.toml:2:1: unknown key core in [machine] (did you mean cores?)",
@@ -99,7 +99,9 @@ fn mistakes_in_a_machine_come_all_at_once() {
     fs::write(place.path("machine.toml"), [0xff]).unwrap();
     place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(11).says(&["not UTF-8"]);
     place.awari(&["plan"]).is(2).says(&["MANIFEST"]);
-    for bad in [&["--up-to", "49"][..], &["--up-to", "9", "--check"], &["--up-to", "9", "--until", "sweep:3"]] {
+    for bad in
+        [&["--stones", "0..49"][..], &["--stones", "0..9", "--check"], &["--stones", "0..9", "--until", "sweep:3"]]
+    {
         place.awari(&[&["plan"], bad].concat()).is(2);
     }
 }
@@ -110,7 +112,7 @@ fn an_outlook_shows_what_a_job_takes() {
     fs::write(place.path("machine.toml"), format!("{MACHINE}\n[network]\nbandwidth = \"5 GB\"\nlatency = 7\n"))
         .unwrap();
     let plan = |ranks: &str, more: &[&str]| {
-        let args = ["plan", "--up-to", "17", "--ranks", ranks, "--hardware", "machine.toml"];
+        let args = ["plan", "--stones", "0..17", "--ranks", ranks, "--hardware", "machine.toml"];
         place.awari(&[&args[..], more].concat()).is(0)
     };
     let json = |ranks: &str| plan(ranks, &["--json"]).json();
@@ -142,7 +144,7 @@ fn an_outlook_shows_every_database_and_method() {
     let place = Place::new(3);
     let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/hardware/server.toml");
     let outlook = |more: &[&str]| {
-        let args = [&["plan", "--up-to", "48", "--hardware", hardware, "--json"], more].concat();
+        let args = [&["plan", "--stones", "0..48", "--hardware", hardware, "--json"], more].concat();
         place.awari(&args).is(0).json()["databases"].as_array().unwrap().clone()
     };
     let all = outlook(&[]);
@@ -163,19 +165,24 @@ fn an_outlook_shows_every_database_and_method() {
     assert_eq!((&all[42]["method"], &all[48]["method"]), (&"sweep".into(), &"two-bit".into()));
     let reachable = outlook(&["--set", "game.positions=reachable"]);
     assert_eq!(reachable[48]["positions"], 203_648_015_936u64);
-    let text = place.awari(&["plan", "--up-to", "20", "--memory", "128 MiB"]).is(0).out;
+    let text = place.awari(&["plan", "--stones", "0..20", "--memory", "128 MiB"]).is(0).out;
     for part in ["\ntime:\n", "\nmost memory:\n", "84,672,315", "0..20 fit: about"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     // On disk, sweep and all stages around it take less than a byte a position.
-    let text = place.awari(&["plan", "--up-to", "20", "--memory", "64 MiB", "--set", "build.method=sweep"]).is(0).out;
+    let text =
+        place.awari(&["plan", "--stones", "0..20", "--memory", "64 MiB", "--set", "build.method=sweep"]).is(0).out;
     assert!(text.contains("0..20 fit: about"), "{text}");
     // Tables of so many stones do not.
-    let text = place.awari(&["plan", "--up-to", "40", "--memory", "128 MiB"]).is(0).out;
+    let text = place.awari(&["plan", "--stones", "0..40", "--memory", "128 MiB"]).is(0).out;
     assert!(text.contains(" does not: sweep needs "), "{text}");
     // The manifest's own range does not count, its other keys do.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = 2\n");
-    let rows = place.awari(&["plan", "m.toml", "--up-to", "6", "--json"]).is(0).json();
+    let rows = place.awari(&["plan", "m.toml", "--stones", "0..6", "--json"]).is(0).json();
+    let old = place.awari(&["plan", "m.toml", "--up-to", "6", "--json"]).is(0).json();
+    assert_eq!(old["databases"], rows["databases"], "the earlier name of the option");
+    let two = place.awari(&["plan", "m.toml", "--stones", "5..6", "--json"]).is(0).json();
+    assert_eq!(two["databases"].as_array().unwrap()[..], rows["databases"].as_array().unwrap()[5..]);
     assert_eq!(rows["databases"][6]["positions"], 12_375);
     assert_eq!(rows["memory_bytes"], 2u64 << 30);
     // A manifest of all databases is planned, though one of them has no file yet that could hold it.

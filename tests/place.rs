@@ -50,7 +50,7 @@ impl Place {
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(AWARI);
-        command.args(args).current_dir(self.0.path()).stdin(Stdio::null());
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).env_remove("AWARI_DIR");
         command
     }
 

@@ -7,7 +7,7 @@ use crate::place::Place;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// A server of the databases of a place. It is killed when nobody needs it any more.
 pub(crate) struct Served {
@@ -23,7 +23,10 @@ impl Served {
     }
 
     pub(crate) fn start_at(place: &Place, listen: &str) -> Served {
-        let mut command = place.command(&["serve", "--dir", "run", "--listen", listen]);
+        Served::of(place.command(&["serve", "--dir", "run", "--listen", listen]))
+    }
+
+    pub(crate) fn of(mut command: Command) -> Served {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();

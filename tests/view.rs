@@ -139,14 +139,14 @@ fn a_report_is_one_page_of_every_run() {
 fn every_stage_has_a_log_across_restarts() {
     let place = Place::built(4);
     place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "debug"]).is(0);
-    let log = fs::read_to_string(place.path("run/logs/sweep-4.log")).unwrap();
+    let log = fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap();
     let begins: Vec<&str> = log.lines().filter(|line| line.contains("INFO begins, since ")).collect();
     assert!(begins.len() == 2 && begins[0].contains("is absent") && begins[1].contains("forced"), "{log}");
     assert!(log.contains("solved after") && log.contains("passes "), "{log}");
     let whole = fs::read_to_string(place.path("run/logs/run.log")).unwrap();
     assert!(whole.contains("run 2: 2 stages to run") && whole.contains("the run ends"), "{whole}");
     place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "off"]).is(0);
-    assert_eq!(fs::read_to_string(place.path("run/logs/sweep-4.log")).unwrap(), log);
+    assert_eq!(fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap(), log);
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn a_failure_names_the_log_and_the_next_command() {
     place.flip(capture, middle);
     let ended = place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(16);
     let ended =
-        ended.says(&["captures/04.cap", "the next run rebuilds it", "its log:", "run/logs/sweep-4.log", "go on:"]);
+        ended.says(&["captures/04.cap", "the next run rebuilds it", "its log:", "run/logs/sweep-04.log", "go on:"]);
     let next = ended.err.lines().find_map(|line| line.trim().strip_prefix("go on:")).unwrap().trim().to_owned();
     let next = next.split_once(' ').unwrap().1.to_owned();
-    let log = fs::read_to_string(place.path("run/logs/sweep-4.log")).unwrap();
+    let log = fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap();
     assert!(log.contains("ERROR failed: "), "{log}");
     place.shell(&format!("$AWARI {next}")).is(0);
 }

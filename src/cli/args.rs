@@ -4,7 +4,9 @@ mod build;
 mod read;
 mod values;
 
+use crate::candidates;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
 use engines::Kernel;
 use pipeline::Budget;
 use std::path::PathBuf;
@@ -19,6 +21,9 @@ pub(crate) use read::{
 };
 pub(crate) use values::Listen;
 
+/// The variable that stands for `--dir`.
+pub(crate) const DIR_VARIABLE: &str = "AWARI_DIR";
+
 /// Builds endgame databases of awari from a manifest, and answers questions from them.
 #[derive(Debug, Parser)]
 #[command(
@@ -27,21 +32,24 @@ pub(crate) use values::Listen;
     max_term_width = 100,
     after_help = "\
 Examples:
-  awari run manifests/quickstart.toml          build what the manifest says; the same command resumes
-  awari plan manifests/small.toml              what would be done, why, and what it takes
-  awari status --dir runs/small                how far a run is
-  awari verify --dir runs/small                check every score and every checksum
-  awari probe --dir runs/small 0 0 0 0 0 2  1 0 0 0 0 0
+  awari run manifests/quickstart.toml          # build databases; the same command resumes
+  awari plan manifests/small.toml              # what would run, why, and what it takes
+  awari status --dir runs/quickstart           # the progress of a run
+  awari verify --dir runs/quickstart           # check every score and every checksum
+  awari probe --dir runs/quickstart 0 0 0 0 0 2  1 0 0 0 0 0
+
+The variable AWARI_DIR stands for --dir.
 
 Exit codes:
-  0 done, 1 internal error, 2 usage, 3 no database answers, 10 work pending, 11 manifest invalid,
+  0 done, 1 internal error, 2 usage, 3 no database has the answer, 10 work pending, 11 invalid manifest,
   12 preflight failed, 13 locked, 14 stage failed, 15 stale but --frozen, 16 damaged or wrong,
-  75 stopped and resumable, 130 second signal"
+  75 stopped on request and resumable, 130 stopped by a second signal"
 )]
 pub(crate) struct Arguments {
-    /// Which vector instructions to use: portable (none), avx2 or avx512; changes no byte of any file [default: the
-    /// fastest that `awari doctor` lists]
-    #[arg(long, global = true, value_name = "NAME", value_parser = values::kernel)]
+    /// Vector instructions to use: portable (none), avx2 or avx512; changes no byte of any file [default: the fastest that
+    /// `awari doctor` lists]
+    #[arg(long, global = true, value_name = "NAME", value_parser = values::kernel, help_heading = "Global options",
+        add = ArgValueCandidates::new(candidates::kernels))]
     pub(crate) kernel: Option<Kernel>,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -49,54 +57,54 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Build what a manifest says, resuming what an earlier run has begun
+    /// Build the databases of a manifest, or resume building them
     Run(RunArgs),
-    /// Show what `run` would do, why, and what it takes
+    /// Show what `run` would do, why, and how much time, memory and disk it takes
     Plan(PlanArgs),
-    /// Show how far a run is
+    /// Show the progress of a run, and the databases built so far
     Status(StatusArgs),
-    /// Ask the run that works in a directory to stop, from any machine that sees it
+    /// Stop the run that is active in a directory, from any machine that shares the directory
     Stop(StopArgs),
-    /// Print a script that Slurm runs as a job of several machines
+    /// Print a job script for Slurm that builds on several machines
     SlurmScript(SlurmScriptArgs),
-    /// Rerun one stage aside, and compare its result with the recorded one
+    /// Rerun one stage in a scratch directory, and compare its result with the recorded one
     Stage(StageArgs),
     /// Check databases: checksums, every score by the plain rules, published counts
     Verify(VerifyArgs),
     /// Show the distribution of scores
     Stats(StatsArgs),
-    /// Ask for the score and the moves of a position
+    /// Show the score of a position and the value of each move
     Probe(ProbeArgs),
-    /// Write databases in layouts that other programs read
+    /// Write databases in formats that other programs read
     Export(ExportArgs),
-    /// Write databases in their smallest form, for keeping
+    /// Write databases in their smallest form, for long-term storage
     Archive(ArchiveArgs),
-    /// Bring databases back from archives
+    /// Restore databases from archives
     Restore(RestoreArgs),
-    /// Answer questions over HTTP, for programs and with a page for people
+    /// Serve an HTTP API and a web page to play on
     Serve(ServeArgs),
-    /// Say field by field why a stage is or is not up to date
+    /// Explain field by field why a stage is or is not up to date
     Explain(ExplainArgs),
-    /// Write a page with what the runs of a directory did and found
+    /// Write an HTML report on the runs of a directory
     Report(ReportArgs),
-    /// Show what nothing needs any more, and remove it if told to
+    /// List files that are not needed any more, and delete them with --delete
     Gc(GcArgs),
-    /// Show what the machine and a directory offer, and what stands in the way of a run
+    /// Check whether the machine and a directory are fit for a run
     Doctor(DoctorArgs),
-    /// Judge every move of a game, once the databases know
+    /// Compare every move of a game with the best one
     Analyze(AnalyzeArgs),
     /// Play against the databases in the terminal
     Play(PlayArgs),
-    /// Speak the protocol of oware programs on stdin and stdout
+    /// Run as an engine under an oware program: UCI on stdin and stdout
     Engine(EngineArgs),
-    /// Print completions for a shell
+    /// Print the script that completes commands in a shell
     Completions(CompletionsArgs),
 }
 
 /// A manifest, and what the command line changes in it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ManifestArgs {
-    /// The manifest
+    /// Path of the manifest
     #[arg(value_name = "MANIFEST")]
     pub(crate) manifest: PathBuf,
     #[command(flatten)]
@@ -107,25 +115,28 @@ pub(crate) struct ManifestArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChangeArgs {
     /// The run directory, relative to the current one [default: run.dir of the manifest]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
-    /// Threads; 0 is one for each core [default: build.threads of the manifest]
+    /// Number of threads; 0 is one a core [default: build.threads of the manifest]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub(crate) threads: Option<u16>,
-    /// The most memory to use, as "512 MiB" or 2GiB [default: build.memory of the manifest]
+    /// Memory limit, such as "512 MiB" or 2GiB [default: build.memory of the manifest]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Budget>,
-    /// Give a key of the manifest another value: TOML, or else a plain string; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting)]
+    /// Override a key of the manifest; the value is TOML or a plain string; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, add = ArgValueCandidates::new(candidates::keys))]
     pub(crate) set: Vec<(String, String)>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  awari completions bash > ~/.local/share/bash-completion/completions/awari")]
+  source <(awari completions bash)
+
+Put the line into ~/.bashrc. Completes commands, options and their values: methods, levels, kernels, keys of manifests, and
+the stages of the manifest on the command line.")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Name of the shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -138,5 +149,39 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    /// The words of a command, without what the shell does with its output.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for character in line.chars() {
+            match (quote, character) {
+                (None, '#' | '|' | '>' | '<' | '&' | ';') => break,
+                (None, ' ') => words.push(String::new()),
+                (None, '\'' | '"') => quote = Some(character),
+                (Some(open), character) if character == open => quote = None,
+                (_, character) => words.last_mut().unwrap().push(character),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_command_of_the_readme_can_be_parsed() {
+        let mut count = 0;
+        let mut is_shell = false;
+        for line in include_str!("../../README.md").lines() {
+            is_shell = if line.starts_with("```") { line == "```sh" } else { is_shell };
+            let line = line.replace("cargo run --release -- ", "awari ");
+            if is_shell && line.starts_with("awari ") && !line.ends_with('\\') {
+                if let Err(error) = Arguments::try_parse_from(words(&line)) {
+                    panic!("{line}\n{error}");
+                }
+                count += 1;
+            }
+        }
+        assert!(count > 20, "{count} commands were found");
     }
 }

@@ -1,4 +1,4 @@
-//! `awari plan --up-to N --ranks R`: what a job of several ranks takes to sweep every database.
+//! `awari plan --stones A..B --ranks R`: what a job of several ranks takes to sweep every database.
 
 use crate::error::CliError;
 use crate::outlook::{Machine, heading};
@@ -8,8 +8,9 @@ use crate::summary::{align, columns};
 use pipeline::Budget;
 use serde::Serialize;
 use stages::{Jobs, Network, Settings, Together};
+use std::ops::RangeInclusive;
 
-/// The databases of 0 to some stones.
+/// The databases of some numbers of stones.
 pub(crate) struct JobOutlook<'a> {
     settings: &'a Settings,
     ranks: usize,
@@ -44,9 +45,9 @@ struct JsonRow {
 }
 
 impl<'a> JobOutlook<'a> {
-    pub(crate) fn new(settings: &'a Settings, stones: u32, ranks: usize) -> JobOutlook<'a> {
+    pub(crate) fn new(settings: &'a Settings, stones: RangeInclusive<u32>, ranks: usize) -> JobOutlook<'a> {
         let jobs = Jobs::new(settings);
-        let rows = (0..=stones).map(|stones| (stones, jobs.sweep(stones, ranks))).collect();
+        let rows = stones.map(|stones| (stones, jobs.sweep(stones, ranks))).collect();
         JobOutlook { settings, ranks, rows }
     }
 
@@ -111,9 +112,9 @@ impl<'a> JobOutlook<'a> {
             (seconds, sent, last) = (seconds + of.seconds, sent + of.sent_bytes, Some(stones));
         }
         let mut text = String::new();
-        if let Some(last) = last {
+        if let (Some((first, _)), Some(last)) = (self.rows.first(), last) {
             let sent = Budget::show(sent as u64);
-            text += &format!("0..{last} fit: about {}, {sent} sent\n", quantity::about(seconds));
+            text += &format!("{first}..{last} fit: about {}, {sent} sent\n", quantity::about(seconds));
         }
         if let Some((stones, of)) = self.rows.iter().find(|(_, of)| !of.fits) {
             let needs = Budget::show(of.memory_bytes);

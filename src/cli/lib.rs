@@ -10,6 +10,7 @@ mod analyze;
 mod archive;
 mod args;
 mod bar;
+mod candidates;
 mod completions;
 mod databases;
 mod diagnostics;
@@ -53,6 +54,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 /// The program, with the arguments of this process.
 pub fn main() -> ExitCode {
+    completions::answer();
     disk::heap::share_arena();
     let arguments = Arguments::parse();
     // A run is work for all ranks of a job, anything else for the first.

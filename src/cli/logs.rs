@@ -33,8 +33,14 @@ pub(crate) fn begin(level: LevelFilter) {
 
 /// The log of a stage, or of what happens between stages.
 pub(crate) fn path(dir: &Path, stage: Option<&pipeline::StageName>) -> PathBuf {
-    let name = stage.map_or_else(|| "run".to_owned(), pipeline::StageName::file_name);
+    let name = stage.map_or_else(|| "run".to_owned(), log_name);
     dir.join("logs").join(name + ".log")
+}
+
+/// Names of stages as names of files that sort as the stages do: `process-08-03`.
+fn log_name(stage: &pipeline::StageName) -> String {
+    let parameters = stage.parameters().iter().map(|parameter| format!("-{parameter:02}"));
+    std::iter::once(stage.kind().to_owned()).chain(parameters).collect()
 }
 
 /// An observer that keeps the right log open and writes the events of the run into it.

@@ -1,4 +1,4 @@
-//! `awari plan --up-to N`: what each method takes for every database, whatever is built already.
+//! `awari plan --stones A..B`: what each method takes for every database, whatever is built already.
 
 use crate::error::CliError;
 use crate::output::{print, print_json};
@@ -7,6 +7,7 @@ use crate::summary::{align, columns};
 use pipeline::Budget;
 use serde::Serialize;
 use stages::{Hardware, Limit, Method, Prediction, Settings, database_bytes, whole_predictions};
+use std::ops::RangeInclusive;
 
 /// What a machine is said to have.
 #[derive(Serialize)]
@@ -118,7 +119,7 @@ impl Row {
     }
 }
 
-/// The databases of 0 to `stones` stones.
+/// The databases of some numbers of stones.
 pub(crate) struct Outlook<'a> {
     settings: &'a Settings,
     rows: Vec<Row>,
@@ -143,8 +144,8 @@ struct JsonRow {
 }
 
 impl<'a> Outlook<'a> {
-    pub(crate) fn new(settings: &'a Settings, stones: u32) -> Outlook<'a> {
-        Outlook { settings, rows: (0..=stones).map(|stones| Row::new(settings, stones)).collect() }
+    pub(crate) fn new(settings: &'a Settings, stones: RangeInclusive<u32>) -> Outlook<'a> {
+        Outlook { settings, rows: stones.map(|stones| Row::new(settings, stones)).collect() }
     }
 
     pub(crate) fn show(&self, name: &str, json: bool) -> Result<(), CliError> {

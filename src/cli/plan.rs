@@ -24,7 +24,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let request = Request::read_to_plan(&disk, args)?;
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);
-    if let Some(stones) = args.up_to {
+    if let Some(stones) = args.databases() {
         match args.ranks {
             Some(ranks) => JobOutlook::new(settings, stones, ranks.into()).show(machine, args.json)?,
             None => Outlook::new(settings, stones).show(machine, args.json)?,

@@ -25,13 +25,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let history = History::of(&journal.entries);
     let statistics = statistics(&disk, &args.dir);
     let page = page::page(&seen, &history, &journal, &statistics).into_string();
-    if args.output == Path::new("-") {
+    if args.out == Path::new("-") {
         print(&page)?;
     } else {
-        let mut staged = Staged::create(&disk, &args.output, page.len() as u64)?;
+        let mut staged = Staged::create(&disk, &args.out, page.len() as u64)?;
         staged.write(page.as_bytes())?;
         staged.publish()?;
-        say(format_args!("{} written", args.output.display()));
+        say(format_args!("{} written", args.out.display()));
     }
     Ok(Exit::Done)
 }

@@ -4,7 +4,7 @@ use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
 use crate::error::CliError;
 use disk::Disk;
 use game::{PositionSet, STONES_MAX};
-use pipeline::{Budget, Manifest, RunOptions};
+use pipeline::{Budget, Manifest, RunOptions, Work};
 use stages::cluster::Job;
 use stages::{Awari, Hardware, Settings, schema};
 use std::path::{Path, PathBuf};
@@ -44,15 +44,15 @@ impl Request {
     pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<Request, CliError> {
         let (path, text) = match &args.manifest {
             Some(path) => (path.as_path(), read_text(disk, path)?),
-            None => (Path::new("--up-to"), String::new()),
+            None => (Path::new("--stones"), String::new()),
         };
         let mut overrides = args.changes.overrides()?;
         let hardware = match &args.hardware {
             Some(name) => Some(hardware(disk, name)?),
             None => args.manifest.is_none().then(Hardware::this),
         };
-        if let Some(stones) = args.up_to {
-            overrides.push(("build.stones".to_owned(), format!("\"0..{stones}\"")));
+        if let Some(stones) = args.databases() {
+            overrides.push(("build.stones".to_owned(), format!("\"0..{}\"", stones.end())));
         }
         Request::parse(path, text, &overrides, |settings| {
             let Some(hardware) = hardware else { return };
@@ -92,6 +92,13 @@ impl Request {
             }
             Err(diagnostics) => Err(CliError::Manifest { name, text, diagnostics }),
         }
+    }
+
+    /// The stages of a manifest, in the order in which they run; none if it cannot be used.
+    pub(crate) fn stage_names(disk: &dyn Disk, path: &Path) -> Vec<String> {
+        let request = read_text(disk, path).and_then(|text| Request::parse(path, text, &[], |_| {}));
+        let Ok(request) = request else { return Vec::new() };
+        request.work().graph().stages().iter().map(|stage| stage.name.to_string()).collect()
     }
 
     /// What it asks for.

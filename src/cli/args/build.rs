@@ -1,23 +1,26 @@
 //! The commands that build, and those that look after what is built.
 
-use clap::{Args, ValueEnum};
+use crate::candidates;
+use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCandidates;
 use disk::Io;
 use pipeline::Budget;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::{ChangeArgs, ManifestArgs, values};
+use super::{ChangeArgs, DIR_VARIABLE, ManifestArgs, values};
 
 /// Which stages of a build.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SelectionArgs {
-    /// The last stage to run, as sweep:14
-    #[arg(long, value_name = "STAGE")]
+    /// Last stage to run, such as sweep:14
+    #[arg(long, value_name = "STAGE", add = ArgValueCandidates::new(candidates::stages))]
     pub(crate) until: Option<String>,
-    /// Redo this stage, though it is up to date, and nothing after it; may be repeated
-    #[arg(long, value_name = "STAGE")]
+    /// Rerun this stage, although it is up to date, but none after it; may be repeated
+    #[arg(long, value_name = "STAGE", add = ArgValueCandidates::new(candidates::stages))]
     pub(crate) force: Vec<String>,
-    /// Refuse to rebuild anything that is there but stale
+    /// Exit with 15 instead of rebuilding a file that exists but is stale
     #[arg(long)]
     pub(crate) frozen: bool,
 }
@@ -26,23 +29,24 @@ pub(crate) struct SelectionArgs {
 #[command(after_help = "\
 Examples:
   awari run manifests/quickstart.toml
-  awari run manifests/small.toml --until sweep:14 --dir runs/other
-  awari run manifests/small.toml --set store.codec=zstd --set 'build.methods.\"13..14\"=sweep'
-  awari run manifests/small.toml --force verify:12 --progress json > events.jsonl
+  awari run manifests/quickstart.toml --until sweep:8 --dir runs/other
+  awari run manifests/quickstart.toml --dir runs/zstd --set store.codec=zstd
+  awari run manifests/quickstart.toml --dir runs/third --set 'build.methods.\"9..10\"=two-bit'
+  awari run manifests/quickstart.toml --force verify:12 --progress json > events.jsonl
 
-Ctrl-C finishes the unit of work at hand, keeps all that is done, and exits with 75; the same command resumes.")]
+Ctrl-C finishes the current step, keeps all finished work, and exits with 75; the same command resumes.")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// How to show progress: a bar or plain lines on stderr, or events as JSON lines on stdout
+    /// Progress: a bar or plain lines on stderr, or events as JSON lines on stdout
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) progress: ProgressMode,
-    /// How to reach the disk: uring, plain, or auto, which is uring where the kernel allows it
-    #[arg(long, value_name = "HOW", default_value_t = Io::Auto)]
+    /// Disk access: io_uring, positioned reads and writes, or auto, which is uring where the kernel allows it
+    #[arg(long, value_name = "HOW", default_value_t = Io::Auto, value_parser = values::io())]
     pub(crate) io: Io,
-    /// How much to write to logs/STAGE.log in the run directory
+    /// Level of detail of logs/STAGE.log in the run directory
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: LogLevel,
 }
@@ -52,9 +56,9 @@ pub(crate) struct RunArgs {
 pub(crate) enum LogLevel {
     /// Nothing
     Off,
-    /// What is not as it should be
+    /// Warnings and errors
     Warn,
-    /// Each stage: why it ran, what it took, its snapshots
+    /// Each stage: reason, time, memory and snapshots
     Info,
     /// Progress and passes too
     Debug,
@@ -80,9 +84,9 @@ pub(crate) enum ProgressMode {
     Bar,
     /// A line every few seconds, and one for each stage
     Plain,
-    /// One JSON object an event, on stdout
+    /// A JSON object for each event, on stdout
     Json,
-    /// Not at all
+    /// No progress
     None,
 }
 
@@ -90,58 +94,69 @@ pub(crate) enum ProgressMode {
 #[command(after_help = "\
 Examples:
   awari plan manifests/small.toml
-  awari plan manifests/small.toml --check || echo there is work to do
-  awari plan manifests/small.toml --json | jq '.steps[].stage'
+  awari plan manifests/small.toml --check || echo work is pending
+  awari plan manifests/small.toml --json > plan.json
   awari plan manifests/workstation.toml --hardware manifests/hardware/server.toml
-  awari plan --up-to 48 --hardware manifests/hardware/server.toml
-  awari plan --up-to 48 --ranks 64 --hardware manifests/hardware/server.toml
+  awari plan --stones 0..48 --hardware manifests/hardware/server.toml
+  awari plan --stones 0..48 --ranks 64 --hardware manifests/hardware/server.toml
 
-With --hardware, threads and memory are those of that machine, unless the command line says otherwise.")]
+With --hardware, threads and memory are those of that machine, unless --threads or --memory is given.")]
 pub(crate) struct PlanArgs {
-    /// The manifest
-    #[arg(value_name = "MANIFEST", required_unless_present = "up_to")]
+    /// Path of the manifest
+    #[arg(value_name = "MANIFEST", required_unless_present = "databases")]
     pub(crate) manifest: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Predict for a machine: a file that describes it, `this`, or `reference`
-    #[arg(long, value_name = "FILE")]
+    /// Machine to predict for: a file that describes it, `this`, or `reference`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hardware: Option<String>,
-    /// Show what each method takes for every database of up to so many stones, whatever is built already
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(game::STONES_MAX)),
+    /// Show what each method takes for these databases, built or not: a range, both ends included, or one number
+    #[arg(long, value_name = "A..B", value_parser = values::stones, group = "databases",
         conflicts_with_all = ["until", "force", "frozen", "check", "all"])]
+    pub(crate) stones: Option<RangeInclusive<u32>>,
+    /// The earlier name of `--stones 0..N`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(game::STONES_MAX)),
+        group = "databases", conflicts_with_all = ["until", "force", "frozen", "check", "all"], hide = true)]
     pub(crate) up_to: Option<u32>,
-    /// Show besides what a job of so many ranks takes to sweep each database, every rank on such a machine
-    #[arg(long, value_name = "N", requires = "up_to", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    /// Show what a job of N ranks takes to sweep each database, every rank on such a machine
+    #[arg(long, value_name = "N", requires = "databases", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) ranks: Option<u16>,
-    /// Exit with 10 if there is anything to do
+    /// Exit with 10 if any stage is to run
     #[arg(long)]
     pub(crate) check: bool,
-    /// List every stage, also those that repeat for each bound
+    /// List every stage, including those that repeat for each bound
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print the plan as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl PlanArgs {
+    /// The databases to predict, whatever is built already; none if the plan of a manifest is asked for.
+    pub(crate) fn databases(&self) -> Option<RangeInclusive<u32>> {
+        self.stones.clone().or(self.up_to.map(|stones| 0..=stones))
+    }
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari status --dir runs/small
+  awari status --dir runs/quickstart
+  awari status --dir runs/quickstart --json > status.json
   awari status --dir runs/small --watch
-  awari status --dir runs/small --watch --json | jq -c '.run.heartbeat'
 
-Reads only, so it may be asked from another terminal, or from another machine that shares the directory.")]
+Only reads, so another terminal may ask, or another machine that shares the directory.")]
 pub(crate) struct StatusArgs {
-    /// The run directory
-    #[arg(long, value_name = "DIR")]
+    /// Run directory
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
-    /// Show it again every second until the run ends; waits for one to begin if none goes on
+    /// Refresh every second until the run ends; if no run is active, wait for one to begin
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -151,11 +166,11 @@ pub(crate) struct StatusArgs {
 Example:
   awari stop --dir runs/small && awari status --dir runs/small --watch
 
-As Ctrl-C does where the run was started: it finishes the unit of work at hand, keeps all that is done, and exits with 75;
-the same command resumes. Exits with 12 if nothing runs there, with 13 if what works there is no run.")]
+Works like Ctrl-C in the terminal of the run: the run finishes the current step, keeps all finished work, and exits with 75;
+the same command resumes. Exits with 12 if no run is active, and with 13 if another command holds the directory.")]
 pub(crate) struct StopArgs {
-    /// The run directory
-    #[arg(long, value_name = "DIR")]
+    /// Run directory
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
 }
 
@@ -163,17 +178,17 @@ pub(crate) struct StopArgs {
 #[command(after_help = "\
 Examples:
   awari slurm-script manifests/cluster.toml --nodes 8 --time 1-00:00:00 > job.sh && sbatch job.sh
-  awari slurm-script manifests/cluster.toml --nodes 8 --threads 32 --memory 60GiB | sbatch --partition=long
+  awari slurm-script manifests/cluster.toml --nodes 8 --threads 32 --memory 60GiB | sbatch -p long
 
-One rank a node, with the threads and the memory of the manifest. Ten minutes before its time is over the job stops as
-with Ctrl-C, and puts itself into the queue again until all is built. It works in the current directory of now.")]
+One rank a node, with the threads and the memory of the manifest. Ten minutes before its time limit the job stops as with
+Ctrl-C, and requeues itself until all is built. It runs in the current directory.")]
 pub(crate) struct SlurmScriptArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
-    /// Nodes, each a rank
+    /// Number of nodes, with one rank on each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) nodes: u32,
-    /// The time limit of the job as Slurm writes it: minutes, H:M:S, or D-H:M:S [default: that of the partition]
+    /// Time limit of the job, as Slurm writes it: minutes, H:M:S, or D-H:M:S [default: that of the partition]
     #[arg(long, value_name = "TIME", value_parser = values::time_limit)]
     pub(crate) time: Option<String>,
 }
@@ -181,40 +196,40 @@ pub(crate) struct SlurmScriptArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  awari stage manifests/small.toml sweep:14 --scratch /tmp/again
+  awari stage manifests/quickstart.toml sweep:12 --scratch again
 
-The run directory is only read. What the stage reads and was not kept is rebuilt in the scratch directory first.
-A line of stdout for each output: its name, identical, different, passed or nothing-recorded, and its digest.
-Exits with 16 if anything differs from what was recorded.")]
+The run directory is only read. Inputs that were not kept are rebuilt in the scratch directory first.
+Prints a line for each output: its name, identical, different, passed or nothing-recorded, and its digest.
+Exits with 16 if an output differs from the recorded one.")]
 pub(crate) struct StageArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
-    /// The stage, as sweep:14; the manifest comes first
-    #[arg(value_name = "STAGE")]
+    /// Name of the stage, such as sweep:14; the manifest comes first
+    #[arg(value_name = "STAGE", add = ArgValueCandidates::new(candidates::stages))]
     pub(crate) stage: String,
-    /// Where to work, and to leave the result [default: a temporary directory]
+    /// Directory to work in, where the result stays [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,
-    /// How to show progress
+    /// Progress: a bar or plain lines on stderr, or events as JSON lines on stdout
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) progress: ProgressMode,
-    /// How to reach the disk: uring, plain, or auto, which is uring where the kernel allows it
-    #[arg(long, value_name = "HOW", default_value_t = Io::Auto)]
+    /// Disk access: io_uring, positioned reads and writes, or auto, which is uring where the kernel allows it
+    #[arg(long, value_name = "HOW", default_value_t = Io::Auto, value_parser = values::io())]
     pub(crate) io: Io,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari explain manifests/small.toml sweep:14
-  awari explain manifests/small.toml verify:14 --set check.verify=full --json")]
+  awari explain manifests/quickstart.toml sweep:12
+  awari explain manifests/quickstart.toml verify:12 --set check.verify=full --json")]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
-    /// The stage, as sweep:14; the manifest comes first
-    #[arg(value_name = "STAGE")]
+    /// Name of the stage, such as sweep:14; the manifest comes first
+    #[arg(value_name = "STAGE", add = ArgValueCandidates::new(candidates::stages))]
     pub(crate) stage: String,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -222,44 +237,44 @@ pub(crate) struct ExplainArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  awari report --dir runs/small -o report.html
+  awari report --dir runs/quickstart -o report.html
 
-One HTML file that needs nothing outside itself: every run and restart, the stages over time, their rates, memory and
-bytes moved, the scores. It may be written while a run goes on.")]
+A self-contained HTML file: every run and restart, the stages over time, their rates, memory and traffic, the scores. It
+may be written while a run is active.")]
 pub(crate) struct ReportArgs {
-    /// The run directory
-    #[arg(long, value_name = "DIR")]
+    /// Run directory
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
-    /// The file to write; - is stdout
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    /// File to write; - is stdout
+    #[arg(short, long, value_name = "FILE", alias = "output")]
+    pub(crate) out: PathBuf,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari gc --dir runs/small
-  awari gc --dir runs/small --delete
-  awari gc --dir runs/small --unasked --delete     also what the manifest no longer asks for
+  awari gc --dir runs/quickstart
+  awari gc --dir runs/quickstart --delete
+  awari gc --dir runs/quickstart --unasked --delete   # also files that are not requested
 
-Without --delete nothing is removed. Files that neither the manifest nor the journal knows are never removed.")]
+Without --delete nothing is removed. Files that neither the manifest nor the journal names are never removed.")]
 pub(crate) struct GcArgs {
-    /// The run directory
-    #[arg(long, value_name = "DIR")]
+    /// Run directory
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
-    /// Only show what could be removed, as without --delete
+    /// Only list the files, as without --delete
     #[arg(long, conflicts_with = "delete")]
     pub(crate) plan: bool,
-    /// Remove it
+    /// Delete the files
     #[arg(long)]
     pub(crate) delete: bool,
-    /// Also intermediates that the manifest asks to keep; the next run makes them again
+    /// Include intermediate files that the manifest asks to keep; the next run makes them again
     #[arg(long)]
     pub(crate) kept: bool,
-    /// Also what the manifest no longer asks for: databases of more stones, planes of another method
+    /// Include files that the manifest does not ask for: databases of more stones, planes of another method
     #[arg(long)]
     pub(crate) unasked: bool,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -267,18 +282,18 @@ pub(crate) struct GcArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari doctor --dir runs/small
-  awari doctor --dir /scratch/awari --bytes 4GiB
+  awari doctor --dir runs/quickstart
+  awari doctor --dir runs/new --bytes 64MiB
 
-Writes a file to tell the speed of the disk, and removes it. Exits with 12 if a run could not work there.")]
+Measures the speed of the disk with a file that is removed afterwards. Exits with 12 if a run would be refused there.")]
 pub(crate) struct DoctorArgs {
-    /// The directory in which runs are to work; it need not exist yet
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    /// Directory for runs; it need not exist yet
+    #[arg(long, value_name = "DIR", default_value = ".", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
-    /// How much to write and read to tell the speed of the disk; 0 leaves that out
+    /// Bytes to write and read to measure the speed of the disk; 0 skips the measurement
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     pub(crate) bytes: Budget,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

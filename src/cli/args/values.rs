@@ -1,14 +1,29 @@
 //! What the values of arguments mean.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use disk::Io;
 use engines::Kernel;
+use oracle::Level;
 use stages::Method;
 use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use store::Codec;
 
 pub(super) fn methods() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(Method::ALL.map(Method::word)).try_map(|word| word.parse::<Method>())
+}
+
+pub(super) fn levels() -> impl TypedValueParser<Value = Level> {
+    PossibleValuesParser::new(Level::ALL.map(Level::word)).try_map(|word| word.parse::<Level>())
+}
+
+pub(super) fn codecs() -> impl TypedValueParser<Value = Codec> {
+    PossibleValuesParser::new(["raw", "packed", "zstd", "rans"]).try_map(|word| word.parse::<Codec>())
+}
+
+pub(super) fn io() -> impl TypedValueParser<Value = Io> {
+    PossibleValuesParser::new(["auto", "uring", "plain"]).try_map(|word| word.parse::<Io>())
 }
 
 pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
@@ -22,7 +37,7 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     // Quoted parts of a key hold dots, never `=`: ranges are all that is ever quoted.
     match text.split_once('=') {
         Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
-        None => Err("expected KEY=VALUE, as build.threads=2".to_owned()),
+        None => Err("expected KEY=VALUE, such as build.threads=2".to_owned()),
     }
 }
 
@@ -85,9 +100,9 @@ impl FromStr for Listen {
 pub(super) fn time_limit(text: &str) -> Result<String, String> {
     const SECONDS_MIN: u64 = 20 * 60;
     match limit_seconds(text) {
-        None => Err("expected minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S, as 24:00:00".to_owned()),
+        None => Err("expected minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S, such as 24:00:00".to_owned()),
         Some(seconds) if seconds < SECONDS_MIN => {
-            Err("the job is asked to stop ten minutes before the end; give it 20 minutes or more".to_owned())
+            Err("the job stops ten minutes before its time limit; give it 20 minutes or more".to_owned())
         }
         Some(_) => Ok(text.to_owned()),
     }

@@ -1,0 +1,34 @@
+//! Values that a shell may complete, where they are no closed set.
+
+use crate::request::Request;
+use clap_complete::engine::CompletionCandidate;
+use disk::RealDisk;
+use engines::Kernel;
+use game::STONES_MAX;
+use stages::schema;
+use std::path::PathBuf;
+
+/// The kinds of stages that every method has.
+const KINDS: [&str; 4] = ["capture", "sweep", "verify", "stats"];
+
+/// The kernels of this processor.
+pub(crate) fn kernels() -> Vec<CompletionCandidate> {
+    Kernel::available().map(|kernel| CompletionCandidate::new(kernel.to_string())).collect()
+}
+
+/// The stages of the manifest on the command line; without one, those that most manifests have.
+pub(crate) fn stages() -> Vec<CompletionCandidate> {
+    let words = std::env::args_os().skip(1).map(PathBuf::from);
+    let manifests = words.filter(|word| word.extension().is_some_and(|extension| extension == "toml"));
+    let disk = RealDisk::default();
+    let mut names = manifests.map(|path| Request::stage_names(&disk, &path)).find(|names| !names.is_empty());
+    let names = names.get_or_insert_with(|| {
+        KINDS.iter().flat_map(|kind| (0..=STONES_MAX).map(move |stones| format!("{kind}:{stones}"))).collect()
+    });
+    names.iter().enumerate().map(|(at, name)| CompletionCandidate::new(name).display_order(Some(at))).collect()
+}
+
+/// The keys of a manifest, each with the equals sign that follows it.
+pub(crate) fn keys() -> Vec<CompletionCandidate> {
+    schema().paths().map(|path| CompletionCandidate::new(format!("{path}="))).collect()
+}
