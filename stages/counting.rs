@@ -9,7 +9,7 @@ use engines::counting::{Distribution, Unsolved, checkpoint_range, counting};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::{Codec, Identity, Kind, Orientation, Scores, StoreError, ValueRange};
 
 /// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
@@ -23,7 +23,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let snapshot = Snapshot { settings, index: &index, context };
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
-    let started = Instant::now();
+    let started = context.stopwatch();
     let mut last = started;
     let watch = Watch::new(context, index.positions());
     let distribution = Distribution::new(context.threads());
@@ -35,7 +35,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
                     Ok(()) => tracing::info!("snapshot after {:.1} s", started.elapsed().as_secs_f64()),
                     Err(error) => tracing::warn!("no snapshot of counting:{stones}: {error}"),
                 }
-                last = Instant::now();
+                last.restart();
             }
         })
     };

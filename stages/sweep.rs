@@ -10,7 +10,7 @@ use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::{Codec, Kind};
 
 /// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
@@ -28,7 +28,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let snapshot = Snapshot { shared, index: &index, context };
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
-    let started = Instant::now();
+    let started = context.stopwatch();
     let mut last = started;
     let watch = Watch::new(context, index.positions());
     let mut solve = |values: &mut Rows, limited: &Limited| {
@@ -40,7 +40,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
                     Ok(()) => tracing::info!("snapshot after {:.1} s", started.elapsed().as_secs_f64()),
                     Err(error) => tracing::warn!("no snapshot of sweep:{stones}: {error}"),
                 }
-                last = Instant::now();
+                last.restart();
             }
         })
     };

@@ -2,18 +2,65 @@
 //!
 //! Nothing here may influence the bytes of an artifact.
 
+use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::ClockId;
 
-/// Seconds since 1970-01-01 00:00 UTC; 0 if the clock stands before it.
-pub fn now_seconds() -> u64 {
-    match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(since) => since.as_secs(),
-        Err(_) => 0,
+/// The clock of a host, from [`crate::Disk::clock`]. Tests have others, which jump and stand still.
+pub trait Clock: Debug + Send + Sync {
+    /// Time since 1970-01-01 00:00 UTC; zero if the clock stands before it. It is set forward and back at any moment.
+    fn utc(&self) -> Duration;
+
+    /// Time since some moment before the process began. It is never set back, but may stand still.
+    fn steady(&self) -> Duration;
+}
+
+/// The clock of this host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn utc(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
+
+    fn steady(&self) -> Duration {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed()
+    }
+}
+
+/// Measures time on the steady side of a clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch<'a> {
+    clock: &'a dyn Clock,
+    start: Duration,
+}
+
+impl<'a> Stopwatch<'a> {
+    /// Begins to measure.
+    pub fn start(clock: &'a dyn Clock) -> Stopwatch<'a> {
+        Stopwatch { clock, start: clock.steady() }
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.steady().saturating_sub(self.start)
+    }
+
+    /// Begins again.
+    pub fn restart(&mut self) {
+        self.start = self.clock.steady();
+    }
+}
+
+/// Seconds since 1970-01-01 00:00 UTC on the clock of this host; 0 if it stands before that.
+pub fn now_seconds() -> u64 {
+    SystemClock.utc().as_secs()
 }
 
 /// Processor seconds that all threads of this process have used so far, user and system.
@@ -153,6 +200,27 @@ mod tests {
         check(951_782_400, "2000-02-29T00:00:00Z");
         check(1_709_251_199, "2024-02-29T23:59:59Z");
         check(4_107_542_400, "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn stopwatches_never_run_backward() {
+        let mut watch = Stopwatch::start(&SystemClock);
+        let first = watch.elapsed();
+        assert!(watch.elapsed() >= first);
+        watch.restart();
+        #[derive(Debug)]
+        struct Backward(std::sync::atomic::AtomicU64);
+        impl Clock for Backward {
+            fn utc(&self) -> Duration {
+                Duration::ZERO
+            }
+
+            fn steady(&self) -> Duration {
+                Duration::from_secs(self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed))
+            }
+        }
+        let backward = Backward(9.into());
+        assert_eq!(Stopwatch::start(&backward).elapsed(), Duration::ZERO);
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod staged;
 mod traffic;
 mod uring;
 
+pub use clock::{Clock, Stopwatch, SystemClock};
 pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation};
 pub use io::{Io, IoError};
@@ -207,6 +208,11 @@ pub trait Disk: Send + Sync {
 
     /// The bytes read and written through this disk and its clones so far, mapped files left out.
     fn traffic(&self) -> Traffic;
+
+    /// The clock of the host.
+    fn clock(&self) -> &dyn Clock {
+        &SystemClock
+    }
 
     /// Takes the lock `path`, creating the file (and its parents) if absent, and writes into it who
     /// holds it: process, host, time and `note` (the command). Does not wait. A file of that name that is no lock of ours

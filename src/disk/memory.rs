@@ -32,15 +32,22 @@ use crate::error::{DiskError, Operation};
 use crate::lock::{has_note, is_lock_note};
 use crate::real::{parent, too_short};
 use crate::staged::{kept_names, probe};
-use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
+use crate::{Clock, Disk, Input, Lock, Mapping, Output, Scratch, SystemClock, Traffic};
 use faults::{Dice, Fate, Faults};
 use file::File;
 use open::{MemoryFile, MemoryOutput};
 
-/// A file system in memory. Clones are handles on the same one.
-#[derive(Clone, Debug, Default)]
+/// A file system in memory. Clones are handles on the same one, each with the clock of a host.
+#[derive(Clone, Debug)]
 pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Default for MemoryDisk {
+    fn default() -> Self {
+        MemoryDisk { state: Arc::default(), clock: Arc::new(SystemClock) }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +80,12 @@ impl MemoryDisk {
     /// An empty disk without a limit on its size.
     pub fn new() -> Self {
         MemoryDisk::default()
+    }
+
+    /// A handle on the same file system, from a host with another clock.
+    #[must_use]
+    pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
+        MemoryDisk { state: Arc::clone(&self.state), clock }
     }
 
     /// Lets chance decide what a failure leaves behind: the same seed, the same chances.
@@ -493,6 +506,10 @@ impl Disk for MemoryDisk {
 
     fn traffic(&self) -> Traffic {
         self.state().traffic
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {

@@ -105,7 +105,7 @@ pub(crate) fn execute(
     fingerprints: &Fingerprints,
     observer: &dyn Observer,
 ) -> Result<Done, StageError> {
-    let start = Instant::now();
+    let watch = context.stopwatch();
     let cpu_start = clock::cpu_seconds();
     let traffic_start = context.disk.traffic();
     // What the stages before left behind counts too, but taking it again costs time.
@@ -118,6 +118,7 @@ pub(crate) fn execute(
         // Ends when the sender goes, also if the stage panics.
         let memory = &mut memory;
         scope.spawn(move || {
+            let start = Instant::now();
             let tick = observer.interval().min(MEMORY_INTERVAL);
             let mut next = observer.interval();
             while ended.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
@@ -132,7 +133,7 @@ pub(crate) fn execute(
                     done: reading.done,
                     total: reading.total,
                     unit: reading.unit,
-                    seconds: start.elapsed().as_secs_f64(),
+                    seconds: watch.elapsed().as_secs_f64(),
                 });
             }
         });
@@ -140,7 +141,7 @@ pub(crate) fn execute(
     })?;
     let traffic = context.disk.traffic() - traffic_start;
     let measured = Measured {
-        wall_seconds: start.elapsed().as_secs_f64(),
+        wall_seconds: watch.elapsed().as_secs_f64(),
         cpu_seconds: clock::cpu_seconds() - cpu_start,
         memory_peak_bytes: memory.peak(),
         read_bytes: Some(traffic.read_bytes),

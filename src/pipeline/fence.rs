@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use disk::{Disk, DiskError, Input, Lock, Mapping, Output, Scratch, Traffic, clock};
+use disk::{Clock, Disk, DiskError, Input, Lock, Mapping, Output, Scratch, Traffic};
 
 use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError};
 use crate::record::Record;
@@ -166,7 +166,7 @@ impl Disk for Fenced<'_> {
     fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch + '_>, DiskError> {
         self.check()?;
         let file = self.disk.working(path, bytes)?;
-        Ok(Box::new(FencedFile { file, fenced: self, looked_at: AtomicU64::new(clock::now_seconds()) }))
+        Ok(Box::new(FencedFile { file, fenced: self, looked_at: AtomicU64::new(self.clock().utc().as_secs()) }))
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
@@ -232,6 +232,10 @@ impl Disk for Fenced<'_> {
         self.disk.traffic()
     }
 
+    fn clock(&self) -> &dyn Clock {
+        self.disk.clock()
+    }
+
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
         self.disk.lock(path, note)
     }
@@ -251,7 +255,7 @@ struct FencedFile<'f> {
 
 impl FencedFile<'_> {
     fn check(&self) -> Result<(), DiskError> {
-        let now = clock::now_seconds();
+        let now = self.fenced.clock().utc().as_secs();
         if self.looked_at.load(Ordering::Relaxed) != now {
             self.fenced.check()?;
             self.looked_at.store(now, Ordering::Relaxed);

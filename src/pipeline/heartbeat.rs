@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use disk::{Disk, clock};
+use disk::{Disk, Stopwatch, clock};
 use serde::{Deserialize, Serialize};
 
 use crate::directory::{heartbeat_path, journal_path};
@@ -98,27 +98,27 @@ pub struct Beating<'a> {
     directory: PathBuf,
     inner: &'a dyn Observer,
     stop: &'a AtomicBool,
-    pulse: Mutex<Pulse>,
+    pulse: Mutex<Pulse<'a>>,
 }
 
 /// Where the run is.
-struct Pulse {
-    begun: Instant,
+struct Pulse<'a> {
+    begun: Stopwatch<'a>,
     forecast: Forecast,
     /// None before the first stage.
     heartbeat: Option<Heartbeat>,
     run: u64,
     /// How much of the journal is known to be of no later run.
     journal_bytes: u64,
-    written: Option<Instant>,
+    written: Option<Stopwatch<'a>>,
     /// When the other observer was last told of progress.
-    told: Instant,
+    told: Stopwatch<'a>,
 }
 
 impl<'a> Beating<'a> {
     /// Gives signs of life in `directory`, and raises `stop` when somebody asks for it there.
     pub fn new(disk: &'a dyn Disk, directory: &Path, inner: &'a dyn Observer, stop: &'a AtomicBool) -> Beating<'a> {
-        let now = Instant::now();
+        let now = Stopwatch::start(disk.clock());
         let pulse = Pulse {
             begun: now,
             forecast: Forecast::default(),
@@ -131,13 +131,23 @@ impl<'a> Beating<'a> {
         Beating { disk, directory: directory.to_path_buf(), inner, stop, pulse: Mutex::new(pulse) }
     }
 
-    fn beat(&self, pulse: &mut Pulse) {
+    /// A stopwatch that begins to run.
+    fn stopwatch(&self) -> Stopwatch<'a> {
+        Stopwatch::start(self.disk.clock())
+    }
+
+    /// Seconds since 1970.
+    fn now_seconds(&self) -> u64 {
+        self.disk.clock().utc().as_secs()
+    }
+
+    fn beat(&self, pulse: &mut Pulse<'a>) {
         if pulse.written.is_some_and(|at| at.elapsed() < INTERVAL) {
             return;
         }
         let Some(heartbeat) = &mut pulse.heartbeat else { return };
         let share = heartbeat.share().unwrap_or(0.0);
-        heartbeat.at = clock::now_seconds();
+        heartbeat.at = self.now_seconds();
         heartbeat.stage_left_seconds = (share > 0.0).then(|| heartbeat.seconds * (1.0 - share) / share);
         heartbeat.run_left_seconds = pulse.forecast.left(share, pulse.begun.elapsed().as_secs_f64());
         heartbeat.memory_bytes = clock::resident_bytes();
@@ -145,7 +155,7 @@ impl<'a> Beating<'a> {
         if let Ok(text) = serde_json::to_vec(heartbeat) {
             let _ = self.disk.post(&heartbeat_path(&self.directory), &text);
         }
-        pulse.written = Some(Instant::now());
+        pulse.written = Some(self.stopwatch());
         if StopRequest::read(self.disk, &self.directory) == Some(StopRequest { run: pulse.run }) {
             self.stop.store(true, Ordering::Relaxed);
             StopRequest::remove(self.disk, &self.directory);
@@ -180,11 +190,11 @@ impl Observer for Beating<'_> {
                 pulse.run = *run;
                 // Nobody can have meant this one: the journal does not have it yet.
                 StopRequest::remove(self.disk, &self.directory);
-                (pulse.begun, pulse.forecast) = (Instant::now(), Forecast::new(*seconds));
+                (pulse.begun, pulse.forecast) = (self.stopwatch(), Forecast::new(*seconds));
             }
             Event::StageStarted { stage, number, steps, cost, .. } => {
                 pulse.forecast.begin(cost.seconds);
-                let now = clock::now_seconds();
+                let now = self.now_seconds();
                 pulse.heartbeat = Some(Heartbeat {
                     run: pulse.run,
                     at: now,
@@ -200,13 +210,13 @@ impl Observer for Beating<'_> {
                     run_left_seconds: 0.0,
                     memory_bytes: None,
                 });
-                pulse.told = Instant::now();
+                pulse.told = self.stopwatch();
                 self.beat(&mut pulse);
             }
             Event::Progress { done, total, unit, seconds, .. } => {
                 if let Some(heartbeat) = &mut pulse.heartbeat {
                     if (heartbeat.done, heartbeat.total) != (*done, *total) {
-                        heartbeat.advanced_at = clock::now_seconds();
+                        heartbeat.advanced_at = self.now_seconds();
                     }
                     (heartbeat.done, heartbeat.total, heartbeat.seconds) = (*done, *total, *seconds);
                     (*unit).clone_into(&mut heartbeat.unit);
@@ -214,7 +224,7 @@ impl Observer for Beating<'_> {
                 self.beat(&mut pulse);
                 tell = pulse.told.elapsed() >= self.inner.interval();
                 if tell {
-                    pulse.told = Instant::now();
+                    pulse.told = self.stopwatch();
                 }
             }
             Event::StageDone { .. } => pulse.forecast.end(),

@@ -17,7 +17,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use disk::{Digest, Disk, DiskError, Output, clock};
+use disk::{Digest, Disk, DiskError, Output};
 
 use crate::fence::Fence;
 use crate::record::{Entry, Record};
@@ -238,7 +238,7 @@ impl<'d> Journal<'d> {
     /// [`JournalError::Overtaken`] if the journal is not as we left it; otherwise if it cannot be written. It is then
     /// as before, as far as any reader can tell.
     pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
-        let entry = Entry { run: self.run(), at: clock::now_seconds(), record };
+        let entry = Entry { run: self.run(), at: self.disk.clock().utc().as_secs(), record };
         let bytes = encode(&entry)?;
         self.make_sure()?;
         let mut output = match self.output.take() {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use disk::{Digest, Disk, clock};
+use disk::{Digest, Disk};
 use serde::Serialize;
 
 use crate::artifact::ArtifactName;
@@ -151,7 +151,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
         run_status(run, is_running, heartbeat)
     });
     let running = run.as_ref().filter(|run| run.state == RunState::Running);
-    let stalled = running.and_then(|run| run.heartbeat.as_ref()?.stalled(clock::now_seconds()));
+    let stalled = running.and_then(|run| run.heartbeat.as_ref()?.stalled(disk.clock().utc().as_secs()));
     let running = running.map(|run| run.number);
     let mut stages = match work {
         Some(work) => with_graph(work.graph(), &state, running, &survey(disk, directory, work)?)?,

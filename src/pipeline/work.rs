@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use disk::{Disk, DiskError};
+use disk::{Disk, DiskError, Stopwatch};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::{ArtifactName, ArtifactSpec, Found};
@@ -79,6 +79,11 @@ impl<'a> StageContext<'a> {
     /// The place for snapshots of unfinished work.
     pub fn snapshots(&self) -> &Snapshots<'a> {
         &self.snapshots
+    }
+
+    /// Measures time from here on.
+    pub fn stopwatch(&self) -> Stopwatch<'a> {
+        Stopwatch::start(self.disk.clock())
     }
 
     /// Threads to use; at least 1.

@@ -8,7 +8,7 @@ use crate::{Method, Shared, files, watch::Watch};
 use engines::bound::{BitKernel, Failure};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
 const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
 pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = shared.settings();
     let index = Index::new(stones, settings.set);
-    let start = Instant::now();
+    let start = context.stopwatch();
     let mut state = match shared.slot().take(stones, At::Seeded(bound)) {
         Some(state) => state,
         None => {
@@ -42,7 +42,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     tracing::info!(resumed, threads = context.threads(), "state ready after {:.3} s", start.elapsed().as_secs_f64());
     let before = state.solver.counts().unwrap_or_default();
     let watch = Watch::new(context, index.positions());
-    let mut last = Instant::now();
+    let mut last = context.stopwatch();
     let solved = state.solver.solve(&watch, &mut || {
         if last.elapsed() >= context.snapshots().interval() {
             // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
@@ -50,7 +50,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
                 Ok(()) => tracing::info!("snapshot after {:.1} s", start.elapsed().as_secs_f64()),
                 Err(error) => tracing::warn!("no snapshot of process:{stones}:{bound}: {error}"),
             }
-            last = Instant::now();
+            last.restart();
         }
         // But bits that were lost on their way to or from the disk meanwhile are.
         state.solver.check()

@@ -10,7 +10,7 @@ use super::load::{self, Loads};
 use super::parts::{Output, Sink};
 use super::{Failure, Follower, Job, Order, PROCESSORS_MAX, RANKS_MAX, agree};
 use crate::{Settings, Shared, files};
-use disk::Disk;
+use disk::{Disk, Stopwatch};
 use engines::cluster::counting::{self, Hand, counting};
 use engines::cluster::{self, Part, PartCaptures, Territories, Unsolved, Watch, sweep};
 use engines::counting::UPDATE_BYTES;
@@ -152,7 +152,8 @@ pub(crate) fn run(
     let member = Member::new(settings, context.disk(), &tables, &task, &mut **communicator);
     let member = member.map_err(Failure::into_error)?;
     context.progress().begin(index.positions(), "positions");
-    let watch = Leading { member: &member, context, last: Mutex::new(Instant::now()), positions: index.positions() };
+    let watch =
+        Leading { member: &member, context, last: Mutex::new(context.stopwatch()), positions: index.positions() };
     let solved = member.solve(&mut **communicator, &watch);
     let (solved, loads) = solved.map_err(Failure::into_error)?;
     member.write(&solved, &mut **communicator).map_err(Failure::into_error)?;
@@ -450,7 +451,7 @@ struct Leading<'a> {
     member: &'a Member<'a>,
     context: &'a StageContext<'a>,
     /// When the last snapshot was due.
-    last: Mutex<Instant>,
+    last: Mutex<Stopwatch<'a>>,
     positions: u64,
 }
 
@@ -466,7 +467,7 @@ impl Leading<'_> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = last.elapsed() >= self.context.snapshots().interval();
         if is_time {
-            *last = Instant::now();
+            last.restart();
         }
         is_time
     }
