@@ -63,11 +63,31 @@ impl Threads {
         (0..size).map(end).collect()
     }
 
-    fn stall(&mut self) {
-        let stall = self.job.weather.stall_of(self.rank, self.calls);
+    /// What befalls this rank in each call.
+    fn begin(&mut self) -> Result<(), CommunicationError> {
+        let call = self.calls;
         self.calls += 1;
+        if self.job.weather.is_lost(self.rank, call) {
+            self.leave();
+            return Err(CommunicationError::Gone { rank: self.rank });
+        }
+        let stall = self.job.weather.stall_of(self.rank, call);
         if !stall.is_zero() {
             thread::sleep(stall);
+        }
+        Ok(())
+    }
+
+    fn leave(&self) {
+        let mut ranks = self.job.lock();
+        let gone = &mut ranks[self.rank];
+        gone.here = false;
+        for inbox in &mut gone.inbox {
+            inbox.clear();
+        }
+        drop(ranks);
+        for news in &self.job.news {
+            news.notify_all();
         }
     }
 
@@ -142,7 +162,7 @@ impl Communicator for Threads {
     fn send(&mut self, to: usize, message: Vec<u8>) -> Result<(), CommunicationError> {
         assert_other(to, self.rank, self.size());
         check_size(to, message.len())?;
-        self.stall();
+        self.begin()?;
         let length = message.len();
         let mut ranks = self.job.lock();
         if !ranks[to].here {
@@ -160,15 +180,14 @@ impl Communicator for Threads {
     fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
         assert_other(from, self.rank, self.size());
         let began = Instant::now();
-        self.stall();
+        self.begin()?;
         let message = self.wait(from)?;
         self.traffic.received(message.len(), began.elapsed().as_secs_f64());
         Ok(message)
     }
 
     fn poll(&mut self) -> Result<(), CommunicationError> {
-        self.stall();
-        Ok(())
+        self.begin()
     }
 
     fn traffic(&self) -> Traffic {
@@ -178,15 +197,6 @@ impl Communicator for Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        let mut ranks = self.job.lock();
-        let gone = &mut ranks[self.rank];
-        gone.here = false;
-        for inbox in &mut gone.inbox {
-            inbox.clear();
-        }
-        drop(ranks);
-        for news in &self.job.news {
-            news.notify_all();
-        }
+        self.leave();
     }
 }

@@ -16,6 +16,8 @@ pub struct Weather {
     pub stall_every: u64,
     /// For how long.
     pub stall: Duration,
+    /// A rank that leaves the job in its call of this number, counted from 0, as if its process had died.
+    pub lost: Option<(usize, u64)>,
 }
 
 impl Weather {
@@ -27,7 +29,7 @@ impl Weather {
     /// Messages take up to two milliseconds, and one call in 50 stalls for three.
     pub fn stormy(seed: u64) -> Weather {
         let delay = Duration::ZERO..Duration::from_millis(2);
-        Weather { seed, delay, stall_every: 50, stall: Duration::from_millis(3) }
+        Weather { seed, delay, stall_every: 50, stall: Duration::from_millis(3), lost: None }
     }
 
     /// The delay of one message.
@@ -37,6 +39,11 @@ impl Weather {
         };
         let luck = self.luck(&[1, from as u64, to as u64, message]);
         self.delay.start + span.mul_f64(luck as f64 / u64::MAX as f64)
+    }
+
+    /// Whether a rank has left the job in this call of its own, or before.
+    pub(crate) fn is_lost(&self, rank: usize, call: u64) -> bool {
+        self.lost.is_some_and(|(lost, from)| lost == rank && call >= from)
     }
 
     /// How long one call of a rank stalls.

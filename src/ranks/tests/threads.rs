@@ -178,6 +178,22 @@ fn a_panic_is_an_end_that_is_dropped() {
 }
 
 #[test]
+fn a_lost_rank_is_gone_from_its_call_on() {
+    const STEPS: usize = 20;
+    for call in [0, 1, 7] {
+        let weather = Weather { lost: Some((2, call)), ..Weather::calm() };
+        let outcomes = run(3, weather, |communicator| {
+            let done = (0..STEPS).try_for_each(|at| step(communicator, at, 8));
+            (done, communicator.poll())
+        });
+        for (rank, (done, poll)) in outcomes.into_iter().enumerate() {
+            assert!(matches!(done, Err(CommunicationError::Gone { .. })), "rank {rank}: {done:?}");
+            assert_eq!(poll.is_err(), rank == 2, "{poll:?}");
+        }
+    }
+}
+
+#[test]
 fn a_message_is_handed_over_and_not_copied() {
     let addresses = run(2, Weather::stormy(5), |communicator| {
         let other = 1 - communicator.rank();
