@@ -8,7 +8,6 @@ pub const fn binomial(n: u32, k: u32) -> u64 {
     if k > n {
         return 0;
     }
-    let k = if k > n - k { n - k } else { k };
     let mut result: u128 = 1;
     let mut i = 0;
     while i < k {
@@ -30,5 +29,14 @@ mod tests {
                 assert_eq!(binomial(n, k), binomial(n - 1, k - 1) + binomial(n - 1, k));
             }
         }
+    }
+
+    #[test]
+    fn edges() {
+        for n in 0..60 {
+            assert_eq!((binomial(n, 0), binomial(n, 1), binomial(n, n + 1)), (1, u64::from(n), 0));
+        }
+        // Positions with 24 stones, and halves with 48.
+        assert_eq!((binomial(35, 11), binomial(53, 5)), (417_225_900, 2_869_685));
     }
 }

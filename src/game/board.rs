@@ -200,3 +200,85 @@ fn sown(pits: &[u8; 12], origin: usize) -> ([u8; 12], usize) {
     }
     (pits, at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reference::{self, Move, Pits, Positions};
+
+    const RULES: Rules = Rules::AWARI;
+
+    /// All small boards, and some with a pit of the mover from which a move laps.
+    fn boards() -> impl Iterator<Item = Pits> {
+        let with_heap = |pits: Pits, pit: usize, more: u8| {
+            let mut pits = pits;
+            pits[pit] += more;
+            pits
+        };
+        let laps = (0..=3).flat_map(reference::boards).flat_map(move |pits| {
+            (0..HALF_PITS).flat_map(move |pit| [10, 11, 12, 22, 30].map(|more| with_heap(pits, pit, more)))
+        });
+        (0..=6).flat_map(reference::boards).chain(laps)
+    }
+
+    #[test]
+    fn moves_are_those_of_the_slow_twin() {
+        for pits in boards() {
+            let board = Board(pits);
+            let expected = reference::moves(pits);
+            for (pit, expected) in Pit::ALL.into_iter().zip(expected) {
+                match (expected, board.play(&RULES, pit)) {
+                    (Move::Empty, found) => assert_eq!(found, Err(Illegal::Empty(pit)), "{pits:?}"),
+                    (Move::Starves, found) => assert_eq!(found, Err(Illegal::Starves(pit)), "{pits:?}"),
+                    (Move::Legal { captured, child }, found) => {
+                        assert_eq!(found, Ok(Played { child: Board(child), captured }), "{pits:?} {pit}");
+                    }
+                }
+                if let Some((captured, child)) = reference::sow(pits, pit.number()) {
+                    let found = board.play_unchecked(&RULES, pit);
+                    assert_eq!(found, Played { child: Board(child), captured }, "{pits:?} {pit}");
+                }
+            }
+            let legal = Pit::ALL.into_iter().zip(expected).filter_map(|(pit, played)| match played {
+                Move::Legal { captured, child } => Some((pit, Played { child: Board(child), captured })),
+                _ => None,
+            });
+            assert!(board.moves(&RULES).eq(legal), "{pits:?}");
+        }
+    }
+
+    #[test]
+    fn unmoves_are_those_of_the_slow_twin() {
+        // Where they come from: positions that laps lead to have more of them.
+        let children = boards().flat_map(|pits| {
+            reference::moves(pits).into_iter().filter_map(|played| match played {
+                Move::Legal { child, .. } => Some(child),
+                _ => None,
+            })
+        });
+        let mut found_any = 0;
+        for pits in boards().chain(children.step_by(7)) {
+            let mut found: Vec<_> =
+                Board(pits).unmoves(&RULES).into_iter().map(|(pit, parent)| (pit.number(), parent.0)).collect();
+            found.sort_unstable();
+            let mut expected = reference::unmoves(pits);
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{pits:?}");
+            found_any += found.len();
+        }
+        assert!(found_any > 10_000, "{found_any}");
+    }
+
+    #[test]
+    fn a_full_opponent_has_just_not_moved() {
+        for pits in boards() {
+            let board = Board(pits);
+            assert_eq!(board.opponent_full(), pits[6..].iter().all(|&stones| stones != 0), "{pits:?}");
+            assert_eq!(board.opponent_full(), !reference::contains(Positions::Reachable, pits), "{pits:?}");
+            assert_eq!(board.mover_starves(), pits[..6] == [0; 6], "{pits:?}");
+            assert_eq!(board.turned().turned(), board);
+            assert_eq!(Board::from_halves(board.opponent(), board.mover()), board.turned());
+        }
+        assert!(Board::OPENING.opponent_full());
+    }
+}

@@ -145,6 +145,7 @@ mod tests {
     #[test]
     fn the_largest_half_fits() {
         let halves = Halves::new(STONES_MAX);
+        assert_eq!(halves.stones_max(), STONES_MAX);
         let count = Halves::count(STONES_MAX);
         assert_eq!(count, 2_869_685);
         for rank in (0..count).step_by(997).chain([count - 1]) {

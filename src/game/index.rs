@@ -301,6 +301,7 @@ impl FromStr for PositionSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reference::{self, Positions, Rows};
 
     const ORIENTATIONS: [Orientation; 2] = [Orientation::MoverMajor, Orientation::OpponentMajor];
     const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
@@ -343,5 +344,45 @@ mod tests {
         assert_eq!(PositionSet::Reachable.positions(41), 47_062_945_644);
         let total: u64 = (0..=46).chain([48]).map(|stones| PositionSet::Reachable.positions(stones)).sum();
         assert_eq!(total, 889_063_398_406);
+    }
+
+    #[test]
+    fn positions_are_in_the_order_of_the_slow_twin() {
+        for (set, positions) in SETS.into_iter().zip([Positions::All, Positions::Reachable]) {
+            for (orientation, rows) in ORIENTATIONS.into_iter().zip([Rows::Mover, Rows::Opponent]) {
+                for stones in 0..=7 {
+                    let index = Index::new(stones, set);
+                    assert_eq!((index.stones(), index.set()), (stones, set));
+                    let found = (0..index.positions()).map(|position| index.unrank(position, orientation).0);
+                    assert!(found.eq(reference::ordered(stones as u8, positions, rows)), "{stones}, {set}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sets_have_the_positions_of_the_slow_twin() {
+        for (set, positions) in SETS.into_iter().zip([Positions::All, Positions::Reachable]) {
+            let indexes: Vec<Index> = (0..=7).map(|stones| Index::new(stones, set)).collect();
+            for pits in
+                (0..=7).flat_map(reference::boards).chain([Board::OPENING.0, [1, 7, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4]])
+            {
+                let board = Board(pits);
+                assert_eq!(set.contains(&board), reference::contains(positions, pits), "{pits:?}, {set}");
+                if let Some(index) = indexes.get(board.stones() as usize) {
+                    let is_ranked = index.rank(&board, Orientation::MoverMajor).is_some();
+                    assert_eq!(is_ranked, set.contains(&board), "{pits:?}, {set}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sets_are_read_as_they_are_written() {
+        let check =
+            |set: PositionSet, text: &str| assert_eq!((set.to_string(), text.parse()), (text.to_owned(), Ok(set)));
+        check(PositionSet::All, "all");
+        check(PositionSet::Reachable, "reachable");
+        assert!("some".parse::<PositionSet>().is_err());
     }
 }
