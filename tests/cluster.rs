@@ -4,15 +4,15 @@
 
 use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
-use ranks::{Communicator, Threads, Weather};
-use stages::cluster::{Job, follow};
+use ranks::{Threads, Weather};
+use stages::cluster::follow;
 use stages::{Awari, Settings, schema};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::Scores;
+use tests::torture::by_ranks;
 
 const FOLDERS: [&str; 3] = ["captures", "databases", "stats"];
 
@@ -75,23 +75,16 @@ fn led_with(
     ranks: usize,
     of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
 ) -> Result<pipeline::Summary, PipelineError> {
-    let mut ends = Threads::new(ranks, weather).into_iter();
-    let first = ends.next().unwrap();
-    std::thread::scope(|scope| {
-        let of_others = &of_others;
-        let run = |mut end: Threads| {
-            scope.spawn(move || {
-                let settings = of_others(end.rank());
-                follow(settings.as_ref().map_err(Clone::clone), disk, &mut end, &AtomicBool::new(false)).unwrap()
-            })
-        };
-        ends.for_each(|end| drop(run(end)));
-        let job = Arc::new(Job::lead(Box::new(first)));
-        let work = Awari::led(settings.clone(), Arc::clone(&job));
-        let done = Orchestrator::new(disk, Path::new("run"), &work, options).run();
-        job.dismiss();
-        done
-    })
+    let (done, others) = by_ranks(
+        Threads::new(ranks, weather),
+        |job| Orchestrator::new(disk, Path::new("run"), &Awari::led(settings.clone(), job), options).run(),
+        |rank, end| {
+            let settings = of_others(rank);
+            follow(settings.as_ref().map_err(Clone::clone), disk, end, &AtomicBool::new(false))
+        },
+    );
+    others.into_iter().for_each(|other| other.unwrap().unwrap());
+    done.unwrap()
 }
 
 #[test]

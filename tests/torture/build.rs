@@ -1,13 +1,21 @@
-//! A build of a small manifest on a disk in memory, each run as a process of its own.
+//! A build of a small manifest on a disk in memory, each run as a process of its own, or as a job of several ranks.
 
+use super::conditions::{Conditions, Flags, HostClock, Stop};
+use super::journal::Journals;
 use disk::{Disk, MemoryDisk, is_leftover};
 use pipeline::manifest::Manifest;
-use pipeline::{Event, Observer, Orchestrator, PipelineError, RunOptions, StageName, Summary};
+use pipeline::record::RunEnd;
+use pipeline::{
+    Beating, Event, Observer, Orchestrator, PipelineError, RunOptions, StageError, StageName, StopRequest, Summary,
+};
+use ranks::Threads;
+use stages::cluster::{Job, follow};
 use stages::{Awari, Settings, schema};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The run directory of all builds.
@@ -18,6 +26,7 @@ pub(crate) const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats
 
 /// A process about to build what a manifest says. What a run keeps in memory goes with it.
 pub struct Build {
+    settings: Settings,
     awari: Awari,
     options: RunOptions,
 }
@@ -49,6 +58,17 @@ pub struct Ended {
     pub started: Vec<StageName>,
     /// Stages that got done, and whether they went on from a snapshot.
     pub done: Vec<(StageName, bool)>,
+    /// What was wrong with the journal at an event, if anything.
+    pub journal: Option<String>,
+    /// Ranks but the first that left with an error, and which.
+    pub lost: Vec<String>,
+}
+
+impl Ended {
+    /// Whether a request to stop ended the run.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(&self.result, Ok(Ok(Summary { how: RunEnd::Stopped, .. })))
+    }
 }
 
 impl Build {
@@ -58,7 +78,7 @@ impl Build {
     /// If that is no manifest.
     pub fn new(overrides: &[(&str, &str)]) -> Build {
         let (settings, options) = asked(overrides);
-        Build { awari: Awari::new(settings), options }
+        Build { awari: Awari::new(settings.clone()), settings, options }
     }
 
     /// Runs it.
@@ -69,22 +89,54 @@ impl Build {
         Orchestrator::new(disk, Path::new(DIRECTORY), &self.awari, self.options.clone()).run()
     }
 
-    /// Runs it and tells what happened, panics included.
-    pub fn run_watched(&self, disk: &dyn Disk) -> Ended {
-        let diary = Diary::default();
-        let orchestrator = Orchestrator::new(disk, Path::new(DIRECTORY), &self.awari, self.options.clone());
-        let orchestrator = orchestrator.observer(&diary);
-        let result = catch_unwind(AssertUnwindSafe(|| orchestrator.run())).map_err(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            text.unwrap_or("a panic without words").to_owned()
-        });
-        let Diary { started, done } = diary;
-        let (started, done) = (started.into_inner(), done.into_inner());
-        Ended {
-            result,
-            started: started.unwrap_or_else(PoisonError::into_inner),
-            done: done.unwrap_or_else(PoisonError::into_inner),
+    /// Runs it and reports what happened, panics included.
+    pub fn run_watched(&self, disk: &MemoryDisk, conditions: &Conditions) -> Ended {
+        let flags: Flags = (0..conditions.ranks).map(|_| Arc::default()).collect();
+        let hosts: Vec<MemoryDisk> = (0..conditions.ranks).map(|rank| host(disk, rank, &flags, conditions)).collect();
+        let request = match conditions.stop {
+            Some(Stop::Request { event }) => Some(event),
+            _ => None,
+        };
+        let diary = Diary { journals: Journals::new(disk), disk, request, entries: Mutex::default() };
+        let run = |work: &Awari| {
+            let orchestrator = Orchestrator::new(&hosts[0], Path::new(DIRECTORY), work, self.options.clone());
+            let orchestrator = orchestrator.stop(&flags[0]);
+            if conditions.clocks.is_none() {
+                return orchestrator.observer(&diary).run();
+            }
+            let beating = Beating::new(&hosts[0], Path::new(DIRECTORY), &diary, &flags[0]);
+            orchestrator.observer(&Seldom(&beating)).run()
+        };
+        let (result, others) = match conditions.ranks {
+            1 => (catch_unwind(AssertUnwindSafe(|| run(&self.awari))), Vec::new()),
+            ranks => by_ranks(
+                Threads::new(ranks, conditions.weather.clone()),
+                |job| run(&Awari::led(self.settings.clone(), job)),
+                |rank, end| follow(Ok(&self.settings), &hosts[rank], end, &flags[rank]),
+            ),
+        };
+        let mut result = result.map_err(|panic| words(&*panic));
+        let mut lost = Vec::new();
+        for (rank, ended) in others.into_iter().enumerate() {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => lost.push(format!("rank {}: {error}", rank + 1)),
+                Err(panic) => result = Err(format!("rank {}: {}", rank + 1, words(&*panic))),
+            }
         }
+        let journal = diary.journals.wrong();
+        let entries = diary.entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ended { result, started: entries.started, done: entries.done, journal, lost }
+    }
+
+    /// Reads the status of the run directory.
+    pub(crate) fn status(&self, disk: &dyn Disk) -> Result<(), PipelineError> {
+        pipeline::status::status(disk, Path::new(DIRECTORY), Some(&self.awari)).map(drop)
+    }
+
+    /// How many stages it has.
+    pub(crate) fn stages(&self) -> usize {
+        pipeline::Work::graph(&self.awari).stages().len()
     }
 
     /// Whether all outputs of a stage have their final names.
@@ -98,29 +150,100 @@ impl Build {
     }
 }
 
-/// Writes down which stages began and which got done.
-#[derive(Default)]
-struct Diary {
-    started: Mutex<Vec<StageName>>,
-    done: Mutex<Vec<(StageName, bool)>>,
+/// Runs a job of several ranks, each a thread: the first leads, the others follow until the first has ended. Gives what
+/// each of them returned, or its panic.
+pub fn by_ranks<T>(
+    ends: Vec<Threads>,
+    lead: impl FnOnce(Arc<Job>) -> T,
+    follow: impl Fn(usize, &mut Threads) -> Result<(), StageError> + Sync,
+) -> (std::thread::Result<T>, Vec<std::thread::Result<Result<(), StageError>>>) {
+    let mut ends = ends.into_iter();
+    let first = ends.next().expect("a job has at least one rank");
+    std::thread::scope(|scope| {
+        let follow = &follow;
+        let others: Vec<_> =
+            (1..).zip(ends).map(|(rank, mut end)| scope.spawn(move || follow(rank, &mut end))).collect();
+        let led = catch_unwind(AssertUnwindSafe(|| {
+            let job = Arc::new(Job::lead(Box::new(first)));
+            let done = lead(Arc::clone(&job));
+            job.dismiss();
+            done
+        }));
+        (led, others.into_iter().map(|other| other.join()).collect())
+    })
 }
 
-impl Observer for Diary {
+/// The disk as a rank sees it, from a host with a clock of its own.
+fn host(disk: &MemoryDisk, rank: usize, flags: &Flags, conditions: &Conditions) -> MemoryDisk {
+    let Some(clocks) = conditions.clocks else { return disk.clone() };
+    let signal = match conditions.stop {
+        Some(Stop::Signal { reading, only }) if rank == 0 => {
+            let some = flags.iter().enumerate().filter(|(rank, _)| only.is_none_or(|only| only == *rank));
+            Some((reading, some.map(|(_, flag)| Arc::clone(flag)).collect()))
+        }
+        _ => None,
+    };
+    disk.with_clock(Arc::new(HostClock::new(clocks, rank, signal)))
+}
+
+/// The message of a panic.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").to_owned()
+}
+
+/// Records which stages began and which got done, looks at the journal at each event, and requests a stop at one.
+struct Diary<'a> {
+    disk: &'a MemoryDisk,
+    journals: Journals<'a>,
+    /// At which event to request a stop.
+    request: Option<u64>,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    started: Vec<StageName>,
+    done: Vec<(StageName, bool)>,
+    events: u64,
+    run: u64,
+}
+
+impl Observer for Diary<'_> {
     fn notice(&self, event: &Event) {
+        self.journals.look();
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::StageStarted { stage, .. } => {
-                self.started.lock().unwrap_or_else(PoisonError::into_inner).push(stage.clone());
-            }
+            Event::RunStarted { run, .. } => entries.run = *run,
+            Event::StageStarted { stage, .. } => entries.started.push(stage.clone()),
             Event::StageDone { stage, measured, .. } => {
                 let resumed = measured.report.counters.get("resumed").is_some_and(|count| count.as_f64() > 0.0);
-                self.done.lock().unwrap_or_else(PoisonError::into_inner).push((stage.clone(), resumed));
+                entries.done.push((stage.clone(), resumed));
             }
             _ => {}
         }
+        if self.request == Some(entries.events) {
+            // A request that cannot be left is none.
+            let _ = StopRequest { run: entries.run }.post(self.disk, Path::new(DIRECTORY));
+        }
+        entries.events += 1;
     }
 
     fn interval(&self) -> Duration {
-        // Nobody looks at the progress of a run of milliseconds.
+        // The progress of a run of milliseconds is of no interest.
+        Duration::from_secs(3600)
+    }
+}
+
+/// Hides how often an observer wants progress: by the clock of this host, which is not a simulated one.
+struct Seldom<'a>(&'a dyn Observer);
+
+impl Observer for Seldom<'_> {
+    fn notice(&self, event: &Event) {
+        self.0.notice(event);
+    }
+
+    fn interval(&self) -> Duration {
         Duration::from_secs(3600)
     }
 }

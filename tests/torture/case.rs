@@ -2,6 +2,8 @@
 
 use super::build::{DIRECTORY, Ended, artifacts};
 use super::class::{Class, Injection, Round};
+use super::conditions::Conditions;
+use super::journal;
 use super::subject::Subject;
 use disk::{MemoryDisk, Operation, is_leftover};
 use pipeline::{Exit, PipelineError};
@@ -20,7 +22,7 @@ pub(crate) struct Case<'a> {
 }
 
 /// How a case ended.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Faults that struck.
     pub(crate) struck: u64,
@@ -30,6 +32,14 @@ pub(crate) struct Outcome {
     pub(crate) begun_in_vain: u64,
     /// Stages that went on from a snapshot.
     pub(crate) from_snapshots: u64,
+    /// Runs that a request to stop ended.
+    pub(crate) stopped: u64,
+    /// Runs that ended because a rank was lost.
+    pub(crate) lost_ranks: u64,
+    /// Losses of power.
+    pub(crate) power_lost: u64,
+    /// Operations of the disk in all.
+    pub(crate) operations: u64,
     /// What was wrong, if something was.
     pub(crate) wrong: Option<String>,
 }
@@ -61,25 +71,12 @@ impl<'a> Case<'a> {
     }
 
     pub(crate) fn run(&self) -> Outcome {
-        let mut trial = Trial {
-            subject: self.subject,
-            disk: MemoryDisk::new(),
-            done: BTreeSet::new(),
-            done_once: BTreeSet::new(),
-            has_failed_syncs: false,
-            has_unsynced_names: false,
-            outcome: Outcome::default(),
-        };
-        trial.disk.seed(self.chance);
-        if let Err(wrong) = trial.run(&self.rounds) {
-            trial.outcome.wrong = Some(format!("{wrong}\n  in {:?}", self.rounds));
-        }
-        trial.outcome
+        Trial::new(self.subject, self.chance).run(&self.rounds, &Conditions::default())
     }
 }
 
 /// A case under way.
-struct Trial<'a> {
+pub(crate) struct Trial<'a> {
     subject: &'a Subject,
     disk: MemoryDisk,
     /// Stages that the journal must know to be done.
@@ -90,17 +87,45 @@ struct Trial<'a> {
     has_failed_syncs: bool,
     /// A run may have ended between a rename and the sync that makes the name durable.
     has_unsynced_names: bool,
+    /// Whether every run so far was by one rank: several save less, and not what others can use.
+    is_alone: bool,
     outcome: Outcome,
 }
 
-impl Trial<'_> {
-    fn run(&mut self, rounds: &[Round]) -> Result<(), String> {
+impl<'a> Trial<'a> {
+    /// A trial on an empty disk, on which failures leave behind what the seed says.
+    pub(crate) fn new(subject: &'a Subject, seed: u64) -> Trial<'a> {
+        let disk = MemoryDisk::new();
+        disk.seed(seed);
+        Trial {
+            subject,
+            disk,
+            done: BTreeSet::new(),
+            done_once: BTreeSet::new(),
+            has_failed_syncs: false,
+            has_unsynced_names: false,
+            is_alone: true,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// Runs the rounds, and then a last one to the end.
+    pub(crate) fn run(mut self, rounds: &[Round], last: &Conditions) -> Outcome {
+        if let Err(wrong) = self.all(rounds, last) {
+            self.outcome.wrong = Some(format!("{wrong}\n  in {rounds:?}\n  and {last:?}"));
+        }
+        self.outcome.operations = self.disk.operations();
+        self.outcome
+    }
+
+    fn all(&mut self, rounds: &[Round], last: &Conditions) -> Result<(), String> {
         for (number, round) in rounds.iter().enumerate() {
             self.round(round).map_err(|wrong| format!("run {}: {wrong}", number + 1))?;
         }
         self.disk.make_room();
-        let (ended, _) = self.watched().map_err(|wrong| format!("the last run: {wrong}"))?;
+        let (ended, _) = self.watched(last).map_err(|wrong| format!("the last run: {wrong}"))?;
         match &ended.result {
+            Ok(Ok(_)) if !ended.lost.is_empty() => return Err(format!("the last run is done, but {:?}", ended.lost)),
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return Err(format!("the last run, without faults, failed: {error}")),
             Err(panic) => return Err(format!("the last run panicked: {panic}")),
@@ -110,17 +135,27 @@ impl Trial<'_> {
             return Err("in the end there are other files than after an undisturbed build".to_owned());
         }
         let snapshots = Path::new(DIRECTORY).join("snapshots");
+        // Of what ranks have on disks of their own a loss of power may bring back what was removed: the next stage that
+        // has something there removes it.
+        let is_left = |path: &Path| path.starts_with(DIRECTORY) && is_leftover(path);
         let left: Vec<PathBuf> =
-            self.disk.paths().into_iter().filter(|path| path.starts_with(&snapshots) || is_leftover(path)).collect();
+            self.disk.paths().into_iter().filter(|path| path.starts_with(&snapshots) || is_left(path)).collect();
         if !left.is_empty() {
             return Err(format!("in the end there are {left:?}"));
         }
         match self.subject.build().run(&self.disk) {
-            Ok(summary) if summary.ran.is_empty() => Ok(()),
+            Ok(summary) if summary.ran.is_empty() => {}
             Ok(summary) => {
-                Err(format!("after the end {} was run again: {}", summary.ran[0].stage, summary.ran[0].reason))
+                return Err(format!("after the end {} was run again: {}", summary.ran[0].stage, summary.ran[0].reason));
             }
-            Err(error) => Err(format!("a run with nothing to do failed: {error}")),
+            Err(error) => return Err(format!("a run with nothing to do failed: {error}")),
+        }
+        match self.subject.verification().run(&self.disk) {
+            Ok(summary) => match summary.ran.iter().find(|ran| !ran.stage.to_string().starts_with("verify:")) {
+                Some(ran) => Err(format!("to verify, {} was run: {}", ran.stage, ran.reason)),
+                None => Ok(()),
+            },
+            Err(error) => Err(format!("the verification failed: {error}")),
         }
     }
 
@@ -130,7 +165,15 @@ impl Trial<'_> {
         for injection in &round.injections {
             injection.plan(&self.disk);
         }
-        let (ended, snapshots) = self.watched()?;
+        let has_death = round.injections.iter().any(Injection::is_death);
+        let bound = first_operation + self.subject.operations_max(round.conditions.ranks);
+        if !has_death {
+            self.disk.die_at(bound);
+        }
+        let (ended, snapshots) = self.watched(&round.conditions)?;
+        if !has_death && self.disk.operations() > bound {
+            return Err(format!("no end after {} operations", bound - first_operation));
+        }
         let strikes = self.disk.strikes().split_off(struck_before);
         self.has_failed_syncs |= strikes.iter().any(|strike| strike.operation == Operation::Sync);
         let died = round.injections.iter().any(|injection| match injection {
@@ -139,9 +182,14 @@ impl Trial<'_> {
         });
         let planned = round.injections.iter().filter(|injection| !injection.is_death()).count();
         let mut struck = strikes.len().min(planned) + usize::from(died);
+        let is_stopped = ended.is_stopped();
         match &ended.result {
+            Ok(Ok(_)) if is_stopped && round.conditions.stop.is_none() => {
+                return Err("stopped, and nothing had asked for it".to_owned());
+            }
             Ok(Ok(_)) => {}
             Ok(Err(error)) if died => drop(error.to_string()),
+            Ok(Err(PipelineError::StageFailed { .. })) if round.conditions.loses_rank() => self.outcome.lost_ranks += 1,
             Ok(Err(error)) => {
                 let mut paths: BTreeSet<PathBuf> = strikes.iter().map(|strike| strike.path.clone()).collect();
                 if round.injections.iter().any(|injection| injection.takes_room()) || self.disk.is_limited() {
@@ -153,8 +201,14 @@ impl Trial<'_> {
             Err(panic) => return Err(format!("panicked: {panic}")),
         }
         self.outcome.struck += struck as u64;
-        self.outcome.ended += u64::from(!matches!(ended.result, Ok(Ok(_))));
+        self.outcome.ended += u64::from(is_stopped || !matches!(ended.result, Ok(Ok(_))));
+        self.outcome.stopped += u64::from(is_stopped);
+        self.outcome.power_lost += u64::from(round.end.loses_power());
         round.end.apply(&self.disk);
+        if !self.has_failed_syncs && journal::read(&self.disk).damaged_bytes > 0 {
+            return Err("the journal is damaged, and no sync had failed".to_owned());
+        }
+        self.subject.build().status(&self.disk).map_err(|error| format!("its status cannot be read: {error}"))?;
         if round.end.loses_power() && self.has_failed_syncs {
             self.done.clear();
         }
@@ -163,6 +217,7 @@ impl Trial<'_> {
         let now = self.snapshots();
         let may_go = round.end.loses_power() && self.has_unsynced_names;
         self.has_unsynced_names |= died || self.has_failed_syncs;
+        let may_go = may_go || !self.is_alone;
         let is_over = |stage: &String| now.contains(stage) || self.is_over(stage);
         match snapshots.iter().find(|stage| !may_go && !is_over(stage)) {
             Some(stage) => Err(format!("the snapshot of {stage} is gone, and {stage} is not done")),
@@ -176,16 +231,20 @@ impl Trial<'_> {
     }
 
     /// Runs the build, and checks that nothing done is done again. Tells besides which unfinished stages had snapshots.
-    fn watched(&mut self) -> Result<(Ended, Vec<String>), String> {
+    fn watched(&mut self, conditions: &Conditions) -> Result<(Ended, Vec<String>), String> {
+        self.is_alone &= conditions.ranks == 1;
         let mut snapshots = self.snapshots();
         snapshots.retain(|stage| !self.is_over(stage));
-        let ended = self.subject.build().run_watched(&self.disk);
+        let ended = self.subject.build().run_watched(&self.disk, conditions);
+        if let Some(wrong) = &ended.journal {
+            return Err(wrong.clone());
+        }
         if let Some(again) = ended.started.iter().find(|stage| self.done.contains(&stage.to_string())) {
             return Err(format!("{again} was done, and began again"));
         }
         for (stage, resumed) in &ended.done {
             let stage = stage.to_string();
-            if !resumed && snapshots.contains(&stage) {
+            if !resumed && self.is_alone && snapshots.contains(&stage) {
                 return Err(format!("{stage} had a snapshot, and began from nothing"));
             }
             self.outcome.from_snapshots += u64::from(*resumed);

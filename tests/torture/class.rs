@@ -1,5 +1,6 @@
 //! The classes of faults, and the runs that each disturbs.
 
+use super::conditions::Conditions;
 use super::subject::Subject;
 use crate::Random;
 use disk::{Among, Fault, MemoryDisk, Operation, PlannedFault};
@@ -70,6 +71,7 @@ pub(crate) enum End {
 /// A run, and what happens to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
+    pub(crate) conditions: Conditions,
     pub(crate) injections: Vec<Injection>,
     pub(crate) end: End,
 }
@@ -194,28 +196,28 @@ impl Class {
             return combined(subject, random);
         }
         if matches!(self, Class::KilledThenPowerLost | Class::ReadSnapshot) {
-            let killed = Round { injections: vec![Injection::Die(at)], end: End::Killed };
+            let killed = Round::alone(vec![Injection::Die(at)], End::Killed);
             let (injection, end) = self.injection(subject, random.below(operations(subject)), random);
-            return vec![killed, Round { injections: vec![injection], end }];
+            return vec![killed, Round::alone(vec![injection], end)];
         }
         let mut rounds = Vec::new();
         // What reads and goes on from something needs something to be there.
         if !is_first && random.below(2) == 0 {
-            rounds
-                .push(Round { injections: vec![Injection::Die(random.below(operations(subject)))], end: End::Killed });
+            rounds.push(Round::alone(vec![Injection::Die(random.below(operations(subject)))], End::Killed));
         }
         let (injection, end) = self.injection(subject, at, random);
-        rounds.push(Round { injections: vec![injection], end });
+        rounds.push(Round::alone(vec![injection], end));
         if self == Class::Filled {
             for _ in 0..random.below(3) {
                 let limit = Injection::Limit(random.below(2 * subject.bytes()));
-                rounds.push(Round { injections: vec![limit], end: *random.pick(&[End::Exit, End::Killed]) });
+                rounds.push(Round::alone(vec![limit], *random.pick(&[End::Exit, End::Killed])));
             }
         }
         rounds
     }
 
-    fn injection(self, subject: &Subject, at: u64, random: &mut Random) -> (Injection, End) {
+    /// What strikes operation `at` of a build, less than the extent, and what happens to the process.
+    pub(crate) fn injection(self, subject: &Subject, at: u64, random: &mut Random) -> (Injection, End) {
         let torn = End::PowerLostTorn(random.bits());
         let once = |fault| {
             let (among, first) = self.place(subject, at);
@@ -289,9 +291,16 @@ fn combined(subject: &Subject, random: &mut Random) -> Vec<Round> {
                 end = ends;
             }
         }
-        Round { injections, end }
+        Round::alone(injections, end)
     };
     (0..rounds).map(|_| round()).collect()
+}
+
+impl Round {
+    /// A run by one rank.
+    fn alone(injections: Vec<Injection>, end: End) -> Round {
+        Round { conditions: Conditions::default(), injections, end }
+    }
 }
 
 impl Injection {

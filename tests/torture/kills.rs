@@ -78,7 +78,7 @@ impl Kills {
         let report = Mutex::new(KillReport::default());
         let rounds = self.kills.div_ceil(KILLS_A_BUILD);
         let numbers: Vec<u64> = self.only.map_or_else(|| (0..rounds).collect(), |only| vec![only]);
-        each(&numbers, self.builds, |&number| {
+        each(numbers.iter(), self.builds, |&number| {
             let mut random = Random::of(&[self.seed, number]);
             let of = &undisturbed[number as usize % undisturbed.len()];
             let wanted = match self.only {

@@ -1,13 +1,16 @@
-//! Injects faults into builds by the thousand and kills the program by the hundred, and counts what comes of it.
+//! Simulates jobs from seeds, injects faults into builds by the thousand and kills the program by the hundred, and counts
+//! what comes of it.
 //!
 //! `cargo build --release && cargo run --release -p tests --bin torture -- --faults 10000 --kills 200`
 
 use clap::Parser;
 use stages::Method;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
-use tests::torture::{Class, Faults, KillReport, Kills, Report};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tests::torture::{Class, Faults, KillReport, Kills, Report, Simulation, Simulations};
 
 /// Disturbs builds, resumes them, and compares them byte for byte with undisturbed ones.
 #[derive(Parser)]
@@ -35,6 +38,15 @@ struct Args {
     /// Only the case of this number.
     #[arg(long)]
     case: Option<u64>,
+    /// Simulated jobs, of the seed and those after it.
+    #[arg(long, default_value_t = 100)]
+    jobs: u64,
+    /// Only the simulated job of this seed.
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["jobs", "seed"])]
+    job: Option<u64>,
+    /// No further simulated job begins after so many seconds.
+    #[arg(long, default_value_t = 3600)]
+    seconds: u64,
     /// Only the killed build of this number.
     #[arg(long)]
     kill: Option<u64>,
@@ -54,7 +66,16 @@ fn class(word: &str) -> Result<Class, String> {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Some(seed) = args.job {
+        let simulation = Simulation::new(seed);
+        println!("{simulation}");
+        return ended(&simulations(Simulations { seed, jobs: 1, threads: 1, time_max: Duration::MAX }));
+    }
     let mut wrong = Vec::new();
+    if args.jobs > 0 && args.case.is_none() && args.kill.is_none() {
+        let (seed, jobs, threads) = (args.seed, args.jobs, threads(&args));
+        wrong.extend(simulations(Simulations { seed, jobs, threads, time_max: Duration::from_secs(args.seconds) }));
+    }
     if args.faults > 0 && args.kill.is_none() {
         let start = Instant::now();
         let report = faults(&args);
@@ -72,10 +93,46 @@ fn main() -> ExitCode {
             Err(error) => wrong.push(error),
         }
     }
-    for wrong in &wrong {
+    ended(&wrong)
+}
+
+fn ended(wrong: &[String]) -> ExitCode {
+    for wrong in wrong {
         eprintln!("WRONG: {wrong}");
     }
     if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A job that takes longer hangs.
+const JOB_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// Runs simulated jobs, and says what was wrong. A job that hangs ends the program.
+fn simulations(simulations: Simulations) -> Vec<String> {
+    let start = Instant::now();
+    let running = Arc::new(Mutex::new(BTreeMap::<u64, Instant>::new()));
+    let lock = || running.lock().expect("nothing panics while it holds the lock");
+    let watched = Arc::downgrade(&running);
+    std::thread::spawn(move || {
+        while let Some(running) = watched.upgrade() {
+            let jobs = running.lock().map(|jobs| jobs.clone()).unwrap_or_default();
+            for (seed, _) in jobs.iter().filter(|(_, begun)| begun.elapsed() > JOB_TIME_MAX) {
+                eprintln!("WRONG: torture --job {seed}: it hangs");
+                std::process::exit(1);
+            }
+            drop(running);
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    });
+    let begins = |seed| {
+        lock().insert(seed, Instant::now());
+    };
+    let ends = |seed| {
+        lock().remove(&seed);
+    };
+    let simulated = simulations.run(begins, ends);
+    let seconds = start.elapsed().as_secs_f64();
+    println!("simulated jobs from seed {} on, in {seconds:.0} s: {simulated}", simulations.seed);
+    simulated.wrong
 }
 
 fn threads(args: &Args) -> usize {

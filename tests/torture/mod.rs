@@ -4,26 +4,32 @@
 //! faults must end with the very bytes of an undisturbed build. After every run, what has a final name is complete; no
 //! stage that the journal knows to be done is done again; no snapshot is passed over or thrown away before its stage is
 //! done; an error has the right exit code and names a file that was struck. A *kill* is the program itself, killed with
-//! SIGKILL at some moment and resumed. All of it comes from a seed, and a case that fails says how to rerun just it.
+//! SIGKILL at some moment and resumed. A *simulation* is a whole job that a seed draws, by one or several ranks, with late
+//! messages, lost ranks, clocks that jump and requests to stop besides. All of it comes from a seed, and what fails says how
+//! to rerun just it.
 
 mod build;
 mod case;
 mod class;
+mod conditions;
+mod journal;
 mod kills;
 mod report;
+mod simulation;
 mod subject;
 
 pub(crate) use build::asked;
-pub use build::{Build, Ended, artifacts};
+pub use build::{Build, Ended, artifacts, by_ranks};
 pub use class::Class;
+pub use conditions::{Clocks, Conditions, Pace, Stop};
 pub use kills::{KillReport, Kills};
 pub use report::{Report, Tally};
+pub use simulation::{Simulated, Simulation, Simulations};
 pub use subject::Subject;
 
 use case::Case;
 use stages::Method;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// From so many cases on, builds by the method sweep are struck at every single operation by every class.
 pub const EVERY_FROM: u64 = 10_000;
@@ -71,7 +77,7 @@ impl Faults {
             })
             .collect();
         let report = Mutex::new(Report::default());
-        each(&cases, self.threads, |case| {
+        each(cases.iter(), self.threads, |case| {
             let outcome = case.run();
             report.lock().expect("a panic while counting ends the harness").add(case, outcome);
         });
@@ -91,12 +97,13 @@ fn numbers(method: Method, extent: u64, share: u64, is_every: bool) -> Vec<u64> 
 
 /// Does something with each item, on so many threads. (Builds make thread pools of their own, and to wait for one
 /// inside another is to pile them up.)
-fn each<T: Sync>(items: &[T], threads: usize, run: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
+fn each<T>(items: impl Iterator<Item = T> + Send, threads: usize, run: impl Fn(T) + Sync) {
+    let items = Mutex::new(items);
+    let next = || items.lock().expect("an iterator of ours does not panic").next();
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
-                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(item) = next() {
                     run(item);
                 }
             });

@@ -4,6 +4,7 @@ use super::build::{Build, artifacts};
 use disk::{Among, MemoryDisk};
 use stages::Method;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 /// A manifest, and an undisturbed build of it.
@@ -46,7 +47,11 @@ impl Subject {
         MANIFESTS.into_iter().chain(pages).map(|manifest| Subject::new(method, manifest)).collect()
     }
 
-    fn new(method: Method, manifest: &[(&'static str, &'static str)]) -> Subject {
+    /// A build by a method, of what an otherwise empty manifest asks for.
+    ///
+    /// # Panics
+    /// If an undisturbed build fails.
+    pub(crate) fn new(method: Method, manifest: &[(&'static str, &'static str)]) -> Subject {
         let mut overrides = vec![("build.method", method.word())];
         overrides.extend(ALWAYS);
         overrides.retain(|(key, _)| manifest.iter().all(|(other, _)| other != key));
@@ -66,6 +71,11 @@ impl Subject {
         Subject { method, overrides, disk, kept, made }
     }
 
+    /// How many stages it has.
+    pub(crate) fn stages(&self) -> usize {
+        self.build().stages()
+    }
+
     /// How it is built.
     pub fn method(&self) -> Method {
         self.method
@@ -76,6 +86,19 @@ impl Subject {
         Build::new(&self.overrides)
     }
 
+    /// A run that verifies all databases in full, besides building those that are not there.
+    pub(crate) fn verification(&self) -> Build {
+        let mut overrides = self.overrides.clone();
+        overrides.retain(|(key, _)| *key != "check.verify");
+        overrides.push(("check.verify", "full"));
+        Build::new(&overrides)
+    }
+
+    /// More operations than any run by so many ranks has: a run with more comes to no end.
+    pub(crate) fn operations_max(&self, ranks: usize) -> u64 {
+        10_000 + 20 * ranks as u64 * self.operations(Among::All)
+    }
+
     /// How many operations an undisturbed build has.
     pub(crate) fn operations(&self, among: Among) -> u64 {
         self.disk.operations_among(among)
@@ -84,5 +107,12 @@ impl Subject {
     /// The bytes on the disk in the end.
     pub(crate) fn bytes(&self) -> u64 {
         self.disk.paths().iter().filter_map(|path| self.disk.peek(path)).map(|bytes| bytes.len() as u64).sum()
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<String> = self.overrides.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        write!(f, "{}", keys.join(", "))
     }
 }

@@ -1,0 +1,52 @@
+//! The journal of a run directory, looked at again and again while it grows.
+
+use super::build::DIRECTORY;
+use disk::MemoryDisk;
+use pipeline::journal::Contents;
+use pipeline::record::Entry;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// What was seen of the journal during one run.
+pub(crate) struct Journals<'a> {
+    disk: &'a MemoryDisk,
+    /// Damage that there was when the run began.
+    damaged_bytes: u64,
+    seen: Mutex<(Vec<Entry>, Option<String>)>,
+}
+
+impl<'a> Journals<'a> {
+    pub(crate) fn new(disk: &'a MemoryDisk) -> Journals<'a> {
+        Journals { disk, damaged_bytes: read(disk).damaged_bytes, seen: Mutex::default() }
+    }
+
+    /// Reads the journal as it is: no more of it is damaged than before the run, and it begins with all that it held when
+    /// last looked at. No operation of the disk.
+    pub(crate) fn look(&self) {
+        let found = read(self.disk);
+        let mut guard = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (seen, wrong) = &mut *guard;
+        if found.damaged_bytes > self.damaged_bytes || found.unknown > 0 || found.fenced > 0 {
+            wrong.get_or_insert(format!(
+                "the journal has {} damaged bytes, {} unknown and {} fenced records",
+                found.damaged_bytes, found.unknown, found.fenced
+            ));
+        }
+        if !found.entries.starts_with(seen) {
+            wrong.get_or_insert(format!("the journal had {} records, and does not begin with them", seen.len()));
+        }
+        *seen = found.entries;
+    }
+
+    /// What was wrong with it, if anything.
+    pub(crate) fn wrong(&self) -> Option<String> {
+        self.look();
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+}
+
+/// The journal on a disk; no operation of it.
+pub(crate) fn read(disk: &MemoryDisk) -> Contents {
+    let bytes = disk.peek(&Path::new(DIRECTORY).join("journal"));
+    Contents::decode(&bytes.unwrap_or_default())
+}

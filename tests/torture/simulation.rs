@@ -1,0 +1,254 @@
+//! Whole jobs drawn from a seed: a manifest, and runs of it by one or several ranks, with faults of disk, network and
+//! clock and requests to stop, until one run ends undisturbed.
+//!
+//! The seed decides which operation of the disk fails or kills the job and what it leaves behind, which message is late by
+//! how much, in which of its calls a rank is lost, and what each reading of a clock shows. By one rank a seed so gives one
+//! history, operation by operation. Between ranks the threads of this host also decide which of two messages, or two
+//! operations, is first: there a seed gives the same job and faults of the same kind, though not always at the same moment.
+
+use super::case::{Outcome, Trial};
+use super::class::{Class, End, Injection, Round};
+use super::conditions::{Clocks, Conditions, Pace, Stop};
+use super::each;
+use super::subject::Subject;
+use crate::Random;
+use ranks::Weather;
+use stages::Method;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// A job to run.
+pub struct Simulation {
+    seed: u64,
+    subject: Subject,
+    rounds: Vec<Round>,
+    last: Conditions,
+}
+
+/// Simulations to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulations {
+    /// The seed of the first; each other has the next.
+    pub seed: u64,
+    /// How many at most.
+    pub jobs: u64,
+    /// No further one begins after this time.
+    pub time_max: Duration,
+    /// How many at once.
+    pub threads: usize,
+}
+
+/// How simulations ended.
+#[derive(Clone, Debug, Default)]
+pub struct Simulated {
+    /// Jobs run.
+    pub jobs: u64,
+    /// Those that had several ranks at some time.
+    pub of_ranks: u64,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Runs that ended early.
+    pub ended: u64,
+    /// Runs that a request to stop ended.
+    pub stopped: u64,
+    /// Runs that ended because a rank was lost.
+    pub lost_ranks: u64,
+    /// Losses of power.
+    pub power_lost: u64,
+    /// Stages that went on from a snapshot.
+    pub from_snapshots: u64,
+    /// What was wrong, each with the command that shows it again.
+    pub wrong: Vec<String>,
+}
+
+const STONES: [&str; 5] = ["0..4", "0..5", "0..6", "0..7", "0..8"];
+
+/// Methods that several ranks know.
+const OF_RANKS: [Method; 3] = [Method::Sweep, Method::Counting, Method::TwoBit];
+
+/// Ranks of a job, at most.
+const RANKS_MAX: u64 = 4;
+
+impl Simulation {
+    /// The job of a seed.
+    ///
+    /// # Panics
+    /// If an undisturbed build of its manifest fails.
+    pub fn new(seed: u64) -> Simulation {
+        let mut random = Random::of(&[seed]);
+        let is_alone = random.below(3) == 0;
+        let method = *random.pick(if is_alone { &Method::ALL[..] } else { &OF_RANKS[..] });
+        // Methods of bounds have many more stages.
+        let stones = STONES[..if method.has_bounds() { 3 } else { 5 }].to_vec();
+        let mut key = |key: &'static str, values: &[&'static str]| (key, *random.pick(values));
+        let mut manifest = vec![
+            key("build.stones", &stones),
+            key("build.snapshot", &["0 s", "0 s", "0 s", "1 s", "10 s", "10 min"]),
+            key("game.positions", &["all", "reachable"]),
+            key("store.codec", &["raw", "packed", "zstd", "rans"]),
+            key("store.keep", &["databases", "all"]),
+            key("check.verify", &["none", "sample", "full"]),
+        ];
+        if !is_alone && random.below(4) == 0 {
+            manifest.push(("cluster.scratch", "scratch"));
+        }
+        let subject = Subject::new(method, &manifest);
+        let pace = *random.pick(&[Pace::Still, Pace::Even, Pace::Jumping]);
+        let conditions = |random: &mut Random| {
+            let ranks = if is_alone { 1 } else { 1 + random.below(RANKS_MAX) as usize };
+            let weather = weather(random, ranks);
+            let clocks = Some(Clocks { seed: random.bits(), pace });
+            Conditions { ranks, weather, clocks, stop: stop(random, &subject, ranks) }
+        };
+        let rounds = (0..1 + random.below(4)).map(|_| round(&mut random, &subject, &conditions)).collect();
+        let mut last = conditions(&mut random);
+        (last.stop, last.weather.lost) = (None, None);
+        Simulation { seed, subject, rounds, last }
+    }
+
+    /// The command that runs just this one.
+    pub fn again(&self) -> String {
+        format!("torture --job {}", self.seed)
+    }
+
+    /// Whether one rank alone does all of it.
+    pub fn is_alone(&self) -> bool {
+        self.rounds.iter().map(|round| &round.conditions).chain([&self.last]).all(|conditions| conditions.ranks == 1)
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self) -> Outcome {
+        Trial::new(&self.subject, Random::of(&[self.seed, 1]).bits()).run(&self.rounds, &self.last)
+    }
+
+    /// Runs it, and says how many operations of the disk that took, or what was wrong.
+    ///
+    /// # Errors
+    /// If anything was wrong.
+    pub fn operations(&self) -> Result<u64, String> {
+        let outcome = self.run();
+        outcome.wrong.map_or(Ok(outcome.operations), Err)
+    }
+}
+
+impl fmt::Display for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {}", self.seed, self.subject)?;
+        for (number, round) in self.rounds.iter().enumerate() {
+            writeln!(f, "  run {}: {round:?}", number + 1)?;
+        }
+        write!(f, "  last run: {:?}", self.last)
+    }
+}
+
+/// A network that is quick, or slow and uneven; at times one of its ranks is lost.
+fn weather(random: &mut Random, ranks: usize) -> Weather {
+    let mut weather = match random.below(2) {
+        0 => Weather::calm(),
+        _ => {
+            let delay = Duration::ZERO..Duration::from_micros(random.below(300));
+            let stall = Duration::from_micros(500);
+            Weather { delay, stall_every: random.below(100), stall, ..Weather::stormy(random.bits()) }
+        }
+    };
+    if random.below(4) == 0 {
+        let rank = random.below(ranks as u64) as usize;
+        let calls = 1 << random.below(12);
+        weather.lost = Some((rank, random.below(calls)));
+    }
+    weather
+}
+
+fn stop(random: &mut Random, subject: &Subject, ranks: usize) -> Option<Stop> {
+    let events = 2 * subject.stages() as u64;
+    match random.below(8) {
+        0 => {
+            let only = (random.below(2) == 0).then(|| random.below(ranks as u64) as usize);
+            Some(Stop::Signal { reading: random.below(4 * events), only })
+        }
+        1 => Some(Stop::Request { event: random.below(events) }),
+        _ => None,
+    }
+}
+
+fn round(random: &mut Random, subject: &Subject, conditions: &impl Fn(&mut Random) -> Conditions) -> Round {
+    let conditions = conditions(random);
+    let classes: Vec<Class> =
+        Class::ALL.into_iter().filter(|class| *class != Class::Combined && class.extent(subject) > 0).collect();
+    let mut injections: Vec<Injection> = Vec::new();
+    let torn = End::PowerLostTorn(random.bits());
+    let mut end = *random.pick(&[End::Exit, End::Killed, End::PowerLost, torn]);
+    // A lost rank or a stop is enough for a run, but not always.
+    let count = if conditions.may_end() { random.below(2) } else { 1 + random.below(2) };
+    for _ in 0..count {
+        let class = *random.pick(&classes);
+        // Several ranks have more operations than one.
+        let extent = class.extent(subject) * if conditions.ranks > 1 { 2 } else { 1 };
+        let at = random.below(extent) >> random.below(3);
+        let (injection, ends) = class.injection(subject, at, random);
+        injections.push(injection);
+        end = ends;
+    }
+    Round { conditions, injections, end }
+}
+
+impl Simulations {
+    /// Runs them. `begins` and `ends` are given each seed.
+    pub fn run(&self, begins: impl Fn(u64) + Sync, ends: impl Fn(u64) + Sync) -> Simulated {
+        let simulated = Mutex::new(Simulated::default());
+        let started = Instant::now();
+        let seeds = (0..self.jobs).map(|job| self.seed.wrapping_add(job));
+        each(seeds, self.threads, |seed| {
+            if started.elapsed() >= self.time_max {
+                return;
+            }
+            begins(seed);
+            let simulation = Simulation::new(seed);
+            let outcome = simulation.run();
+            ends(seed);
+            simulated.lock().expect("a panic while counting ends the harness").add(&simulation, outcome);
+        });
+        simulated.into_inner().expect("all threads have ended")
+    }
+}
+
+impl Simulated {
+    fn add(&mut self, simulation: &Simulation, outcome: Outcome) {
+        self.jobs += 1;
+        self.of_ranks += u64::from(!simulation.is_alone());
+        self.faults += outcome.struck;
+        self.ended += outcome.ended;
+        self.stopped += outcome.stopped;
+        self.lost_ranks += outcome.lost_ranks;
+        self.power_lost += outcome.power_lost;
+        self.from_snapshots += outcome.from_snapshots;
+        if let Some(wrong) = outcome.wrong {
+            self.wrong.push(format!("{}: {wrong}\n  {}", simulation.again(), simulation.subject));
+        }
+    }
+
+    /// The counts, by name.
+    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::from([
+            ("jobs", self.jobs),
+            ("jobs of several ranks", self.of_ranks),
+            ("faults", self.faults),
+            ("runs ended early", self.ended),
+            ("stopped on request", self.stopped),
+            ("ranks lost", self.lost_ranks),
+            ("losses of power", self.power_lost),
+            ("stages gone on from a snapshot", self.from_snapshots),
+        ])
+    }
+}
+
+impl fmt::Display for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, count) in self.counts() {
+            write!(f, "{name} {count}, ")?;
+        }
+        write!(f, "wrong {}", self.wrong.len())
+    }
+}
