@@ -313,6 +313,8 @@ impl OneDatabase<'_> {
                 inputs,
                 outputs: produced,
                 cost: self.bounds_cost(method, part(kind), bound.map_or(1, |_| stones)),
+                // Those of seeds are reserved whole before they are written.
+                folder: (kind != "seeds").then(|| Plane::folder(stones)),
                 ..StageSpec::new(StageName::new(kind, &parameters))
             });
             artifacts.extend(outputs.iter().map(|&plane| {

@@ -4,8 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
+use pipeline::{Manifest, Orchestrator, RunOptions};
+use stages::{Awari, Settings, schema};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tests::torture::{Build, Class, Faults, artifacts};
 
 const DIRECTORY: &str = "run";
@@ -303,5 +306,88 @@ fn a_sweep_on_disk_says_what_fails() {
             build.run(&disk).unwrap();
             assert!(artifacts(&disk) == expected, "{operation} {first}, {fault:?}");
         }
+    }
+}
+
+/// A build by one method of the largest database, the smaller ones there already; `on_disk` with hardly any memory.
+fn largest(method: &str, stones: u32, on_disk: bool) -> (Awari, RunOptions) {
+    let (stones_given, key) = (format!("0..{stones}"), format!("build.methods.\"{stones}..{stones}\""));
+    let overrides = [
+        ("build.stones", &*stones_given),
+        ("build.method", "sweep"),
+        (&*key, method),
+        ("build.snapshot", "0 s"),
+        ("build.threads", "1"),
+        ("check.verify", "none"),
+    ];
+    let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let manifest = Manifest::parse("", "test", &schema(), &overrides).unwrap();
+    let mut settings = Settings::new(&manifest);
+    if on_disk {
+        settings.memory_bytes = 1;
+    }
+    (Awari::new(settings), RunOptions { snapshot_interval: Duration::ZERO, ..RunOptions::default() })
+}
+
+/// Room that sufficed for a build suffices to go on with it, wherever it was killed: what is there already is not asked
+/// for once more.
+#[test]
+fn room_for_a_build_is_room_to_resume_it() {
+    const STONES: u32 = 9;
+    let smaller = MemoryDisk::new();
+    Build::new(&[("build.stones", "0..8"), ("build.method", "sweep"), ("check.verify", "none")]).run(&smaller).unwrap();
+    let copy = || {
+        let disk = MemoryDisk::new();
+        smaller.paths().iter().for_each(|path| disk.put(path, &smaller.peek(path).unwrap()));
+        disk
+    };
+    let taken =
+        |disk: &MemoryDisk| -> u64 { disk.paths().iter().map(|path| disk.allocated_bytes(path).unwrap()).sum() };
+    let directory = Path::new(DIRECTORY);
+    let at_root = |disk: &MemoryDisk| -> u64 {
+        let files = disk.list(directory).unwrap();
+        files.iter().map(|path| disk.allocated_bytes(path).unwrap()).sum()
+    };
+    for (method, on_disk) in [
+        ("sweep", false),
+        ("sweep", true),
+        ("counting", false),
+        ("two-bit", false),
+        ("one-bit", false),
+        ("one-bit-dual", false),
+    ] {
+        let name = format!("{method}{}", if on_disk { " on disk" } else { "" });
+        let run = |disk: &MemoryDisk| {
+            let (awari, options) = largest(method, STONES, on_disk);
+            Orchestrator::new(disk, directory, &awari, options).run()
+        };
+        let needed = |disk: &MemoryDisk| {
+            let (awari, options) = largest(method, STONES, on_disk);
+            Orchestrator::new(disk, directory, &awari, options).plan().unwrap().prediction.disk_bytes
+        };
+        let disk = copy();
+        let (start, before) = (disk.operations(), at_root(&disk));
+        run(&disk).unwrap();
+        let (operations, expected) = (disk.operations() - start, artifacts(&disk));
+        // Twice its journal, which is not among the predictions.
+        let full = needed(&copy());
+        let limit = taken(&smaller) + full + 2 * (at_root(&disk) - before) + 4096;
+        let mut spared = 0;
+        for at in (1..24).map(|part| part * operations / 24) {
+            let disk = copy();
+            disk.set_bytes_max(limit);
+            disk.die_at(disk.operations() + at);
+            let _ = run(&disk);
+            disk.kill();
+            let there: u64 = (disk.paths().iter())
+                .filter(|path| ["snapshots", "planes"].iter().any(|folder| path.starts_with(directory.join(folder))))
+                .map(|path| disk.allocated_bytes(path).unwrap())
+                .sum();
+            let left = needed(&disk);
+            spared += u64::from(there > 16 << 10 && left < full);
+            run(&disk).unwrap_or_else(|error| panic!("{name}, killed at {at} of {operations}: {error}"));
+            assert!(artifacts(&disk) == expected, "{name}, killed at {at} of {operations}: other bytes");
+        }
+        assert!(spared > 2, "{name}: {spared} kills left something to go on with");
     }
 }

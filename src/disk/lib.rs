@@ -131,6 +131,15 @@ pub trait Disk: Send + Sync {
     /// What the operating system says, or [`DiskError::Io`] if the path is a directory.
     fn bytes(&self, path: &Path) -> Result<Option<u64>, DiskError>;
 
+    /// The space that a file takes on the disk, whatever its length: it may have holes, or room set aside. 0 if it is
+    /// absent.
+    ///
+    /// # Errors
+    /// As [`bytes`](Self::bytes).
+    fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
+        Ok(self.bytes(path)?.unwrap_or(0))
+    }
+
     /// The files (not directories) in a directory, sorted by path. An absent directory is empty.
     ///
     /// # Errors

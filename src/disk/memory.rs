@@ -422,6 +422,13 @@ impl Disk for MemoryDisk {
         Ok(file.map(|&file| state.files[file].bytes.len() as u64))
     }
 
+    fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
+        let mut state = self.state();
+        state.begin(Operation::Measure, path)?;
+        let file = state.names.get(path).map(|&file| &state.files[file]);
+        Ok(file.map_or(0, |file| file.bytes_reserved.max(file.bytes.len() as u64)))
+    }
+
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
         let mut state = self.state();
         state.begin(Operation::List, directory)?;

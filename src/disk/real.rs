@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,6 +140,15 @@ impl Disk for RealDisk {
             Ok(_) => Err(failed(io::Error::other("it is not a file"))),
             Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(failed(source)),
+        }
+    }
+
+    fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
+        const SECTOR_BYTES: u64 = 512;
+        match fs::symlink_metadata(path) {
+            Ok(metadata) => Ok(metadata.blocks() * SECTOR_BYTES),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(source) => Err(DiskError::from_io(Operation::Measure, path, source)),
         }
     }
 
@@ -457,7 +466,6 @@ mod tests {
 
     #[test]
     fn sync_gives_reserved_space_back() {
-        use std::os::unix::fs::MetadataExt;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x");
         let mut output = RealDisk::default().create(&path).unwrap();

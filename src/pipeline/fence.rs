@@ -177,6 +177,10 @@ impl Disk for Fenced<'_> {
         self.disk.bytes(path)
     }
 
+    fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
+        self.disk.allocated_bytes(path)
+    }
+
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
         self.disk.list(directory)
     }

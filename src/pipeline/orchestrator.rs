@@ -17,16 +17,17 @@ use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, u
 use crate::error::PipelineError;
 use crate::execution::{execute, fingerprints_of};
 use crate::fence::Fenced;
-use crate::freshness::Evaluated;
+use crate::freshness::{Evaluated, evaluate};
 use crate::graph::Graph;
 use crate::journal::{Contents, Journal, JournalError};
 use crate::observer::{Event, Observer, Silent};
-use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan, plan_of};
+use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan_of};
 use crate::preflight::{PreflightError, Room};
 use crate::progress::Progress;
 use crate::reason::Reason;
 use crate::record::{ArtifactRecord, Measured, Record, RunEnd, clip};
 use crate::snapshots::Snapshots;
+use crate::space::Space;
 use crate::stage::StageName;
 use crate::state::State;
 use crate::work::{StageContext, StageError, Work};
@@ -156,7 +157,17 @@ impl<'a> Orchestrator<'a> {
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
         let state = State::replay(&journal.entries);
         let forced = self.options.force.iter().cloned().collect();
-        plan(self.work.graph(), &state, &survey(self.disk, &self.directory, self.work)?, &self.plan_options(forced))
+        let found = survey(self.disk, &self.directory, self.work)?;
+        let space = self.space(&found)?;
+        let graph = self.work.graph();
+        plan_of(graph, &evaluate(graph, &state, &found), &found, &space, &self.plan_options(forced))
+    }
+
+    /// The disk space that is taken already.
+    fn space(&self, found: &Findings) -> Result<Space, PipelineError> {
+        let folders = self.directories();
+        let folders = folders.iter().map(PathBuf::as_path);
+        Space::survey(self.disk, &self.directory, found, folders).map_err(|source| unusable(&self.directory, source))
     }
 
     /// Whether the room there is suffices for a plan.
@@ -201,10 +212,12 @@ impl<'a> Orchestrator<'a> {
         let disk = Fenced::new(self.disk, journal.fence());
         let fenced =
             Orchestrator { disk: &disk, directory: self.directory.clone(), options: self.options.clone(), ..*self };
+        let found = survey(self.disk, &self.directory, self.work)?;
         let mut run = Run {
             orchestrator: &fenced,
             graph: self.work.graph(),
-            found: survey(self.disk, &self.directory, self.work)?,
+            space: self.space(&found)?,
+            found,
             freshness: Evaluated::none(self.work.graph()),
             touched: 0,
             forced: self.options.force.iter().cloned().collect(),
@@ -284,6 +297,7 @@ struct Run<'r, 'a, 'd> {
     graph: &'r Graph,
     journal: &'r mut Journal<'d>,
     found: Findings,
+    space: Space,
     freshness: Evaluated<'r>,
     /// The place of the first stage to what of which something happened since `freshness` looked.
     touched: usize,
@@ -300,7 +314,8 @@ impl Run<'_, '_, '_> {
             let plan = self.plan()?;
             if let Some(next) = plan.steps.first() {
                 orchestrator.preflight(&plan)?;
-                let bytes = if self.started { next.cost.disk_bytes } else { plan.prediction.disk_bytes };
+                let next_bytes = next.cost.disk_bytes.saturating_sub(next.disk_there_bytes);
+                let bytes = if self.started { next_bytes } else { plan.prediction.disk_bytes };
                 if !self.started || bytes >= PROBED_BYTES_MIN {
                     orchestrator.probe(bytes)?;
                 }
@@ -332,10 +347,18 @@ impl Run<'_, '_, '_> {
         let options = self.orchestrator.plan_options(self.forced.clone());
         self.freshness.look(self.touched, self.journal.state(), &self.found);
         self.touched = self.graph.stages().len();
-        let made = plan_of(self.graph, &self.freshness, &self.found, &options);
+        let made = plan_of(self.graph, &self.freshness, &self.found, &self.space, &options);
         debug_assert_eq!(
             made.as_ref().ok(),
-            plan(self.graph, self.journal.state(), &self.found, &options).as_ref().ok(),
+            plan_of(
+                self.graph,
+                &evaluate(self.graph, self.journal.state(), &self.found),
+                &self.found,
+                &self.space,
+                &options
+            )
+            .as_ref()
+            .ok(),
             "as if everything were looked at again"
         );
         made
@@ -405,6 +428,7 @@ impl Run<'_, '_, '_> {
             bytes += orchestrator.disk.bytes(&path)?.unwrap_or(0);
             orchestrator.disk.remove(&path)?;
             self.found.insert(name.clone(), Found::Absent);
+            self.space.look(orchestrator.disk, &orchestrator.directory, name)?;
         }
         // Not those at the top, which every run directory has.
         let nested = names.iter().filter(|name| name.as_str().matches('/').count() > 1);
@@ -527,6 +551,10 @@ impl Run<'_, '_, '_> {
         let (artifacts, measured) = (done.artifacts.clone(), done.measured.clone());
         self.append(Record::StageDone { stage: name.clone(), artifacts, measured }, &stage.outputs)?;
         self.forced.remove(&name.to_string());
+        for name in done.found.keys() {
+            self.space.look(disk, directory, name)?;
+        }
+        self.space.forget_snapshots(stage);
         self.found.extend(done.found);
         orchestrator.observer.notice(&Event::StageDone { stage: name.clone(), measured: done.measured.clone(), bytes });
         self.ran.push(Ran {

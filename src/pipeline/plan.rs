@@ -22,6 +22,7 @@ use crate::fingerprint::Fingerprint;
 use crate::freshness::{Evaluated, Freshness, evaluate};
 use crate::graph::{Graph, Numbers};
 use crate::reason::Reason;
+use crate::space::Space;
 use crate::stage::{Cost, StageName, StageSpec};
 use crate::state::State;
 
@@ -75,6 +76,8 @@ pub struct Step {
     pub reason: Reason,
     /// Prediction.
     pub cost: Cost,
+    /// Of the disk space that it takes at most, what is taken already: an interrupted stage goes on in it.
+    pub disk_there_bytes: u64,
 }
 
 /// A stage that need not run.
@@ -139,20 +142,21 @@ pub struct Prediction {
     pub disk_bytes: u64,
 }
 
-/// Makes a plan.
+/// Makes a plan, as if no space were taken yet by what it rebuilds.
 ///
 /// # Errors
 /// [`PipelineError::UnknownStage`] if `until` or `force` names none; [`PipelineError::Frozen`] if
 /// something is stale and must not be rebuilt.
 pub fn plan(graph: &Graph, state: &State, found: &Findings, options: &PlanOptions) -> Result<Plan, PipelineError> {
-    plan_of(graph, &evaluate(graph, state, found), found, options)
+    plan_of(graph, &evaluate(graph, state, found), found, &Space::default(), options)
 }
 
-/// The same of a graph that has been looked at.
+/// The same of a graph and of a directory that have been looked at.
 pub(crate) fn plan_of(
     graph: &Graph,
     freshness: &Evaluated,
     found: &Findings,
+    space: &Space,
     options: &PlanOptions,
 ) -> Result<Plan, PipelineError> {
     let last = match &options.until {
@@ -171,7 +175,8 @@ pub(crate) fn plan_of(
     for (at, (stage, reason)) in graph.stages().iter().zip(reasons).enumerate() {
         match reason {
             Some(reason) if at <= last => {
-                plan.steps.push(Step { stage: stage.name.clone(), reason, cost: stage.cost });
+                let disk_there_bytes = space.there(stage).min(stage.cost.disk_bytes);
+                plan.steps.push(Step { stage: stage.name.clone(), reason, cost: stage.cost, disk_there_bytes });
                 places.push(at);
             }
             reason => plan.fresh.push(Settled {
@@ -198,7 +203,7 @@ pub(crate) fn plan_of(
     if options.keep == Keep::Targets {
         plan.removable = removable(graph, freshness, &runs, found);
     }
-    plan.prediction = predict(graph, &places, options.keep);
+    plan.prediction = predict(graph, &places, options.keep, space);
     Ok(plan)
 }
 
@@ -290,8 +295,8 @@ fn removable(graph: &Graph, freshness: &Evaluated, runs: &[bool], found: &Findin
 }
 
 /// Adds up the costs of the stages at some places. Intermediates take space until the last stage that keeps them from
-/// being removed.
-fn predict(graph: &Graph, places: &[usize], keep: Keep) -> Prediction {
+/// being removed. What is taken already is counted only as far as it goes.
+fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> Prediction {
     let mut prediction = Prediction::default();
     let mut steps = vec![None; graph.stages().len()];
     places.iter().enumerate().for_each(|(step, &at)| steps[at] = Some(step));
@@ -310,25 +315,38 @@ fn predict(graph: &Graph, places: &[usize], keep: Keep) -> Prediction {
         }
         last_use[at] = last;
     }
-    let mut held: u64 = 0;
+    // Against what is taken now.
+    let mut held: i64 = 0;
+    let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     let mut released = vec![0u64; places.len()];
+    if keep == Keep::Targets {
+        for at in (0..graph.stages().len()).filter(|&at| steps[at].is_none()) {
+            let outputs = graph.numbers(at).outputs.iter().filter(|&&output| graph.is_intermediate_number(output));
+            let bytes = outputs.map(|&output| space.of(&graph.numbered(output).name)).fold(0, u64::saturating_add);
+            if let Some(release) = released.get_mut(last_use[at]) {
+                *release = release.saturating_add(bytes);
+            }
+        }
+    }
     for (number, &at) in places.iter().enumerate() {
-        let StageSpec { name, cost, .. } = &graph.stages()[at];
+        let stage @ StageSpec { name, cost, .. } = &graph.stages()[at];
         prediction.positions = prediction.positions.saturating_add(cost.positions);
         prediction.seconds += cost.seconds;
         if cost.memory_bytes > prediction.memory_bytes {
             prediction.memory_bytes = cost.memory_bytes;
             prediction.memory_stage = Some(name.clone());
         }
-        let peak = held.saturating_add(cost.disk_bytes);
-        held = held.saturating_add(cost.disk_kept_bytes);
-        prediction.disk_bytes = prediction.disk_bytes.max(peak).max(held);
+        let peak = held.saturating_add(signed(cost.disk_bytes.saturating_sub(space.there(stage))));
+        let freed = space.replaced(graph, stage).saturating_add(space.of_snapshots(stage));
+        held = held.saturating_add(signed(cost.disk_kept_bytes)).saturating_sub(signed(freed));
+        prediction.disk_bytes = prediction.disk_bytes.max(u64::try_from(peak.max(held)).unwrap_or(0));
         if keep == Keep::Targets && graph.numbers(at).outputs.iter().all(|&output| graph.is_intermediate_number(output))
         {
             let release = &mut released[last_use[at].max(number)];
             *release = release.saturating_add(cost.disk_kept_bytes);
         }
-        held = held.saturating_sub(released[number]);
+        held = held.saturating_sub(signed(released[number]));
     }
+    prediction.disk_bytes = prediction.disk_bytes.saturating_sub(space.leftover_bytes);
     prediction
 }

@@ -1,10 +1,11 @@
 //! Cases for plans: what runs after what happened, and why.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::exit::Exit;
 use crate::plan::{Keep, Why};
-use crate::toy::{Bench, Design, Toy};
+use crate::toy::{Bench, DIRECTORY, Design, Toy};
 
 fn toy() -> Toy {
     Design::default().toy()
@@ -283,6 +284,33 @@ fn prediction_holds_captures_until_verified() {
     let mut all = Bench::default();
     all.options.keep = Keep::All;
     assert_eq!(all.plan(&toy()).unwrap().prediction.disk_bytes, 2500);
+}
+
+#[test]
+fn what_is_taken_already_is_not_asked_for_again() {
+    let mut bench = Bench::default();
+    bench.options.until = Some("solve:0".to_owned());
+    let predicted = |bench: &Bench| bench.plan(&toy()).unwrap().prediction.disk_bytes;
+    assert_eq!(predicted(&bench), 1100);
+    let put = |name: &str, bytes: usize| bench.disk.put(&Path::new(DIRECTORY).join(name), &vec![0; bytes]);
+    put("snapshots/solve-0/half", 50);
+    put("snapshots/solve-0/rank-1/half", 20);
+    put("snapshots/solve-7/half", 500);
+    let plan = bench.plan(&toy()).unwrap();
+    assert_eq!((plan.steps[1].disk_there_bytes, plan.prediction.disk_bytes), (70, 1030));
+    // The next run begins with its removal.
+    put("databases/.0.tmp-1", 30);
+    assert_eq!(predicted(&bench), 1000);
+
+    // A capture that is there takes its room already, and gives it back once its database is verified.
+    let mut bench = Bench::default();
+    bench.options.until = Some("capture:0".to_owned());
+    bench.run(&toy()).unwrap();
+    bench.options.until = None;
+    let design = Design { last: 0, ..Design::default() };
+    let prediction = bench.plan(&design.toy()).unwrap().prediction;
+    // That of the stage verify, beside the database: the stage after it has the room of the capture.
+    assert_eq!(prediction.disk_bytes, 100 + 1000);
 }
 
 #[test]

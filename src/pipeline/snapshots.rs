@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use disk::{Digest, Disk, DiskError, Staged};
+use disk::{Digest, Disk, DiskError, Staged, remove_leftovers};
 
 /// The place for the snapshots of one stage.
 pub struct Snapshots<'a> {
@@ -36,7 +36,10 @@ impl<'a> Snapshots<'a> {
         let exists = match disk.read(&marker, 1024) {
             Ok(found) => {
                 let same = found == fingerprint.to_string().as_bytes();
-                if !same {
+                if same {
+                    // One that was not finished is of no use, and takes as much room as one that was.
+                    remove_leftovers(disk, &directory)?;
+                } else {
                     disk.remove_dir_all(&directory)?;
                 }
                 same

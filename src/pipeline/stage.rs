@@ -141,12 +141,22 @@ pub struct StageSpec {
     pub after: Vec<StageName>,
     /// Prediction.
     pub cost: Cost,
+    /// Where intermediates lie whose space its own [`Cost::disk_bytes`] holds, whichever stage makes them: how their
+    /// names begin.
+    pub folder: Option<String>,
 }
 
 impl StageSpec {
     /// A stage without inputs, outputs and cost; set the fields.
     pub fn new(name: StageName) -> Self {
-        StageSpec { name, inputs: Vec::new(), outputs: Vec::new(), after: Vec::new(), cost: Cost::default() }
+        StageSpec {
+            name,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            after: Vec::new(),
+            cost: Cost::default(),
+            folder: None,
+        }
     }
 }
 

@@ -44,7 +44,12 @@ impl Plane {
             Plane::Lost(bound) => format!("{bound:02}.lost"),
             Plane::Decided(bound) => format!("{bound:02}.plane"),
         };
-        ArtifactName::new(format!("planes/{stones:02}/{file}")).expect("names are made of letters, digits and slashes")
+        ArtifactName::new(Plane::folder(stones) + &file).expect("names are made of letters, digits and slashes")
+    }
+
+    /// How the names of all planes of a database begin.
+    pub(crate) fn folder(stones: u32) -> String {
+        format!("planes/{stones:02}/")
     }
 
     /// What the artifact's content is called.

@@ -1,0 +1,103 @@
+//! Disk space that is taken already and serves stages to come: what an interrupted stage left, and what is replaced.
+//!
+//! In allocated bytes, not lengths: a file may have holes, or more room than it has bytes yet.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use disk::{Disk, DiskError, is_leftover};
+
+use crate::artifact::{ArtifactKind, ArtifactName, Found};
+use crate::directory::snapshots_path;
+use crate::graph::Graph;
+use crate::plan::Findings;
+use crate::stage::StageSpec;
+
+/// Space taken in a run directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    artifacts: BTreeMap<ArtifactName, u64>,
+    /// By the names of directories of snapshots.
+    snapshots: BTreeMap<String, u64>,
+    /// What the next run removes before it does anything.
+    pub(crate) leftover_bytes: u64,
+}
+
+/// Directories of snapshots hold files, and directories of ranks with files.
+const DEPTH_MAX: u32 = 4;
+
+impl Space {
+    /// Looks at a run directory in which some artifacts were found; `folders` may hold temporaries of dead runs.
+    pub(crate) fn survey<'p>(
+        disk: &dyn Disk,
+        directory: &Path,
+        found: &Findings,
+        folders: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<Space, DiskError> {
+        let mut space = Space::default();
+        for (name, _) in found.iter().filter(|(_, found)| **found != Found::Absent) {
+            space.artifacts.insert(name.clone(), disk.allocated_bytes(&name.below(directory))?);
+        }
+        for path in disk.list_directories(&snapshots_path(directory))? {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            space.snapshots.insert(name, taken_below(disk, &path, DEPTH_MAX)?);
+        }
+        for folder in folders {
+            for path in disk.list(folder)?.iter().filter(|path| is_leftover(path)) {
+                space.leftover_bytes = space.leftover_bytes.saturating_add(disk.allocated_bytes(path)?);
+            }
+        }
+        Ok(space)
+    }
+
+    /// Looks at an artifact again.
+    pub(crate) fn look(&mut self, disk: &dyn Disk, directory: &Path, name: &ArtifactName) -> Result<(), DiskError> {
+        self.artifacts.insert(name.clone(), disk.allocated_bytes(&name.below(directory))?);
+        Ok(())
+    }
+
+    /// What a stage leaves in its directory of snapshots goes when it is done.
+    pub(crate) fn forget_snapshots(&mut self, stage: &StageSpec) {
+        self.snapshots.remove(&stage.name.file_name());
+    }
+
+    /// What is taken by an artifact.
+    pub(crate) fn of(&self, name: &ArtifactName) -> u64 {
+        self.artifacts.get(name).copied().unwrap_or(0)
+    }
+
+    /// What is taken by the snapshots of a stage.
+    pub(crate) fn of_snapshots(&self, stage: &StageSpec) -> u64 {
+        self.snapshots.get(&stage.name.file_name()).copied().unwrap_or(0)
+    }
+
+    /// Of the space that a stage takes at most, what is taken already.
+    pub(crate) fn there(&self, stage: &StageSpec) -> u64 {
+        let below = stage.folder.iter().flat_map(|folder| {
+            let is_below = move |name: &ArtifactName| name.as_str().starts_with(folder.as_str());
+            self.artifacts.iter().filter(move |(name, _)| is_below(name))
+        });
+        below.map(|(_, bytes)| *bytes).fold(self.of_snapshots(stage), u64::saturating_add)
+    }
+
+    /// What a stage frees when its outputs take the place of older files. Intermediates are left out: what they take is
+    /// counted by the stages that need it.
+    pub(crate) fn replaced(&self, graph: &Graph, stage: &StageSpec) -> u64 {
+        let outputs = graph.outputs(stage).filter(|output| output.kind != ArtifactKind::Intermediate);
+        outputs.map(|output| self.of(&output.name)).fold(0, u64::saturating_add)
+    }
+}
+
+/// What the files of a directory and of those in it take.
+fn taken_below(disk: &dyn Disk, directory: &Path, depth_max: u32) -> Result<u64, DiskError> {
+    let mut bytes = 0u64;
+    for path in disk.list(directory)? {
+        bytes = bytes.saturating_add(disk.allocated_bytes(&path)?);
+    }
+    if depth_max > 0 {
+        for path in disk.list_directories(directory)? {
+            bytes = bytes.saturating_add(taken_below(disk, &path, depth_max - 1)?);
+        }
+    }
+    Ok(bytes)
+}
