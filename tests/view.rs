@@ -62,14 +62,17 @@ fn a_watch_shows_text_where_there_is_no_screen() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.starts_with("run  run 1, running for ") && text.contains(" %, stage "), "{text}");
     let last = &text[text.rfind("run  run 1, done in ").unwrap()..];
-    assert!(last.lines().any(|line| line.contains("352,716  done")), "{text}");
+    assert!(last.lines().any(|line| line.contains("352,716  up to date")), "{text}");
 }
 
 #[test]
 fn an_explanation_shows_the_two_values_that_differ() {
     let place = Place::built(5);
     let same = place.awari(&["explain", "m.toml", "sweep:5"]).is(0).out;
-    assert!(same.starts_with("sweep:5 need not run: up to date\n") && !same.contains("differs"), "{same}");
+    assert!(
+        same.starts_with("sweep:5 is up to date: its outputs match the journal\n") && !same.contains("differs"),
+        "{same}"
+    );
     let other = ["explain", "m.toml", "sweep:5", "--set", "game.positions=reachable"];
     let text = place.awari(&other).is(0).out;
     let line = text.lines().find(|line| line.starts_with(" positions")).unwrap();
@@ -78,6 +81,46 @@ fn an_explanation_shows_the_two_values_that_differ() {
     let json = place.awari(&[&other[..], &["--json"]].concat()).is(0).json();
     assert_eq!((&json["stage"], &json["runs"]), (&Value::from("sweep:5"), &Value::from(true)));
     place.awari(&["explain", "m.toml", "swep:5"]).is(2).says(&["sweep:5"]);
+}
+
+/// What plan, explain and run say of the stages, in text and as JSON, and status after the run.
+#[test]
+fn commands_count_stages_alike() {
+    let place = Place::new(4);
+    let check = |set: &[&str], selection: &[&str], expected: &str| {
+        let with = |command: &[&str], more: &[&str]| place.awari(&[command, set, more].concat()).is(0);
+        let plan = with(&["plan", "m.toml"], selection).out;
+        assert!(
+            plan.contains(&format!("{expected}; ")) || plan.contains(&format!("nothing to do: {expected}\n")),
+            "{plan}"
+        );
+        let counts = with(&["plan", "m.toml", "--json"], selection).json()["counts"].clone();
+        let explain = with(&["explain", "m.toml", "stats:1"], selection).out;
+        assert!(explain.ends_with(&format!("\n20 stages: {expected}\n")), "{explain}");
+        assert_eq!(with(&["explain", "m.toml", "stats:1", "--json"], selection).json()["counts"], counts);
+        let run = with(&["run", "m.toml", "--progress", "plain"], selection);
+        run.says(&[&format!(": {expected};")]);
+        // Status forces nothing, and asks for all stages.
+        let counts = with(&["plan", "m.toml", "--json"], &[]).json()["counts"].clone();
+        assert_eq!(place.awari(&["status", "--dir", "run", "--json"]).is(0).json()["counts"], counts);
+        let words = [("to_run", "to run"), ("up_to_date", "up to date"), ("not_needed", "not needed")];
+        let words = words.map(|(key, words)| (counts[key].as_u64().unwrap(), words));
+        let words: Vec<String> =
+            words.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
+        let status = place.awari(&["status", "--dir", "run"]).is(0).out;
+        assert!(status.contains(&format!("\n20 stages: {}", words.join(", "))), "{status} {words:?}");
+    };
+    check(&[], &["--until", "capture:2"], "9 to run, 11 not requested");
+    check(&[], &["--until", "capture:2"], "7 up to date, 2 not needed, 11 not requested");
+    check(&[], &[], "11 to run, 7 up to date, 2 not needed");
+    check(&[], &[], "15 up to date, 5 not needed");
+    check(&["--set", "build.method=counting"], &[], "15 up to date, 5 not needed");
+    check(&["--set", "store.keep=all"], &[], "5 to run, 15 up to date");
+    check(&[], &["--force", "stats:1"], "1 to run, 19 up to date");
+    fs::write(place.path("run/databases/03.awari"), "no database").unwrap();
+    check(&[], &[], "3 to run, 13 up to date, 4 not needed");
+    fs::remove_file(place.path("run/journal")).unwrap();
+    check(&[], &[], "10 to run, 5 up to date (5 adopted), 5 not needed");
 }
 
 #[test]
@@ -144,7 +187,7 @@ fn every_stage_has_a_log_across_restarts() {
     assert!(begins.len() == 2 && begins[0].contains("is absent") && begins[1].contains("forced"), "{log}");
     assert!(log.contains("solved after") && log.contains("passes "), "{log}");
     let whole = fs::read_to_string(place.path("run/logs/run.log")).unwrap();
-    assert!(whole.contains("run 2: 2 stages to run") && whole.contains("the run ends"), "{whole}");
+    assert!(whole.contains("run 2: 2 to run") && whole.contains("the run ends"), "{whole}");
     place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "off"]).is(0);
     assert_eq!(fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap(), log);
 }

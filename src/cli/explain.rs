@@ -3,18 +3,20 @@
 use crate::args::ExplainArgs;
 use crate::error::CliError;
 use crate::output::{print, print_json};
+use crate::quantity;
 use crate::request::Request;
 use crate::summary::columns;
 use disk::{RealDisk, clock};
 use pipeline::explain::{Explained, Explanation, Field};
-use pipeline::{Exit, Orchestrator};
+use pipeline::{Exit, Orchestrator, Standing};
 use std::fmt::Write;
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let request = Request::read(&disk, &args.manifest)?;
     let dir = request.dir();
-    let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(None));
+    let options = request.options(Some(&args.selection));
+    let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
     let explanation = orchestrator.explain(&args.stage)?;
     if args.json {
         print_json(&explanation)?;
@@ -25,23 +27,27 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
 }
 
 fn text(explanation: &Explanation) -> String {
-    let Explanation { stage, runs, why, outputs } = explanation;
-    let verb = if *runs { "would run" } else { "need not run" };
-    let mut text = format!("{stage} {verb}: {why}\n");
+    let Explanation { stage, standing, counts, why, outputs, .. } = explanation;
+    let mut text = format!("{stage} is {standing}: {why}\n");
     for output in outputs {
-        let _ = write!(text, "\n{}", artifact(output));
+        let _ = write!(text, "\n{}", artifact(output, *standing));
     }
+    let _ = write!(text, "\n{}: {counts}\n", quantity::plural(counts.stages() as u64, "stage"));
     text
 }
 
-fn artifact(output: &Explained) -> String {
+fn artifact(output: &Explained, standing: Standing) -> String {
     let Explained { artifact, stale, made_by, made_at, fields, .. } = output;
     let made = match (made_by, made_at) {
         (Some(stage), Some(at)) => format!("made by {stage} at {}", clock::utc(*at)),
         (None, Some(at)) => format!("taken over by its header at {}", clock::utc(*at)),
         _ => "not in the journal".to_owned(),
     };
-    let state = stale.as_ref().map_or("is what is asked for", |_| "is not what is asked for");
+    let state = match stale {
+        None => "is up to date",
+        Some(_) if standing == Standing::NotNeeded => "is not needed",
+        Some(_) => "is not up to date",
+    };
     let mut table = columns(&["", "recorded", "on disk", "asked for", ""]);
     for Field { field, recorded, on_disk, asked, agrees } in fields {
         let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());

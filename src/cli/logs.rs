@@ -65,9 +65,9 @@ impl<'a> Logged<'a> {
 impl Observer for Logged<'_> {
     fn notice(&self, event: &Event) {
         match event {
-            Event::RunStarted { run, steps, fresh, seconds, .. } => {
+            Event::RunStarted { run, counts, seconds, .. } => {
                 self.open(None);
-                tracing::info!("run {run}: {steps} stages to run, {fresh} up to date, {seconds:.0} s predicted");
+                tracing::info!("run {run}: {counts}; {seconds:.0} s predicted");
             }
             Event::StageStarted { stage, reason, number, steps, cost } => {
                 tracing::info!("{stage}: stage {number} of {steps}, since {reason}");

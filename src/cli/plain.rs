@@ -35,11 +35,9 @@ impl Observer for Plain {
 
 fn line(event: &Event, place: &Place) -> Option<String> {
     match event {
-        Event::RunStarted { directory, steps, fresh, seconds, .. } => Some(format!(
-            "{}: {steps} stages to run, {fresh} up to date, about {}",
-            directory.display(),
-            quantity::about(*seconds)
-        )),
+        Event::RunStarted { directory, counts, seconds, .. } => {
+            Some(format!("{}: {counts}; about {}", directory.display(), quantity::about(*seconds)))
+        }
         Event::Progress { stage, done, total, unit, seconds } => {
             let share = share(*done, *total);
             let mut parts = vec![format!("{:.0} %", share * 100.0)];
@@ -63,13 +61,19 @@ fn line(event: &Event, place: &Place) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pipeline::{Cost, Reason};
+    use pipeline::{Cost, Counts, Reason};
 
     #[test]
     fn lines_say_how_far_it_is() {
         let mut place = Place::new();
         let stage = "sweep:9".parse().unwrap();
-        place.follow(&Event::RunStarted { directory: "x".into(), run: 1, steps: 4, fresh: 0, seconds: 100.0 });
+        place.follow(&Event::RunStarted {
+            directory: "x".into(),
+            run: 1,
+            steps: 4,
+            counts: Counts::default(),
+            seconds: 100.0,
+        });
         place.follow(&Event::StageStarted {
             stage: "sweep:9".parse().unwrap(),
             reason: Reason::Forced,

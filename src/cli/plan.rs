@@ -9,9 +9,9 @@ use crate::quantity;
 use crate::request::Request;
 use crate::summary::{align, columns};
 use disk::RealDisk;
-use pipeline::plan::{Step, Why};
+use pipeline::plan::Step;
 use pipeline::preflight::Room;
-use pipeline::{Budget, Exit, Orchestrator, Plan};
+use pipeline::{Budget, Counts, Exit, Orchestrator, Plan};
 use serde::Serialize;
 use stages::{Method, Settings, predictions};
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let plan = orchestrator.plan()?;
     if args.json {
         let methods = databases(&plan).into_iter().map(|stones| Choice::new(settings, stones)).collect();
-        print_json(&Json { plan: &plan, hardware: Machine::new(&settings.hardware), methods })?;
+        print_json(&Json { plan: &plan, counts: plan.counts(), hardware: Machine::new(&settings.hardware), methods })?;
     } else {
         if args.hardware.is_some() {
             print(&heading(machine, settings))?;
@@ -63,6 +63,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
 struct Json<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
+    counts: Counts,
     hardware: Machine,
     methods: Vec<Choice>,
 }
@@ -139,10 +140,10 @@ fn lines(plan: &Plan, all: bool) -> Vec<Vec<&Step>> {
 }
 
 fn text(plan: &Plan, all: bool) -> String {
-    let settled = plan.fresh.iter().filter(|settled| settled.why != Why::NotAsked).count();
+    let counts = plan.counts();
     let mut text = String::new();
     if plan.steps.is_empty() {
-        text.push_str(&format!("nothing to do: {settled} stages are up to date\n"));
+        text.push_str(&format!("nothing to do: {counts}\n"));
     } else {
         let mut table = columns(&["stage", "positions", "time", "memory", "disk", "why"]);
         for line in lines(plan, all) {
@@ -161,9 +162,8 @@ fn text(plan: &Plan, all: bool) -> String {
         let prediction = &plan.prediction;
         let memory_stage = prediction.memory_stage.as_ref().map_or(String::new(), |stage| format!(" ({stage})"));
         text.push_str(&format!(
-            "{}\n{} stages to run, {settled} up to date: about {}, at most {} of memory{memory_stage} and {} of disk\n",
+            "{}\n{counts}; about {}, at most {} of memory{memory_stage} and {} of disk\n",
             table.trim_fmt(),
-            plan.steps.len(),
             quantity::about(prediction.seconds),
             Budget::show(prediction.memory_bytes),
             Budget::show(prediction.disk_bytes),

@@ -12,7 +12,6 @@ use crate::signals;
 use crate::summary::Summary;
 use disk::{DiskError, RealDisk};
 use pipeline::journal::JournalError;
-use pipeline::plan::Why;
 use pipeline::status::status;
 use pipeline::{Beating, Budget, Exit, Orchestrator, PipelineError, Plan};
 use ranks::Communicator;
@@ -70,17 +69,18 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>) -> Result<Exit, CliError> {
         CliError::Run { error: Box::new(error), next }
     })?;
 
-    let status = status(&disk, &dir, Some(request.work()))?;
+    let status = status(&disk, &dir, Some(request.work()), request.settings().keep)?;
     let summary = Summary::new(request.settings(), &status);
     if !summary.is_empty() {
         say(summary.table());
     }
     if let Some(peak) = done.memory_peak_bytes.filter(|_| !done.ran.is_empty()) {
-        say(format_args!("peak {} of {} budget", quantity::mebibytes(peak), quantity::mebibytes(budget)));
+        let (peak, budget) = (quantity::mebibytes(peak), quantity::mebibytes(budget));
+        say(format_args!("{}; peak {peak} of {budget} budget", done.plan.counts()));
     }
     if done.exit() == Exit::Stopped {
-        let stages = done.ran.len();
-        say(format_args!("stopped after {stages} stages, {} are left; to go on:", done.plan.steps.len()));
+        let ran = quantity::plural(done.ran.len() as u64, "stage");
+        say(format_args!("stopped after {ran}: {}; to go on:", done.plan.counts()));
         let ran: BTreeSet<String> = done.ran.iter().map(|ran| ran.stage.to_string()).collect();
         say(format_args!("  {}", resuming(args, &ran)));
         return Ok(done.exit());
@@ -149,18 +149,10 @@ fn planning(run: &str) -> String {
 
 /// Why there was nothing to do, and what has been looked at.
 fn idle(dir: &Path, plan: &Plan, bytes: u64) -> String {
-    let count = |why: Why| plan.fresh.iter().filter(|settled| settled.why == why).count();
-    let mut parts = vec![format!("{} stages are up to date", count(Why::Recorded) + count(Why::Adopted))];
-    if count(Why::NotNeeded) > 0 {
-        parts.push(format!("{} are not needed", count(Why::NotNeeded)));
-    }
-    if count(Why::NotAsked) > 0 {
-        parts.push(format!("{} come after --until", count(Why::NotAsked)));
-    }
     format!(
         "nothing to do: {}; {} in {} are what the journal says (headers, sizes and block indexes were looked at; \
          `awari verify --dir {}` reads everything)",
-        parts.join(", "),
+        plan.counts(),
         Budget::show(bytes),
         dir.display(),
         dir.display()

@@ -14,7 +14,7 @@ use disk::{Disk, RealDisk, clock};
 use pipeline::directory::{journal_path, manifest_path};
 use pipeline::record::Measured;
 use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status, status};
-use pipeline::{Budget, Exit, Heartbeat, Work};
+use pipeline::{Budget, Exit, Heartbeat, Keep, Standing, Work};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -64,7 +64,8 @@ pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<Seen, CliError> {
     if !is_run && disk.bytes(&artifact(0).below(dir))?.is_none() {
         return Err(CliError::NoRunDirectory(dir.to_path_buf()));
     }
-    let status = status(disk, dir, request.as_ref().map(|request| request.work() as &dyn Work))?;
+    let keep = request.as_ref().map_or(Keep::Targets, |request| request.settings().keep);
+    let status = status(disk, dir, request.as_ref().map(|request| request.work() as &dyn Work), keep)?;
     Ok(Seen { request, status })
 }
 
@@ -85,7 +86,7 @@ fn head(status: &Status, has_manifest: bool) -> String {
             status.journal_torn_bytes
         );
     }
-    text.push_str(&counts(&status.stages));
+    text.push_str(&counts(status));
     let heartbeat = status.run.as_ref().and_then(|run| run.heartbeat.as_ref());
     let open: Vec<&StageStatus> = status.stages.iter().filter(|stage| is_open(&stage.state)).collect();
     for stage in open.iter().take(STAGES_LISTED_MAX) {
@@ -155,24 +156,26 @@ fn traffic(stages: &[StageStatus]) -> String {
     if lines.is_empty() { lines } else { format!("bytes moved, mapped files not counted:\n{lines}") }
 }
 
-/// How many stages are in which state, in one line.
-fn counts(stages: &[StageStatus]) -> String {
-    let count = |is: fn(&StageState) -> bool| stages.iter().filter(|stage| is(&stage.state)).count();
-    let all = [
-        (count(|state| *state == StageState::Done), "done"),
-        (count(|state| *state == StageState::NotNeeded), "not needed any more"),
+/// How many stages have which standing, and what is known of those to run beyond that, in one line.
+fn counts(status: &Status) -> String {
+    let count = |is: fn(&StageState) -> bool| status.stages.iter().filter(|stage| is(&stage.state)).count();
+    let (number, counts) = match status.counts {
+        Some(counts) => (counts.stages(), counts.to_string()),
+        None => (status.stages.len(), format!("{} done", count(|state| *state == StageState::Done))),
+    };
+    let more = [
         (count(|state| *state == StageState::Running), "running"),
         (count(|state| matches!(state, StageState::Stalled(_))), "stalled"),
         (count(|state| *state == StageState::Interrupted), "begun"),
         (count(|state| matches!(state, StageState::Failed(_))), "failed"),
         (count(|state| *state == StageState::Stale), "out of date"),
-        (count(|state| *state == StageState::Pending), "to do"),
     ];
-    let shown: Vec<String> =
-        all.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    match stages.len() {
-        0 => String::new(),
-        number => format!("{number} stages: {}\n", shown.join(", ")),
+    let more: Vec<String> =
+        more.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    match (number, more.is_empty()) {
+        (0, _) => String::new(),
+        (_, true) => format!("{}: {counts}\n", quantity::plural(number as u64, "stage")),
+        (_, false) => format!("{}: {counts}; {}\n", quantity::plural(number as u64, "stage"), more.join(", ")),
     }
 }
 
@@ -187,7 +190,7 @@ pub(crate) fn pace(heartbeat: &Heartbeat) -> Vec<String> {
 
 fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
     let state = match &stage.state {
-        StageState::Done => "done".to_owned(),
+        StageState::Done => Standing::UpToDate.to_string(),
         StageState::Running => match stage.started_at {
             Some(at) => {
                 let mut parts =
@@ -203,8 +206,8 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
         StageState::Interrupted => "begun, not finished".to_owned(),
         StageState::Failed(message) => format!("failed: {message}"),
         StageState::Stale => "out of date".to_owned(),
-        StageState::Pending => "to do".to_owned(),
-        StageState::NotNeeded => "not needed any more".to_owned(),
+        StageState::Pending => Standing::ToRun.to_string(),
+        StageState::NotNeeded => Standing::NotNeeded.to_string(),
     };
     match &stage.reason {
         Some(reason) => format!("{state}: {reason}"),

@@ -7,7 +7,7 @@ use crate::status::{Seen, look, pace};
 use console::{Alignment, Term, pad_str, truncate_str};
 use disk::{Disk, RealDisk, clock};
 use pipeline::status::{RunState, StageState, StageStatus, Status};
-use pipeline::{Budget, Exit, Heartbeat};
+use pipeline::{Budget, Exit, Heartbeat, Standing};
 use stages::Settings;
 use std::path::Path;
 use std::time::Duration;
@@ -103,9 +103,6 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
         RunState::Interrupted => "killed; the same command goes on".to_owned(),
     };
     let mut head = vec![format!("{}  run {}, {state}", status.directory.display(), run.number), run.command.clone()];
-    let is_needed = |stage: &&StageStatus| stage.state != StageState::NotNeeded;
-    let needed = status.stages.iter().filter(is_needed).count();
-    let done = status.stages.iter().filter(|stage| stage.state == StageState::Done).count();
     match &run.heartbeat {
         Some(heartbeat) => {
             let share = elapsed / (elapsed + heartbeat.run_left_seconds).max(1.0);
@@ -119,7 +116,7 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
             head.push(bar(share, columns.saturating_sub(text.len() + 2).clamp(10, 40)) + &text);
             head.extend(at_hand(status, heartbeat));
         }
-        None => head.push(format!("{done} of {needed} stages are done")),
+        None => head.extend(status.counts.map(|counts| counts.to_string())),
     }
     for stage in &status.stages {
         if let StageState::Failed(message) = &stage.state {
@@ -161,7 +158,7 @@ fn databases(status: &Status, settings: &Settings) -> Vec<Line> {
         let peak = stages.iter().filter_map(|stage| stage.measured.as_ref()?.memory_peak_bytes).max();
         let state = state(&stages);
         Line {
-            is_open: state != "done",
+            is_open: state != Standing::UpToDate.words(),
             cells: [
                 stones.to_string(),
                 quantity::grouped(settings.set.positions(stones)),
@@ -187,13 +184,13 @@ fn state(stages: &[&StageStatus]) -> String {
     } else if let Some(stage) = first(|state| *state == StageState::Running) {
         format!("{}, {settled} of {all} stages done", stage.stage)
     } else if settled == all {
-        "done".to_owned()
+        Standing::UpToDate.to_string()
     } else if first(|state| *state == StageState::Stale).is_some() {
         "out of date".to_owned()
     } else if settled > 0 || first(|state| *state == StageState::Interrupted).is_some() {
         format!("{settled} of {all} stages done")
     } else {
-        "to do".to_owned()
+        Standing::ToRun.to_string()
     }
 }
 
@@ -229,7 +226,7 @@ mod tests {
     use super::*;
 
     fn line(stones: u32, is_open: bool) -> Line {
-        let state = if is_open { "to do" } else { "done" };
+        let state = if is_open { "to run" } else { "up to date" };
         Line { cells: [stones.to_string(), "1".into(), state.into(), String::new(), String::new()], is_open }
     }
 

@@ -4,6 +4,7 @@ use disk::clock;
 use serde::Serialize;
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::counts::{Counts, Standing};
 use crate::error::PipelineError;
 use crate::fingerprint::short;
 use crate::freshness::{Freshness, evaluate};
@@ -21,6 +22,10 @@ pub struct Explanation {
     pub stage: StageName,
     /// Whether the next run runs it.
     pub runs: bool,
+    /// What the plan says of it.
+    pub standing: Standing,
+    /// All stages by standing.
+    pub counts: Counts,
     /// Why it does or does not, in a sentence.
     pub why: String,
     /// What it makes, each compared.
@@ -55,7 +60,7 @@ pub struct Field {
     pub on_disk: Option<String>,
     /// What is asked for.
     pub asked: Option<String>,
-    /// Whether they agree, as far as they are known.
+    /// Whether they agree, as far as they are known. What is not needed does not differ from anything asked for.
     pub agrees: bool,
 }
 
@@ -80,12 +85,22 @@ impl Orchestrator<'_> {
             (None, Some(settled)) => settled.why.to_string(),
             (None, None) => String::new(),
         };
+        let standing = plan.standing(&stage.name);
         let outputs = graph.outputs(stage).map(|output| {
             let sources: Vec<(&ArtifactName, &Freshness)> =
                 graph.sources(at).map(|name| (name, &freshness[name])).collect();
-            explained(output, &state, found.get(&output.name), &freshness[&output.name], &sources)
+            let mut explained = explained(output, &state, found.get(&output.name), &freshness[&output.name], &sources);
+            explained.fields.iter_mut().for_each(|field| field.agrees |= standing == Standing::NotNeeded);
+            explained
         });
-        Ok(Explanation { stage: stage.name.clone(), runs: step.is_some(), why, outputs: outputs.collect() })
+        Ok(Explanation {
+            stage: stage.name.clone(),
+            runs: step.is_some(),
+            standing,
+            counts: plan.counts(),
+            why,
+            outputs: outputs.collect(),
+        })
     }
 }
 

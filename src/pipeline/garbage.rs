@@ -114,7 +114,7 @@ impl Orchestrator<'_> {
                 put(path, bytes, Needless::Unasked, Some(name.clone()));
             }
         }
-        for settled in plan.fresh.iter().filter(|settled| settled.why != Why::NotAsked) {
+        for settled in plan.fresh.iter().filter(|settled| settled.why != Why::NotRequested) {
             let path = snapshots_path(&self.directory).join(settled.stage.file_name());
             let files = self.disk.list(&path).map_err(unusable)?;
             if !files.is_empty() {

@@ -253,6 +253,7 @@ impl Observer for Beating<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counts::Counts;
     use crate::journal::Journal;
     use crate::reason::Reason;
     use crate::record::{Record, RunEnd};
@@ -282,7 +283,13 @@ mod tests {
         let beating = Beating::new(&disk, directory, &inner, &stop);
         assert_eq!(Heartbeat::read(&disk, directory), None);
         let stage: StageName = "sweep:9".parse().unwrap();
-        beating.notice(&Event::RunStarted { directory: directory.into(), run: 7, steps: 4, fresh: 0, seconds: 100.0 });
+        beating.notice(&Event::RunStarted {
+            directory: directory.into(),
+            run: 7,
+            steps: 4,
+            counts: Counts::default(),
+            seconds: 100.0,
+        });
         let cost = Cost { seconds: 40.0, ..Cost::default() };
         let (number, steps) = (2, 4);
         beating.notice(&Event::StageStarted { stage: stage.clone(), reason: Reason::Forced, number, steps, cost });
@@ -309,7 +316,13 @@ mod tests {
         let beating = Beating::new(&disk, directory, &inner, &stop);
         let ask = |run| StopRequest { run }.post(&disk, directory).unwrap();
         ask(6);
-        beating.notice(&Event::RunStarted { directory: directory.into(), run: 7, steps: 1, fresh: 0, seconds: 1.0 });
+        beating.notice(&Event::RunStarted {
+            directory: directory.into(),
+            run: 7,
+            steps: 1,
+            counts: Counts::default(),
+            seconds: 1.0,
+        });
         assert_eq!(StopRequest::read(&disk, directory), None, "of an old run");
         start_stage(&beating);
         let beat = || beat(&beating, &stop);
@@ -348,7 +361,13 @@ mod tests {
         first.append(ended()).unwrap();
         let beating = Beating::new(&disk, directory, &inner, &stop);
         let run = first.run();
-        beating.notice(&Event::RunStarted { directory: directory.into(), run, steps: 1, fresh: 0, seconds: 1.0 });
+        beating.notice(&Event::RunStarted {
+            directory: directory.into(),
+            run,
+            steps: 1,
+            counts: Counts::default(),
+            seconds: 1.0,
+        });
         start_stage(&beating);
         let beat = || beat(&beating, &stop);
         first.append(ended()).unwrap();

@@ -18,6 +18,7 @@
 
 pub mod artifact;
 pub mod budget;
+pub mod counts;
 mod diagnostic;
 pub mod directory;
 pub mod error;
@@ -68,6 +69,7 @@ mod toy;
 
 pub use artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 pub use budget::Budget;
+pub use counts::{Counts, Standing};
 pub use directory::Directory;
 pub use error::PipelineError;
 pub use exit::Exit;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::artifact::ArtifactName;
+use crate::counts::Counts;
 use crate::reason::Reason;
 use crate::record::{Measured, RunEnd};
 use crate::stage::{Cost, StageName};
@@ -41,8 +42,8 @@ pub enum Event {
         run: u64,
         /// Steps that the plan now holds; later steps may turn out unnecessary.
         steps: usize,
-        /// Stages that need nothing.
-        fresh: usize,
+        /// The stages of the plan by standing.
+        counts: Counts,
         /// Predicted seconds of all steps.
         seconds: f64,
     },

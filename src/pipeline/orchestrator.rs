@@ -386,7 +386,7 @@ impl Run<'_, '_, '_> {
             directory: orchestrator.directory.clone(),
             run: self.journal.run(),
             steps: plan.steps.len(),
-            fresh: plan.fresh.len(),
+            counts: plan.counts(),
             seconds: plan.prediction.seconds,
         });
         self.journal.append(Record::RunStarted {
@@ -577,7 +577,7 @@ impl Run<'_, '_, '_> {
     /// Removes what was snapshot for stages that need not run: a crash between their end and the removal leaves it.
     fn remove_snapshots(&self, plan: &Plan) -> Result<(), DiskError> {
         let Orchestrator { disk, directory, .. } = self.orchestrator;
-        for settled in plan.fresh.iter().filter(|settled| settled.why != Why::NotAsked) {
+        for settled in plan.fresh.iter().filter(|settled| settled.why != Why::NotRequested) {
             let snapshots = snapshots_path(directory).join(settled.stage.file_name());
             if !disk.list(&snapshots)?.is_empty() {
                 disk.remove_dir_all(&snapshots)?;

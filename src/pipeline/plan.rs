@@ -99,17 +99,19 @@ pub enum Why {
     Adopted,
     /// It makes only intermediates, and nothing that runs reads them.
     NotNeeded,
-    /// It comes after the stage at which the user wants to stop.
-    NotAsked,
+    /// It would run, but comes after the last stage that was requested.
+    #[serde(rename = "not-asked")]
+    NotRequested,
 }
 
+/// The reason, to follow the words of its [`Standing`](crate::Standing).
 impl std::fmt::Display for Why {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Why::Recorded => "up to date",
-            Why::Adopted => "up to date by its header, which the journal takes over",
-            Why::NotNeeded => "not needed",
-            Why::NotAsked => "after the stage to stop at",
+            Why::Recorded => "its outputs match the journal",
+            Why::Adopted => "its outputs are adopted: not in the journal, but their headers say what is asked for",
+            Why::NotNeeded => "it makes only intermediates, and no stage to run reads them",
+            Why::NotRequested => "it comes after the last stage requested",
         })
     }
 }
@@ -182,7 +184,7 @@ pub(crate) fn plan_of(
             reason => plan.fresh.push(Settled {
                 stage: stage.name.clone(),
                 why: match reason {
-                    Some(_) => Why::NotAsked,
+                    Some(_) => Why::NotRequested,
                     None => why_settled(graph, at, freshness),
                 },
             }),

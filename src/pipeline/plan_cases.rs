@@ -130,7 +130,7 @@ fn until_includes_the_stage_named() {
     let names: Vec<String> = plan.steps.iter().map(|step| step.stage.to_string()).collect();
     let expect = ["capture:0", "solve:0", "verify:0", "stats:0", "capture:1", "solve:1"];
     assert_eq!(names, expect);
-    assert!(plan.fresh.iter().all(|settled| settled.why == Why::NotAsked));
+    assert!(plan.fresh.iter().all(|settled| settled.why == Why::NotRequested));
     bench.run(&toy()).unwrap();
     // The capture is kept: the database it belongs to is not verified yet.
     assert!(bench.files().contains_key("captures/1"));

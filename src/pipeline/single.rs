@@ -10,6 +10,7 @@ use disk::{Digest, Disk, clock};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
+use crate::counts::Counts;
 use crate::directory::{journal_path, snapshots_path, unusable};
 use crate::error::{MissingInput, PipelineError};
 use crate::execution::{execute, fingerprints_of};
@@ -138,7 +139,7 @@ impl Orchestrator<'_> {
             directory: guard.path.clone(),
             run: 0,
             steps: chain.len(),
-            fresh: 0,
+            counts: Counts { to_run: chain.len(), ..Counts::default() },
             seconds: chain.iter().map(|at| graph.stages()[*at].cost.seconds).sum(),
         });
         let before = chain.iter().zip(chain.iter().skip(1));

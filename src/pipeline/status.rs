@@ -10,6 +10,7 @@ use disk::{Digest, Disk};
 use serde::Serialize;
 
 use crate::artifact::ArtifactName;
+use crate::counts::Counts;
 use crate::directory::journal_path;
 use crate::error::PipelineError;
 use crate::fingerprint::hex;
@@ -17,7 +18,7 @@ use crate::graph::Graph;
 use crate::heartbeat::Heartbeat;
 use crate::journal::Contents;
 use crate::orchestrator::survey;
-use crate::plan::{Findings, PlanOptions, Why, plan};
+use crate::plan::{Keep, Plan, PlanOptions, Why, plan};
 use crate::reason::Reason;
 use crate::record::{Measured, RunEnd};
 use crate::stage::StageName;
@@ -33,6 +34,8 @@ pub struct Status {
     pub run: Option<RunStatus>,
     /// The stages, in the order in which they run; by name if the graph is not known.
     pub stages: Vec<StageStatus>,
+    /// The stages by standing, as `plan` counts them; `None` if the graph is not known.
+    pub counts: Option<Counts>,
     /// The files and what the journal says of them.
     pub artifacts: Vec<ArtifactStatus>,
     /// Bytes of the journal that a crash has torn; the next run cuts them off.
@@ -137,11 +140,11 @@ pub struct ArtifactStatus {
     pub damage: Option<String>,
 }
 
-/// The status of a run directory. Without `work`, it tells what the journal knows.
+/// The status of a run directory, for a run that keeps `keep`. Without `work`, it tells what the journal knows.
 ///
 /// # Errors
 /// If the journal cannot be read.
-pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Result<Status, PipelineError> {
+pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: Keep) -> Result<Status, PipelineError> {
     let journal = Contents::read(disk, &journal_path(directory))?;
     let state = State::replay(&journal.entries);
     let run = state.run().map(|run| {
@@ -153,8 +156,13 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
     let running = run.as_ref().filter(|run| run.state == RunState::Running);
     let stalled = running.and_then(|run| run.heartbeat.as_ref()?.stalled(disk.clock().utc().as_secs()));
     let running = running.map(|run| run.number);
-    let mut stages = match work {
-        Some(work) => with_graph(work.graph(), &state, running, &survey(disk, directory, work)?)?,
+    let options = PlanOptions { keep, ..PlanOptions::default() };
+    let planned = match work {
+        Some(work) => Some((work, plan(work.graph(), &state, &survey(disk, directory, work)?, &options)?)),
+        None => None,
+    };
+    let mut stages: Vec<StageStatus> = match &planned {
+        Some((work, plan)) => with_graph(work.graph(), &state, running, plan),
         None => {
             let stages = state.stages().map(|(name, history)| {
                 let state = ended(history, running).unwrap_or(StageState::Done);
@@ -181,6 +189,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>) -> Res
         directory: directory.to_path_buf(),
         run,
         stages,
+        counts: planned.map(|(_, plan)| plan.counts()),
         artifacts: artifacts.collect(),
         journal_torn_bytes: journal.torn_bytes,
     })
@@ -211,13 +220,7 @@ fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>) 
     }
 }
 
-fn with_graph(
-    graph: &Graph,
-    state: &State,
-    running: Option<u64>,
-    found: &Findings,
-) -> Result<Vec<StageStatus>, PipelineError> {
-    let plan = plan(graph, state, found, &PlanOptions::default())?;
+fn with_graph(graph: &Graph, state: &State, running: Option<u64>, plan: &Plan) -> Vec<StageStatus> {
     let steps: BTreeMap<&StageName, &Reason> = plan.steps.iter().map(|step| (&step.stage, &step.reason)).collect();
     let settled: BTreeMap<&StageName, Why> = plan.fresh.iter().map(|settled| (&settled.stage, settled.why)).collect();
     let stages = graph.stages().iter().map(|stage| {
@@ -236,7 +239,7 @@ fn with_graph(
         let reason = reason.filter(|_| state != StageState::Running);
         stage_status(name, history, state, reason.map(|reason| reason.to_string()))
     });
-    Ok(stages.collect())
+    stages.collect()
 }
 
 /// What became of the latest start of a stage, unless it was done.

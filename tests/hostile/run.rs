@@ -162,7 +162,7 @@ impl Build {
 
     /// How far it is.
     pub fn status(&self, disk: &dyn Disk) -> Result<Status, PipelineError> {
-        status(disk, Path::new(DIRECTORY), Some(&Awari::new(self.settings.clone())))
+        status(disk, Path::new(DIRECTORY), Some(&Awari::new(self.settings.clone())), self.options.keep)
     }
 
     /// Runs until it is done; how often that refused to go on. Each time it names the damage, and the next run repairs it.

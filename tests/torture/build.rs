@@ -131,7 +131,7 @@ impl Build {
 
     /// Reads the status of the run directory.
     pub(crate) fn status(&self, disk: &dyn Disk) -> Result<(), PipelineError> {
-        pipeline::status::status(disk, Path::new(DIRECTORY), Some(&self.awari)).map(drop)
+        pipeline::status::status(disk, Path::new(DIRECTORY), Some(&self.awari), self.settings.keep).map(drop)
     }
 
     /// How many stages it has.

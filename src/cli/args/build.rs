@@ -226,6 +226,8 @@ Examples:
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
     /// Name of the stage, such as sweep:14; the manifest comes first
     #[arg(value_name = "STAGE", add = ArgValueCandidates::new(candidates::stages))]
     pub(crate) stage: String,

@@ -1,0 +1,136 @@
+//! Standing of the stages of a build, and how many have which: one classification for every command.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::plan::{Plan, Why};
+use crate::stage::StageName;
+
+/// What a plan says of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It runs.
+    ToRun,
+    /// Its outputs are what is asked for.
+    UpToDate,
+    /// It makes only intermediates, and no stage that runs reads them.
+    NotNeeded,
+    /// It would run, but comes after the last stage that was requested.
+    NotRequested,
+}
+
+impl Standing {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Standing; 4] = [Standing::ToRun, Standing::UpToDate, Standing::NotNeeded, Standing::NotRequested];
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Standing::ToRun => "to run",
+            Standing::UpToDate => "up to date",
+            Standing::NotNeeded => "not needed",
+            Standing::NotRequested => "not requested",
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
+impl From<Why> for Standing {
+    fn from(why: Why) -> Standing {
+        match why {
+            Why::Recorded | Why::Adopted => Standing::UpToDate,
+            Why::NotNeeded => Standing::NotNeeded,
+            Why::NotRequested => Standing::NotRequested,
+        }
+    }
+}
+
+/// The number of stages of each standing; together all stages of the build.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Stages to run.
+    pub to_run: usize,
+    /// Stages that are up to date, adopted ones included.
+    pub up_to_date: usize,
+    /// Stages that are not needed.
+    pub not_needed: usize,
+    /// Stages that are not requested.
+    pub not_requested: usize,
+    /// Of the stages that are up to date, those whose outputs are adopted: the journal has no record of them, their headers
+    /// say what is asked for.
+    pub adopted: usize,
+}
+
+impl Counts {
+    /// The number of stages of a standing.
+    pub fn of(&self, standing: Standing) -> usize {
+        match standing {
+            Standing::ToRun => self.to_run,
+            Standing::UpToDate => self.up_to_date,
+            Standing::NotNeeded => self.not_needed,
+            Standing::NotRequested => self.not_requested,
+        }
+    }
+
+    /// All stages.
+    pub fn stages(&self) -> usize {
+        Standing::ALL.iter().map(|standing| self.of(*standing)).sum()
+    }
+}
+
+/// `12 to run, 38 up to date (2 adopted), 2 not needed`. What there is none of is left out.
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for standing in Standing::ALL.into_iter().filter(|standing| self.of(*standing) > 0) {
+            write!(f, "{separator}{} {standing}", self.of(standing))?;
+            if standing == Standing::UpToDate && self.adopted > 0 {
+                write!(f, " ({} adopted)", self.adopted)?;
+            }
+            separator = ", ";
+        }
+        if separator.is_empty() { f.write_str("no stages") } else { Ok(()) }
+    }
+}
+
+impl Plan {
+    /// The number of stages of each standing.
+    pub fn counts(&self) -> Counts {
+        let count = |is: fn(Why) -> bool| self.fresh.iter().filter(|settled| is(settled.why)).count();
+        Counts {
+            to_run: self.steps.len(),
+            up_to_date: count(|why| Standing::from(why) == Standing::UpToDate),
+            not_needed: count(|why| why == Why::NotNeeded),
+            not_requested: count(|why| why == Why::NotRequested),
+            adopted: count(|why| why == Why::Adopted),
+        }
+    }
+
+    /// The standing of a stage of the build.
+    pub fn standing(&self, stage: &StageName) -> Standing {
+        let settled = self.fresh.iter().find(|settled| settled.stage == *stage);
+        settled.map_or(Standing::ToRun, |settled| settled.why.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_name_what_there_is() {
+        let check = |counts: Counts, text: &str| assert_eq!(counts.to_string(), text);
+        check(Counts::default(), "no stages");
+        check(Counts { to_run: 3, ..Counts::default() }, "3 to run");
+        let counts = Counts { to_run: 1, up_to_date: 5, not_needed: 2, not_requested: 4, adopted: 3 };
+        check(counts, "1 to run, 5 up to date (3 adopted), 2 not needed, 4 not requested");
+        assert_eq!(counts.stages(), 12);
+    }
+}
