@@ -56,6 +56,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         }
         Err(error @ Unsolved::Inconsistent) => return Err(StageError::failed(error)),
     };
+    watch.end();
     shared.handed().give_back(captures);
     tracing::info!(supersteps = report.supersteps, "solved after {:.3} s", started.elapsed().as_secs_f64());
     let path = context.output(&files::database(stones));

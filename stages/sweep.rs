@@ -5,7 +5,7 @@
 
 use crate::{Shared, files, watch::Watch};
 use disk::Digest;
-use engines::{Bytes, Kernel, Progress, Rows, sweep};
+use engines::{Bytes, EndedPass, Kernel, Progress, Rows, sweep};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::ops::ControlFlow;
@@ -30,7 +30,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     tracing::info!(resumed, threads = context.threads(), "captures read");
     let started = context.stopwatch();
     let mut last = started;
-    let watch = Watch::new(context, index.positions());
+    let watch = Watch::passes(context, index.positions(), index.positions());
     let mut solve = |values: &mut Rows, limited: &Limited| {
         sweep::sweep(&shared.tables(), &index, &captures, values, Kernel::detect(), limited, &mut |values| {
             limited.passes.fetch_sub(1, Ordering::Relaxed);
@@ -60,6 +60,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         return Err(StageError::Stopped);
     };
     tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
+    watch.end();
     let choice = engines::choice_of(&shared.tables(), &index, &captures, &values);
     shared.handed().give_back(captures);
     let path = context.output(&files::database(stones));
@@ -110,6 +111,10 @@ impl Limited<'_> {
 impl Progress for Limited<'_> {
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
         if self.is_over() { ControlFlow::Break(()) } else { self.watch.advance(done, total) }
+    }
+
+    fn end_pass(&self, pass: EndedPass) {
+        self.watch.end_pass(pass);
     }
 }
 

@@ -81,8 +81,9 @@ impl<'a> Sweep<'a> {
         let mut read =
             |first: u64, into: &mut [i8]| captures.read_range(first..first + into.len() as u64, into).map_err(damaged);
         let mut tiled = Tiled::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
-        let watch = Watch::new(context, index.positions());
+        let watch = Watch::passes(context, index.positions(), plan.changes_max());
         let report = tiled.solve(&mut read, StageError::failed, &watch)?;
+        watch.end();
         Ok((tiled, report))
     }
 

@@ -1,7 +1,8 @@
 //! Progress as a bar on a terminal: the stage at hand, its speed, and the time left for all.
 
-use crate::progress::{Place, rate, remark, share};
+use crate::progress::{Pace, Place, remark};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pipeline::forecast::AtHand;
 use pipeline::{Event, Observer};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +20,7 @@ impl Bar {
     /// Before the start; draws nothing yet.
     pub(crate) fn new() -> Bar {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{prefix:>14} {bar:28} {percent:>3} %  {wide_msg}")
+        let style = ProgressStyle::with_template("{prefix:>14} {bar:12} {wide_msg}")
             .expect("the template is part of the program, and a test draws it")
             .progress_chars("━╸ ");
         bar.set_style(style);
@@ -42,12 +43,14 @@ impl Observer for Bar {
         match event {
             Event::StageStarted { stage, .. } => {
                 self.bar.set_prefix(stage.to_string());
-                self.set(0.0, format!("{}, {}", place.count(), place.left(0.0)));
+                let left = place.left(AtHand::Share(0.0), 0.0);
+                self.set(0.0, parts([place.count()].into_iter().chain(left)));
             }
-            Event::Progress { done, total, unit, seconds, .. } => {
-                let share = share(*done, *total);
-                let rate = rate(*done, unit, *seconds).map_or(String::new(), |rate| rate + ", ");
-                self.set(share, format!("{rate}{}, {}", place.count(), place.left(share)));
+            Event::Progress { reading, seconds, .. } => {
+                let pace = Pace::of_event(reading, *seconds);
+                let left = place.left(reading.at_hand(), *seconds);
+                let words = pace.words().into_iter().chain([place.count()]).chain(left);
+                self.set(pace.share().unwrap_or(0.0), parts(words));
             }
             Event::RunEnded { .. } | Event::StageFailed { .. } | Event::StageStopped { .. } => {
                 self.bar.finish_and_clear();
@@ -59,6 +62,10 @@ impl Observer for Bar {
     fn interval(&self) -> Duration {
         Duration::from_millis(200)
     }
+}
+
+fn parts(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(", ")
 }
 
 impl Drop for Bar {

@@ -5,6 +5,7 @@
 //! written costs nothing but itself.
 
 use crate::output::say;
+use crate::progress::Pace;
 use crate::quantity;
 use disk::{Disk, Output, RealDisk};
 use pipeline::{Budget, Event, Observer};
@@ -109,8 +110,9 @@ impl Observer for Logged<'_> {
                 tracing::info!("the run ends after {seconds:.1} s: {how:?}");
                 *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
-            Event::Progress { stage: _, done, total, unit, seconds } => {
-                tracing::debug!("{done} of {total} {unit} after {seconds:.1} s");
+            Event::Progress { stage: _, reading, seconds } => {
+                let words = Pace::of_event(reading, *seconds).words().join(", ");
+                tracing::debug!("{words} after {seconds:.1} s");
             }
         }
         self.inner.notice(event);

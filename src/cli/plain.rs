@@ -1,7 +1,7 @@
 //! Progress as plain lines: one for each stage that is done, and one every few seconds.
 
 use crate::output::say;
-use crate::progress::{Place, rate, remark, share};
+use crate::progress::{Pace, Place, remark};
 use crate::quantity;
 use pipeline::{Budget, Event, Observer};
 use std::sync::{Mutex, PoisonError};
@@ -35,14 +35,15 @@ impl Observer for Plain {
 
 fn line(event: &Event, place: &Place) -> Option<String> {
     match event {
-        Event::RunStarted { directory, counts, seconds, .. } => {
-            Some(format!("{}: {counts}; about {}", directory.display(), quantity::about(*seconds)))
-        }
-        Event::Progress { stage, done, total, unit, seconds } => {
-            let share = share(*done, *total);
-            let mut parts = vec![format!("{:.0} %", share * 100.0)];
-            parts.extend(rate(*done, unit, *seconds));
-            parts.extend([place.count(), place.left(share)]);
+        Event::RunStarted { directory, counts, seconds, .. } => Some(format!(
+            "{}: {counts}; about {}",
+            directory.display(),
+            quantity::about(*seconds)
+        )),
+        Event::Progress { stage, reading, seconds } => {
+            let mut parts = Pace::of_event(reading, *seconds).words();
+            parts.push(place.count());
+            parts.extend(place.left(reading.at_hand(), *seconds));
             Some(format!("{stage}: {}", parts.join(", ")))
         }
         Event::StageDone { stage, measured, bytes } => {
@@ -61,7 +62,7 @@ fn line(event: &Event, place: &Place) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pipeline::{Cost, Counts, Reason};
+    use pipeline::{Cost, Counts, Reading, Reason};
 
     #[test]
     fn lines_say_how_far_it_is() {
@@ -81,7 +82,9 @@ mod tests {
             steps: 4,
             cost: Cost { seconds: 40.0, ..Cost::default() },
         });
-        let event = Event::Progress { stage, done: 1_000_000, total: 4_000_000, unit: "positions", seconds: 0.5 };
-        assert_eq!(line(&event, &place).unwrap(), "sweep:9: 25 %, 2.0 M/s, stage 2 of 4, 1 min 30 s left");
+        let reading = Reading { done: 1_000_000, total: 4_000_000, unit: "positions", ..Reading::default() };
+        let event = Event::Progress { stage, reading, seconds: 0.5 };
+        let expected = "sweep:9: 25 %, 2.0 M/s, 2 s left, stage 2 of 4, 1 min 30 s left in all";
+        assert_eq!(line(&event, &place).unwrap(), expected);
     }
 }

@@ -6,7 +6,9 @@ use crate::output::print;
 use crate::plain::Plain;
 use crate::quantity;
 use pipeline::forecast::Forecast;
-use pipeline::{Event, Observer, Silent};
+use pipeline::forecast::AtHand;
+use pipeline::progress::{Bound, PassReading};
+use pipeline::{Event, Heartbeat, Observer, Reading, Silent};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -71,25 +73,90 @@ impl Place {
         format!("stage {} of {}", self.number, self.steps)
     }
 
-    /// The time left for all stages, if so much of the one at hand is done: `12 s left`.
-    pub(crate) fn left(&self, share: f64) -> String {
-        let seconds = self.forecast.left(share, self.begun.elapsed().as_secs_f64());
-        format!("{} left", quantity::about(seconds))
+    /// The time left for all stages, if that of the stage at hand has run for `seconds`: `12 s left in all`.
+    pub(crate) fn left(&self, at_hand: AtHand, seconds: f64) -> Option<String> {
+        left_in_all(self.forecast.left(at_hand, seconds, self.begun.elapsed().as_secs_f64()))
     }
 }
 
-/// The speed of a stage, once it can be told: `24.1 M/s`.
-pub(crate) fn rate(done: u64, unit: &str, seconds: f64) -> Option<String> {
-    let rate = done as f64 / seconds.max(1e-3);
-    (done > 0).then(|| match unit {
-        "" | "positions" => quantity::rate(rate),
-        unit => format!("{} {unit}", quantity::rate(rate)),
-    })
+/// The time left for a run, where it is known: `12 s left in all`.
+pub(crate) fn left_in_all(seconds: Option<f64>) -> Option<String> {
+    seconds.map(|seconds| quantity::about(seconds) + " left in all")
 }
 
-/// The share of a stage that is done.
-pub(crate) fn share(done: u64, total: u64) -> f64 {
-    if total == 0 { 0.0 } else { done as f64 / total as f64 }
+/// How far a stage is, as an event or a heartbeat says.
+pub(crate) struct Pace<'a> {
+    done: u64,
+    total: u64,
+    unit: &'a str,
+    bound: Option<Bound>,
+    pass: Option<PassReading>,
+    /// Since the stage began.
+    seconds: f64,
+    /// For the stage, where that can be told.
+    left_seconds: Option<f64>,
+}
+
+impl<'a> Pace<'a> {
+    pub(crate) fn of_event(reading: &Reading, seconds: f64) -> Pace<'a> {
+        let Reading { done, total, unit, bound, pass } = *reading;
+        Pace { done, total, unit, bound, pass, seconds, left_seconds: reading.left_seconds(seconds) }
+    }
+
+    pub(crate) fn of_heartbeat(heartbeat: &'a Heartbeat) -> Pace<'a> {
+        let Heartbeat { done, total, unit, bound, pass, seconds, stage_left_seconds, .. } = heartbeat;
+        Pace {
+            done: *done,
+            total: *total,
+            unit,
+            bound: *bound,
+            pass: *pass,
+            seconds: *seconds,
+            left_seconds: *stage_left_seconds,
+        }
+    }
+
+    /// The share that is done, of the pass at hand where there are passes.
+    pub(crate) fn share(&self) -> Option<f64> {
+        (self.done < self.total).then(|| self.done as f64 / self.total as f64)
+    }
+
+    /// In words: `63 %`, `24.1 M/s`, `12 s left`; `bound 3 of 18`, `pass 4`, `45 % of the pass`, `0.31 % changed in the last`.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        words.extend(self.bound.map(|Bound { bound, of }| format!("bound {bound} of {of}")));
+        let percent = self.share().map(|share| format!("{:.0} %", (share * 100.0).floor()));
+        match &self.pass {
+            Some(PassReading { number, changed_share, is_last, .. }) => {
+                let last = if *is_last { ", expected to be the last" } else { "" };
+                words.push(format!("pass {number}{last}"));
+                words.extend(percent.map(|percent| percent + " of the pass"));
+                words.extend(changed_share.filter(|share| *share > 0.0).map(|share| match share * 100.0 {
+                    percent if percent < 0.01 => "less than 0.01 % changed in the last".to_owned(),
+                    percent => format!("{percent:.2} % changed in the last"),
+                }));
+            }
+            None if self.total > 0 && self.done >= self.total => words.push("finishing".to_owned()),
+            None => {
+                let decided = if self.bound.is_some() { " decided" } else { "" };
+                words.extend(percent.map(|percent| percent + decided));
+                words.extend(rate(self.done, self.unit, self.seconds));
+            }
+        }
+        words.extend(self.left_seconds.map(|seconds| quantity::about(seconds) + " left"));
+        words
+    }
+}
+
+/// A rate over less time than this says nothing.
+const RATE_SECONDS_MIN: f64 = 0.1;
+
+/// The speed of a stage, once it can be told: `24.1 M/s`.
+fn rate(done: u64, unit: &str, seconds: f64) -> Option<String> {
+    (done > 0 && seconds >= RATE_SECONDS_MIN).then(|| match unit {
+        "" | "positions" => quantity::rate(done as f64 / seconds),
+        unit => format!("{} {unit}", quantity::rate(done as f64 / seconds)),
+    })
 }
 
 /// What a person wants to know of an event however progress is shown, if anything.
@@ -111,5 +178,33 @@ pub(crate) fn remark(event: &Event) -> Option<String> {
         | Event::StageFailed { .. }
         | Event::Removed { .. }
         | Event::RunEnded { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pace_says_what_is_known() {
+        let check = |reading: Reading, seconds: f64, words: &[&str]| {
+            assert_eq!(Pace::of_event(&reading, seconds).words(), words);
+        };
+        let counted = Reading { done: 25, total: 100, unit: "positions", ..Reading::default() };
+        check(counted, 5.0, &["25 %", "5 /s", "15 s left"]);
+        check(Reading { unit: "rows", ..counted }, 5.0, &["25 %", "5 /s rows", "15 s left"]);
+        check(counted, 0.01, &["25 %", "1 s left"]);
+        check(Reading { done: 100, ..counted }, 5.0, &["finishing"]);
+        check(Reading { total: 0, ..counted }, 5.0, &["5 /s"]);
+        check(Reading::default(), 5.0, &[]);
+        let pass = PassReading { number: 7, changed_share: Some(0.0031), is_last: false, left_seconds: Some(12.0) };
+        let passes = Reading { pass: Some(pass), ..counted };
+        check(passes, 5.0, &["pass 7", "25 % of the pass", "0.31 % changed in the last", "12 s left"]);
+        let pass = PassReading { changed_share: Some(1e-9), is_last: true, left_seconds: None, ..pass };
+        let bound = Some(Bound { bound: 3, of: 18 });
+        let last = Reading { bound, pass: Some(pass), done: 0, total: 0, ..counted };
+        let expected = ["bound 3 of 18", "pass 7, expected to be the last", "less than 0.01 % changed in the last"];
+        check(last, 5.0, &expected);
+        check(Reading { bound, ..counted }, 5.0, &["bound 3 of 18", "25 % decided", "5 /s"]);
     }
 }

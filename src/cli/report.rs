@@ -12,7 +12,7 @@ use crate::stats::recorded;
 use crate::status::look;
 use check::Statistics;
 use disk::{RealDisk, Staged};
-use pipeline::Exit;
+use pipeline::{Exit, Heartbeat};
 use pipeline::directory::journal_path;
 use pipeline::history::History;
 use pipeline::journal::Contents;
@@ -22,7 +22,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let seen = look(&disk, &args.dir)?;
     let journal = Contents::read(&disk, &journal_path(&args.dir)).map_err(pipeline::PipelineError::from)?;
-    let history = History::of(&journal.entries);
+    let mut history = History::of(&journal.entries);
+    if let Some(heartbeat) = Heartbeat::read(&disk, &args.dir) {
+        history.add_sign(heartbeat.run, heartbeat.at as f64);
+    }
     let statistics = statistics(&disk, &args.dir);
     let page = page::page(&seen, &history, &journal, &statistics).into_string();
     if args.out == Path::new("-") {

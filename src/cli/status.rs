@@ -4,7 +4,7 @@ use crate::args::StatusArgs;
 use crate::databases::artifact;
 use crate::error::CliError;
 use crate::output::{print, print_json, printable, say};
-use crate::progress::rate;
+use crate::progress::Pace;
 use crate::quantity;
 use crate::request::Request;
 use crate::summary::Summary;
@@ -111,9 +111,7 @@ fn latest(run: &RunStatus) -> String {
     let ended = run.ended_at.map_or(String::new(), |at| format!(" at {}", clock::utc(at)));
     match &run.state {
         RunState::Running => {
-            let seconds = clock::now_seconds().saturating_sub(run.started_at);
-            let _ =
-                write!(text, "running for {} as process {} on {}", quantity::about(seconds as f64), run.pid, run.host);
+            let _ = write!(text, "running for {} as process {} on {}", quantity::about(run.seconds), run.pid, run.host);
         }
         RunState::Done => {
             let _ = write!(text, "done{ended}");
@@ -124,7 +122,9 @@ fn latest(run: &RunStatus) -> String {
         RunState::Failed(message) => {
             let _ = write!(text, "failed{ended}: {message}");
         }
-        RunState::Interrupted => text.push_str("killed; the same command goes on"),
+        RunState::Interrupted => {
+            let _ = write!(text, "killed after at least {}; the same command goes on", quantity::time(run.seconds));
+        }
     }
     let _ = writeln!(text, " (began {began})");
     text
@@ -179,15 +179,6 @@ fn counts(status: &Status) -> String {
     }
 }
 
-/// How fast a stage goes, and how long it will: `63 %`, `24.1 M/s`, `12 s left`.
-pub(crate) fn pace(heartbeat: &Heartbeat) -> Vec<String> {
-    let mut parts = Vec::new();
-    parts.extend(heartbeat.share().map(|share| format!("{:.0} %", share * 100.0)));
-    parts.extend(rate(heartbeat.done, &heartbeat.unit, heartbeat.seconds));
-    parts.extend(heartbeat.stage_left_seconds.map(|seconds| quantity::about(seconds) + " left"));
-    parts
-}
-
 fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
     let state = match &stage.state {
         StageState::Done => Standing::UpToDate.to_string(),
@@ -196,7 +187,7 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
                 let mut parts =
                     vec![format!("running for {}", quantity::about(clock::now_seconds().saturating_sub(at) as f64))];
                 if let Some(heartbeat) = heartbeat.filter(|heartbeat| heartbeat.stage == stage.stage) {
-                    parts.extend(pace(heartbeat));
+                    parts.extend(Pace::of_heartbeat(heartbeat).words());
                 }
                 parts.join(", ")
             }

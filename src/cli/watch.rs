@@ -3,9 +3,10 @@
 use crate::error::CliError;
 use crate::output::{print, printable, say};
 use crate::quantity;
-use crate::status::{Seen, look, pace};
+use crate::progress::{Pace, left_in_all};
+use crate::status::{Seen, look};
 use console::{Alignment, Term, pad_str, truncate_str};
-use disk::{Disk, RealDisk, clock};
+use disk::{Disk, RealDisk};
 use pipeline::status::{RunState, StageState, StageStatus, Status};
 use pipeline::{Budget, Exit, Heartbeat, Standing};
 use stages::Settings;
@@ -93,8 +94,7 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
             "no run has done anything here yet; waiting for one".into(),
         ];
     };
-    let until = run.ended_at.unwrap_or_else(clock::now_seconds);
-    let elapsed = until.saturating_sub(run.started_at) as f64;
+    let elapsed = run.seconds;
     let state = match &run.state {
         RunState::Running => format!("running for {}", quantity::about(elapsed)),
         RunState::Done => format!("done in {}", quantity::about(elapsed)),
@@ -105,15 +105,15 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
     let mut head = vec![format!("{}  run {}, {state}", status.directory.display(), run.number), run.command.clone()];
     match &run.heartbeat {
         Some(heartbeat) => {
-            let share = elapsed / (elapsed + heartbeat.run_left_seconds).max(1.0);
-            let left = quantity::about(heartbeat.run_left_seconds);
-            let text = format!(
-                " {:>3.0} %, stage {} of {}, about {left} left",
-                share * 100.0,
-                heartbeat.number,
-                heartbeat.steps
-            );
-            head.push(bar(share, columns.saturating_sub(text.len() + 2).clamp(10, 40)) + &text);
+            let count = format!("stage {} of {}", heartbeat.number, heartbeat.steps);
+            head.push(match left_in_all(heartbeat.run_left_seconds).zip(heartbeat.run_left_seconds) {
+                Some((left, seconds)) => {
+                    let share = elapsed / (elapsed + seconds).max(1.0);
+                    let text = format!(" {:>3.0} %, {count}, about {left}", share * 100.0);
+                    bar(share, columns.saturating_sub(text.len() + 2).clamp(10, 40)) + &text
+                }
+                None => count,
+            });
             head.extend(at_hand(status, heartbeat));
         }
         None => head.extend(status.counts.map(|counts| counts.to_string())),
@@ -132,7 +132,10 @@ fn at_hand(status: &Status, heartbeat: &Heartbeat) -> Option<String> {
     let stage = status.stages.iter().find(is_open)?;
     Some(match &stage.state {
         StageState::Stalled(what) => format!("{} is stalled: {what}", stage.stage),
-        _ if stage.stage == heartbeat.stage => format!("{}: {}", stage.stage, pace(heartbeat).join(", ")),
+        _ if stage.stage == heartbeat.stage => {
+            let words = Pace::of_heartbeat(heartbeat).words();
+            format!("{}: {}", stage.stage, if words.is_empty() { "running".to_owned() } else { words.join(", ") })
+        }
         _ => format!("{}: just begun", stage.stage),
     })
 }

@@ -27,6 +27,7 @@ pub use footprint::{Footprint, footprints};
 pub use part::{Part, PartCaptures};
 pub use territory::Territories;
 
+use crate::EndedPass;
 use crate::apply::Changed;
 use crate::awake::awake;
 use crate::kernel::Kernel;
@@ -73,6 +74,12 @@ pub trait Watch<P = Part>: Sync {
     /// Told between supersteps how many positions were recomputed (by [`sweep`]) or are decided (by
     /// [`counting`](counting::counting)), by all ranks; its answer stops the job.
     fn advance(&self, done: u64) -> ControlFlow<()>;
+
+    /// All ranks have ended a pass, of a driver that repeats passes until one changes nothing.
+    fn end_pass(&self, _pass: EndedPass) {}
+
+    /// Bound `bound` begins, of a driver that takes bounds from `bounds` down to 1.
+    fn begin_bound(&self, _bound: u32, _bounds: u32) {}
 
     /// Whether it is time for a checkpoint.
     fn is_due(&self) -> bool;
@@ -245,6 +252,7 @@ impl Job<'_, '_> {
             if wants_stop {
                 return Err(Unsolved::Stopped);
             }
+            let was_full = matches!(pass, Pass::Full | Pass::FullMarking);
             pass = match pass {
                 Pass::Announce => Pass::Full,
                 // Ranks that began with zeros come to the same pass as those that did not.
@@ -254,6 +262,7 @@ impl Job<'_, '_> {
                 _ if changed == 0 => return Ok(report),
                 _ => Pass::Marked,
             };
+            watch.end_pass(EndedPass { is_full: was_full, is_next_full: pass != Pass::Marked, changed });
         }
     }
 

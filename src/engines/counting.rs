@@ -182,6 +182,7 @@ pub fn counting(
     let mut counting = Counting { tables, index, captures, deal, processors, supersteps: 0 };
     let first = counting.restore(values);
     for bound in (1..=first).rev() {
+        progress.begin_bound(bound as u32, index.stones());
         counting.bound(bound, values, progress)?;
         checkpoint(values);
     }

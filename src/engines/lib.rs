@@ -35,6 +35,23 @@ use std::ops::ControlFlow;
 pub trait Progress: Sync {
     /// `done` of `total` positions are finished, roughly; `total` may grow.
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()>;
+
+    /// A pass has ended, of a driver that repeats passes until one changes nothing.
+    fn end_pass(&self, _pass: EndedPass) {}
+
+    /// Bound `bound` begins, of a driver that takes bounds from `bounds` down to 1.
+    fn begin_bound(&self, _bound: u32, _bounds: u32) {}
+}
+
+/// A pass that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedPass {
+    /// Whether it recomputed everything, rather than what may have changed.
+    pub is_full: bool,
+    /// Whether the next one will.
+    pub is_next_full: bool,
+    /// What it changed, in a unit that is the same for all passes of a driver.
+    pub changed: u64,
 }
 
 /// A driver was asked to stop; what it had is lost unless it was checkpointed.

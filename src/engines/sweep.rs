@@ -26,7 +26,7 @@ use crate::marks::{Marks, Own, Region};
 use crate::memory::Bytes;
 use crate::rows::{Rows, SlabRows, row_bytes};
 use crate::tables::Tables;
-use crate::{Progress, Stopped};
+use crate::{EndedPass, Progress, Stopped};
 use game::sow::Class;
 use game::{Index, Slab};
 use pair::Pair;
@@ -138,12 +138,14 @@ pub fn sweep(
         }
         let changed = report.changed - before;
         report.passes += 1;
+        let was_full = pass != Pass::Marked;
         pass = match pass {
             Pass::Full if changed * MARK_BELOW < index.positions() => Pass::FullMarking,
             Pass::Full => Pass::Full,
             _ if changed == 0 => return Ok(report),
             _ => Pass::Marked,
         };
+        progress.end_pass(EndedPass { is_full: was_full, is_next_full: pass != Pass::Marked, changed });
         checkpoint(values);
     };
     awake(passes)

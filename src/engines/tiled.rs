@@ -30,7 +30,7 @@ pub use plan::{PassBytes, Plan, TooSmall};
 use crate::kernel::{Kernel, UNIT_BYTES_MAX};
 use crate::memory::{Bytes, PAD};
 use crate::tables::{RowMove, rows_of};
-use crate::{Progress, Stopped};
+use crate::{EndedPass, Progress, Stopped};
 use captures::Captures;
 use cells::{Cells, Part, Pieces};
 use game::{HALF_PITS, Index, Rules};
@@ -225,8 +225,13 @@ impl<'a, W: Working> Tiled<'a, W> {
             if let Some(next) = next {
                 // The first after the last one is a pass.
                 if next <= at || self.report.passes == 0 {
-                    self.report.passes += 1;
                     let Report { read_bytes: read, written_bytes: written, .. } = self.report();
+                    if let Some(begun) = self.report.begun.last() {
+                        let is_full = self.report.passes == 1;
+                        let changed = self.plan.changes(written - begun.written);
+                        progress.end_pass(EndedPass { is_full, is_next_full: false, changed });
+                    }
+                    self.report.passes += 1;
                     self.report.begun.push(PassBytes { read, written });
                 }
                 at = next;

@@ -127,12 +127,9 @@ pub(crate) fn execute(
                     continue;
                 }
                 next = next.saturating_add(observer.interval());
-                let reading = context.progress.read();
                 observer.notice(&Event::Progress {
                     stage: stage.name.clone(),
-                    done: reading.done,
-                    total: reading.total,
-                    unit: reading.unit,
+                    reading: context.progress.read(context.disk.clock().steady()),
                     seconds: watch.elapsed().as_secs_f64(),
                 });
             }

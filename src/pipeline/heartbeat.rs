@@ -16,6 +16,7 @@ use crate::directory::{heartbeat_path, journal_path};
 use crate::forecast::Forecast;
 use crate::journal::{Contents, JOURNAL_BYTES_MAX};
 use crate::observer::{Event, Observer};
+use crate::progress::{Bound, PassReading, Reading};
 use crate::stage::StageName;
 use crate::stop::StopRequest;
 
@@ -44,20 +45,26 @@ pub struct Heartbeat {
     pub number: usize,
     /// The steps of this run, as now planned.
     pub steps: usize,
-    /// Units of the stage that are done.
+    /// Units of the stage that are done; of the pass at hand, where there are passes.
     pub done: u64,
     /// Units in all; 0 if not known.
     pub total: u64,
     /// What is counted.
     pub unit: String,
+    /// The bound at hand, where there are bounds.
+    #[serde(default)]
+    pub bound: Option<Bound>,
+    /// The pass at hand, where there are passes.
+    #[serde(default)]
+    pub pass: Option<PassReading>,
     /// Seconds since the stage began.
     pub seconds: f64,
     /// When `done` last changed, in seconds since 1970.
     pub advanced_at: u64,
     /// Seconds left for the stage, where that can be told.
     pub stage_left_seconds: Option<f64>,
-    /// Seconds left for the whole run: what the plan predicts, corrected by how it went.
-    pub run_left_seconds: f64,
+    /// Seconds left for the whole run, where that can be told: what the plan predicts, corrected by how it went.
+    pub run_left_seconds: Option<f64>,
     /// Bytes that the process has resident, where known.
     pub memory_bytes: Option<u64>,
 }
@@ -66,16 +73,6 @@ impl Heartbeat {
     /// The latest one of a run directory, if there is one that can be read.
     pub fn read(disk: &dyn Disk, directory: &Path) -> Option<Heartbeat> {
         serde_json::from_slice(&disk.read(&heartbeat_path(directory), BYTES_MAX).ok()?).ok()
-    }
-
-    /// The share of the stage that is done, where the total is known.
-    pub fn share(&self) -> Option<f64> {
-        (self.total > 0).then(|| (self.done as f64 / self.total as f64).min(1.0))
-    }
-
-    /// Units a second.
-    pub fn rate(&self) -> Option<f64> {
-        (self.done > 0 && self.seconds > 0.0).then(|| self.done as f64 / self.seconds)
     }
 
     /// What is wrong with it at a time in seconds since 1970, if anything.
@@ -107,6 +104,8 @@ struct Pulse<'a> {
     forecast: Forecast,
     /// None before the first stage.
     heartbeat: Option<Heartbeat>,
+    /// The latest of the stage at hand.
+    reading: Reading,
     run: u64,
     /// How much of the journal is known to be of no later run.
     journal_bytes: u64,
@@ -123,6 +122,7 @@ impl<'a> Beating<'a> {
             begun: now,
             forecast: Forecast::default(),
             heartbeat: None,
+            reading: Reading::default(),
             run: 0,
             journal_bytes: 0,
             written: None,
@@ -146,10 +146,11 @@ impl<'a> Beating<'a> {
             return;
         }
         let Some(heartbeat) = &mut pulse.heartbeat else { return };
-        let share = heartbeat.share().unwrap_or(0.0);
+        let Heartbeat { seconds, .. } = *heartbeat;
         heartbeat.at = self.now_seconds();
-        heartbeat.stage_left_seconds = (share > 0.0).then(|| heartbeat.seconds * (1.0 - share) / share);
-        heartbeat.run_left_seconds = pulse.forecast.left(share, pulse.begun.elapsed().as_secs_f64());
+        heartbeat.stage_left_seconds = pulse.reading.left_seconds(seconds);
+        let elapsed = pulse.begun.elapsed().as_secs_f64();
+        heartbeat.run_left_seconds = pulse.forecast.left(pulse.reading.at_hand(), seconds, elapsed);
         heartbeat.memory_bytes = clock::resident_bytes();
         // Whoever watches sees no more of it; the run itself has other ways to find a disk that fails.
         if let Ok(text) = serde_json::to_vec(heartbeat) {
@@ -204,22 +205,30 @@ impl Observer for Beating<'_> {
                     done: 0,
                     total: 0,
                     unit: String::new(),
+                    bound: None,
+                    pass: None,
                     seconds: 0.0,
                     advanced_at: now,
                     stage_left_seconds: None,
-                    run_left_seconds: 0.0,
+                    run_left_seconds: None,
                     memory_bytes: None,
                 });
+                pulse.reading = Reading::default();
                 pulse.told = self.stopwatch();
                 self.beat(&mut pulse);
             }
-            Event::Progress { done, total, unit, seconds, .. } => {
+            Event::Progress { reading, seconds, .. } => {
+                let Reading { done, total, unit, bound, pass } = *reading;
+                pulse.reading = *reading;
                 if let Some(heartbeat) = &mut pulse.heartbeat {
-                    if (heartbeat.done, heartbeat.total) != (*done, *total) {
+                    let number = |pass: Option<PassReading>| pass.map(|pass| pass.number);
+                    let seen = (heartbeat.done, heartbeat.total, heartbeat.bound, number(heartbeat.pass));
+                    if seen != (done, total, bound, number(pass)) {
                         heartbeat.advanced_at = self.now_seconds();
                     }
-                    (heartbeat.done, heartbeat.total, heartbeat.seconds) = (*done, *total, *seconds);
-                    (*unit).clone_into(&mut heartbeat.unit);
+                    (heartbeat.done, heartbeat.total, heartbeat.seconds) = (done, total, *seconds);
+                    (heartbeat.bound, heartbeat.pass) = (bound, pass);
+                    unit.clone_into(&mut heartbeat.unit);
                 }
                 self.beat(&mut pulse);
                 tell = pulse.told.elapsed() >= self.inner.interval();
@@ -295,12 +304,20 @@ mod tests {
         beating.notice(&Event::StageStarted { stage: stage.clone(), reason: Reason::Forced, number, steps, cost });
         let seen = Heartbeat::read(&disk, directory).unwrap();
         assert_eq!((seen.run, &seen.stage, seen.number, seen.done), (7, &stage, 2, 0));
-        assert_eq!(seen.run_left_seconds, 100.0);
+        assert_eq!(seen.run_left_seconds, Some(100.0));
         beating.pulse.lock().unwrap().written = None;
-        beating.notice(&Event::Progress { stage, done: 30, total: 40, unit: "rows", seconds: 6.0 });
+        let pass = PassReading { number: 3, changed_share: Some(0.5), is_last: false, left_seconds: None };
+        let reading = Reading { done: 30, total: 40, unit: "rows", ..Reading::default() };
+        beating.notice(&Event::Progress { stage: stage.clone(), reading, seconds: 6.0 });
         let seen = Heartbeat::read(&disk, directory).unwrap();
-        assert_eq!((seen.share(), seen.rate(), seen.stage_left_seconds), (Some(0.75), Some(5.0), Some(2.0)));
-        assert_eq!(seen.run_left_seconds, 70.0);
+        assert_eq!((seen.done, seen.total, seen.stage_left_seconds), (30, 40, Some(2.0)));
+        assert_eq!(seen.run_left_seconds, Some(70.0));
+        // Passes whose end cannot be told, longer than the stage was predicted to take.
+        beating.pulse.lock().unwrap().written = None;
+        let reading = Reading { pass: Some(pass), ..reading };
+        beating.notice(&Event::Progress { stage, reading, seconds: 1e6 });
+        let seen = Heartbeat::read(&disk, directory).unwrap();
+        assert_eq!((seen.pass, seen.stage_left_seconds, seen.run_left_seconds), (Some(pass), None, None));
         // The other observer wants progress once an hour.
         assert_eq!(inner.0.load(Ordering::Relaxed), 2);
         assert_eq!(beating.interval(), Duration::from_secs(1));
@@ -346,7 +363,8 @@ mod tests {
     fn beat(beating: &Beating, stop: &AtomicBool) -> bool {
         beating.pulse.lock().unwrap().written = None;
         let stage = "sweep:9".parse().unwrap();
-        beating.notice(&Event::Progress { stage, done: 1, total: 2, unit: "rows", seconds: 1.0 });
+        let reading = Reading { done: 1, total: 2, unit: "rows", ..Reading::default() };
+        beating.notice(&Event::Progress { stage, reading, seconds: 1.0 });
         stop.load(Ordering::Relaxed)
     }
 

@@ -24,9 +24,9 @@ pub struct RunSpan {
     /// Memory budget.
     pub memory_bytes: u64,
     /// When it began, in seconds since 1970.
-    pub began_at: u64,
-    /// When it ended, or was last heard of.
-    pub last_at: u64,
+    pub began_at: f64,
+    /// When it ended, or gave its last sign of life.
+    pub last_at: f64,
     /// How it ended; `None` if it was killed, or goes on.
     pub end: Option<RunEnd>,
     /// What it ran, in order.
@@ -40,7 +40,7 @@ pub struct StageSpan {
     pub stage: StageName,
     /// Why it ran.
     pub reason: String,
-    /// Seconds from the start of the run. No earlier than the end of the stage before, though the journal counts in
+    /// Seconds from the start of the run. No earlier than the end of the stage before, though older journals count in
     /// whole seconds.
     pub begin_seconds: f64,
     /// Seconds from the start of the run; for an attempt without an end, the last sign of the run.
@@ -91,11 +91,21 @@ impl History {
         history
     }
 
+    /// Adds the last sign of life of a run, in seconds since 1970. One that has ended has no later one.
+    pub fn add_sign(&mut self, run: u64, at: f64) {
+        if let Some(run) = self.runs.iter_mut().find(|span| span.number == run && span.end.is_none()) {
+            run.add_sign(at);
+        }
+    }
+
     fn add(&mut self, entry: &Entry) {
         let run = self.runs.last_mut().filter(|run| run.number == entry.run);
         let remark = |what: String, is_bad| Some(Remark { at: entry.at, what, is_bad });
         let remark = match (&entry.record, run) {
-            (Record::RunStarted { command, program, host, threads, memory_bytes, .. }, _) => {
+            (Record::RunStarted { command, program, host, threads, memory_bytes, killed, .. }, _) => {
+                if let Some(sign) = killed {
+                    self.add_sign(sign.run, (sign.at as f64).min(entry.seconds()));
+                }
                 self.runs.push(RunSpan {
                     number: entry.run,
                     command: command.clone(),
@@ -103,8 +113,8 @@ impl History {
                     host: host.clone(),
                     threads: *threads,
                     memory_bytes: *memory_bytes,
-                    began_at: entry.at,
-                    last_at: entry.at,
+                    began_at: entry.seconds(),
+                    last_at: entry.seconds(),
                     end: None,
                     stages: Vec::new(),
                 });
@@ -112,7 +122,7 @@ impl History {
             }
             (record, run) => {
                 if let Some(run) = run {
-                    run.last_at = run.last_at.max(entry.at);
+                    run.add_sign(entry.seconds());
                     run.take(record);
                 }
                 match record {
@@ -136,15 +146,23 @@ impl RunSpan {
     /// Seconds from its start to the last sign of it.
     pub fn seconds(&self) -> f64 {
         let last = self.stages.last().map_or(0.0, |stage| stage.end_seconds);
-        last.max(self.last_at.saturating_sub(self.began_at) as f64)
+        last.max(self.last_at - self.began_at)
+    }
+
+    /// The run was alive at a time in seconds since 1970, and so was the attempt at hand.
+    fn add_sign(&mut self, at: f64) {
+        self.last_at = self.last_at.max(at);
+        let now = self.last_at - self.began_at;
+        if let Some(span) = self.stages.last_mut().filter(|span| span.outcome == Outcome::Unfinished) {
+            span.end_seconds = span.end_seconds.max(now);
+        }
     }
 
     fn take(&mut self, record: &Record) {
-        let now = self.last_at.saturating_sub(self.began_at) as f64;
+        let now = self.last_at - self.began_at;
         match record {
             Record::StageStarted { stage, reason } => {
                 let before = self.stages.last().map_or(0.0, |stage| stage.end_seconds);
-                // Within the second of which the journal speaks.
                 let begin_seconds = before.max(now);
                 self.stages.push(StageSpan {
                     stage: stage.clone(),
@@ -168,9 +186,6 @@ impl RunSpan {
             }
             Record::RunEnded { how } => {
                 self.end = Some(how.clone());
-                if let Some(span) = self.stages.last_mut().filter(|span| span.outcome == Outcome::Unfinished) {
-                    span.end_seconds = span.begin_seconds.max(now);
-                }
             }
             _ => {}
         }
@@ -180,10 +195,11 @@ impl RunSpan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::LastSign;
     use disk::Digest;
 
     fn entry(run: u64, at: u64, record: Record) -> Entry {
-        Entry { run, at, record }
+        Entry { run, at, millis: 0, record }
     }
 
     fn started(run: u64, at: u64) -> Entry {
@@ -197,6 +213,7 @@ mod tests {
             threads,
             memory_bytes,
             manifest,
+            killed: None,
         };
         entry(run, at, record)
     }
@@ -229,5 +246,48 @@ mod tests {
         assert_eq!(failed.seconds(), 10.0);
         assert!(matches!(failed.stages[2].outcome, Outcome::Failed(_)));
         assert_eq!((remarks.len(), remarks[0].is_bad), (1, true));
+    }
+
+    #[test]
+    fn short_stages_leave_no_gaps() {
+        let names = ["capture:3", "sweep:3", "verify:3"];
+        let moment = |millis: u64, record| Entry { at: millis / 1000, millis: (millis % 1000) as u16, run: 1, record };
+        let mut entries = vec![Entry { millis: 900, ..started(1, 99) }];
+        for (number, name) in names.into_iter().enumerate() {
+            let stage: StageName = name.parse().unwrap();
+            let begin = 99_900 + 250 * number as u64;
+            entries.push(moment(begin, Record::StageStarted { stage: stage.clone(), reason: String::new() }));
+            let measured = Measured { wall_seconds: 0.25, ..Measured::default() };
+            entries.push(moment(begin + 250, Record::StageDone { stage, artifacts: Vec::new(), measured }));
+        }
+        let history = History::of(&entries);
+        let spans = history.runs[0].stages.iter().map(|span| (span.begin_seconds, span.end_seconds));
+        for ((begin, end), expected) in spans.zip([0.0, 0.25, 0.5]) {
+            assert!((begin - expected).abs() < 1e-3 && (end - expected - 0.25).abs() < 1e-3, "{begin} {end}");
+        }
+        assert!((history.runs[0].seconds() - 0.75).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_killed_run_lived_until_its_last_sign() {
+        let stage: StageName = "sweep:3".parse().unwrap();
+        let begins = |run, at| entry(run, at, Record::StageStarted { stage: stage.clone(), reason: String::new() });
+        let mut second = started(2, 500);
+        let Record::RunStarted { killed, .. } = &mut second.record else { unreachable!() };
+        *killed = Some(LastSign { run: 1, at: 147 });
+        let mut history = History::of(&[started(1, 100), begins(1, 101), second, begins(2, 501)]);
+        assert_eq!((history.runs[0].seconds(), history.runs[0].stages[0].end_seconds), (47.0, 47.0));
+        assert_eq!(history.runs[1].seconds(), 1.0);
+        history.add_sign(2, 530.0);
+        assert_eq!((history.runs[1].seconds(), history.runs[1].stages[0].end_seconds), (30.0, 30.0));
+        // A sign of a run that has ended, of none, or from after the next run began, is none.
+        let ended = entry(2, 502, Record::RunEnded { how: RunEnd::Stopped });
+        let mut later = started(2, 500);
+        let Record::RunStarted { killed, .. } = &mut later.record else { unreachable!() };
+        *killed = Some(LastSign { run: 1, at: u64::MAX });
+        let mut history = History::of(&[started(1, 100), later, ended]);
+        history.add_sign(2, 600.0);
+        history.add_sign(9, 600.0);
+        assert_eq!((history.runs[0].seconds(), history.runs[1].seconds()), (400.0, 2.0));
     }
 }

@@ -238,7 +238,8 @@ impl<'d> Journal<'d> {
     /// [`JournalError::Overtaken`] if the journal is not as we left it; otherwise if it cannot be written. It is then
     /// as before, as far as any reader can tell.
     pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
-        let entry = Entry { run: self.run(), at: self.disk.clock().utc().as_secs(), record };
+        let now = self.disk.clock().utc();
+        let entry = Entry { run: self.run(), at: now.as_secs(), millis: now.subsec_millis() as u16, record };
         let bytes = encode(&entry)?;
         self.make_sure()?;
         let mut output = match self.output.take() {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::fingerprint::Fingerprint;
 use crate::journal::{Contents, Journal, JournalError, PAYLOAD_BYTES_MAX};
-use crate::record::{ArtifactRecord, Measured, Record, RunEnd};
+use crate::record::{ArtifactRecord, LastSign, Measured, Record, RunEnd};
 use crate::state::State;
 use crate::toy::artifact;
 use crate::work::StageReport;
@@ -37,6 +37,7 @@ fn records() -> Vec<Record> {
             threads: 2,
             memory_bytes: 1 << 40,
             manifest: Digest::of(b"manifest"),
+            killed: Some(LastSign { run: 4, at: 5 }),
         },
         Record::StageStarted { stage: stage(), reason: "forced".to_owned() },
         Record::StageDone {
@@ -145,6 +146,16 @@ fn framed(payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_le_bytes();
     let checksum = Digest::of(&[&length[..], payload].concat());
     [&[0xFF, b'J', b'R', 1][..], &length, &checksum.0[..8], payload].concat()
+}
+
+#[test]
+fn older_journals_have_whole_seconds_and_fields_of_newer_ones_are_passed_over() {
+    let old = br#"{"run":1,"at":7,"kind":"run-ended","how":"done"}"#;
+    let new = br#"{"run":1,"at":7,"millis":250,"later":{"x":[1]},"kind":"run-ended","how":"done","more":1}"#;
+    let strange = br#"{"run":1,"at":7,"millis":65535,"kind":"run-ended","how":"done"}"#;
+    let contents = Contents::decode(&[framed(old), framed(new), framed(strange)].concat());
+    let seconds: Vec<f64> = contents.entries.iter().map(|entry| entry.seconds()).collect();
+    assert_eq!((seconds, contents.unknown), (vec![7.0, 7.25, 7.999], 0));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::artifact::ArtifactName;
 use crate::counts::Counts;
+use crate::progress::Reading;
 use crate::reason::Reason;
 use crate::record::{Measured, RunEnd};
 use crate::stage::{Cost, StageName};
@@ -74,12 +75,9 @@ pub enum Event {
     Progress {
         /// Which.
         stage: StageName,
-        /// Units done.
-        done: u64,
-        /// Units in all; 0 if not known.
-        total: u64,
-        /// What is counted.
-        unit: &'static str,
+        /// How far it is.
+        #[serde(flatten)]
+        reading: Reading,
         /// Seconds since the stage began.
         seconds: f64,
     },

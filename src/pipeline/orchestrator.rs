@@ -19,13 +19,14 @@ use crate::execution::{execute, fingerprints_of};
 use crate::fence::Fenced;
 use crate::freshness::{Evaluated, evaluate};
 use crate::graph::Graph;
+use crate::heartbeat::Heartbeat;
 use crate::journal::{Contents, Journal, JournalError};
 use crate::observer::{Event, Observer, Silent};
 use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan_of};
 use crate::preflight::{PreflightError, Room};
 use crate::progress::Progress;
 use crate::reason::Reason;
-use crate::record::{ArtifactRecord, Measured, Record, RunEnd, clip};
+use crate::record::{ArtifactRecord, LastSign, Measured, Record, RunEnd, clip};
 use crate::snapshots::Snapshots;
 use crate::space::Space;
 use crate::stage::StageName;
@@ -397,6 +398,10 @@ impl Run<'_, '_, '_> {
             threads: options.threads,
             memory_bytes: options.memory.bytes(),
             manifest: Digest::of(options.manifest.as_bytes()),
+            // The next heartbeat takes the place of this one, which only a run that was killed leaves.
+            killed: Heartbeat::read(orchestrator.disk, &orchestrator.directory)
+                .filter(|heartbeat| heartbeat.run < self.journal.run())
+                .map(|heartbeat| LastSign { run: heartbeat.run, at: heartbeat.at }),
         })?;
         self.started = true;
         orchestrator.write_manifest().map_err(unusable)

@@ -1,25 +1,73 @@
-//! How far the running stage is: written by its threads, read by whoever shows it.
+//! Progress of the running stage: written by its threads, read by the observers of the run.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::forecast::AtHand;
+use crate::passes::{Pass, Passes};
 
 /// The progress of one stage. Shared by reference; every method may be called from any thread.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
-    unit: Mutex<&'static str>,
+    course: Mutex<Course>,
+}
+
+/// The part of the progress that changes rarely.
+#[derive(Debug, Default)]
+struct Course {
+    unit: &'static str,
+    bound: Option<Bound>,
+    passes: Option<UnderWay>,
+}
+
+/// Passes, one of them at hand.
+#[derive(Debug)]
+struct UnderWay {
+    passes: Passes,
+    /// When the pass at hand began, on the steady side of a clock.
+    begun: Duration,
+}
+
+/// A bound of a stage that takes one after the other, from `of` down to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The bound at hand.
+    pub bound: u32,
+    /// The first one.
+    pub of: u32,
+}
+
+/// The pass at hand of a stage that repeats passes until one changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PassReading {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The share of all that the pass before has changed.
+    pub changed_share: Option<f64>,
+    /// Whether it is expected to change nothing, and so to be the last.
+    pub is_last: bool,
+    /// Seconds until the last pass ends, where the passes so far tell.
+    pub left_seconds: Option<f64>,
 }
 
 /// One reading of a [`Progress`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Reading {
-    /// Units done.
+    /// Units done: of the pass at hand, where there are passes.
     pub done: u64,
     /// Units in all; 0 if not known.
     pub total: u64,
     /// What is counted: `positions`, `rows`. Empty until the stage says.
     pub unit: &'static str,
+    /// The bound at hand, where there are bounds.
+    pub bound: Option<Bound>,
+    /// The pass at hand, where there are passes.
+    pub pass: Option<PassReading>,
 }
 
 impl Progress {
@@ -28,13 +76,31 @@ impl Progress {
         Progress::default()
     }
 
-    /// Begins a count from 0: of `total` units (0: not known), each a `unit`.
+    /// Begins a count from 0: of `total` units (0: not known), each a `unit`. Bounds and passes are over.
     pub fn begin(&self, total: u64, unit: &'static str) {
-        if let Ok(mut current) = self.unit.lock() {
-            *current = unit;
+        *self.course() = Course { unit, ..Course::default() };
+        self.reach(0, total);
+    }
+
+    /// Begins passes at the steady time `now`, each of which changes at most `changes_max`, in the unit of
+    /// [`end_pass`](Self::end_pass).
+    pub fn begin_passes(&self, changes_max: u64, now: Duration) {
+        self.reach(0, 0);
+        self.course().passes = Some(UnderWay { passes: Passes::new(changes_max), begun: now });
+    }
+
+    /// Ends a pass at the steady time `now`, and begins the next one. Without passes it does nothing.
+    pub fn end_pass(&self, is_full: bool, is_next_full: bool, changed: u64, now: Duration) {
+        if let Some(under_way) = &mut self.course().passes {
+            let seconds = now.saturating_sub(under_way.begun).as_secs_f64();
+            under_way.passes.end(Pass { is_full, is_next_full, changed, seconds });
+            under_way.begun = now;
         }
-        self.done.store(0, Ordering::Relaxed);
-        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Begins a bound.
+    pub fn begin_bound(&self, bound: u32, of: u32) {
+        self.course().bound = Some(Bound { bound, of });
     }
 
     /// Adds units done.
@@ -47,12 +113,110 @@ impl Progress {
         self.done.store(done, Ordering::Relaxed);
     }
 
-    /// Reads it. The three values may be of slightly different moments.
-    pub fn read(&self) -> Reading {
+    /// Sets the units done, and those in all; 0 if not known.
+    pub fn reach(&self, done: u64, total: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Reads it at the steady time `now`. The values may be of slightly different moments.
+    pub fn read(&self, now: Duration) -> Reading {
+        let course = self.course();
         Reading {
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
-            unit: self.unit.lock().map_or("", |unit| *unit),
+            unit: course.unit,
+            bound: course.bound,
+            pass: course
+                .passes
+                .as_ref()
+                .map(|of| PassReading::new(&of.passes, now.saturating_sub(of.begun).as_secs_f64())),
         }
+    }
+
+    fn course(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PassReading {
+    /// The pass after those that have ended, `seconds` after it began.
+    pub fn new(passes: &Passes, seconds: f64) -> PassReading {
+        PassReading {
+            number: passes.number(),
+            changed_share: passes.changed_share(),
+            is_last: passes.is_last(),
+            // A pass that takes longer than all was estimated to take has refuted the estimate.
+            left_seconds: passes.left_seconds().map(|left| left - seconds).filter(|left| *left > 0.0),
+        }
+    }
+}
+
+impl Reading {
+    /// The share that is done, of the pass at hand where there are passes; `None` where the total is not known, or is
+    /// reached although the stage goes on.
+    pub fn share(&self) -> Option<f64> {
+        (self.done < self.total).then(|| self.done as f64 / self.total as f64)
+    }
+
+    /// How far the stage is, for a forecast.
+    pub fn at_hand(&self) -> AtHand {
+        match (self.pass, self.bound, self.share()) {
+            (Some(PassReading { left_seconds: Some(left), .. }), ..) => AtHand::Left(left),
+            // Times of bounds are as different as the positions that they decide are many.
+            (Some(_), ..) | (_, Some(_), _) | (.., None) => AtHand::Unknown,
+            (None, None, Some(share)) => AtHand::Share(share),
+        }
+    }
+
+    /// Seconds left for a stage that has run for `seconds`, where that can be told.
+    pub fn left_seconds(&self, seconds: f64) -> Option<f64> {
+        match self.at_hand() {
+            AtHand::Left(left) => Some(left),
+            AtHand::Share(share) if share > 0.0 => Some(seconds * (1.0 - share) / share),
+            AtHand::Share(_) | AtHand::Unknown => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_bounds_and_passes_are_read() {
+        let (progress, now) = (Progress::new(), Duration::from_secs(7));
+        progress.begin(10, "rows");
+        progress.advance(5);
+        assert_eq!(progress.read(now), Reading { done: 5, total: 10, unit: "rows", ..Reading::default() });
+        assert_eq!(progress.read(now).at_hand(), AtHand::Share(0.5));
+        assert_eq!(progress.read(now).left_seconds(3.0), Some(3.0));
+        progress.set(10);
+        assert_eq!((progress.read(now).share(), progress.read(now).at_hand()), (None, AtHand::Unknown));
+        progress.end_pass(true, true, 5, now);
+        assert_eq!(progress.read(now).pass, None);
+        progress.begin_bound(3, 9);
+        progress.reach(1, 2);
+        assert_eq!(
+            (progress.read(now).bound, progress.read(now).at_hand()),
+            (Some(Bound { bound: 3, of: 9 }), AtHand::Unknown)
+        );
+        progress.begin_passes(100, now);
+        progress.end_pass(true, true, 50, now);
+        let pass = progress.read(now).pass.unwrap();
+        assert_eq!((pass.number, pass.changed_share, pass.is_last, pass.left_seconds), (2, Some(0.5), false, None));
+        progress.begin(0, "");
+        assert_eq!(progress.read(now), Reading::default());
+    }
+
+    #[test]
+    fn a_pass_that_takes_too_long_refutes_the_estimate() {
+        let mut passes = Passes::new(1000);
+        for changed in [1000, 100, 10] {
+            passes.end(Pass { is_full: false, is_next_full: false, changed, seconds: 1.0 });
+        }
+        let left = PassReading::new(&passes, 0.0).left_seconds.unwrap();
+        assert!((PassReading::new(&passes, 0.5).left_seconds.unwrap() - left + 0.5).abs() < 1e-9);
+        assert_eq!(PassReading::new(&passes, 1e3).left_seconds, None);
     }
 }

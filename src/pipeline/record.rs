@@ -18,9 +18,33 @@ pub struct Entry {
     pub run: u64,
     /// Seconds since 1970.
     pub at: u64,
+    /// Milliseconds of that second; 0 in records of versions that counted whole seconds. These versions pass the field
+    /// over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub millis: u16,
     /// What happened.
     #[serde(flatten)]
     pub record: Record,
+}
+
+impl Entry {
+    /// When it was written, in seconds since 1970.
+    pub fn seconds(&self) -> f64 {
+        self.at as f64 + f64::from(self.millis.min(999)) / 1e3
+    }
+}
+
+fn is_zero(millis: &u16) -> bool {
+    *millis == 0
+}
+
+/// The last sign of life of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastSign {
+    /// The run.
+    pub run: u64,
+    /// Seconds since 1970.
+    pub at: u64,
 }
 
 /// Something that happened in a run directory.
@@ -44,6 +68,9 @@ pub enum Record {
         /// Digest of the resolved manifest.
         #[serde(with = "hex")]
         manifest: Digest,
+        /// The last sign of life of a run that was killed here, if it left one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        killed: Option<LastSign>,
     },
     /// A stage begins.
     StageStarted {

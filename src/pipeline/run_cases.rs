@@ -671,6 +671,7 @@ fn status_sees_a_run_that_goes_on_and_one_that_was_killed() {
             threads: 1,
             memory_bytes: 1,
             manifest: disk::Digest::of(b""),
+            killed: None,
         })
         .unwrap();
     journal.append(Record::StageStarted { stage: "capture:0".parse().unwrap(), reason: "why not".to_owned() }).unwrap();

@@ -105,8 +105,18 @@ pub struct RunHistory {
     pub memory_bytes: u64,
     /// When it began, in seconds since 1970.
     pub at: u64,
+    /// Seconds from its start to its latest record.
+    pub seconds: f64,
     /// How and when it ended; `None` while it goes on, or if it was killed.
     pub ended: Option<(RunEnd, u64)>,
+    began: f64,
+}
+
+impl RunHistory {
+    /// Seconds from its start to a time in seconds since 1970.
+    pub fn seconds_at(&self, at: f64) -> f64 {
+        (at - self.began).max(0.0)
+    }
 }
 
 impl State {
@@ -187,8 +197,11 @@ impl State {
         self.sequence += 1;
         self.last_run = self.last_run.max(entry.run);
         let now = Moment { sequence: self.sequence, at: entry.at };
+        if let Some(run) = self.run.as_mut().filter(|run| run.number == entry.run) {
+            run.seconds = run.seconds_at(entry.seconds()).max(run.seconds);
+        }
         match &entry.record {
-            Record::RunStarted { command, program, host, pid, threads, memory_bytes, manifest: _ } => {
+            Record::RunStarted { command, program, host, pid, threads, memory_bytes, manifest: _, killed: _ } => {
                 self.run = Some(RunHistory {
                     number: entry.run,
                     command: command.clone(),
@@ -198,6 +211,8 @@ impl State {
                     threads: *threads,
                     memory_bytes: *memory_bytes,
                     at: entry.at,
+                    seconds: 0.0,
+                    began: entry.seconds(),
                     ended: None,
                 });
             }

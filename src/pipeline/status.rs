@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use disk::{Digest, Disk};
 use serde::Serialize;
@@ -59,6 +60,8 @@ pub struct RunStatus {
     pub started_at: u64,
     /// When it ended, in seconds since 1970.
     pub ended_at: Option<u64>,
+    /// Seconds from its start to its end or, while it goes on, to this moment; if it was killed, to the last sign of it.
+    pub seconds: f64,
     /// What became of it.
     pub state: RunState,
     /// What it does just now, if it goes on and has been seen to.
@@ -150,8 +153,8 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
     let run = state.run().map(|run| {
         let is_last = run.number == state.last_run();
         let is_running = is_last && run.ended.is_none() && holder(disk, directory).is_some();
-        let heartbeat = Heartbeat::read(disk, directory).filter(|heartbeat| is_running && heartbeat.run == run.number);
-        run_status(run, is_running, heartbeat)
+        let heartbeat = Heartbeat::read(disk, directory).filter(|heartbeat| heartbeat.run == run.number);
+        run_status(run, is_running, heartbeat, disk.clock().utc())
     });
     let running = run.as_ref().filter(|run| run.state == RunState::Running);
     let stalled = running.and_then(|run| run.heartbeat.as_ref()?.stalled(disk.clock().utc().as_secs()));
@@ -200,8 +203,14 @@ pub fn holder(disk: &dyn Disk, directory: &Path) -> Option<String> {
     disk.lock_holder(&directory.join("lock")).ok()?
 }
 
-fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>) -> RunStatus {
+fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>, now: Duration) -> RunStatus {
+    let last_sign = match (&run.ended, is_running) {
+        (Some(_), _) => None,
+        (None, true) => Some(now.as_secs_f64()),
+        (None, false) => heartbeat.as_ref().map(|heartbeat| heartbeat.at as f64),
+    };
     RunStatus {
+        seconds: last_sign.map_or(0.0, |at| run.seconds_at(at)).max(run.seconds),
         number: run.number,
         command: run.command.clone(),
         program: run.program.clone(),
@@ -216,7 +225,7 @@ fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>) 
             None if is_running => RunState::Running,
             None => RunState::Interrupted,
         },
-        heartbeat,
+        heartbeat: heartbeat.filter(|_| is_running),
     }
 }
 

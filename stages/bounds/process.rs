@@ -41,7 +41,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let resumed = snapshot.read(&state)?;
     tracing::info!(resumed, threads = context.threads(), "state ready after {:.3} s", start.elapsed().as_secs_f64());
     let before = state.solver.counts().unwrap_or_default();
-    let watch = Watch::new(context, index.positions());
+    let watch = Watch::bound(context, index.positions(), bound, stones);
     let mut last = context.stopwatch();
     let solved = state.solver.solve(&watch, &mut || {
         if last.elapsed() >= context.snapshots().interval() {
@@ -66,6 +66,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         }
     };
     tracing::info!(passes = report.passes, rows = report.rows, "solved after {:.3} s", start.elapsed().as_secs_f64());
+    watch.end();
     let counts = state.solver.counts();
     let mut won = PlaneWriter::output(context, settings, &index, Plane::Won(bound))?;
     let mut lost = PlaneWriter::output(context, settings, &index, Plane::Lost(bound))?;

@@ -281,8 +281,9 @@ pub(super) fn process(
     let mut won_so_far = won_so_far.filter(|won| (won.stones, won.bound) == (stones, bound + 1));
     let tables = shared.tables();
     let member = Member { settings, disk: context.disk(), tables, task: &task, index: index.clone() };
-    let watch = Watch::new(context, index.positions());
+    let watch = Watch::bound(context, index.positions(), bound, stones);
     let solved = member.solve(share, &mut **communicator, &watch);
+    watch.end();
     let (mut holding, report, loads) = solved.map_err(Failure::into_error)?;
     let mut counts = [0; 2];
     let mut failed = None;

@@ -14,7 +14,7 @@ use disk::{Disk, Stopwatch};
 use engines::cluster::counting::{self, Hand, counting};
 use engines::cluster::{self, Part, PartCaptures, Territories, Unsolved, Watch, sweep};
 use engines::counting::UPDATE_BYTES;
-use engines::{Bytes, Kernel, Tables};
+use engines::{Bytes, EndedPass, Kernel, Tables};
 use game::Index;
 use pipeline::{Snapshots, StageContext, StageError, StageReport};
 use ranks::{CommunicationError, Communicator, Traffic};
@@ -31,9 +31,6 @@ use store::{Codec, Identity, Kind, Scores, Shape, SlabShape, StoreError, Writer}
 
 /// Smaller databases are sooner swept again than saved.
 const WORTH_A_SNAPSHOT_POSITIONS: u64 = 50_000_000;
-
-/// How often a position is recomputed, about.
-const USUAL_RECOMPUTATIONS: u64 = 16;
 
 /// Of a row of a snapshot.
 const SNAPSHOT_COLUMNS: u32 = 1 << 16;
@@ -152,9 +149,12 @@ pub(crate) fn run(
     let member = Member::new(settings, context.disk(), &tables, &task, &mut **communicator);
     let member = member.map_err(Failure::into_error)?;
     context.progress().begin(index.positions(), "positions");
-    let watch =
-        Leading { member: &member, context, last: Mutex::new(context.stopwatch()), positions: index.positions() };
+    if let By::Sweep = by {
+        context.progress().begin_passes(index.positions(), context.disk().clock().steady());
+    }
+    let watch = Leading { member: &member, context, last: Mutex::new(context.stopwatch()) };
     let solved = member.solve(&mut **communicator, &watch);
+    context.progress().begin(0, "");
     let (solved, loads) = solved.map_err(Failure::into_error)?;
     member.write(&solved, &mut **communicator).map_err(Failure::into_error)?;
     member.leave();
@@ -452,13 +452,10 @@ struct Leading<'a> {
     context: &'a StageContext<'a>,
     /// When the last snapshot was due.
     last: Mutex<Stopwatch<'a>>,
-    positions: u64,
 }
 
 impl Leading<'_> {
-    /// So many positions are as good as solved; whether to go on.
-    fn tell(&self, solved: u64) -> ControlFlow<()> {
-        self.context.progress().set(solved);
+    fn go_on(&self) -> ControlFlow<()> {
         if self.context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -475,7 +472,12 @@ impl Leading<'_> {
 
 impl Watch<Hand> for Leading<'_> {
     fn advance(&self, decided: u64) -> ControlFlow<()> {
-        self.tell(decided)
+        self.context.progress().set(decided);
+        self.go_on()
+    }
+
+    fn begin_bound(&self, bound: u32, bounds: u32) {
+        self.context.progress().begin_bound(bound, bounds);
     }
 
     fn is_due(&self) -> bool {
@@ -488,9 +490,13 @@ impl Watch<Hand> for Leading<'_> {
 }
 
 impl Watch<Part> for Leading<'_> {
-    fn advance(&self, recomputed: u64) -> ControlFlow<()> {
-        let share = recomputed as f64 / (self.positions * USUAL_RECOMPUTATIONS).max(recomputed).max(1) as f64;
-        self.tell((share * self.positions as f64) as u64)
+    fn advance(&self, _: u64) -> ControlFlow<()> {
+        self.go_on()
+    }
+
+    fn end_pass(&self, pass: EndedPass) {
+        let now = self.context.disk().clock().steady();
+        self.context.progress().end_pass(pass.is_full, pass.is_next_full, pass.changed, now);
     }
 
     fn is_due(&self) -> bool {

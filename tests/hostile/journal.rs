@@ -93,7 +93,7 @@ pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
 
 /// The same on every machine and at all times.
 fn anonymous(mut entry: Entry) -> Entry {
-    entry.at = 5;
+    (entry.at, entry.millis) = (5, 0);
     match &mut entry.record {
         Record::RunStarted { host, pid, .. } => (*host, *pid) = ("here".to_owned(), 7),
         Record::StageDone { measured, .. } => {
@@ -123,5 +123,5 @@ fn all_kinds() -> Vec<Entry> {
         Record::StageFailed { stage: "sweep:1".parse().expect("a stage"), message: "no".to_owned() },
         Record::RunEnded { how: RunEnd::Failed("x".to_owned()) },
     ];
-    records.into_iter().map(|record| Entry { run: 1, at: 5, record }).collect()
+    records.into_iter().map(|record| Entry { run: 1, at: 5, millis: 0, record }).collect()
 }

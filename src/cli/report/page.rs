@@ -108,8 +108,8 @@ fn runs(seen: &Seen, history: &History) -> Markup {
         html! {
             tr {
                 td.right { (run.number) }
-                td { (clock::utc(run.began_at)) }
-                td.right { (quantity::time(run.seconds())) }
+                td { (clock::utc(run.began_at as u64)) }
+                td.right { @if run.end.is_none() { "at least " } (quantity::time(run.seconds())) }
                 td.right { (done) }
                 td { (end) }
                 td.right { (run.threads) }

@@ -165,8 +165,8 @@ mod tests {
             host: String::new(),
             threads: 1,
             memory_bytes: 1,
-            began_at: 0,
-            last_at: 0,
+            began_at: 0.0,
+            last_at: 0.0,
             end: None,
             stages: (0..5000).map(stage).collect(),
         };

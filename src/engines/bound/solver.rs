@@ -6,7 +6,7 @@ use super::row::{BitKernel, Child, WonRow};
 use crate::hands::Hands;
 use crate::memory::Words;
 use crate::tables::{RowMove, Tables};
-use crate::{Progress, Stopped, simd};
+use crate::{EndedPass, Progress, Stopped, simd};
 use game::sow::{Class, Ends};
 use game::{HALF_PITS, Index, Orientation};
 use std::cmp::Reverse;
@@ -311,6 +311,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             if !any {
                 return Ok(report);
             }
+            progress.end_pass(EndedPass { is_full: false, is_next_full: false, changed: done.lost });
             checkpoint().map_err(Failure::Home)?;
         }
     }

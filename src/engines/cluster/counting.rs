@@ -267,6 +267,7 @@ pub fn counting(
         Member { tables, index, captures, processors, communicator, decided: 0, report: Report::default() };
     let first = member.restore(hand)?;
     for bound in (1..=first).rev() {
+        watch.begin_bound(bound as u32, index.stones());
         member.bound(bound, hand, watch)?;
         if member.communicator.sum(&[u64::from(watch.is_due())])? != [0] {
             watch.checkpoint(hand);

@@ -25,7 +25,7 @@ pub use share::Shares;
 
 use super::Unsolved;
 use super::numbers::Malformed;
-use crate::Progress;
+use crate::{EndedPass, Progress};
 use crate::bound::{BitKernel, Failure, PlaneLayout, PlaneUnit, Solver};
 use crate::tables::Tables;
 use game::{Index, Orientation};
@@ -159,6 +159,7 @@ impl Holding {
             if vote.found == 0 {
                 break;
             }
+            progress.end_pass(EndedPass { is_full: false, is_next_full: false, changed: vote.lost });
         }
         report.traffic = communicator.traffic().since(&before);
         let sums = communicator.sum(&[report.traffic.messages_sent, report.traffic.bytes_sent])?;

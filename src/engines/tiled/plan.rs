@@ -170,6 +170,16 @@ impl Plan {
         self.file_bytes
     }
 
+    /// The most that a pass changes, in the unit of [`EndedPass::changed`](crate::EndedPass): the largest cells.
+    pub fn changes_max(&self) -> u64 {
+        self.changes(self.layout.bytes())
+    }
+
+    /// Changes, from the bytes written for them.
+    pub(super) fn changes(&self, written: u64) -> u64 {
+        written.div_ceil(self.layout.cell_bytes_max() as u64)
+    }
+
     /// Memory that a sweep takes besides its two arenas: what is known of cells, what is on its way to or from the file,
     /// the moves of a slab, and the columns of a task.
     pub fn other_bytes(stones: u32, set: PositionSet) -> u64 {
