@@ -80,7 +80,7 @@ pub enum DualIndex {
 pub enum Verify {
     /// Every position.
     Full,
-    /// One position in 1,000, at least 100,000 of a database.
+    /// One position in 1,000, about 100,000 of a database or more.
     Sample,
     /// None.
     None,
@@ -192,7 +192,7 @@ pub fn schema() -> Schema {
             "check.verify",
             Type::one_of(&["full", "sample", "none"]),
             "sample",
-            "Every position, one in 1,000 (at least 100,000 a database), or none is derived again by the plain rules.",
+            "Every position, one in 1,000 (about 100,000 a database or more), or none is derived again by the plain rules.",
         ))
         .key(Key::new(
             "check.published",

@@ -120,7 +120,68 @@ fn commands_count_stages_alike() {
     fs::write(place.path("run/databases/03.awari"), "no database").unwrap();
     check(&[], &[], "3 to run, 13 up to date, 4 not needed");
     fs::remove_file(place.path("run/journal")).unwrap();
-    check(&[], &[], "10 to run, 5 up to date (5 adopted), 5 not needed");
+    check(&[], &[], "15 to run, 5 up to date (5 adopted)");
+}
+
+/// What a command shows on a terminal of so many columns, line by line; what a bar has drawn over is among it.
+fn shown(place: &Place, columns: usize, args: &str) -> Vec<String> {
+    let command = format!("stty cols {columns} rows 24; exec \"$AWARI\" {args}");
+    let ended = place.shell(&format!("script -qec '{command}' /dev/null")).is(0);
+    ended.out.split(['\r', '\n']).map(|line| console::strip_ansi_codes(line).into_owned()).collect()
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for columns in [60, 80, 120, 200] {
+        let place = Place::new(8);
+        for args in [
+            "plan m.toml",
+            "plan m.toml --set build.method=two-bit --all",
+            "plan --up-to 22",
+            "plan --up-to 17 --ranks 4 --hardware reference",
+            "run m.toml --until sweep:8",
+            "status --dir run",
+            "run m.toml --progress plain",
+            "run m.toml",
+            "status --dir run",
+            "explain m.toml sweep:8",
+            "explain m.toml sweep:8 --set game.positions=reachable",
+            "explain m.toml capture:8",
+            "verify --dir run",
+            "stats --dir run",
+            "gc --dir run",
+            "probe --dir run 0 0 1 2 0 3  0 1 0 0 0 0",
+            "doctor --dir run --bytes 0",
+            "report --dir run -o report.html",
+        ] {
+            let lines = shown(&place, columns, args);
+            for line in &lines {
+                let width = console::measure_text_width(line);
+                assert!(width <= columns, "{args}: {width} columns of {columns}: {line}");
+            }
+            assert!(lines.iter().any(|line| !line.is_empty()), "{args}");
+        }
+    }
+}
+
+#[test]
+fn a_run_says_little_where_there_is_little_to_say() {
+    let place = Place::new(8);
+    let piped = place.awari(&["run", "m.toml"]).is(0).err;
+    assert_eq!(piped.matches("stones: done in").count() + piped.matches("1 stone: done in").count(), 9, "{piped}");
+    assert!(piped.lines().all(|line| line.chars().count() <= 100), "{piped}");
+    // Nothing of small databases is told by the position.
+    assert!(piped.lines().filter(|line| line.contains(": done in")).all(|line| !line.contains("/s")), "{piped}");
+    let is_row = |line: &&str| line.split_whitespace().take(3).eq(["0", "1", "sweep"]);
+    let row = piped.lines().find(is_row).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells.iter().filter(|cell| **cell == "-").count(), 2, "{row}");
+    let idle = place.awari(&["run", "m.toml"]).is(0).err;
+    assert!(idle.starts_with("nothing to do: ") && idle.lines().count() == 1, "{idle}");
+    let text: String = shown(&place, 80, "run m.toml --progress none --force verify:8").concat();
+    assert_eq!(text, "");
+    let bar: String = shown(&place, 80, "run m.toml --progress bar --force verify:8").concat();
+    assert!(bar.contains("matches published counts"), "{bar}");
 }
 
 #[test]

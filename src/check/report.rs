@@ -32,8 +32,8 @@ pub fn json(databases: &[Statistics]) -> String {
 ///
 /// `capture or not` is the share of positions that offer both capturing and non-capturing moves, `better not` the share
 /// of those in which every best move captures nothing; a `~` marks what was told from a sample. The line for all
-/// databases weighs each by its positions.
-pub fn table(databases: &[Statistics]) -> String {
+/// databases weighs each by its positions. The last figures are left out where a line would have more than `columns`.
+pub fn table(databases: &[Statistics], columns: usize) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     for database in databases {
         let figures = Figures {
@@ -63,9 +63,14 @@ pub fn table(databases: &[Statistics]) -> String {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
     });
+    let mut shown = widths.len();
+    while shown > 1 && widths[..shown].iter().sum::<usize>() + 2 * (shown - 1) > columns {
+        shown -= 1;
+    }
     let mut text = String::new();
     for row in rows {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+        let cells = row.iter().zip(widths).take(shown);
+        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:>width$}")).collect();
         let _ = writeln!(text, "{}", cells.join("  "));
     }
     text
@@ -137,7 +142,9 @@ mod tests {
 
     #[test]
     fn table_has_a_line_for_each_and_one_for_all() {
-        let table = table(&statistics(3));
+        let narrow = table(&statistics(3), 60);
+        assert!(narrow.lines().all(|line| line.ends_with('%') || line.ends_with("lost")), "{narrow}");
+        let table = table(&statistics(3), 100);
         let expected = "\
 stones  positions  mean score    won   drawn    lost  capture or not  better not
      0          1       +0.00  0.0 %  100.0 %  0.0 %           0.0 %           -

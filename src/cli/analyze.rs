@@ -3,9 +3,10 @@
 use crate::args::AnalyzeArgs;
 use crate::databases::library;
 use crate::error::CliError;
-use crate::output::{print, print_json};
+use crate::output::{print_json, print_text};
 use crate::probe::pit_name;
-use crate::summary::{align, columns};
+use crate::screen::Width;
+use crate::table::Table;
 use disk::{Disk, RealDisk};
 use game::notation::Side;
 use game::transcript::{Transcript, is_moves, side_name};
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit, CliError> {
     if args.json {
         print_json(&json(&transcript, &review))?;
     } else {
-        print(&text(&transcript, &review))?;
+        print_text(&text(&transcript, &review))?;
     }
     Ok(if review.turns.iter().any(|one| one.best.is_some()) { Exit::Done } else { Exit::NoAnswer })
 }
@@ -75,7 +76,7 @@ fn text(transcript: &Transcript, review: &Review) -> String {
         );
     }
     if known > 0 {
-        let mut table = columns(&["", "move", "stones", "value", "best", "loss", "better"]);
+        let mut table = Table::new(&["", "move", "stones", "value", "best", "loss", "better"]).numbers([0, 2, 3, 4, 5]);
         for (number, one) in review.turns.iter().enumerate().filter(|(_, one)| one.best.is_some()) {
             let Judged { turn, before, value, best, loss, better } = one;
             let captured = if turn.captured > 0 { format!("x{}", turn.captured) } else { String::new() };
@@ -91,8 +92,7 @@ fn text(transcript: &Transcript, review: &Review) -> String {
                 better.join(" "),
             ]);
         }
-        align(&mut table, [0, 2, 3, 4, 5]);
-        let _ = writeln!(text, "{}", table.trim_fmt());
+        let _ = writeln!(text, "{}", table.fit(Width::stdout()));
     }
     for (side, player) in [Side::South, Side::North].into_iter().zip(&review.players) {
         let Player { moves, judged, errors, lost } = *player;

@@ -2,7 +2,7 @@
 
 use crate::args::DoctorArgs;
 use crate::error::CliError;
-use crate::output::{print, print_json};
+use crate::output::{print_json, print_text};
 use crate::quantity;
 use disk::machine::{Machine, Place, Speed};
 use disk::{Disk, Io, RealDisk, clock};
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     if args.json {
         print_json(&seen.json())?;
     } else {
-        print(&seen.text())?;
+        print_text(&seen.text())?;
     }
     let is_problem = |finding: &Finding| finding.is_problem;
     Ok(if seen.findings.iter().any(is_problem) { Exit::PreflightFailed } else { Exit::Done })

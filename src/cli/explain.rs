@@ -2,10 +2,11 @@
 
 use crate::args::ExplainArgs;
 use crate::error::CliError;
-use crate::output::{print, print_json};
+use crate::output::{print_json, print_text};
 use crate::quantity;
 use crate::request::Request;
-use crate::summary::columns;
+use crate::screen::Width;
+use crate::table::Table;
 use disk::{RealDisk, clock};
 use pipeline::explain::{Explained, Explanation, Field};
 use pipeline::{Exit, Orchestrator, Standing};
@@ -21,7 +22,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
     if args.json {
         print_json(&explanation)?;
     } else {
-        print(&text(&explanation))?;
+        print_text(&text(&explanation))?;
     }
     Ok(Exit::Done)
 }
@@ -48,11 +49,11 @@ fn artifact(output: &Explained, standing: Standing) -> String {
         Some(_) if standing == Standing::NotNeeded => "is not needed",
         Some(_) => "is not up to date",
     };
-    let mut table = columns(&["", "recorded", "on disk", "asked for", ""]);
+    let mut table = Table::new(&["", "recorded", "on disk", "asked for", ""]);
     for Field { field, recorded, on_disk, asked, agrees } in fields {
         let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
         let mark = if *agrees { "" } else { "<- differs" };
         table.add_row([field.clone(), cell(recorded), cell(on_disk), cell(asked), mark.to_owned()]);
     }
-    format!("{artifact} {state}; {made}\n{}\n", table.trim_fmt())
+    format!("{artifact} {state}; {made}\n{}\n", table.fit(Width::stdout()))
 }

@@ -2,7 +2,7 @@
 
 use crate::args::GcArgs;
 use crate::error::CliError;
-use crate::output::{print, print_json, say};
+use crate::output::{print_json, print_text, say};
 use crate::quantity;
 use crate::request::Request;
 use disk::RealDisk;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
     } else {
         text.push_str("nothing was removed\n");
     }
-    print(&text)?;
+    print_text(&text)?;
     Ok(Exit::Done)
 }
 

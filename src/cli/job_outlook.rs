@@ -2,9 +2,10 @@
 
 use crate::error::CliError;
 use crate::outlook::{Machine, heading};
-use crate::output::{print, print_json};
+use crate::output::{print_json, print_text};
 use crate::quantity;
-use crate::summary::{align, columns};
+use crate::screen::Width;
+use crate::table::Table;
 use pipeline::Budget;
 use serde::Serialize;
 use stages::{Jobs, Network, Settings, Together};
@@ -56,7 +57,7 @@ impl<'a> JobOutlook<'a> {
             return print_json(&self.json());
         }
         let Network { bandwidth, latency } = self.settings.hardware.network;
-        print(&format!(
+        print_text(&format!(
             "{}each of {}, between which {}/s pass each way, and a message takes {:.0} us\n\
              sweep by all ranks, from captures to the file; - does not fit\n\n{}\n{}",
             heading(name, self.settings),
@@ -83,7 +84,8 @@ impl<'a> JobOutlook<'a> {
             "messages",
             "limit",
         ];
-        let mut table = columns(&headings);
+        let optional = ["messages", "latency", "all ranks", "collecting", "network", "work", "positions", "limit"];
+        let mut table = Table::new(&headings).numbers(0..headings.len() - 1).optional(&optional);
         for (stones, of) in &self.rows {
             table.add_row([
                 stones.to_string(),
@@ -100,8 +102,7 @@ impl<'a> JobOutlook<'a> {
                 of.limit.to_string(),
             ]);
         }
-        align(&mut table, 0..headings.len() - 1);
-        format!("{}\n", table.trim_fmt())
+        format!("{}\n", table.fit(Width::stdout()))
     }
 
     /// How far the memory of a rank goes.

@@ -1,9 +1,10 @@
 //! `awari plan --stones A..B`: what each method takes for every database, whatever is built already.
 
 use crate::error::CliError;
-use crate::output::{print, print_json};
+use crate::output::{print_json, print_text};
 use crate::quantity;
-use crate::summary::{align, columns};
+use crate::screen::Width;
+use crate::table::Table;
 use pipeline::Budget;
 use serde::Serialize;
 use stages::{Hardware, Limit, Method, Prediction, Settings, database_bytes, whole_predictions};
@@ -157,7 +158,7 @@ impl<'a> Outlook<'a> {
         text += &self.table("time", |of| quantity::time(of.seconds));
         text += &self.table("most memory", |of| Budget::show(of.memory_bytes));
         text += &self.table("most disk, all smaller databases included", |of| Budget::show(of.disk_bytes));
-        print(&(text + &self.verdict()))
+        print_text(&(text + &self.verdict()))
     }
 
     fn fits(&self, of: &Prediction) -> bool {
@@ -167,7 +168,7 @@ impl<'a> Outlook<'a> {
     fn table(&self, what: &str, cell: impl Fn(&Prediction) -> String) -> String {
         let headings: Vec<&str> =
             ["stones", "positions", "database"].into_iter().chain(Method::ALL.map(Method::word)).collect();
-        let mut table = columns(&headings);
+        let mut table = Table::new(&headings).numbers(0..headings.len()).optional(&["database", "positions"]);
         for row in &self.rows {
             let cells = row.predictions.iter().map(|of| {
                 let fits = if self.fits(of) { ' ' } else { '-' };
@@ -178,8 +179,7 @@ impl<'a> Outlook<'a> {
             let first = [row.stones.to_string(), quantity::grouped(row.positions), Budget::show(row.database_bytes)];
             table.add_row(first.into_iter().chain(cells));
         }
-        align(&mut table, 0..headings.len());
-        format!("\n{what}:\n{}\n", table.trim_fmt())
+        format!("\n{what}:\n{}\n", table.fit(Width::stdout()))
     }
 
     /// How far one gets, what that takes, and what stands in the way.

@@ -1,6 +1,7 @@
 //! Writing to stdout and stderr without minding that nobody reads.
 
 use crate::error::CliError;
+use crate::screen::Width;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
@@ -11,6 +12,11 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::Stdout(error)),
         _ => Ok(()),
     }
+}
+
+/// Writes text for a person to stdout, wrapped to the terminal if there is one.
+pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
+    print(&Width::stdout().wrap(text))
 }
 
 /// Writes a value to stdout as JSON, on lines of their own.
@@ -24,8 +30,13 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
-/// Tells a person something, on a line of stderr.
+/// Writes a line for a person to stderr, wrapped to the terminal if there is one.
 pub(crate) fn say(text: impl Display) {
+    say_unwrapped(Width::stderr().wrap(&text.to_string()));
+}
+
+/// Writes a line to stderr as it is, such as a command to be copied.
+pub(crate) fn say_unwrapped(text: impl Display) {
     // There is nowhere left to complain.
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,31 +1,45 @@
-//! Progress as plain lines: one for each stage that is done, and one every few seconds.
+//! Progress as plain lines: one for each database that is done, and one every few seconds.
 
 use crate::output::say;
 use crate::progress::{Pace, Place, remark};
 use crate::quantity;
-use pipeline::{Budget, Event, Observer};
+use pipeline::record::Measured;
+use pipeline::{Event, Observer, StageName};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Says lines.
 pub(crate) struct Plain {
-    place: Mutex<Place>,
+    so_far: Mutex<SoFar>,
+}
+
+/// What was seen of a run.
+struct SoFar {
+    place: Place,
+    /// The stages that were done of the database at hand.
+    database: Option<Database>,
+}
+
+/// What the stages of a database took.
+struct Database {
+    stones: u32,
+    seconds: f64,
+    positions: u64,
+    /// Where the run was after the last of them.
+    count: String,
 }
 
 impl Plain {
     /// Before the start.
     pub(crate) fn new() -> Plain {
-        Plain { place: Mutex::new(Place::new()) }
+        Plain { so_far: Mutex::new(SoFar::new()) }
     }
 }
 
 impl Observer for Plain {
     fn notice(&self, event: &Event) {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        place.follow(event);
-        if let Some(line) = remark(event).or_else(|| line(event, &place)) {
-            say(line);
-        }
+        let mut so_far = self.so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        so_far.lines(event).into_iter().for_each(say);
     }
 
     fn interval(&self) -> Duration {
@@ -33,58 +47,116 @@ impl Observer for Plain {
     }
 }
 
-fn line(event: &Event, place: &Place) -> Option<String> {
-    match event {
-        Event::RunStarted { directory, counts, seconds, .. } => Some(format!(
-            "{}: {counts}; about {}",
-            directory.display(),
-            quantity::about(*seconds)
-        )),
-        Event::Progress { stage, reading, seconds } => {
-            let mut parts = Pace::of_event(reading, *seconds).words();
-            parts.push(place.count());
-            parts.extend(place.left(reading.at_hand(), *seconds));
-            Some(format!("{stage}: {}", parts.join(", ")))
+impl Drop for Plain {
+    fn drop(&mut self) {
+        // A single stage has no end of a run.
+        let so_far = self.so_far.get_mut().unwrap_or_else(PoisonError::into_inner);
+        so_far.database.take().iter().for_each(|database| say(database.line()));
+    }
+}
+
+impl SoFar {
+    fn new() -> SoFar {
+        SoFar { place: Place::new(), database: None }
+    }
+
+    /// The lines to say about an event.
+    fn lines(&mut self, event: &Event) -> Vec<String> {
+        self.place.follow(event);
+        let mut lines = Vec::new();
+        let stays = match event {
+            Event::StageStarted { stage, .. } => self.database.as_ref().is_some_and(|of| of.is_of(stage)),
+            Event::StageFailed { .. } | Event::StageStopped { .. } | Event::RunEnded { .. } => false,
+            _ => true,
+        };
+        if !stays {
+            lines.extend(self.database.take().map(|database| database.line()));
         }
-        Event::StageDone { stage, measured, bytes } => {
-            let mut parts = vec![format!("done in {}", quantity::time(measured.wall_seconds))];
-            parts.extend(measured.rate().map(quantity::rate));
-            if *bytes > 0 {
-                parts.push(Budget::show(*bytes));
+        match event {
+            Event::RunStarted { directory, counts, seconds, .. } => {
+                lines.push(format!("{}: {counts}; about {}", directory.display(), quantity::about(*seconds)));
             }
-            parts.push(place.count());
-            Some(format!("{stage}: {}", parts.join(", ")))
+            Event::Progress { stage, reading, seconds } => {
+                let mut parts = Pace::of_event(reading, *seconds).words();
+                parts.push(self.place.count());
+                parts.extend(self.place.left(reading.at_hand(), *seconds));
+                lines.push(format!("{stage}: {}", parts.join(", ")));
+            }
+            Event::StageDone { stage, measured, .. } => {
+                let count = self.place.count();
+                let database = self.database.get_or_insert_with(|| Database::new(stage));
+                database.add(measured, count);
+            }
+            _ => lines.extend(remark(event)),
         }
-        _ => None,
+        lines
+    }
+}
+
+impl Database {
+    fn new(stage: &StageName) -> Database {
+        let stones = stage.parameters().first().copied().unwrap_or(0);
+        Database { stones, seconds: 0.0, positions: 0, count: String::new() }
+    }
+
+    fn is_of(&self, stage: &StageName) -> bool {
+        stage.parameters().first() == Some(&self.stones)
+    }
+
+    fn add(&mut self, measured: &Measured, count: String) {
+        self.seconds += measured.wall_seconds;
+        self.positions = self.positions.max(measured.report.positions);
+        self.count = count;
+    }
+
+    fn line(&self) -> String {
+        let mut parts = vec![format!("done in {}", quantity::time(self.seconds))];
+        if self.positions >= quantity::POSITIONS_MIN {
+            parts.extend(quantity::rate_over(self.positions, self.seconds));
+        }
+        parts.push(self.count.clone());
+        format!("{}: {}", quantity::plural(self.stones.into(), "stone"), parts.join(", "))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pipeline::{Cost, Counts, Reading, Reason};
+    use pipeline::record::RunEnd;
+    use pipeline::{Cost, Counts, Reading, Reason, StageReport};
+
+    fn begins(so_far: &mut SoFar, name: &str, number: usize) -> Vec<String> {
+        let (stage, cost) = (name.parse().unwrap(), Cost { seconds: 40.0, ..Cost::default() });
+        so_far.lines(&Event::StageStarted { stage, reason: Reason::Forced, number, steps: 4, cost })
+    }
 
     #[test]
     fn lines_say_how_far_it_is() {
-        let mut place = Place::new();
-        let stage = "sweep:9".parse().unwrap();
-        place.follow(&Event::RunStarted {
-            directory: "x".into(),
-            run: 1,
-            steps: 4,
-            counts: Counts::default(),
-            seconds: 100.0,
-        });
-        place.follow(&Event::StageStarted {
-            stage: "sweep:9".parse().unwrap(),
-            reason: Reason::Forced,
-            number: 2,
-            steps: 4,
-            cost: Cost { seconds: 40.0, ..Cost::default() },
-        });
+        let mut so_far = SoFar::new();
+        let counts = Counts { to_run: 4, up_to_date: 2, ..Counts::default() };
+        let started = Event::RunStarted { directory: "x".into(), run: 1, steps: 4, counts, seconds: 100.0 };
+        assert_eq!(so_far.lines(&started), ["x: 4 to run, 2 up to date; about 1 min 40 s"]);
+        begins(&mut so_far, "sweep:9", 2);
         let reading = Reading { done: 1_000_000, total: 4_000_000, unit: "positions", ..Reading::default() };
-        let event = Event::Progress { stage, reading, seconds: 0.5 };
+        let event = Event::Progress { stage: "sweep:9".parse().unwrap(), reading, seconds: 0.5 };
         let expected = "sweep:9: 25 %, 2.0 M/s, 2 s left, stage 2 of 4, 1 min 30 s left in all";
-        assert_eq!(line(&event, &place).unwrap(), expected);
+        assert_eq!(so_far.lines(&event), [expected]);
+    }
+
+    #[test]
+    fn a_database_is_a_line() {
+        let mut so_far = SoFar::new();
+        let done = |so_far: &mut SoFar, name: &str, wall_seconds| {
+            let measured = Measured { wall_seconds, report: StageReport::new(3_000_000), ..Measured::default() };
+            so_far.lines(&Event::StageDone { stage: name.parse().unwrap(), measured, bytes: 7 })
+        };
+        let mut said = Vec::new();
+        for (number, name) in ["capture:9", "sweep:9", "verify:9", "capture:10"].into_iter().enumerate() {
+            said.extend(begins(&mut so_far, name, number + 1));
+            said.extend(done(&mut so_far, name, 0.5));
+        }
+        assert_eq!(said, ["9 stones: done in 1.50 s, 2.0 M/s, stage 3 of 4"]);
+        let ended = so_far.lines(&Event::RunEnded { how: RunEnd::Done, seconds: 2.0 });
+        assert_eq!(ended, ["10 stones: done in 0.50 s, 6.0 M/s, stage 4 of 4"]);
     }
 }

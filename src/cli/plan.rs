@@ -4,10 +4,11 @@ use crate::args::PlanArgs;
 use crate::error::CliError;
 use crate::job_outlook::JobOutlook;
 use crate::outlook::{Machine, Outlook, Predicted, heading};
-use crate::output::{print, print_json, say};
+use crate::output::{print_json, print_text, say};
 use crate::quantity;
 use crate::request::Request;
-use crate::summary::{align, columns};
+use crate::screen::Width;
+use crate::table::Table;
 use disk::RealDisk;
 use pipeline::plan::Step;
 use pipeline::preflight::Room;
@@ -38,10 +39,10 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
         print_json(&Json { plan: &plan, counts: plan.counts(), hardware: Machine::new(&settings.hardware), methods })?;
     } else {
         if args.hardware.is_some() {
-            print(&heading(machine, settings))?;
+            print_text(&heading(machine, settings))?;
         }
-        print(&text(&plan, args.all))?;
-        print(&methods(settings, &databases(&plan), args.all))?;
+        print_text(&text(&plan, args.all))?;
+        print_text(&methods(settings, &databases(&plan), args.all))?;
     }
     if !plan.steps.is_empty() {
         let refusal = match settings.hardware.disk_bytes.filter(|_| machine != THIS) {
@@ -100,7 +101,7 @@ fn methods(settings: &Settings, databases: &[u32], all: bool) -> String {
         return String::new();
     }
     let headings: Vec<&str> = ["stones"].into_iter().chain(Method::ALL.map(Method::word)).collect();
-    let mut table = columns(&headings);
+    let mut table = Table::new(&headings).numbers(0..headings.len());
     for &stones in &databases[shown..] {
         let chosen = settings.method(stones);
         let cells = predictions(settings, stones).map(|of| {
@@ -113,11 +114,10 @@ fn methods(settings: &Settings, databases: &[u32], all: bool) -> String {
         });
         table.add_row([stones.to_string()].into_iter().chain(cells));
     }
-    align(&mut table, 0..headings.len());
     format!(
         "methods, by predicted memory and time (* is used, - does not fit {}):\n{}\n",
         Budget::show(settings.memory_bytes),
-        table.trim_fmt()
+        table.fit(Width::stdout())
     )
 }
 
@@ -145,7 +145,8 @@ fn text(plan: &Plan, all: bool) -> String {
     if plan.steps.is_empty() {
         text.push_str(&format!("nothing to do: {counts}\n"));
     } else {
-        let mut table = columns(&["stage", "positions", "time", "memory", "disk", "why"]);
+        let headings = ["stage", "positions", "time", "memory", "disk", "why"];
+        let mut table = Table::new(&headings).numbers(1..5).optional(&["disk", "memory", "positions"]);
         for line in lines(plan, all) {
             let (step, last) = (line[0], line[line.len() - 1]);
             let upto = last.stage.parameters().last().filter(|_| line.len() > 1);
@@ -158,12 +159,11 @@ fn text(plan: &Plan, all: bool) -> String {
                 step.reason.to_string(),
             ]);
         }
-        align(&mut table, 1..5);
         let prediction = &plan.prediction;
         let memory_stage = prediction.memory_stage.as_ref().map_or(String::new(), |stage| format!(" ({stage})"));
         text.push_str(&format!(
             "{}\n{counts}; about {}, at most {} of memory{memory_stage} and {} of disk\n",
-            table.trim_fmt(),
+            table.fit(Width::stdout()),
             quantity::about(prediction.seconds),
             Budget::show(prediction.memory_bytes),
             Budget::show(prediction.disk_bytes),

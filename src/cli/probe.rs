@@ -3,9 +3,10 @@
 use crate::args::ProbeArgs;
 use crate::databases::library;
 use crate::error::CliError;
-use crate::output::{print, print_json};
+use crate::output::{print_json, print_text};
 use crate::quantity::plural;
-use crate::summary::{align, columns};
+use crate::screen::Width;
+use crate::table::Table;
 use disk::RealDisk;
 use game::notation::{MoveText, PositionText, Side};
 use game::transcript::side_name;
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
     if args.json {
         print_json(&Reply::new(&position, &answer, line))?;
     } else {
-        print(&(text(&position, &answer) + &format!("\nline   {line}\n")))?;
+        print_text(&(text(&position, &answer) + &format!("\nline   {line}\n")))?;
     }
     Ok(Exit::Done)
 }
@@ -115,7 +116,7 @@ pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
     };
     let stones = plural(u64::from(answer.board.stones()), "stone");
     let _ = writeln!(text, "\nscore {} of {stones}{origin}\n", answer.score);
-    let mut table = columns(&["move", "captures", "value", ""]);
+    let mut table = Table::new(&["move", "captures", "value", ""]).numbers([1, 2]);
     for one in &answer.moves {
         table.add_row([
             pit_name(one.pit, position.side()),
@@ -125,8 +126,7 @@ pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
         ]);
     }
     if !answer.moves.is_empty() {
-        align(&mut table, 1..3);
-        let _ = writeln!(text, "{}", table.trim_fmt());
+        let _ = writeln!(text, "{}", table.fit(Width::stdout()));
     }
     for one in &answer.illegal {
         let _ = writeln!(text, " {}  illegal: {}", pit_name(one.pit, position.side()), reason(one.reason));

@@ -5,8 +5,8 @@ use crate::bar::Bar;
 use crate::output::print;
 use crate::plain::Plain;
 use crate::quantity;
-use pipeline::forecast::Forecast;
 use pipeline::forecast::AtHand;
+use pipeline::forecast::Forecast;
 use pipeline::progress::{Bound, PassReading};
 use pipeline::{Event, Heartbeat, Observer, Reading, Silent};
 use std::io::IsTerminal;
@@ -148,15 +148,10 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// A rate over less time than this says nothing.
-const RATE_SECONDS_MIN: f64 = 0.1;
-
 /// The speed of a stage, once it can be told: `24.1 M/s`.
 fn rate(done: u64, unit: &str, seconds: f64) -> Option<String> {
-    (done > 0 && seconds >= RATE_SECONDS_MIN).then(|| match unit {
-        "" | "positions" => quantity::rate(done as f64 / seconds),
-        unit => format!("{} {unit}", quantity::rate(done as f64 / seconds)),
-    })
+    let rate = quantity::rate_over(done, seconds)?;
+    Some(if matches!(unit, "" | "positions") { rate } else { format!("{rate} {unit}") })
 }
 
 /// What a person wants to know of an event however progress is shown, if anything.

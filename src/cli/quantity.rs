@@ -49,6 +49,17 @@ pub(crate) fn rate(positions_a_second: f64) -> String {
     }
 }
 
+/// Less time than this does not tell a rate.
+const RATE_SECONDS_MIN: f64 = 0.1;
+
+/// The rate of so many positions in so many seconds, if there were some and the time was long enough.
+pub(crate) fn rate_over(positions: u64, seconds: f64) -> Option<String> {
+    (positions > 0 && seconds >= RATE_SECONDS_MIN).then(|| rate(positions as f64 / seconds))
+}
+
+/// What a database of fewer positions takes, in time and in its file, is not for its positions.
+pub(crate) const POSITIONS_MIN: u64 = 100_000;
+
 /// A number of things: `1 stone`, `2 stones`.
 pub(crate) fn plural(number: u64, thing: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
@@ -121,6 +132,13 @@ mod tests {
         {
             assert_eq!(rate(rate_now), text);
         }
+    }
+
+    #[test]
+    fn no_rate_is_told_of_nothing_or_of_no_time() {
+        assert_eq!(rate_over(10_000_000, 0.0005), None);
+        assert_eq!(rate_over(0, 5.0), None);
+        assert_eq!(rate_over(10_000_000, 0.5).unwrap(), "20.0 M/s");
     }
 
     #[test]

@@ -12,10 +12,10 @@ use crate::stats::recorded;
 use crate::status::look;
 use check::Statistics;
 use disk::{RealDisk, Staged};
-use pipeline::{Exit, Heartbeat};
 use pipeline::directory::journal_path;
 use pipeline::history::History;
 use pipeline::journal::Contents;
+use pipeline::{Exit, Heartbeat};
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {

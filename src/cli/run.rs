@@ -1,13 +1,14 @@
 //! `awari run`: builds what a manifest says.
 
-use crate::args::{RunArgs, SelectionArgs};
+use crate::args::{ProgressMode, RunArgs, SelectionArgs};
 use crate::error::CliError;
 use crate::logs::{self, Logged};
-use crate::output::say;
+use crate::output::{say, say_unwrapped};
 use crate::place::Place;
 use crate::progress::observer;
 use crate::quantity;
 use crate::request::{Request, command_line};
+use crate::screen::Width;
 use crate::signals;
 use crate::summary::Summary;
 use disk::{DiskError, RealDisk};
@@ -70,11 +71,13 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>) -> Result<Exit, CliError> {
     })?;
 
     let status = status(&disk, &dir, Some(request.work()), request.settings().keep)?;
+    let has_news = !done.ran.is_empty() || done.exit() == Exit::Stopped;
+    let is_quiet = args.progress == ProgressMode::None;
     let summary = Summary::new(request.settings(), &status);
-    if !summary.is_empty() {
-        say(summary.table());
+    if has_news && !is_quiet && !summary.is_empty() {
+        say(summary.table(Width::stderr()));
     }
-    if let Some(peak) = done.memory_peak_bytes.filter(|_| !done.ran.is_empty()) {
+    if let Some(peak) = done.memory_peak_bytes.filter(|_| !done.ran.is_empty() && !is_quiet) {
         let (peak, budget) = (quantity::mebibytes(peak), quantity::mebibytes(budget));
         say(format_args!("{}; peak {peak} of {budget} budget", done.plan.counts()));
     }
@@ -82,14 +85,18 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>) -> Result<Exit, CliError> {
         let ran = quantity::plural(done.ran.len() as u64, "stage");
         say(format_args!("stopped after {ran}: {}; to go on:", done.plan.counts()));
         let ran: BTreeSet<String> = done.ran.iter().map(|ran| ran.stage.to_string()).collect();
-        say(format_args!("  {}", resuming(args, &ran)));
+        say_unwrapped(format_args!("  {}", resuming(args, &ran)));
+        return Ok(done.exit());
+    }
+    if is_quiet {
         return Ok(done.exit());
     }
     if done.ran.is_empty() {
         let bytes = status.artifacts.iter().map(|artifact| artifact.bytes).fold(0, u64::saturating_add);
         say(idle(&dir, &done.plan, bytes));
+    } else {
+        say(summary.published());
     }
-    say(summary.published());
     Ok(done.exit())
 }
 

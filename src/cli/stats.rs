@@ -7,6 +7,7 @@ use crate::args::{StatsArgs, StatsFormat};
 use crate::databases::{Shelf, artifact, chosen, library, statistics, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
+use crate::screen::Width;
 use check::{CheckError, Choice, Extent, Histogram, Sample, Statistics};
 use disk::{Digest, Disk, RealDisk};
 use oracle::{Held, Library};
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
     }
     let all: Vec<Statistics> = known.into_values().collect();
     print(&match args.format {
-        StatsFormat::Table => check::table(&all),
+        StatsFormat::Table => check::table(&all, Width::stdout().columns),
         StatsFormat::Csv => check::csv(&all),
         StatsFormat::Json => check::json(&all),
         StatsFormat::Svg => check::svg(&all),

@@ -3,10 +3,11 @@
 use crate::args::StatusArgs;
 use crate::databases::artifact;
 use crate::error::CliError;
-use crate::output::{print, print_json, printable, say};
+use crate::output::{print_json, print_text, printable, say};
 use crate::progress::Pace;
 use crate::quantity;
 use crate::request::Request;
+use crate::screen::Width;
 use crate::summary::Summary;
 use crate::together;
 use crate::watch;
@@ -36,10 +37,10 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     if let Some(request) = &request {
         let summary = Summary::new(request.settings(), &status);
         if !summary.is_empty() {
-            let _ = write!(text, "\n{}\n{}\n", summary.table(), summary.published());
+            let _ = write!(text, "\n{}\n{}\n", summary.table(Width::stdout()), summary.published());
         }
     }
-    print(&printable(&text))?;
+    print_text(&printable(&text))?;
     Ok(Exit::Done)
 }
 

@@ -1,8 +1,9 @@
 //! The databases of a run as a table, and how they were checked.
 
 use crate::quantity;
+use crate::screen::Width;
+use crate::table::Table;
 use check::{Histogram, Published};
-use comfy_table::{CellAlignment, Table, presets};
 use game::PositionSet;
 use pipeline::record::Measured;
 use pipeline::status::{StageState, Status};
@@ -69,7 +70,7 @@ impl<'a> Summary<'a> {
     }
 
     /// The table, a line a database and one for all.
-    pub(crate) fn table(&self) -> String {
+    pub(crate) fn table(&self, width: Width) -> String {
         let headings = [
             "stones",
             "positions",
@@ -82,16 +83,16 @@ impl<'a> Summary<'a> {
             "memory",
             "verified",
         ];
-        let mut table = columns(&headings);
+        let numbers = (0..headings.len() - 1).filter(|&at| headings[at] != "method");
+        let optional = ["memory", "passes", "method", "bits/position", "positions/s", "file"];
+        let mut table = Table::new(&headings).numbers(numbers).optional(&optional);
         for row in &self.rows {
             table.add_row(row.cells(row.stones.to_string(), row.verified(self.settings.verify)));
         }
         if self.rows.len() > 1 {
             table.add_row(self.total().cells("all".to_owned(), String::new()));
         }
-        let numbers = headings.len() - 1;
-        align(&mut table, (0..numbers).filter(|&at| headings[at] != "method"));
-        table.trim_fmt()
+        table.fit(width)
     }
 
     fn total(&self) -> Row {
@@ -143,7 +144,9 @@ impl Row {
     fn cells(&self, name: String, verified: String) -> Vec<String> {
         let unknown = || "-".to_owned();
         let seconds = self.made.as_ref().map(|made| made.seconds);
-        let rate = seconds.filter(|seconds| *seconds > 0.0).map(|seconds| self.positions as f64 / seconds);
+        let is_small = self.positions < quantity::POSITIONS_MIN;
+        let rate = seconds.filter(|_| !is_small).and_then(|seconds| quantity::rate_over(self.positions, seconds));
+        let bits = || format!("{:.2}", self.bytes as f64 * 8.0 / self.positions as f64);
         let passes = self.made.as_ref().and_then(|made| made.passes);
         let peak = self.made.as_ref().and_then(|made| made.peak_bytes);
         vec![
@@ -151,9 +154,9 @@ impl Row {
             quantity::grouped(self.positions),
             self.made.as_ref().map_or("", |made| made.method).to_owned(),
             Budget::show(self.bytes),
-            format!("{:.2}", self.bytes as f64 * 8.0 / self.positions as f64),
+            if is_small { unknown() } else { bits() },
             seconds.map_or_else(unknown, quantity::time),
-            rate.map_or_else(unknown, quantity::rate),
+            rate.unwrap_or_else(unknown),
             passes.map_or_else(String::new, |passes| passes.to_string()),
             peak.map_or_else(String::new, Budget::show),
             verified,
@@ -168,7 +171,7 @@ impl Row {
             all if all == self.positions => "full".to_owned(),
             some => format!("sampled {}", quantity::grouped(some)),
         };
-        if matches { extent + ", matches published counts" } else { extent }
+        if matches { extent + ", matches" } else { extent }
     }
 }
 
@@ -226,20 +229,4 @@ fn measured<'s>(status: &'s Status, name: &StageName) -> Option<&'s Measured> {
 
 fn counter(measured: &Measured, name: &str) -> Option<u64> {
     measured.report.counters.get(name).map(|counter| counter.as_f64() as u64)
-}
-
-/// A table without lines, with these headings.
-pub(crate) fn columns(headings: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(headings.iter().copied());
-    table
-}
-
-/// Sets columns flush right, as numbers are.
-pub(crate) fn align(table: &mut Table, numbers: impl IntoIterator<Item = usize>) {
-    for at in numbers {
-        if let Some(column) = table.column_mut(at) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
 }

@@ -2,8 +2,8 @@
 
 use crate::error::CliError;
 use crate::output::{print, printable, say};
-use crate::quantity;
 use crate::progress::{Pace, left_in_all};
+use crate::quantity;
 use crate::status::{Seen, look};
 use console::{Alignment, Term, pad_str, truncate_str};
 use disk::{Disk, RealDisk};

@@ -47,8 +47,7 @@ impl Forecast {
         let others = (self.total - self.done - self.current).max(0.0);
         let elapsed_before = elapsed - elapsed_at_hand;
         // Seconds that a predicted second takes.
-        let slowness =
-            if elapsed_before < SECONDS_MIN || self.done <= 0.0 { 1.0 } else { elapsed_before / self.done };
+        let slowness = if elapsed_before < SECONDS_MIN || self.done <= 0.0 { 1.0 } else { elapsed_before / self.done };
         match at_hand {
             AtHand::Share(share) => {
                 let done = self.done + self.current * share.clamp(0.0, 1.0);

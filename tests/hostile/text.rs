@@ -86,7 +86,7 @@ pub fn statistics(bytes: &[u8]) {
     assert!([shares.won, shares.drawn, shares.lost].iter().all(|share| (0.0..=1.0).contains(share)), "{printed}");
     assert!(read.mean().abs() <= f64::from(read.stones()), "{printed}");
     let shown = std::slice::from_ref(&read);
-    let _ = (check::csv(shown), check::table(shown), check::svg(shown));
+    let _ = (check::csv(shown), check::table(shown, 80), check::svg(shown));
 }
 
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {

@@ -3,6 +3,7 @@
 use super::chart::{Series, Style, Unit, chart};
 use super::timeline::timeline;
 use crate::quantity;
+use crate::screen::Width;
 use crate::status::Seen;
 use crate::summary::Summary;
 use check::Statistics;
@@ -51,7 +52,7 @@ pub(super) fn page(seen: &Seen, history: &History, journal: &Contents, statistic
                     section {
                         h2 { "Scores" }
                         figure.wide.paper { (PreEscaped(inline(&check::svg(statistics)))) }
-                        div.scroll { pre { (check::table(statistics)) } }
+                        div.scroll { pre { (check::table(statistics, usize::MAX)) } }
                     }
                 }
                 (remarks(history, journal))
@@ -143,7 +144,7 @@ fn databases(seen: &Seen) -> Markup {
         return html! { p { "There is none yet." } };
     }
     html! {
-        div.scroll { pre { (summary.table()) } }
+        div.scroll { pre { (summary.table(Width { columns: usize::MAX, wraps: false })) } }
         p { (summary.published()) "." }
     }
 }

@@ -25,9 +25,9 @@ pub use share::Shares;
 
 use super::Unsolved;
 use super::numbers::Malformed;
-use crate::{EndedPass, Progress};
 use crate::bound::{BitKernel, Failure, PlaneLayout, PlaneUnit, Solver};
 use crate::tables::Tables;
+use crate::{EndedPass, Progress};
 use game::{Index, Orientation};
 use harvest::{harvest, place};
 use log::OwnedCandidates;
