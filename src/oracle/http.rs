@@ -15,6 +15,7 @@
 mod batch;
 mod body;
 mod catalogue;
+mod framing;
 mod limits;
 mod metrics;
 mod play;

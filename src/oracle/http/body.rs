@@ -2,22 +2,40 @@
 
 use super::limits::Limits;
 use super::refusal::Refusal;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, HttpBody};
 use axum::http::StatusCode;
+use std::future::poll_fn;
+use std::pin::Pin;
 use tokio::time::timeout;
 
 /// All of a body.
 ///
 /// # Errors
-/// It is too long, or takes too long to arrive.
-pub(super) async fn read(limits: &Limits, body: Body) -> Result<Bytes, Refusal> {
-    let Ok(bytes) = timeout(limits.body, to_bytes(body, limits.body_bytes_max)).await else {
-        let hint = "send it faster, or less of it";
-        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "the body took too long to arrive", hint));
+/// It is too long, takes too long to arrive, or breaks off.
+pub(super) async fn read(limits: &Limits, mut body: Body) -> Result<Vec<u8>, Refusal> {
+    let all = async {
+        let mut bytes = Vec::new();
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            let Ok(frame) = frame else {
+                let (what, hint) = ("the body breaks off, or its chunks are malformed", "send all of it");
+                return Err(Refusal::new(StatusCode::BAD_REQUEST, "bad-body", what, hint));
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.len() + data.len() > limits.body_bytes_max {
+                let message = format!("the body has more than {} bytes", limits.body_bytes_max);
+                return Err(Refusal::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "body-too-long",
+                    message,
+                    "send less at a time",
+                ));
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(bytes)
     };
-    // It is too long, or the client has gone and will not read this.
-    bytes.map_err(|_| {
-        let message = format!("the body has more than {} bytes", limits.body_bytes_max);
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-long", message, "send less at a time")
+    timeout(limits.body, all).await.unwrap_or_else(|_| {
+        let hint = "send it faster, or less of it";
+        Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "the body took too long to arrive", hint))
     })
 }

@@ -23,7 +23,7 @@ pub(super) const ROUTES: [&str; 14] = [
 ];
 
 /// The statuses that this server sends; anything else is counted under 0.
-const STATUSES: [u16; 13] = [200, 204, 304, 400, 404, 405, 408, 413, 414, 500, 503, 431, 0];
+const STATUSES: [u16; 14] = [200, 204, 304, 400, 404, 405, 408, 413, 414, 500, 501, 503, 431, 0];
 
 /// Upper ends of the classes of a histogram, in microseconds.
 const CLASSES: [u64; 12] = [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];

@@ -1,14 +1,18 @@
 //! Connections: accepted up to a bound, each for a bounded time, and ended politely.
 
+use super::framing::{Followed, TwoLengths};
 use super::limits::Limits;
 use axum::Router;
+use axum::http::{self, header::TRANSFER_ENCODING};
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
@@ -16,6 +20,9 @@ use tokio::time::{sleep, timeout};
 
 /// How long to wait when a connection could not be accepted: no file is left for it, so others must end first.
 const AGAIN: Duration = Duration::from_millis(50);
+
+/// How long a thread for searches waits for the next one: for ever.
+const KEPT: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// A server that listens, but accepts nothing yet.
 #[derive(Debug)]
@@ -70,7 +77,12 @@ impl Server {
             .enable_io()
             .enable_time()
             .max_blocking_threads(self.limits.searches_max.max(1))
+            // Once there they stay: another may not be had any more.
+            .thread_keep_alive(KEPT)
             .build()?;
+        for _ in 0..self.limits.searches_max {
+            runtime.spawn_blocking(|| std::thread::sleep(AGAIN));
+        }
         let done = runtime.block_on(self.accept(router));
         // A search that nobody waits for any more ends with the process.
         runtime.shutdown_timeout(farewell);
@@ -120,12 +132,21 @@ async fn connection(
 ) {
     // Answers are small, and nothing follows that they could wait for.
     let _ = stream.set_nodelay(true);
+    let (stream, two_lengths) = Followed::new(stream, limits.head_bytes_max);
+    let marked = service_fn(move |mut request: http::Request<_>| {
+        if two_lengths.load(Ordering::Acquire) && request.headers().contains_key(TRANSFER_ENCODING) {
+            request.extensions_mut().insert(TwoLengths);
+        }
+        service.call(request)
+    });
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.head)
             .max_buf_size(limits.head_bytes_max)
-            .serve_connection(TokioIo::new(stream), service)
+            // A client that has sent its request may close its side, and still waits for the answer.
+            .half_close(true)
+            .serve_connection(TokioIo::new(stream), marked)
     );
     let until = timeout(limits.connection, told(&mut stopped));
     if let Either::Right(_) = either(connection.as_mut(), until).await {

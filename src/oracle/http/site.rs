@@ -1,6 +1,7 @@
 //! What is served, and the routes to it.
 
 use super::catalogue::{Catalogue, Count};
+use super::framing::TwoLengths;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::probe::Probed;
@@ -10,7 +11,7 @@ use crate::{Answer, Line, Oracle, page};
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{MatchedPath, Path, Query, Request, State};
-use axum::http::header::HeaderValue;
+use axum::http::header::{self, HeaderValue};
 use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -193,7 +194,15 @@ async fn around(State(site): State<Arc<Site>>, request: Request, next: Next) -> 
     let asked = request.headers().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let query_bytes = request.uri().query().map_or(0, str::len);
-    let response = if query_bytes > site.limits.query_bytes_max {
+    let codings: Vec<&HeaderValue> = asked.get_all(header::TRANSFER_ENCODING).iter().collect();
+    let is_chunked = |coding: &&HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    let response = if request.extensions().get::<TwoLengths>().is_some() {
+        let message = "the request has a Content-Length and a Transfer-Encoding, which may differ";
+        Refusal::new(StatusCode::BAD_REQUEST, "two-lengths", message, "send one of them").into_response()
+    } else if codings.len() > 1 || !codings.iter().all(is_chunked) {
+        let message = "the only Transfer-Encoding of this server is chunked";
+        Refusal::new(StatusCode::NOT_IMPLEMENTED, "bad-coding", message, "send the body as it is").into_response()
+    } else if query_bytes > site.limits.query_bytes_max {
         let message = format!("the query has more than {} bytes", site.limits.query_bytes_max);
         let hint = "a position needs fewer than 50";
         Refusal::new(StatusCode::URI_TOO_LONG, "query-too-long", message, hint).into_response()
@@ -203,7 +212,11 @@ async fn around(State(site): State<Arc<Site>>, request: Request, next: Next) -> 
         let response = timeout(site.limits.request, next.run(request)).await;
         response.unwrap_or_else(|_| Refusal::busy().into_response())
     };
-    let response = reply::finished(response, &method, &asked, &site.tag);
+    let mut response = reply::finished(response, &method, &asked, &site.tag);
+    if !codings.is_empty() {
+        // Where the next request begins is not followed.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     site.metrics.count(route.as_ref().map(MatchedPath::as_str), response.status().as_u16(), begun.elapsed());
     response
 }
