@@ -20,6 +20,7 @@ struct Counting;
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
+    static IN_ALL: Cell<usize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
@@ -27,6 +28,7 @@ fn count(bytes: isize) {
     let held = HELD.get() + bytes;
     HELD.set(held);
     MOST.set(MOST.get().max(held));
+    IN_ALL.set(IN_ALL.get() + usize::try_from(bytes).unwrap_or(0));
 }
 
 // SAFETY: hands everything on to the system's allocator as it came. Counting allocates nothing.
@@ -100,6 +102,29 @@ fn manifests() {
             let _ = black_box(Manifest::parse(&String::from_utf8_lossy(bytes), "x", &schema, &[]));
         },
     );
+}
+
+/// Four times the mistakes cost four times the work, counted in bytes allocated in all, or less.
+#[test]
+fn manifests_cost_their_length() {
+    let schema = stages::schema();
+    let lines: [fn(usize) -> String; 5] = [
+        |at| format!("k{at} = 1\n"),
+        |at| format!("[t{at}]\n"),
+        |_| "= =\n".to_owned(),
+        |at| format!("build.methods.\"x{at}\" = \"swep\"\n"),
+        |at| format!("build.k{at} = \"{}\"\n", "x".repeat(at % 50)),
+    ];
+    for line in lines {
+        let cost = |count| {
+            let text: String = (0..count).map(line).collect();
+            let before = IN_ALL.get();
+            assert!(black_box(Manifest::parse(&text, "x", &schema, &[])).is_err());
+            IN_ALL.get() - before
+        };
+        let (few, many) = (cost(1000), cost(4000));
+        assert!(many < 6 * few, "{}: {few} and {many} bytes", line(1));
+    }
 }
 
 #[test]

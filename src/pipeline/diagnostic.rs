@@ -3,6 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
+/// Mistakes that are reported at once. A longer list helps no one, and each costs a search of the text for its line.
+pub const DIAGNOSTICS_MAX: usize = 50;
+
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -33,7 +36,7 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
             Origin::File(name) => write!(f, "{name}:{}:{}: ", self.line, self.column)?,
-            Origin::Set(argument) => write!(f, "--set {argument}: ")?,
+            Origin::Set(argument) => write!(f, "--set {}: ", shown(argument))?,
         }
         write!(f, "{}", self.message)?;
         match &self.help {
@@ -41,6 +44,11 @@ impl fmt::Display for Diagnostic {
             None => Ok(()),
         }
     }
+}
+
+/// The beginning of a text that someone else wrote, on one line.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// Line and column, both from 1, of a byte of a text; of its end for a byte beyond it.

@@ -9,12 +9,12 @@ use disk::Digest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub use crate::diagnostic::{Diagnostic, Origin};
+pub use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Origin};
 pub use crate::schema::{Key, Schema, Type};
 pub use crate::value::{ByRange, Value};
 
 use crate::budget::Budget;
-use crate::diagnostic::position;
+use crate::diagnostic::{position, shown};
 use crate::suggest::nearest;
 use crate::value::{Mistake, quote};
 
@@ -47,7 +47,7 @@ impl Manifest {
     /// Reads a manifest. `overrides` are the keys and values of `--set KEY=VALUE`, in order.
     ///
     /// # Errors
-    /// All mistakes, those of the file first, in the order of the text.
+    /// All mistakes, or [`DIAGNOSTICS_MAX`] of them: those of the file first, in the order of the text.
     pub fn parse(
         text: &str,
         file_name: &str,
@@ -226,12 +226,13 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read_text(&mut self) {
         let (document, errors) = DeTable::parse_recoverable(self.text);
+        let line_ends: Vec<usize> = self.text.match_indices('\n').map(|(at, _)| at).collect();
         let mut broken_lines = BTreeSet::new();
         for error in &errors {
             let end = self.text.len();
             let span = error.span().unwrap_or(end..end);
             // The first complaint about a line tells; others follow from it.
-            if broken_lines.insert(position(self.text, span.start).0) {
+            if broken_lines.insert(1 + line_ends.partition_point(|&at| at < span.start)) {
                 self.note(span, first_line(error.message()), None);
             }
         }
@@ -268,6 +269,7 @@ impl Reader<'_> {
                     self.mistaken[at] |= key.table() == name.get_ref().as_ref();
                 }
             }
+            _ if self.is_full() => {}
             DeValue::Table(_) => {
                 let is_header = self.text.get(..name.span().start).is_some_and(|text| text.ends_with('['));
                 if self.recovering && !is_header {
@@ -316,6 +318,9 @@ impl Reader<'_> {
     }
 
     fn unknown_key(&mut self, table: &str, name: &Spanned<Cow<'_, str>>) {
+        if self.is_full() {
+            return;
+        }
         let (help, meant) = self.meant(table, name.get_ref());
         if let Some(at) = meant {
             self.mistaken[at] = true;
@@ -354,8 +359,9 @@ impl Reader<'_> {
         let in_value = |span: Range<usize>| value_start + span.start..value_start + span.end;
         let fail = |reader: &mut Self, span, message: String, help| {
             let origin = Origin::Set(argument.clone());
-            let diagnostic = placed(origin, &argument, span, message, help);
-            reader.diagnostics.push(diagnostic);
+            if !reader.is_full() {
+                reader.diagnostics.push(placed(origin, &argument, span, message, help));
+            }
         };
         let Some(parts) = key_parts(key) else {
             let help = "write TABLE.KEY=VALUE, quoting parts that hold dots: 'a.b.\"1..2\"'=x";
@@ -442,8 +448,15 @@ impl Reader<'_> {
         if self.diagnostics.is_empty() { Ok(values) } else { Err(self.diagnostics) }
     }
 
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() >= DIAGNOSTICS_MAX
+    }
+
     /// Notes a mistake in the file.
     fn note(&mut self, span: Range<usize>, message: String, help: Option<String>) {
+        if self.is_full() {
+            return;
+        }
         let origin = Origin::File(self.file_name.to_owned());
         let diagnostic = placed(origin, self.text, span, message, help);
         self.diagnostics.push(diagnostic);
@@ -481,8 +494,4 @@ fn key_parts(key: &str) -> Option<Vec<Spanned<Cow<'static, str>>>> {
 
 fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or("not TOML").to_owned()
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use crate::budget::Budget;
-use crate::manifest::{Diagnostic, Key, Manifest, Schema, Type, Value};
+use crate::manifest::{DIAGNOSTICS_MAX, Diagnostic, Key, Manifest, Schema, Type, Value};
 
 fn schema() -> Schema {
     Schema::new()
@@ -52,6 +52,30 @@ fn check(text: &str, overrides: &[&str], expect: &str) {
     let expect: String = expect.trim().lines().map(|line| format!("{}\n", line.trim())).collect();
     let found = parse(text, overrides).map(|_| ()).map_err(|found| lines(&found));
     assert_eq!(found, Err(expect));
+}
+
+/// However many mistakes a text has, some of them are reported, and no more.
+#[test]
+fn mistakes_are_reported_up_to_a_number() {
+    let many = |line: &dyn Fn(usize) -> String| (0..5000).map(line).collect::<String>();
+    let texts = [
+        format!("[build]\n{}", many(&|at| format!("k{at} = 1\n"))),
+        many(&|at| format!("[t{at}]\n")),
+        many(&|_| "[build]\n".to_owned()),
+        many(&|_| "= =\n".to_owned()),
+        many(&|at| format!("k{at} = 1\n")),
+        format!("[build.methods]\n{}", many(&|at| format!("x{at} = \"swep\"\n"))),
+        format!("[build.methods]\n{}", many(&|at| format!("\"1..{}\" = \"sweep\"\n", at % 48))),
+        format!("[build]\nmethods = {{ {} }}\n", many(&|at| format!("\"0{at}\" = \"sweep\", "))),
+    ];
+    for text in texts {
+        let found = parse(&text, &[]).unwrap_err();
+        assert_eq!(found.len(), DIAGNOSTICS_MAX, "{}", &text[..40]);
+        assert!(found.is_sorted_by_key(|one| one.span.start));
+    }
+    let overrides: Vec<String> = (0..5000).map(|at| format!("build.k{at}=1")).collect();
+    let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
+    assert_eq!(parse("", &overrides).unwrap_err().len(), DIAGNOSTICS_MAX);
 }
 
 #[test]

@@ -2,9 +2,8 @@
 
 /// The candidate nearest to `word`, if one is near enough to be a slip of the finger.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
     // A hostile word costs its length times that of each candidate.
-    let word: String = word.chars().take(100).collect();
+    let word: String = word.chars().take(100).flat_map(char::to_lowercase).collect();
     let distance_max = (word.chars().count() / 3).clamp(1, 3);
     candidates
         .map(|candidate| (strsim::damerau_levenshtein(&word, candidate), candidate))

@@ -7,6 +7,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::budget::{Budget, BudgetError};
+use crate::diagnostic::DIAGNOSTICS_MAX;
 use crate::schema::Type;
 use crate::suggest::nearest;
 
@@ -101,6 +102,9 @@ impl Value {
                     },
                     Err(found) => mistakes.extend(found),
                 }
+                if mistakes.len() >= DIAGNOSTICS_MAX {
+                    break;
+                }
             }
             return if mistakes.is_empty() { Ok(Value::ByRange(by_range)) } else { Err(mistakes) };
         }
@@ -189,8 +193,8 @@ type Problem = (String, Option<String>);
 fn wrong_type(expected: &str, found: &DeValue<'_>) -> Problem {
     let found = match found {
         DeValue::String(text) => format!("the string {}", quote(&clip(text))),
-        DeValue::Integer(number) => format!("the integer {number}"),
-        DeValue::Float(number) => format!("the number {number}"),
+        DeValue::Integer(number) => format!("the integer {}", clip(&number.to_string())),
+        DeValue::Float(number) => format!("the number {}", clip(&number.to_string())),
         DeValue::Boolean(value) => format!("the boolean {value}"),
         DeValue::Datetime(_) => "a date".to_owned(),
         DeValue::Array(_) => "an array".to_owned(),
@@ -212,7 +216,7 @@ fn scalar(r#type: &Type, value: &DeValue<'_>) -> Result<Value, Problem> {
         (Type::OneOf(words), other) => Err(wrong_type(&format!("one of {}", list(words)), other)),
         (Type::Integer(low, high), DeValue::Integer(number)) => match integer(value) {
             Some(value) if (*low..=*high).contains(&value) => Ok(Value::Integer(value)),
-            _ => Err((format!("must lie in {low}..{high}, not be {number}"), None)),
+            _ => Err((format!("must lie in {low}..{high}, not be {}", clip(&number.to_string())), None)),
         },
         (Type::Integer(..), other) => Err(wrong_type("an integer", other)),
         (Type::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
