@@ -1,9 +1,17 @@
 //! Whether this process is one of several.
 
 use std::env;
+use std::path::Path;
 
-/// What launchers set in each process they start: MPICH and its relatives, Open MPI, whatever uses PMIx.
-const LAUNCHERS: [&str; 3] = ["PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"];
+/// Where a process that speaks PMIx finds its server, by the version of the protocol.
+const PMIX_SERVERS: [&str; 6] = [
+    "PMIX_SERVER_URI",
+    "PMIX_SERVER_URI2",
+    "PMIX_SERVER_URI21",
+    "PMIX_SERVER_URI3",
+    "PMIX_SERVER_URI4",
+    "PMIX_SERVER_URI41",
+];
 
 /// Whether a launcher (`mpirun`, `srun`) started this process, as one of the ranks of a job. Needs no MPI: a program
 /// without it can say so, instead of doing the same work once a rank.
@@ -12,18 +20,29 @@ pub fn launched() -> bool {
 }
 
 /// The rank that a launcher gave this process. Needs no MPI either: what is not for ranks can be left to the first.
+///
+/// The number alone is none: a shell may have kept it from a job that is over. A rank is below the size of its job, and
+/// has a way to its launcher.
 pub fn launched_rank() -> Option<u64> {
-    rank_in(|name| env::var(name).ok())
+    rank_in(|name| env::var(name).ok(), |file| Path::new(&format!("/proc/self/fd/{file}")).exists())
 }
 
-fn rank_in(variable: impl Fn(&str) -> Option<String>) -> Option<u64> {
-    let number = |name| variable(name).map(|text| text.trim().parse::<u64>());
+fn rank_in(variable: impl Fn(&str) -> Option<String>, is_open: impl Fn(u64) -> bool) -> Option<u64> {
+    let number = |name| variable(name)?.trim().parse::<u64>().ok();
+    let below = |rank, size| Some(number(rank)?).filter(|&rank| number(size).is_some_and(|size| rank < size));
+    // MPICH and its relatives, which speak to their launcher through a file, or through a port.
+    let mpich = || match number("PMI_FD") {
+        Some(file) => is_open(file).then(|| below("PMI_RANK", "PMI_SIZE"))?,
+        None => variable("PMI_PORT").or_else(|| variable("PMI_CONTROL_PORT")).and(below("PMI_RANK", "PMI_SIZE")),
+    };
+    let open_mpi = || below("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+    let pmix = || {
+        let has_server = PMIX_SERVERS.iter().any(|name| variable(name).is_some());
+        number("PMIX_RANK").filter(|_| has_server && variable("PMIX_NAMESPACE").is_some())
+    };
     // A batch script of Slurm has a SLURM_PROCID too; only a step, which `srun` starts, has a number of tasks.
-    let is_step = number("SLURM_STEP_NUM_TASKS").is_some_and(|tasks| tasks.is_ok_and(|tasks| tasks > 1));
-    let slurm = number("SLURM_PROCID").filter(|_| is_step);
-    let rank = LAUNCHERS.iter().find_map(|name| number(name)).or(slurm)?;
-    // One that cannot be read: somebody has to do the work.
-    Some(rank.unwrap_or(0))
+    let slurm = || below("SLURM_PROCID", "SLURM_STEP_NUM_TASKS").filter(|_| number("SLURM_STEP_NUM_TASKS") > Some(1));
+    mpich().or_else(open_mpi).or_else(pmix).or_else(slurm)
 }
 
 #[cfg(test)]
@@ -33,17 +52,28 @@ mod tests {
     #[test]
     fn launchers_are_told_by_what_they_set() {
         let check = |variables: &[(&str, &str)], expect: Option<u64>| {
-            let found =
-                rank_in(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()));
-            assert_eq!(found, expect, "{variables:?}");
+            let variable =
+                |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            assert_eq!(rank_in(variable, |file| file == 7), expect, "{variables:?}");
         };
         check(&[], None);
-        check(&[("PMI_RANK", "0")], Some(0));
-        check(&[("OMPI_COMM_WORLD_RANK", "3")], Some(3));
-        check(&[("PMIX_RANK", "x")], Some(0));
+        check(&[("PMI_RANK", "1"), ("PMI_SIZE", "2"), ("PMI_FD", "7")], Some(1));
+        check(&[("PMI_RANK", "0"), ("PMI_SIZE", "1"), ("PMI_FD", "7")], Some(0));
+        check(&[("PMI_RANK", "1"), ("PMI_SIZE", "2"), ("PMI_PORT", "host:1234")], Some(1));
+        check(&[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4")], Some(3));
+        check(&[("PMIX_RANK", "2"), ("PMIX_NAMESPACE", "x"), ("PMIX_SERVER_URI4", "tcp4://host")], Some(2));
         check(&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "2")], Some(1));
         // A batch script, and a shell on a node.
         check(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "16")], None);
         check(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")], None);
+        // Left by a job that is over.
+        check(&[("PMI_RANK", "1")], None);
+        check(&[("PMI_RANK", "1"), ("PMI_SIZE", "2")], None);
+        check(&[("PMI_RANK", "1"), ("PMI_SIZE", "2"), ("PMI_FD", "8")], None);
+        check(&[("PMI_RANK", "1"), ("PMI_SIZE", "1"), ("PMI_FD", "7")], None);
+        check(&[("OMPI_COMM_WORLD_RANK", "3")], None);
+        check(&[("OMPI_COMM_WORLD_RANK", "x"), ("OMPI_COMM_WORLD_SIZE", "4")], None);
+        check(&[("PMIX_RANK", "1")], None);
+        check(&[("PMIX_RANK", "1"), ("PMIX_NAMESPACE", "x")], None);
     }
 }
