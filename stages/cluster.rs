@@ -33,6 +33,7 @@ use engines::Tables;
 use pipeline::{ArtifactName, StageError};
 use ranks::{CommunicationError, Communicator};
 use std::fmt;
+use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -58,15 +59,18 @@ pub struct Job {
 impl Job {
     /// A job that this process leads.
     ///
+    /// # Errors
+    /// If no thread can be had that shows the others that it lives.
+    ///
     /// # Panics
     /// On another rank than 0.
-    pub fn lead(communicator: Box<dyn Communicator>) -> Job {
+    pub fn lead(communicator: Box<dyn Communicator>) -> io::Result<Job> {
         assert_eq!(communicator.rank(), 0, "rank 0 leads");
         let ranks = communicator.size();
         let communicator = Arc::new(Mutex::new(communicator));
         let weak = Arc::downgrade(&communicator);
-        std::thread::spawn(move || pulse(&weak));
-        Job { communicator, ranks }
+        std::thread::Builder::new().name("pulse".to_owned()).spawn(move || pulse(&weak))?;
+        Ok(Job { communicator, ranks })
     }
 
     /// Ranks, the leader among them.
@@ -133,7 +137,7 @@ pub fn follow(
         let followed = match &settings {
             Ok(settings) => {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build();
-                let pool = pool.map_err(StageError::failed)?;
+                let pool = pool.map_err(StageError::no_threads)?;
                 let follower = Follower { settings, disk, stop };
                 pool.install(|| follower.obey(order, &mut kept, communicator))
             }

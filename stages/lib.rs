@@ -185,7 +185,7 @@ impl Work for Awari {
 
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {
         let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::failed)?;
+            rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::no_threads)?;
         let stones = stage.name.parameters().first().copied().unwrap_or(0);
         self.shared.handed.begin(stage, &self.shared.settings);
         pool.install(|| match stage.name.kind() {

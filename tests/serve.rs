@@ -601,14 +601,17 @@ fn ambiguous_requests_are_refused() {
     let limits = Limits { body: Duration::from_millis(200), ..Limits::default() };
     let (address, end) = listening(limits);
     let next = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
-    let post = |headers: &str, body: &str| {
-        format!("POST /v1/transcript HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}{next}")
-    };
+    let post =
+        |headers: &str, body: &str| format!("POST /v1/transcript HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}{next}");
     let many: String = (0..200).map(|at| format!("H{at}: x\r\n")).collect();
     let cases = [
         ("two lengths", post("Content-Length: 6\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\nX"), &["400"][..]),
         ("two lengths, turned", post("Transfer-Encoding: chunked\r\nContent-Length: 6\r\n", "0\r\n\r\nX"), &["400"]),
-        ("two lengths, later", format!("{next}{}", post("Content-Length: 0\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n")), &["200", "400"]),
+        (
+            "two lengths, later",
+            format!("{next}{}", post("Content-Length: 0\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n")),
+            &["200", "400"],
+        ),
         ("lengths that differ", post("Content-Length: 1\r\nContent-Length: 2\r\n", "xy"), &["400"]),
         ("a list of lengths", post("Content-Length: 2, 2\r\n", "xy"), &["400"]),
         ("a length with a sign", post("Content-Length: +2\r\n", "xy"), &["400"]),
@@ -617,7 +620,13 @@ fn ambiguous_requests_are_refused() {
         ("chunks, then gzip", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"), &["400"]),
         ("gzip, then chunks", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), &["501"]),
         ("chunks twice", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), &["501"]),
-        ("chunks of HTTP/1.0", post("Transfer-Encoding: chunked\r\n", "0\r\n\r\n").replace("1 HTTP/1.1", "1 HTTP/1.0").replace("transcript HTTP/1.1", "transcript HTTP/1.0"), &["400"]),
+        (
+            "chunks of HTTP/1.0",
+            post("Transfer-Encoding: chunked\r\n", "0\r\n\r\n")
+                .replace("1 HTTP/1.1", "1 HTTP/1.0")
+                .replace("transcript HTTP/1.1", "transcript HTTP/1.0"),
+            &["400"],
+        ),
         ("a chunk without a length", post("Transfer-Encoding: chunked\r\n", "x\r\n\r\n"), &["400"]),
         ("a folded header", post("A: b\r\n c\r\nContent-Length: 0\r\n", ""), &["400"]),
         ("a blank before the colon", post("Content-Length : 0\r\n", ""), &["400"]),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::process::{Resource, getrlimit};
 use rustix::time::ClockId;
 
 /// The clock of a host, from [`crate::Disk::clock`]. Tests have others, which jump and stand still.
@@ -92,16 +93,17 @@ pub fn resident_bytes() -> Option<u64> {
 }
 
 /// Bytes of memory that this process may still take without swapping, where known: what the
-/// machine has available, or less if a control group limits us.
+/// machine has available, or less if a control group or a limit of the process (`ulimit -v`, `ulimit -d`) is tighter.
 pub fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| kibibytes(&text, "MemAvailable:"));
     let group = fs::read_to_string("/proc/self/cgroup")
         .ok()
         .and_then(|text| group_available_bytes(Path::new("/sys/fs/cgroup"), &text));
-    match (machine, group) {
-        (Some(machine), Some(group)) => Some(machine.min(group)),
-        (machine, group) => machine.or(group),
-    }
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let process = [(Resource::As, "VmSize:"), (Resource::Data, "VmData:")].map(|(resource, used)| {
+        getrlimit(resource).current.map(|limit| limit.saturating_sub(kibibytes(&status, used).unwrap_or(0)))
+    });
+    [machine, group].into_iter().chain(process).flatten().min()
 }
 
 /// Bytes of memory that this process may take in all without swapping, with what it has, where known.

@@ -78,6 +78,18 @@ pub enum DiskError {
         /// Bytes that were free, where known.
         free: Option<u64>,
     },
+    /// The file would become larger than a limit allows.
+    #[error(
+        "cannot {operation} {}: the file size limit of this process (ulimit -f) or of the file system is reached; raise \
+         the limit, then repeat the command",
+        path.display()
+    )]
+    FileSizeLimit {
+        /// What was being done.
+        operation: Operation,
+        /// To which file.
+        path: PathBuf,
+    },
     /// The file system is mounted read-only.
     #[error("cannot {operation} {}: the file system is read-only; choose another directory", path.display())]
     ReadOnly {
@@ -165,6 +177,7 @@ impl DiskError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 DiskError::NoSpace { operation, path, needed: None, free: None }
             }
+            io::ErrorKind::FileTooLarge => DiskError::FileSizeLimit { operation, path },
             io::ErrorKind::ReadOnlyFilesystem => DiskError::ReadOnly { operation, path },
             io::ErrorKind::PermissionDenied => DiskError::PermissionDenied { operation, path },
             io::ErrorKind::NotFound => DiskError::NotFound { operation, path },
@@ -192,6 +205,9 @@ impl DiskError {
         match self {
             DiskError::NoSpace { operation, path, needed, free } => {
                 DiskError::NoSpace { operation: *operation, path: path.clone(), needed: *needed, free: *free }
+            }
+            DiskError::FileSizeLimit { operation, path } => {
+                DiskError::FileSizeLimit { operation: *operation, path: path.clone() }
             }
             DiskError::ReadOnly { operation, path } => {
                 DiskError::ReadOnly { operation: *operation, path: path.clone() }
@@ -279,16 +295,22 @@ mod tests {
             "cannot write /d/x: the file system is read-only; choose another directory",
         );
         check(io::ErrorKind::PermissionDenied, "cannot write /d/x: permission denied; check who owns the directory");
+        check(
+            io::ErrorKind::FileTooLarge,
+            "cannot write /d/x: the file size limit of this process (ulimit -f) or of the file system is reached; raise the \
+             limit, then repeat the command",
+        );
         check(io::ErrorKind::NotFound, "cannot write /d/x: no such file or directory");
         check(io::ErrorKind::TimedOut, "cannot write /d/x: timed out");
     }
 
     #[test]
     fn errors_are_told_again_in_the_same_words() {
-        use io::ErrorKind::{NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull};
+        use io::ErrorKind::{FileTooLarge, NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull};
         let path = Path::new("/d/x");
         let of = |source: io::Error| DiskError::from_io(Operation::Write, path, source).with_shortage(10, Some(3));
-        let kinds = [NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull].map(io::Error::from);
+        let kinds =
+            [FileTooLarge, NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull].map(io::Error::from);
         let more = [io::Error::from_raw_os_error(libc::EIO), io::Error::other("words of our own")];
         let mut errors: Vec<DiskError> = kinds.into_iter().chain(more).map(of).collect();
         errors.push(DiskError::RingRefused { source: PermissionDenied.into() });

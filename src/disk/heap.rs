@@ -1,5 +1,79 @@
-//! Two words to the allocator, so that what a process takes is what it uses. Where it is another allocator than glibc's,
-//! they do nothing.
+//! The allocator: tuned so that what a process takes is what it uses, and with an end in plain words where memory has
+//! run out. The tuning is for glibc's allocator, and does nothing to another.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The allocator of the system, which ends the process with a message and an exit code where memory has run out, as the
+/// one of the standard library ends it with `SIGABRT`.
+pub struct Heap;
+
+/// How the process ends where memory has run out.
+static EXIT: AtomicI32 = AtomicI32::new(1);
+
+/// The exit code of a process whose memory has run out.
+pub fn exit_with(code: u8) {
+    EXIT.store(i32::from(code), Ordering::Relaxed);
+}
+
+// SAFETY: every call is passed on to the allocator of the system, and what it returns is returned. Where that is null,
+// the process ends.
+unsafe impl GlobalAlloc for Heap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of the same call.
+        some(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        some(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(address, layout) }
+    }
+
+    unsafe fn realloc(&self, address: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: as above.
+        some(unsafe { System.realloc(address, layout, bytes) }, bytes)
+    }
+}
+
+#[inline(always)]
+fn some(address: *mut u8, bytes: usize) -> *mut u8 {
+    if address.is_null() {
+        exhausted(bytes);
+    }
+    address
+}
+
+/// Says that memory has run out, and ends the process, without allocating.
+#[cold]
+fn exhausted(bytes: usize) -> ! {
+    let mut message = [0; 160];
+    let mut end = 0;
+    let mut say = |part: &[u8]| {
+        message[end..end + part.len()].copy_from_slice(part);
+        end += part.len();
+    };
+    say(b"awari: out of memory: ");
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    let mut rest = bytes;
+    while rest > 0 || first == digits.len() {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    say(&digits[first..]);
+    say(b" bytes more cannot be had; allow more (ulimit -v), or use less (--memory, --threads)\n");
+    // SAFETY: writes initialised bytes to stderr, and ends the process. Neither allocates nor takes a lock.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), end);
+        libc::_exit(EXIT.load(Ordering::Relaxed))
+    }
+}
 
 /// Has all threads allocate from one arena. With one each, what a thread gives back serves no other: a build took half
 /// as much again. To be called before there are threads.

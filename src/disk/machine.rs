@@ -1,8 +1,11 @@
 //! What the machine and a place in its file systems offer, for people who ask why a run is slow or refused.
 
 use std::fs;
+use std::io;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::process::{Resource, getrlimit};
@@ -57,6 +60,50 @@ impl Machine {
             ring_refused: RealDisk::new(Io::Uring).err().map(|error| error.to_string()),
         }
     }
+}
+
+/// Starts so many threads at once, and ends them: whether they can be had is better known before work that needs them.
+///
+/// # Errors
+/// What the operating system says to the first that cannot be started.
+pub fn probe_threads(count: usize) -> io::Result<()> {
+    let before = threads();
+    let (hold, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let probed = thread::scope(|scope| {
+        let held = &held;
+        let wait = || _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let started: io::Result<Vec<_>> =
+            (0..count).map(|_| thread::Builder::new().spawn_scoped(scope, wait)).collect();
+        drop(hold);
+        started.map(drop)
+    });
+    // A thread that was joined counts until the kernel has done away with it.
+    for _ in 0..100 {
+        if threads() <= before {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    probed
+}
+
+/// The threads of this process, where known.
+fn threads() -> Option<usize> {
+    Some(fs::read_dir("/proc/self/task").ok()?.count())
+}
+
+/// Bytes that the stack of the first thread may take, where there is a limit.
+pub fn stack_bytes_max() -> Option<u64> {
+    getrlimit(Resource::Stack).current
+}
+
+/// Whether a signal, by its number, is ignored, as `nohup` has its commands do with `SIGHUP`.
+pub fn is_signal_ignored(number: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    u32::try_from(number - 1).is_ok_and(|bit| mask.checked_shr(bit).is_some_and(|mask| mask & 1 == 1))
 }
 
 /// A place for files.
@@ -210,6 +257,11 @@ mod tests {
         let machine = Machine::look();
         assert!(machine.open_files_max.is_none_or(|files| files > 3));
         assert!(machine.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
+    }
+
+    #[test]
+    fn threads_can_be_had_and_are_given_back() {
+        probe_threads(20).unwrap();
     }
 
     #[test]

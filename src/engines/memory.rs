@@ -125,8 +125,11 @@ impl Words {
     /// So many, in pages that are taken when first touched, if ever.
     pub(crate) fn zeroed(len: usize) -> Words {
         let layout = Layout::array::<AtomicU64>(len.max(1)).expect("there is a bit for each of some bytes in memory");
-        // As a vector does.
-        let map = mapped_sparse(layout.size()).unwrap_or_else(|_| alloc::handle_alloc_error(layout));
+        let map = mapped_sparse(layout.size()).unwrap_or_else(|_| {
+            // As of a vector: the allocator of the program says what is missing, and ends it.
+            drop(vec![0u64; len]);
+            alloc::handle_alloc_error(layout)
+        });
         Words { map, len }
     }
 }

@@ -40,6 +40,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 
 /// A file read and written at any place, from several threads; and the checksums of what is in it.
 pub trait Working: Sync {
@@ -167,7 +168,7 @@ impl<'a, W: Working> Tiled<'a, W> {
     /// Sweeps until nothing changes, from the best captures of all positions.
     ///
     /// # Errors
-    /// See [`TiledError`]; an arena that there is no memory for is given by `failed`.
+    /// See [`TiledError`]; an arena or a thread that cannot be had is given by `failed`.
     pub fn solve(
         &mut self,
         captures: ReadCaptures<W::Error>,
@@ -189,10 +190,10 @@ impl<'a, W: Working> Tiled<'a, W> {
         loop {
             time += 1;
             let (cells, index) = (&self.cells, self.index);
-            let (next, done) = std::thread::scope(|scope| {
+            let (next, done) = thread::scope(|scope| {
                 let other = &mut other;
                 let (captures, read, tasks) = (&captures, &mut read, tasks);
-                let moves = scope.spawn(move || -> Result<Option<usize>, W::Error> {
+                let moves = move || -> Result<Option<usize>, W::Error> {
                     if let Some(task) = computed {
                         write(cells, &tasks[task], other, time)?;
                     }
@@ -200,10 +201,12 @@ impl<'a, W: Working> Tiled<'a, W> {
                     read[task] = Some(time);
                     load(cells, index, captures, task, &tasks[task], other)?;
                     Ok(Some(task))
-                });
+                };
+                let moves = thread::Builder::new().spawn_scoped(scope, moves).map_err(|error| failed(error))?;
                 let done = loaded.map(|task: usize| self.recompute(&tasks[task], &mut rows, &mut this));
-                (moves.join(), done)
-            });
+                Ok((moves.join(), done))
+            })
+            .map_err(TiledError::Failed)?;
             // A panic of the thread is one of ours.
             let next = next.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(TiledError::Failed)?;
             self.report.recomputed += done.unwrap_or(0);

@@ -117,7 +117,7 @@ pub(crate) fn execute(
         let (_running, ended) = mpsc::channel::<()>();
         // Ends when the sender goes, also if the stage panics.
         let memory = &mut memory;
-        scope.spawn(move || {
+        let show = move || {
             let start = Instant::now();
             let tick = observer.interval().min(MEMORY_INTERVAL);
             let mut next = observer.interval();
@@ -133,7 +133,8 @@ pub(crate) fn execute(
                     seconds: watch.elapsed().as_secs_f64(),
                 });
             }
-        });
+        };
+        std::thread::Builder::new().spawn_scoped(scope, show).map_err(StageError::no_threads)?;
         work.run(stage, context)
     })?;
     let traffic = context.disk.traffic() - traffic_start;

@@ -189,7 +189,12 @@ impl<'a> Orchestrator<'a> {
     /// Sets so many bytes aside for a moment: what is free may not be free for us.
     fn probe(&self, bytes: u64) -> Result<(), PipelineError> {
         let directory = &self.directory;
-        self.disk.probe(directory, bytes).map_err(|source| match self.disk.free_bytes(directory) {
+        let probed = self.disk.probe(directory, bytes);
+        // The bytes of all files are more than a limit may allow to one.
+        if matches!(probed, Err(DiskError::FileSizeLimit { .. })) {
+            return Ok(());
+        }
+        probed.map_err(|source| match self.disk.free_bytes(directory) {
             Ok(free) if source.is_no_space() && free >= bytes => {
                 PreflightError::Quota { directory: directory.clone(), needed: bytes, free, source }.into()
             }

@@ -1,6 +1,7 @@
 //! The seam between the pipeline and the stages: what a stage is given, and what it gives back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -203,6 +204,14 @@ impl StageError {
     /// Wraps any error, or a message.
     pub fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         StageError::Failed(error.into())
+    }
+
+    /// Threads cannot be had, with the remedy.
+    pub fn no_threads(error: impl fmt::Display) -> Self {
+        StageError::failed(format!(
+            "threads cannot be started: {error}; allow more (ulimit -u, ulimit -v, or the pids control \
+             group), or ask for fewer with --threads"
+        ))
     }
 }
 

@@ -164,7 +164,11 @@ impl<'a, W: Working> Cells<'a, W> {
         std::thread::scope(|scope| {
             let thread = &thread;
             for buffer in &self.buffers[..threads] {
-                scope.spawn(move || thread(buffer));
+                // Those that there are do all the jobs.
+                if std::thread::Builder::new().spawn_scoped(scope, move || thread(buffer)).is_err() {
+                    thread(buffer);
+                    break;
+                }
             }
         });
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
