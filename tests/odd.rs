@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use disk::{Disk, RealDisk};
+use pipeline::directory::Directory;
 use pipeline::journal::Contents;
+use pipeline::record::Record;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,9 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tests::hostile::seal_journal;
-
-/// How a panic ends a program.
-const PANICKED: i32 = 101;
 
 /// A run directory that is done, and room for copies of it.
 struct Place(TempDir);
@@ -30,13 +30,20 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// Ends with a code, and says something.
+    /// Ends with a code, and says something, all of it fit for a terminal.
     fn awari(&self, arguments: &[&str]) -> (i32, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_awari"));
         let output = command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let code = output.status.code().unwrap_or_else(|| panic!("{arguments:?} ends by itself: {said}"));
-        assert_ne!(code, PANICKED, "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+        for text in [&said, &*String::from_utf8_lossy(&output.stdout)] {
+            let command = text.chars().find(|&c| {
+                (c.is_control() && !['\n', '\t'].contains(&c))
+                    || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            });
+            assert_eq!(command, None, "{arguments:?}: {}", text.escape_debug());
+        }
         (code, said)
     }
 
@@ -141,7 +148,7 @@ fn planted_links_have_no_file_changed_elsewhere() {
         fs::write(place.path("victim"), b"precious").unwrap();
         for script in [more, "status --dir odd", "doctor --dir odd", "verify --dir odd", more] {
             let (code, said) = planted(&place, &[format!("odd/{name}")], script);
-            assert!(code.is_some_and(|code| code != PANICKED), "{name}, {script}: {said}");
+            assert!(code.is_some() && !said.contains("panicked"), "{name}, {script}: {said}");
             assert_eq!(fs::read(place.path("victim")).unwrap(), b"precious", "{name}, {script}: {said}");
         }
     }
@@ -249,5 +256,129 @@ fn numbers_and_texts_of_a_journal_do_no_harm() {
         for (code, said) in place.all_commands() {
             assert!([0, 10].contains(&code), "{code}: {said}");
         }
+    }
+}
+
+/// Texts that would command a terminal, in each place where anyone may have written one.
+#[test]
+fn what_files_say_commands_no_terminal() {
+    let evil = "\u{1b}[31m\u{1b}]0;x\u{7}\r\u{8}\u{7f}\u{9b}2J\u{202e}\u{2066}";
+    let quoted = serde_json::to_string(&format!("{evil}\n")).unwrap();
+    let place = Place::new();
+    let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+    let mut game = format!("[Event \"{evil}\"]\n[{evil} \"x\"]\n\n1. F4 {evil}\n");
+    // Where it is cut is where its reader stops.
+    for _ in 0..2 {
+        fs::write(place.path("game.ogn"), &game).unwrap();
+        for more in [&[][..], &["--json"]] {
+            place.awari(&[&["analyze", "--dir", "done", "game.ogn"], more].concat());
+        }
+        game = format!("[Event \"{evil}\"]\n\nF4 *\n");
+    }
+    // Manifests, with what is unknown, mistaken and broken.
+    for text in [
+        format!("[build]\nstones = \"0..3\"\n{quoted} = 1\n[{quoted}]\nx = 1\n"),
+        format!(
+            "[build]\nstones = {quoted}\nmethod = {quoted}\nmemory = {quoted}\n[build.methods]\n{quoted} = {quoted}\n"
+        ),
+        format!("[build]\nstones = \"0..3\"\n[run]\ndir = {quoted}\n"),
+        format!("{evil} = 1\n"),
+        format!("[build\nstones = \"{evil}\"\n"),
+    ] {
+        fs::write(place.path("evil.toml"), text).unwrap();
+        for command in ["plan", "run"] {
+            place.awari(&[command, "evil.toml"]);
+        }
+        place.awari(&["plan", "m.toml", "--hardware", "evil.toml"]);
+        place.copy_without("manifest.toml");
+        fs::copy(place.path("evil.toml"), place.path("odd/manifest.toml")).unwrap();
+        place.awari(&["status", "--dir", "odd"]);
+        place.awari(&["gc", "--dir", "odd"]);
+    }
+    place.awari(&[
+        "plan",
+        "m.toml",
+        "--set",
+        &format!("build.{evil}={evil}"),
+        "--set",
+        &format!("build.stones={evil}"),
+    ]);
+    place.awari(&["probe", "--dir", "done", evil]);
+    place.awari(&["analyze", "--dir", "done", evil]);
+    place.awari(&["status", "--dir", evil]);
+
+    // What a run directory holds: damage and a failure in its journal, names, notes, a heartbeat and a log.
+    place.copy_without("lock");
+    let (disk, odd) = (RealDisk::default(), place.path("odd"));
+    let mut directory = Directory::open(&disk, &odd, evil).unwrap();
+    let records = [
+        Record::RunStarted {
+            command: evil.to_owned(),
+            program: evil.to_owned(),
+            host: evil.to_owned(),
+            pid: std::process::id(),
+            threads: 1,
+            memory_bytes: 1,
+            manifest: disk::Digest::of(b""),
+        },
+        Record::DamageFound { artifact: "databases/03.awari".parse().unwrap(), what: evil.to_owned(), silent: false },
+        Record::StageFailed { stage: "sweep:3".parse().unwrap(), message: evil.to_owned() },
+        Record::StageStarted { stage: "sweep:3".parse().unwrap(), reason: evil.to_owned() },
+    ];
+    records.into_iter().for_each(|record| directory.journal().append(record).unwrap());
+    let run = directory.journal().run();
+    drop(directory);
+    for name in [format!("databases/{evil}.awari"), format!("captures/{evil}"), format!("04{evil}.awari")] {
+        let path = place.path("odd").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes("done/databases/03.awari")).unwrap();
+    }
+    let mut forged = bytes("done/databases/02.awari");
+    forged[20..40].copy_from_slice(&evil.as_bytes()[..20]);
+    fs::write(place.path("odd/databases/02.awari"), forged).unwrap();
+    let now = disk::clock::now_seconds();
+    let beat = format!(
+        "{{\"run\":{run},\"at\":{now},\"stage\":\"sweep:3\",\"number\":1,\"steps\":1,\"done\":1,\"total\":2,\"unit\":{quoted},\
+         \"seconds\":1.0,\"advanced_at\":{now},\"stage_left_seconds\":1.0,\"run_left_seconds\":1.0,\"memory_bytes\":1}}"
+    );
+    fs::write(place.path("odd/heartbeat"), beat).unwrap();
+    fs::write(place.path("odd/stop"), quoted.as_bytes()).unwrap();
+    let look = || {
+        let commands: [&[&str]; 20] = [
+            &["plan", "m.toml", "--dir", "odd"],
+            &["plan", "m.toml", "--dir", "odd", "--json"],
+            &["plan", "m.toml", "--dir", "odd", "--all"],
+            &["explain", "m.toml", "--dir", "odd", "sweep:3"],
+            &["explain", "m.toml", "--dir", "odd", "sweep:3", "--json"],
+            &["status", "--dir", "odd"],
+            &["status", "--dir", "odd", "--json"],
+            &["report", "--dir", "odd", "-o", "-"],
+            &["gc", "--dir", "odd"],
+            &["gc", "--dir", "odd", "--json"],
+            &["stop", "--dir", "odd"],
+            &["stats", "--dir", "odd"],
+            &["verify", "--dir", "odd"],
+            &["probe", "--dir", "odd", "1 0 0 0 0 0 0 1 0 0 0 1"],
+            &["probe", "--dir", "odd", "0 0 0 0 0 0 0 1 0 0 0 1", "--json"],
+            &["export", "--dir", "odd", "--format", "flat", "--out", "out"],
+            &["archive", "--dir", "odd", "--out", "out"],
+            &["doctor", "--dir", "odd", "--bytes", "0"],
+            &["stage", "m.toml", "--dir", "odd", "sweep:3"],
+            &["run", "m.toml", "--dir", "odd", "--until", "capture:0"],
+        ];
+        commands.map(|command| place.awari(command))
+    };
+    let said = look();
+    assert!(said[12].0 == 16, "{said:?}");
+    // A process that holds the lock, with a note of its own.
+    let lock = disk.lock(&place.path("odd/lock"), evil).unwrap();
+    fs::write(place.path("odd/lock"), format!("process 1 on {evil} since {evil}: {evil}\n")).unwrap();
+    assert!(look().iter().any(|(code, _)| *code == 13));
+    drop(lock);
+    place.awari(&["run", "m.toml", "--dir", "odd", "--progress", "json"]);
+    // The logs are read in a terminal too.
+    for entry in fs::read_dir(place.path("odd/logs")).unwrap() {
+        let text = String::from_utf8(fs::read(entry.unwrap().path()).unwrap()).unwrap();
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{}", text.escape_debug());
     }
 }

@@ -1,34 +1,63 @@
 //! Mistakes in a manifest: with the piece of text at fault on a terminal, a line each elsewhere.
 
-use crate::output::say;
+use crate::output::{is_command, say, say_commands};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 use pipeline::manifest::{Diagnostic, Origin};
 use std::fmt;
 use std::io::IsTerminal;
 
+/// The longest line of a manifest that is shown.
+const LINE_BYTES_MAX: usize = 400;
+
 /// Shows all mistakes on stderr.
 pub(crate) fn show(name: &str, text: &str, diagnostics: &[Diagnostic]) {
     let plain = !std::io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     for diagnostic in diagnostics {
-        if plain {
+        if plain || is_long(text, diagnostic) {
             say(diagnostic);
         } else {
-            say(rendered(name, text, diagnostic));
+            say_commands(rendered(name, text, diagnostic));
         }
     }
+}
+
+/// Whether a line around a mistake is too long to be shown.
+fn is_long(text: &str, diagnostic: &Diagnostic) -> bool {
+    let text = match &diagnostic.origin {
+        Origin::File(_) => text,
+        Origin::Set(argument) => argument,
+    };
+    // The line itself, and those that are shown around it.
+    let line = diagnostic.line.saturating_sub(1);
+    text.lines().skip(line.saturating_sub(1)).take(3).any(|line| line.len() > LINE_BYTES_MAX)
+}
+
+/// A text of as many bytes without characters that command a terminal.
+fn masked(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_command(c) {
+            true => masked.extend(std::iter::repeat_n('?', c.len_utf8())),
+            false => masked.push(c),
+        }
+    }
+    masked
 }
 
 /// A mistake with the text around it.
 fn rendered(name: &str, text: &str, diagnostic: &Diagnostic) -> String {
     let source = match &diagnostic.origin {
-        Origin::File(_) => NamedSource::new(name, text.to_owned()),
-        Origin::Set(argument) => NamedSource::new("--set", argument.clone()),
+        Origin::File(_) => NamedSource::new(masked(name), masked(text)),
+        Origin::Set(argument) => NamedSource::new("--set", masked(argument)),
     };
+    let Diagnostic { origin, line, column, span, message, help } = diagnostic.clone();
+    let help = help.map(|help| masked(&help));
+    let diagnostic = &Diagnostic { origin, line, column, span, message: masked(&message), help };
     let mistake = Mistake { diagnostic, source };
     let mut rendered = String::new();
     match GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).render_report(&mut rendered, &mistake) {
         Ok(()) => rendered,
-        Err(fmt::Error) => diagnostic.to_string(),
+        Err(fmt::Error) => masked(&diagnostic.to_string()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! happens between stages. Logs are for people: nothing reads them, they are not made durable, and one that cannot be
 //! written costs nothing but itself.
 
-use crate::output::say;
+use crate::output::{printable, say};
 use crate::progress::Pace;
 use crate::quantity;
 use disk::{Disk, Output, RealDisk};
@@ -159,7 +159,7 @@ struct Line;
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(output) = OPEN.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            let _ = output.write(bytes);
+            let _ = output.write(printable(&String::from_utf8_lossy(bytes)).as_bytes());
         }
         Ok(bytes.len())
     }

@@ -2,7 +2,7 @@
 
 use crate::args::ProgressMode;
 use crate::bar::Bar;
-use crate::output::print;
+use crate::output::print_json_line;
 use crate::plain::Plain;
 use crate::quantity;
 use pipeline::forecast::AtHand;
@@ -29,9 +29,7 @@ struct Json;
 impl Observer for Json {
     fn notice(&self, event: &Event) {
         // Events are numbers and strings, which JSON can say; and a run does not end because nobody watches.
-        if let Ok(line) = serde_json::to_string(event) {
-            let _ = print(&(line + "\n"));
-        }
+        let _ = print_json_line(event);
     }
 
     fn interval(&self) -> Duration {

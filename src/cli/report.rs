@@ -7,7 +7,7 @@ mod timeline;
 use crate::args::ReportArgs;
 use crate::databases::library;
 use crate::error::CliError;
-use crate::output::{print, say};
+use crate::output::{print, printable, say};
 use crate::stats::recorded;
 use crate::status::look;
 use check::Statistics;
@@ -28,6 +28,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     }
     let statistics = statistics(&disk, &args.dir);
     let page = page::page(&seen, &history, &journal, &statistics).into_string();
+    let page = printable(&page);
     if args.out == Path::new("-") {
         print(&page)?;
     } else {

@@ -3,7 +3,7 @@
 use crate::args::StatusArgs;
 use crate::databases::artifact;
 use crate::error::CliError;
-use crate::output::{print_json, print_text, printable, say};
+use crate::output::{print_json, print_text, say};
 use crate::progress::Pace;
 use crate::quantity;
 use crate::request::Request;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
             let _ = write!(text, "\n{}\n{}\n", summary.table(Width::stdout()), summary.published());
         }
     }
-    print_text(&printable(&text))?;
+    print_text(&text)?;
     Ok(Exit::Done)
 }
 

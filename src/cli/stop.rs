@@ -2,7 +2,7 @@
 
 use crate::args::StopArgs;
 use crate::error::CliError;
-use crate::output::{printable, say};
+use crate::output::say;
 use crate::request::command_line;
 use crate::status::look;
 use disk::RealDisk;
@@ -21,13 +21,13 @@ pub(crate) fn run(args: &StopArgs) -> Result<Exit, CliError> {
     };
     StopRequest { run: run.number }.post(&disk, dir)?;
     let watch = ["awari", "status", "--dir", &dir.display().to_string(), "--watch"].map(str::to_owned);
-    say(printable(&format!(
+    say(format_args!(
         "run {} (process {} on {}) is asked to stop: it looks once a second, finishes the unit of work at hand, and exits \
          with 75; to see the end:\n  {}",
         run.number,
         run.pid,
         run.host,
         command_line(watch)
-    )));
+    ));
     Ok(Exit::Done)
 }

@@ -1,7 +1,7 @@
 //! `awari status --watch`: a run as it goes on, seen from another terminal.
 
 use crate::error::CliError;
-use crate::output::{print, printable, say};
+use crate::output::{print, print_commands, print_json_line, printable, say};
 use crate::progress::{Pace, left_in_all};
 use crate::quantity;
 use crate::status::{Seen, look};
@@ -34,7 +34,7 @@ pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliEr
                     old = number;
                 }
                 if json {
-                    print(&(serde_json::to_string(&seen.status).map_err(CliError::Json)? + "\n"))?;
+                    print_json_line(&seen.status)?;
                 } else {
                     let (lines, columns) = if term.is_term() { term.size() } else { SIZE };
                     let frame = frame(&seen, disk.free_bytes(dir).ok(), usize::from(lines), usize::from(columns));
@@ -45,7 +45,7 @@ pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliEr
                 }
             }
             Err(CliError::NoRunDirectory(_)) if is_first => {
-                say(format_args!("waiting for a run in {}", printable(&dir.display().to_string())));
+                say(format_args!("waiting for a run in {}", dir.display()));
             }
             Err(CliError::NoRunDirectory(_)) => {}
             Err(error) => return Err(error),
@@ -62,7 +62,7 @@ fn show(term: &Term, frame: &[String]) -> Result<(), CliError> {
     }
     let lines: Vec<String> = frame.iter().map(|line| format!("{line}\u{1b}[K")).collect();
     term.move_cursor_to(0, 0).map_err(CliError::Stdout)?;
-    print(&(lines.join("\n") + "\n\u{1b}[J"))
+    print_commands(&(lines.join("\n") + "\n\u{1b}[J"))
 }
 
 /// A run on a screen of so many lines and columns.
