@@ -255,6 +255,46 @@ fn a_stopped_job_goes_on() {
     assert!(build.finish(Some(2)) == Build::new("all", "sweep", 11).finish(None));
 }
 
+/// Whether a process catches SIGTERM.
+fn catches_term(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() >> 14 & 1 == 1)
+}
+
+/// A signal that comes while the first rank waits in MPI for the others.
+#[test]
+fn a_job_is_stopped_before_all_ranks_are_there() {
+    if !is_there() {
+        return;
+    }
+    let build = Build::new("all", "sweep", 9);
+    let mut alone = Command::new(AWARI);
+    build.ask(&mut alone);
+    let go = build.directory.path().join("go");
+    let late = format!("while [ ! -e '{}' ]; do sleep 0.05; done; exec \"$@\"", go.display());
+    let mut command = Command::new("mpirun");
+    if is_open_mpi() {
+        command.args(["--allow-run-as-root", "--oversubscribe"]);
+    }
+    command.args(["-n", "1", AWARI]).args(alone.get_args());
+    command.args([":", "-n", "1", "sh", "-c", &late, "sh", AWARI]).args(alone.get_args());
+    let job = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let end = Instant::now() + PATIENCE;
+    let first = loop {
+        if let Some(first) = build.ranks().into_iter().find(|&process| catches_term(process)) {
+            break first;
+        }
+        assert!(Instant::now() < end, "the first rank catches no signal");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(signal(first, "TERM"));
+    fs::write(&go, "").unwrap();
+    let output = ended(job);
+    assert_eq!(output.status.code(), Some(75), "{}", told(&output));
+    assert!(told(&output).contains("to go on:"), "{}", told(&output));
+}
+
 /// `awari stop`, from a process that is no part of the job.
 #[test]
 fn a_job_is_stopped_from_outside() {

@@ -9,7 +9,7 @@ use exchange::ExchangeError;
 use game::notation::NotationError;
 use game::transcript::TranscriptError;
 use oracle::OracleError;
-use pipeline::manifest::Diagnostic;
+use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic};
 use pipeline::{Exit, PipelineError, StageError};
 use ranks::CommunicationError;
 use std::path::PathBuf;
@@ -166,8 +166,25 @@ pub(crate) enum CliError {
     /// An exchange with other programs.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
+    /// A thread cannot be had.
+    #[error("a thread cannot be started: {0}; allow more (ulimit -u, ulimit -v, or the pids control group)")]
+    Thread(std::io::Error),
+    /// The stack of the first thread is too small for the program.
+    #[error(
+        "the stack limit (ulimit -s) is {}, which is too little; nothing was done (raise it to {} or more)",
+        pipeline::Budget::show(*limit), pipeline::Budget::show(*least)
+    )]
+    Stack {
+        /// Bytes that are allowed.
+        limit: u64,
+        /// Bytes that are needed.
+        least: u64,
+    },
     /// Threads cannot be had.
-    #[error("threads cannot be started: {0}; ask for fewer with --threads")]
+    #[error(
+        "threads cannot be started: {0}; allow more (ulimit -u, ulimit -v, or the pids control group), or ask for fewer with \
+         --threads"
+    )]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// Nothing can be served there.
     #[error("cannot listen at {address}: {error}; choose another address with --listen")]
@@ -208,6 +225,11 @@ impl CliError {
             | CliError::NoManifest(_)
             | CliError::Disk(_)
             | CliError::Threads(_)
+            | CliError::Thread(_)
+            | CliError::Stack { .. }
+            | CliError::Signals(_)
+            | CliError::Stdin(_)
+            | CliError::Stdout(_)
             | CliError::Serve { .. } => Exit::PreflightFailed,
             CliError::NoDatabases { .. } | CliError::NoArchives { .. } => Exit::NoAnswer,
             CliError::OtherDatabase { .. } => Exit::PreflightFailed,
@@ -228,7 +250,7 @@ impl CliError {
                 ExchangeError::Store(error) if error.is_damage() => Exit::Integrity,
                 _ => Exit::PreflightFailed,
             },
-            CliError::Signals(_) | CliError::Stdin(_) | CliError::Stdout(_) | CliError::Json(_) => Exit::Internal,
+            CliError::Json(_) => Exit::Internal,
         }
     }
 
@@ -248,6 +270,7 @@ fn lines(next: &[String]) -> String {
 fn mistakes(count: usize) -> String {
     match count {
         1 => "a mistake".to_owned(),
+        DIAGNOSTICS_MAX => format!("{count} mistakes or more"),
         count => format!("{count} mistakes"),
     }
 }

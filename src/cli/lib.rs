@@ -50,19 +50,53 @@ mod watch;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use disk::{heap, machine};
 use engines::Kernel;
+use error::CliError;
+use pipeline::Exit;
 use std::process::ExitCode;
 use tracing_subscriber::filter::LevelFilter;
 
+/// The least stack that the program starts with.
+const STACK_BYTES_MIN: u64 = 512 << 10;
+
 /// The program, with the arguments of this process.
 pub fn main() -> ExitCode {
+    heap::share_arena();
+    heap::exit_with(Exit::PreflightFailed.code());
+    let limit = machine::stack_bytes_max().filter(|&limit| limit < STACK_BYTES_MIN);
+    let done = match limit {
+        Some(limit) => Err(CliError::Stack { limit, least: STACK_BYTES_MIN }),
+        // The text of a panic is shown by then.
+        None => std::panic::catch_unwind(run).unwrap_or(Ok(Exit::Internal)),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            error.show();
+            error.exit().into()
+        }
+    }
+}
+
+fn run() -> Result<Exit, CliError> {
+    signals::catch_file_size_limit()?;
     completions::answer();
-    disk::heap::share_arena();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            error.print().or_else(output::gone).map_err(CliError::Stdout)?;
+            return Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done });
+        }
+    };
     // A run is work for all ranks of a job, anything else for the first.
     let is_for_all = matches!(arguments.command, Command::Run(_));
-    if !is_for_all && ranks::launched_rank().is_some_and(|rank| rank > 0) {
-        return ExitCode::SUCCESS;
+    if let Some(rank) = ranks::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
+        output::say(format_args!("awari: rank {rank} leaves this to rank 0 of the job; only `run` is for all ranks"));
+        return Ok(Exit::Done);
+    }
+    if is_for_all || matches!(arguments.command, Command::Stage(_)) {
+        heap::exit_with(Exit::StageFailed.code());
     }
     if let Some(kernel) = arguments.kernel {
         kernel.choose();
@@ -75,7 +109,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => args.log.into(),
         _ => LevelFilter::OFF,
     });
-    let done = match &arguments.command {
+    match &arguments.command {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Status(args) => status::run(args),
@@ -97,12 +131,5 @@ pub fn main() -> ExitCode {
         Command::Play(args) => play::run(args),
         Command::Engine(args) => engine::run(args),
         Command::Completions(args) => completions::run(args),
-    };
-    match done {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            error.show();
-            error.exit().into()
-        }
     }
 }

@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Says so where memory has run out.
+#[global_allocator]
+static HEAP: disk::heap::Heap = disk::heap::Heap;
+
 fn main() -> ExitCode {
     awari::main()
 }

@@ -2,16 +2,19 @@
 
 use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
 use crate::error::CliError;
+use crate::output::is_command;
 use disk::Disk;
 use game::{PositionSet, STONES_MAX};
 use pipeline::{Budget, Manifest, RunOptions, Work};
 use stages::cluster::Job;
 use stages::{Awari, Hardware, Settings, schema};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A longer file is no manifest.
-const MANIFEST_BYTES_MAX: u64 = 1 << 20;
+const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 
 /// A manifest, read and understood.
 pub(crate) struct Request {
@@ -132,7 +135,7 @@ impl Request {
             threads: settings.threads,
             memory: Budget::new(settings.memory_bytes),
             snapshot_interval: settings.snapshot,
-            command: command_line(std::env::args()),
+            command: command_line(std::env::args_os()),
             program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
             manifest: self.manifest.to_toml(),
         }
@@ -184,17 +187,25 @@ fn quoted(text: &str) -> String {
 }
 
 /// Arguments as somebody would write them to a shell.
-pub(crate) fn command_line(arguments: impl IntoIterator<Item = String>) -> String {
-    let words: Vec<String> = arguments.into_iter().map(|word| shell_word(&word)).collect();
+pub(crate) fn command_line(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+    let words: Vec<String> = arguments.into_iter().map(|word| shell_word(word.as_ref())).collect();
     words.join(" ")
 }
 
-fn shell_word(word: &str) -> String {
+fn shell_word(word: &OsStr) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
+    match word.to_str() {
+        Some(word) if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
+        Some(word) if !word.contains(is_command) => format!("'{}'", word.replace('\'', "'\\''")),
+        // No text, or none to be shown: by its bytes, as shells read them.
+        _ => {
+            let byte = |&byte: &u8| match byte {
+                b' '..=b'~' if byte != b'\'' && byte != b'\\' => char::from(byte).to_string(),
+                byte => format!("\\x{byte:02x}"),
+            };
+            format!("$'{}'", word.as_bytes().iter().map(byte).collect::<String>())
+        }
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -208,5 +219,7 @@ mod tests {
             command_line(words.map(str::to_owned)),
             "awari run 'a b.toml' --set 'build.methods.\"1..2\"=sweep' 'it'\\''s' ''"
         );
+        let odd = [OsStr::from_bytes(b"it's \xff"), OsStr::new("\u{1b}[31m\\"), OsStr::new("\u{202e}")];
+        assert_eq!(command_line(odd), r"$'it\x27s \xff' $'\x1b[31m\x5c' $'\xe2\x80\xae'");
     }
 }

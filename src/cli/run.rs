@@ -11,36 +11,40 @@ use crate::request::{Request, command_line};
 use crate::screen::Width;
 use crate::signals;
 use crate::summary::Summary;
-use disk::{DiskError, RealDisk};
+use disk::{DiskError, RealDisk, machine};
 use pipeline::journal::JournalError;
 use pipeline::status::status;
 use pipeline::{Beating, Budget, Exit, Orchestrator, PipelineError, Plan};
 use ranks::Communicator;
 use stages::cluster::Job;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
+    // First of all: to join a job takes its time, and a signal may come meanwhile. Rank 0 says for all what there is to say.
+    let is_first = ranks::launched_rank().unwrap_or(0) == 0;
+    let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
     match Place::of_this_process()? {
-        Place::Alone => build(args, None),
+        Place::Alone => build(args, None, &stop),
         Place::First(communicator) => {
-            let job = Arc::new(Job::lead(communicator));
-            let done = build(args, Some(&job));
+            let job = Arc::new(Job::lead(communicator).map_err(CliError::Thread)?);
+            let done = build(args, Some(&job), &stop);
             job.dismiss();
             done
         }
-        Place::Other(communicator) => follow(args, communicator),
+        Place::Other(communicator) => follow(args, communicator, &stop),
     }
 }
 
 /// Does what the first rank of a job wants. Whatever there is to say, that one says.
-fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>) -> Result<Exit, CliError> {
+fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &AtomicBool) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
     let request = Request::read(&disk, &args.manifest);
     let settings = request.as_ref().map(Request::settings).map_err(ToString::to_string);
-    let stop = signals::quiet_stop_flag()?;
-    let done = stages::cluster::follow(settings, &disk, &mut *communicator, &stop);
+    let done = stages::cluster::follow(settings, &disk, &mut *communicator, stop);
     let rank = communicator.rank();
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
     // How the run ended says the code of the first rank. Some launchers end all ranks when one says that it failed, and
@@ -48,21 +52,22 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn build(args: &RunArgs, job: Option<&Arc<Job>>) -> Result<Exit, CliError> {
+fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
     let mut request = Request::read(&disk, &args.manifest)?;
     if let Some(job) = job {
         request = request.led(Arc::clone(job));
     }
     let dir = request.dir();
-    let stop = signals::stop_flag()?;
+    // Those of a stage, the one that shows progress, and one that writes.
+    machine::probe_threads(request.settings().threads + 2).map_err(CliError::Thread)?;
     let observer = observer(args.progress);
     let options = request.options(Some(&args.selection));
     let budget = options.memory.bytes();
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
-    let beating = Beating::new(&disk, &dir, &*observer, &stop);
+    let beating = Beating::new(&disk, &dir, &*observer, stop);
     let logged = Logged::new(&disk, &dir, &beating);
-    let done = orchestrator.observer(&logged).stop(&stop).run();
+    let done = orchestrator.observer(&logged).stop(stop).run();
     // Takes the bar away before anything is said about the end.
     drop(observer);
     let done = done.map_err(|error| {
@@ -171,14 +176,19 @@ fn resuming(args: &RunArgs, ran: &BTreeSet<String>) -> String {
     let SelectionArgs { force, .. } = &args.selection;
     let done: Vec<&String> = force.iter().filter(|name| ran.contains(*name)).collect();
     let mut words = Vec::new();
-    let mut arguments = std::env::args();
+    let is_done = |stage: &OsStr| done.iter().any(|done| stage == done.as_str());
+    let mut arguments = std::env::args_os();
     while let Some(word) = arguments.next() {
         if word == "--force" {
             match arguments.next() {
-                Some(stage) if !done.contains(&&stage) => words.extend([word, stage]),
+                Some(stage) if !is_done(&stage) => words.extend([word, stage]),
                 _ => {}
             }
-        } else if word.strip_prefix("--force=").is_none_or(|stage| !done.iter().any(|done| *done == stage)) {
+        } else if word
+            .to_str()
+            .and_then(|word| word.strip_prefix("--force="))
+            .is_none_or(|stage| !is_done(stage.as_ref()))
+        {
             words.push(word);
         }
     }

@@ -4,12 +4,12 @@ use crate::args::ServeArgs;
 use crate::databases::{cache_bytes, library};
 use crate::error::CliError;
 use crate::output::{print, say};
+use crate::signals;
 use crate::stats;
-use disk::RealDisk;
+use disk::{RealDisk, clock, machine};
 use oracle::Oracle;
 use oracle::http::{Catalogue, Limits, Server, Site, Stop, router};
 use pipeline::Exit;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -25,12 +25,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     });
     let limits = Limits::default();
     let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, limits);
+    // Those that read, those that search, and two of its own. Known before anyone can connect.
+    machine::probe_threads(clock::cores() + limits.searches_max + 2).map_err(CliError::Thread)?;
     let failed = |error| CliError::Serve { address: args.listen.clone(), error };
     let server = Server::bind((args.listen.host.as_str(), args.listen.port), limits).map_err(failed)?;
     stop_at_signals(server.stop())?;
     let warm = Arc::clone(&site);
     // Questions that come before it is done wait for no more than the tables they need.
-    std::thread::spawn(move || warm.warm());
+    signals::thread("warm", move || warm.warm())?;
     print(&format!("http://{}/\n", server.address().map_err(failed)?))?;
     server.run(router(site)).map_err(failed)?;
     Ok(Exit::Done)
@@ -39,18 +41,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
 /// The first signal ends politely, the second at once.
 fn stop_at_signals(stop: Stop) -> Result<(), CliError> {
     let stopping = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals::asking() {
         // In this order: the handler of the second signal finds the flag that the first has raised.
         let exit = i32::from(Exit::SecondSignal.code());
         flag::register_conditional_shutdown(signal, exit, Arc::clone(&stopping)).map_err(CliError::Signals)?;
         flag::register(signal, Arc::clone(&stopping)).map_err(CliError::Signals)?;
     }
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(CliError::Signals)?;
-    std::thread::spawn(move || {
+    let mut signals = Signals::new(signals::asking()).map_err(CliError::Signals)?;
+    signals::thread("signals", move || {
         if signals.forever().next().is_some() {
             say("stopping: requests under way are answered first; once more to stop at once");
             stop.stop();
         }
-    });
-    Ok(())
+    })
 }

@@ -97,7 +97,7 @@ impl Script<'_> {
 
 /// The command that runs a manifest with the changes of this one.
 fn command(manifest: String, changes: &ChangeArgs) -> Result<Vec<String>, CliError> {
-    let program = std::env::args().next().unwrap_or_else(|| "awari".to_owned());
+    let program = std::env::args_os().next().map_or_else(|| Ok("awari".to_owned()), |name| text(Path::new(&name)))?;
     let mut words = vec![program, "run".to_owned(), manifest];
     // With `=`, a value may begin with a dash.
     words.extend(changes.set.iter().map(|(key, value)| format!("--set={key}={value}")));

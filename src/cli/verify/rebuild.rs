@@ -90,7 +90,7 @@ impl<'a> Rebuild<'a> {
             threads: settings.threads,
             memory: Budget::new(settings.memory_bytes),
             snapshot_interval: settings.snapshot,
-            command: command_line(std::env::args()),
+            command: command_line(std::env::args_os()),
             program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..RunOptions::default()
         };
