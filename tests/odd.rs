@@ -320,6 +320,7 @@ fn what_files_say_commands_no_terminal() {
             threads: 1,
             memory_bytes: 1,
             manifest: disk::Digest::of(b""),
+            killed: None,
         },
         Record::DamageFound { artifact: "databases/03.awari".parse().unwrap(), what: evil.to_owned(), silent: false },
         Record::StageFailed { stage: "sweep:3".parse().unwrap(), message: evil.to_owned() },
