@@ -208,6 +208,8 @@ mod tests {
         let game = game("0-0-0-0-0-0-1-1-0-0-0-1-20-25-S");
         assert_eq!(game.outcome(), Some(Outcome { lead: -8, end: End::CannotMove(Side::South) }));
         assert!(game.moves().is_empty());
+        let game = self::game("1-1-0-0-0-2-0-0-0-0-0-0-25-19-N");
+        assert_eq!(game.outcome(), Some(Outcome { lead: 10, end: End::CannotMove(Side::North) }));
     }
 
     #[test]

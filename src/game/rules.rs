@@ -47,3 +47,24 @@ impl Rules {
         -(board.stones() as crate::Score)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_have_names() {
+        assert_eq!(Rules::by_name("awari"), Some(Rules::AWARI));
+        assert_eq!(Rules::by_name("oware"), None);
+    }
+
+    #[test]
+    fn twos_and_threes_are_captured() {
+        let rules = Rules::AWARI;
+        let captured: Vec<u8> = (0..=48).filter(|&stones| rules.captures(stones)).collect();
+        assert_eq!(captured, [2, 3]);
+        let smaller = [0, 1, 2, 3, 10].map(|stones| rules.smaller(stones));
+        assert_eq!(smaller, [0..0, 0..0, 0..1, 0..2, 0..9]);
+        assert_eq!(rules.terminal_score(&Board([0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 4])), -7);
+    }
+}

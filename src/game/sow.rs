@@ -243,6 +243,41 @@ mod tests {
     }
 
     #[test]
+    fn classes_have_dense_numbers() {
+        assert_eq!(Class::COUNT, 98);
+        let classes = (0..=STONES_MAX as u8)
+            .flat_map(|crossing| [Ends::Mover, Ends::Opponent].map(|ends| Class { crossing, ends }));
+        assert!(classes.clone().map(Class::number).eq(0..Class::COUNT));
+        assert!(classes.eq((0..Class::COUNT).map(Class::from_number)));
+    }
+
+    #[test]
+    fn rows_have_a_move_for_each_pit_with_stones() {
+        let halves = Halves::new(8);
+        for rank in 0..Halves::count(8) {
+            let half = halves.unrank(8, rank);
+            let pits: Vec<usize> = (0..HALF_PITS).filter(|&pit| half[pit] != 0).collect();
+            assert!(row_moves(&half).map(|row_move| usize::from(row_move.pit)).eq(pits), "{half:?}");
+        }
+    }
+
+    #[test]
+    fn classes_that_occur_are_those_of_some_move() {
+        const CROSSING_MAX: u8 = 20;
+        let heaps = (0..HALF_PITS).flat_map(|pit| (1..=STONES_MAX as u8).map(move |stones| (pit, stones)));
+        let mut seen = [false; Class::COUNT];
+        for (pit, stones) in heaps {
+            let mut half = [0; HALF_PITS];
+            half[pit] = stones;
+            row_moves(&half).for_each(|row_move| seen[row_move.class.number()] = true);
+        }
+        let classes = (0..Class::COUNT).map(Class::from_number).filter(|class| class.crossing <= CROSSING_MAX);
+        for class in classes {
+            assert_eq!(class.occurs(), seen[class.number()], "{class:?}");
+        }
+    }
+
+    #[test]
     fn targets_increase() {
         let halves = Halves::new(12);
         for set in [PositionSet::All, PositionSet::Reachable] {

@@ -316,6 +316,39 @@ fn bounds() {
     assert_eq!((contents.entries.len(), contents.unknown), (1, 0));
 }
 
+#[test]
+fn the_longest_record_is_written_and_read() {
+    let disk = MemoryDisk::new();
+    let mut journal = Journal::open(&disk, Path::new(PATH)).unwrap();
+    journal.append(ended()).unwrap();
+    let frame = Contents::read(&disk, Path::new(PATH)).unwrap().valid_bytes as usize;
+    let failed = |length| Record::RunEnded { how: RunEnd::Failed("x".repeat(length)) };
+    journal.append(failed(0)).unwrap();
+    let empty = Contents::read(&disk, Path::new(PATH)).unwrap().valid_bytes as usize - frame - 16;
+    let longest = failed(PAYLOAD_BYTES_MAX - empty);
+    journal.append(longest.clone()).unwrap();
+    assert!(matches!(
+        journal.append(failed(PAYLOAD_BYTES_MAX - empty + 1)),
+        Err(JournalError::RecordTooLong { bytes }) if bytes == PAYLOAD_BYTES_MAX + 1
+    ));
+    let contents = Contents::read(&disk, Path::new(PATH)).unwrap();
+    assert_eq!((contents.entries.len(), contents.torn_bytes), (3, 0));
+    assert_eq!(contents.entries[2].record, longest);
+}
+
+/// What the disk cannot give is not taken for an empty journal, over which the next run would write.
+#[test]
+fn a_journal_that_cannot_be_read_is_not_empty() {
+    let (disk, bytes) = written();
+    for fault in [Fault::Io, Fault::PermissionDenied] {
+        disk.fail_at(disk.operations(), fault);
+        assert!(matches!(Contents::read(&disk, Path::new(PATH)), Err(JournalError::Disk(_))));
+        disk.fail_at(disk.operations(), fault);
+        assert!(Journal::open(&disk, Path::new(PATH)).is_err());
+    }
+    assert_eq!(disk.peek(Path::new(PATH)).unwrap(), bytes);
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {

@@ -198,3 +198,27 @@ pub(crate) fn clip(message: &str) -> String {
     const CHARS_MAX: usize = 4000;
     message.chars().take(CHARS_MAX).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_need_positions_and_time() {
+        let check = |positions, wall_seconds, expect| {
+            let measured = Measured { wall_seconds, report: StageReport::new(positions), ..Measured::default() };
+            assert_eq!(measured.rate(), expect, "{positions} in {wall_seconds} s");
+        };
+        check(12, 4.0, Some(3.0));
+        check(1, 0.5, Some(2.0));
+        check(0, 4.0, None);
+        check(12, 0.0, None);
+        check(12, -1.0, None);
+    }
+
+    #[test]
+    fn messages_are_cut_between_characters() {
+        assert_eq!(clip("no room"), "no room");
+        assert_eq!(clip(&"\u{e4}".repeat(5000)), "\u{e4}".repeat(4000));
+    }
+}
