@@ -155,15 +155,6 @@ fn command_lines_that_make_no_sense() {
 }
 
 #[test]
-fn what_is_no_run_is_done_by_the_first_rank_alone() {
-    let place = Place::built(3);
-    let verify = |rank: &str| place.shell(&format!("PMI_RANK={rank} \"$AWARI\" verify --dir run")).is(0);
-    let (first, other) = (verify("0"), verify("1"));
-    assert!(first.out.contains("3,verified"), "{first:?}");
-    assert!(other.out.is_empty() && other.err.is_empty(), "{other:?}");
-}
-
-#[test]
 fn directories_that_cannot_be_used() {
     let place = Place::new(3);
     place.awari(&["run", "m.toml", "--dir", "m.toml/run"]).is(12).says(&["m.toml/run cannot be used"]);
