@@ -164,7 +164,7 @@ pub fn by_ranks<T>(
         let others: Vec<_> =
             (1..).zip(ends).map(|(rank, mut end)| scope.spawn(move || follow(rank, &mut end))).collect();
         let led = catch_unwind(AssertUnwindSafe(|| {
-            let job = Arc::new(Job::lead(Box::new(first)).unwrap());
+            let job = Arc::new(Job::lead(Box::new(first)).expect("a thread can be started"));
             let done = lead(Arc::clone(&job));
             job.dismiss();
             done

@@ -115,7 +115,7 @@ fn simulations(simulations: Simulations) -> Vec<String> {
     std::thread::spawn(move || {
         while let Some(running) = watched.upgrade() {
             let jobs = running.lock().map(|jobs| jobs.clone()).unwrap_or_default();
-            for (seed, _) in jobs.iter().filter(|(_, begun)| begun.elapsed() > JOB_TIME_MAX) {
+            if let Some((seed, _)) = jobs.iter().find(|(_, begun)| begun.elapsed() > JOB_TIME_MAX) {
                 eprintln!("WRONG: torture --job {seed}: it hangs");
                 std::process::exit(1);
             }
