@@ -210,7 +210,7 @@ fn forged(bytes: &[u8], change: &dyn Fn(&mut Value)) -> Vec<u8> {
         match value {
             Value::Object(fields) => {
                 // What the record is of stays, the number of the run says that it counts, and others have fewer bits.
-                let kept = ["run", "kind", "stage", "artifact", "name", "version", "pid", "threads"];
+                let kept = ["run", "kind", "stage", "artifact", "name", "version", "pid", "threads", "millis"];
                 let changed = |key: &str| !kept.contains(&key);
                 fields.iter_mut().filter(|(key, _)| changed(key)).for_each(|(_, value)| walk(value, change));
             }
