@@ -33,7 +33,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
                 // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
                 match snapshot.write(values) {
                     Ok(()) => tracing::info!("snapshot after {:.1} s", started.elapsed().as_secs_f64()),
-                    Err(error) => tracing::warn!("no snapshot of counting:{stones}: {error}"),
+                    Err(error) => tracing::warn!("cannot save a snapshot of counting:{stones}: {error}"),
                 }
                 last.restart();
             }
@@ -41,7 +41,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     };
     let mut report = solve(&mut values);
     if resumed && report == Err(Unsolved::Inconsistent) {
-        tracing::warn!("the snapshot of counting:{stones} is none of its counts, and is not used");
+        tracing::warn!("ignoring the snapshot of counting:{stones}, which does not hold its counts");
         values.fill(0);
         resumed = false;
         report = solve(&mut values);

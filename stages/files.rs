@@ -170,7 +170,7 @@ pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageErr
 pub(crate) fn begin_anew(directory: &Path, error: StoreError) -> Result<(), StageError> {
     match error {
         StoreError::Disk(error) if !error.is_not_found() => Err(StageError::failed(format!(
-            "its snapshot cannot be read: {error}; should it stay so, remove {} and the stage begins anew",
+            "cannot read its snapshot: {error}; if this persists, remove {}, and the stage starts over",
             directory.display()
         ))),
         _ => Ok(()),

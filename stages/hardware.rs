@@ -107,51 +107,58 @@ impl Hardware {
     /// The keys of a file that describes a machine.
     pub fn schema() -> Schema {
         let above_zero = |value: &Value| match value {
-            Value::Size(size) if size.bytes() == 0 => Err("must be more than nothing".to_owned()),
+            Value::Size(size) if size.bytes() == 0 => Err("must be greater than 0".to_owned()),
             _ => Ok(()),
         };
         Schema::new()
             .table("machine", "Cores and memory.")
-            .key(Key::required("machine.cores", Type::Integer(1, 4096), "Cores; a build has a thread on each."))
-            .key(Key::required("machine.memory", Type::Size, "The memory that a build may take.").check(|value| {
-                match value {
-                    Value::Size(size) if size.bytes() < MEMORY_BYTES_MIN => {
-                        Err(format!("must be at least 48 MiB, found {size}: buffers alone take most of that"))
-                    }
-                    _ => Ok(()),
+            .key(Key::required(
+                "machine.cores",
+                Type::Integer(1, 4096),
+                "Number of cores; a build has a thread on each.",
+            ))
+            .key(Key::required("machine.memory", Type::Size, "Memory limit of a build.").check(|value| match value {
+                Value::Size(size) if size.bytes() < MEMORY_BYTES_MIN => {
+                    Err(format!("must be at least 48 MiB, most of which are buffers; found {size}"))
                 }
+                _ => Ok(()),
             }))
             .key(Key::new(
                 "machine.core_speed",
                 Type::Integer(1, 10_000),
                 "100",
-                "Speed of a core in per cent of the reference's, a shared core of an AMD Zen 4 server of 2023.",
+                "Speed of a core in percent of the reference, a shared core of an AMD Zen 4 server of 2023.",
             ))
             .key(Key::new(
                 "machine.memory_speed",
                 Type::Integer(1, 10_000),
                 "100",
-                "Speed of accesses to memory that nothing foresees, in per cent of the reference's: counting waits for them.",
+                "Speed of random memory accesses in percent of the reference; the method counting depends on it.",
             ))
-            .table("disk", "Where the run directory is.")
+            .table("disk", "The disk of the run directory.")
             .key(Key::required("disk.free", Type::Size, "Room."))
-            .key(Key::required("disk.read", Type::Size, "What it reads a second, in sequence.").check(above_zero))
-            .key(Key::required("disk.write", Type::Size, "What it writes a second, in sequence.").check(above_zero))
+            .key(Key::required("disk.read", Type::Size, "Bytes read a second, sequentially.").check(above_zero))
+            .key(Key::required("disk.write", Type::Size, "Bytes written a second, sequentially.").check(above_zero))
             .key(Key::required(
                 "disk.operations",
                 Type::Integer(1, 1_000_000_000),
-                "Blocks of 16 KiB at random places that it reads or writes a second, asked for by all cores at once.",
+                "Random reads or writes of 16 KiB a second, with requests from all cores.",
             ))
-            .table("network", "Between machines of this kind, each with a rank of a job.")
+            .table("network", "The network between such machines, each with a rank of a job.")
             .key(
-                Key::new("network.bandwidth", Type::Size, "1250 MB", "What one sends a second, and receives besides.")
-                    .check(above_zero),
+                Key::new(
+                    "network.bandwidth",
+                    Type::Size,
+                    "1250 MB",
+                    "Bytes sent a second by one machine, while it receives as many.",
+                )
+                .check(above_zero),
             )
             .key(Key::new(
                 "network.latency",
                 Type::Integer(1, 1_000_000),
                 "20",
-                "Microseconds that a message is on its way.",
+                "Latency of a message in microseconds.",
             ))
     }
 
@@ -241,12 +248,12 @@ mod tests {
     #[test]
     fn mistakes_are_found() {
         for (line, mistake) in [
-            ("cores = 0", "machine.cores must lie in 1..4096, not be 0"),
+            ("cores = 0", "machine.cores must be in 1..4096, not 0"),
             ("memory = \"1 MiB\"", "machine.memory must be at least 48 MiB"),
             ("core_speed = 1.5", "machine.core_speed must be an integer"),
-            ("memory_speed = 0", "machine.memory_speed must lie in 1..10000"),
-            ("read = \"0 B\"", "disk.read must be more than nothing"),
-            ("operations = 0", "disk.operations must lie in 1..1000000000"),
+            ("memory_speed = 0", "machine.memory_speed must be in 1..10000"),
+            ("read = \"0 B\"", "disk.read must be greater than 0"),
+            ("operations = 0", "disk.operations must be in 1..1000000000"),
         ] {
             let key = line.split(' ').next().unwrap();
             let text = FILE

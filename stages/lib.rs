@@ -161,11 +161,13 @@ impl Work for Awari {
                 Found::Unreadable(format!("it is {}, not a {kind}", file.identity()))
             }
             Ok(file) if file.range() != files::range(kind, u32::from(file.identity().stones)) => {
-                Found::Unreadable(format!("it announces values in {}, which it cannot have", file.range()))
+                Found::Unreadable(format!("its header announces values in {}, which are impossible", file.range()))
             }
-            Ok(file) if !self.is_laid_out(file.identity(), file.shape()) => {
-                Found::Unreadable(format!("it is {} with {}, which is no such file", file.identity(), file.shape()))
-            }
+            Ok(file) if !self.is_laid_out(file.identity(), file.shape()) => Found::Unreadable(format!(
+                "it is {} with {}, which does not match its name",
+                file.identity(),
+                file.shape()
+            )),
             Ok(file) => {
                 let of = file.identity();
                 let identity = [

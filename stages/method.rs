@@ -49,6 +49,6 @@ impl FromStr for Method {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Method, String> {
-        Method::ALL.into_iter().find(|method| method.word() == text).ok_or_else(|| format!("`{text}` is no method"))
+        Method::ALL.into_iter().find(|method| method.word() == text).ok_or_else(|| format!("`{text}` is not a method"))
     }
 }

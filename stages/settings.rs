@@ -114,7 +114,7 @@ pub fn schema() -> Schema {
     let rules: Vec<&str> = Rules::KNOWN.iter().map(|rules| rules.name).collect();
     let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::word)).collect();
     Schema::new()
-        .table("game", "What is solved. Part of every file's identity.")
+        .table("game", "What to solve. Part of every file's identity.")
         .key(Key::new("game.rules", Type::one_of(&rules), rules[0], "The rules."))
         .key(Key::new(
             "game.positions",
@@ -122,93 +122,96 @@ pub fn schema() -> Schema {
             "all",
             "All positions, or only those in which the opponent has an empty pit, as after any move.",
         ))
-        .table("build", "What is built, and with what.")
+        .table("build", "What to build, and with which resources.")
         .key(Key::required(
             "build.stones",
             Type::Range(0, STONES_MAX),
-            "Databases to build, by their stones; those below are built too, captures lead there.",
+            "Databases to build, by number of stones; smaller ones are built too, since captures lead to them.",
         ))
         .key(Key::new(
             "build.method",
             Type::one_of(&methods),
             AUTO,
-            "How databases are solved; auto picks the fastest that fits the memory.",
+            "Method of solving databases; auto picks the fastest that fits the memory.",
         ))
         .key(Key::new(
             "build.methods",
             Type::by_range(0, STONES_MAX, &methods),
             "{}",
-            "The method for ranges of stones, where it differs.",
+            "Other methods for ranges of stones.",
         ))
-        .key(Key::new("build.memory", Type::Size, "2 GiB", "The most memory to use.").check(|value| match value {
+        .key(Key::new("build.memory", Type::Size, "2 GiB", "Memory limit.").check(|value| match value {
             Value::Size(size) if size.bytes() < 48 << 20 => {
-                Err(format!("must be at least 48 MiB, found {size}: buffers alone take most of that"))
+                Err(format!("must be at least 48 MiB, most of which are buffers; found {size}"))
             }
             _ => Ok(()),
         }))
-        .key(Key::new("build.threads", Type::Integer(0, 1024), "0", "Threads; 0 is one for each core."))
+        .key(Key::new("build.threads", Type::Integer(0, 1024), "0", "Number of threads; 0 is one a core."))
         .key(Key::new(
             "build.snapshot",
             Type::Duration,
             "10 min",
-            "How often a long stage saves its state: the most work that a crash costs.",
+            "Interval at which a long stage saves its state: the most work that a crash can cost.",
         ))
-        .table("dual", "Where the method one-bit-dual has its bits.")
+        .table("dual", "The bits of the method one-bit-dual.")
         .key(Key::new(
             "dual.cache",
             Type::Size,
             "0 MiB",
-            "The most memory for blocks of bits; 0 is whatever build.memory leaves.",
+            "Memory limit for blocks of bits; 0 is the remainder of build.memory.",
         ))
-        .key(Key::new("dual.block", Type::Size, "16 KiB", "Bits read and written at once; a power of two.").check(
-            |value| match value {
+        .key(Key::new("dual.block", Type::Size, "16 KiB", "Size of a block of bits; a power of two.").check(|value| {
+            match value {
                 Value::Size(size) if !size.bytes().is_power_of_two() || !BLOCK_BYTES.contains(&size.bytes()) => {
                     Err(format!("must be a power of two between 4 KiB and 1 MiB, found {size}"))
                 }
                 _ => Ok(()),
-            },
-        ))
+            }
+        }))
         .key(Key::new(
             "dual.index",
             Type::one_of(&["dual", "single"]),
             "dual",
-            "Whether bits are in the order in which children are read, or in that of positions, to compare.",
+            "Order of the bits: that in which children are read (dual), or that of positions (single).",
         ))
-        .table("store", "What is kept, and how.")
+        .table("store", "What to keep, and in which form.")
         .key(Key::new(
             "store.codec",
             Type::one_of(&["raw", "packed", "zstd", "rans"]),
             "packed",
-            "How databases are stored: a byte a position, as few bits as the scores need, or compressed by zstd or, best, by a coder made for scores.",
+            "Codec of databases: a byte a position (raw), as few bits as the scores need (packed), or compressed by \
+             zstd or, smallest, by a coder made for scores (rans).",
         ))
         .key(Key::new(
             "store.keep",
             Type::one_of(&["databases", "all"]),
             "databases",
-            "Whether capture databases are kept once a database is verified.",
+            "Whether to keep capture databases after a database is verified.",
         ))
-        .table("check", "How databases are checked before the next is built on them.")
+        .table("check", "Checks of a database before the next one is built.")
         .key(Key::new(
             "check.verify",
             Type::one_of(&["full", "sample", "none"]),
             "sample",
-            "Every position, one in 1,000 (about 100,000 a database or more), or none is derived again by the plain rules.",
+            "Positions whose scores are derived again by the plain rules: all (full), one in 1,000 but about 100,000 or \
+             more a database (sample), or none.",
         ))
         .key(Key::new(
             "check.published",
             Type::Boolean,
             "true",
-            "Whether counts are compared with the published ones; there are some for all positions of up to 16 stones.",
+            "Whether to compare counts with the published ones, which exist for all positions of up to 16 stones.",
         ))
-        .table("cluster", "What each rank of a job has for itself.")
+        .table("cluster", "Resources of each rank of a job.")
         .key(Key::new(
             "cluster.scratch",
             Type::String,
             "",
-            "A directory on a disk of its own, for snapshots and for parts of a database under way; empty is the run directory.",
+            "Directory on a local disk of each rank, for snapshots and for parts of unfinished databases; empty is \
+             the run directory.",
         ))
         .table("run", "Where.")
-        .key(Key::new("run.dir", Type::String, "runs/awari", "The run directory, relative to the current one.").check(
+        .key(Key::new("run.dir", Type::String, "runs/awari", "Run directory, relative to the current one.").check(
             |value| match value {
                 Value::String(dir) if dir.is_empty() => Err("must not be empty".to_owned()),
                 _ => Ok(()),

@@ -38,7 +38,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
                 // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
                 match snapshot.write(values) {
                     Ok(()) => tracing::info!("snapshot after {:.1} s", started.elapsed().as_secs_f64()),
-                    Err(error) => tracing::warn!("no snapshot of sweep:{stones}: {error}"),
+                    Err(error) => tracing::warn!("cannot save a snapshot of sweep:{stones}: {error}"),
                 }
                 last.restart();
             }
@@ -48,7 +48,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let limited = Limited { watch: &watch, passes: AtomicU64::new(passes) };
     let mut report = solve(&mut values, &limited);
     if report.is_err() && limited.is_over() {
-        tracing::warn!("the snapshot of sweep:{stones} comes to no end, so it is none of a sweep, and is not used");
+        tracing::warn!("ignoring the snapshot of sweep:{stones}, which does not converge");
         values.clear();
         resumed = false;
         report = solve(&mut values, &Limited { watch: &watch, passes: AtomicU64::new(u64::MAX) });

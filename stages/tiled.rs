@@ -29,7 +29,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let index = Index::new(stones, settings.set);
     let allowed = graph::arena_bytes(settings, stones) as usize;
     let plan = Plan::new(&index, allowed).map_err(|least| {
-        StageError::failed(format!("{allowed} bytes of memory for a task are too few, {} are needed", least.needed))
+        StageError::failed(format!("a task needs {} bytes of memory, {allowed} are allowed", least.needed))
     })?;
     let was_saved = context.snapshots().saved().is_some();
     let path = context.snapshots().prepare()?.join(WORKING_FILE);
@@ -39,7 +39,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let started = Instant::now();
     let solved = match sweep.solve(resumed) {
         Err(TiledError::Endless) => {
-            tracing::warn!("the snapshot of sweep:{stones} comes to no end, so it is none of a sweep, and is not used");
+            tracing::warn!("ignoring the snapshot of sweep:{stones}, which does not converge");
             resumed = false;
             sweep.solve(resumed)
         }
@@ -48,7 +48,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let (tiled, report) = solved.map_err(|error| match error {
         TiledError::Stopped(_) => StageError::Stopped,
         TiledError::Failed(error) => error,
-        TiledError::Endless => StageError::failed("a sweep from zeros comes to no end: a mistake of this program"),
+        TiledError::Endless => StageError::failed("the sweep does not converge: this is a bug in awari"),
     })?;
     tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
     sweep.publish(&tiled, stones)?;
@@ -146,7 +146,7 @@ impl Working for WorkingFile<'_> {
     fn is_damaged(&self, what: &str) -> StageError {
         let path = self.path.display();
         StageError::failed(format!(
-            "{path}: {what}; check the drive, then repeat the command, which goes on from there"
+            "{path}: {what}; check the drive, then repeat the command, which resumes from there"
         ))
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn report(shared: &Shared, digest: Digest, verified: &Verified) -> Re
             Published::Matches => 1u64,
             Published::Absent => 0,
             Published::Differs { score, expected, found } => {
-                let what = format!("{found} positions score {score}, published are {expected}");
+                let what = format!("{found} positions score {score}, published: {expected}");
                 return Err(StageError::Damaged { artifact: files::database(stones), what, silent: true });
             }
         };

@@ -110,7 +110,7 @@ fn a_run_can_be_cut_short_forced_and_overridden() {
     place.awari(&["run", "m.toml", "--until", "swep:2"]).is(2).says(&["no stage swep:2", "sweep:2"]);
     // Positions are part of the identity of every file.
     let frozen = ["run", "m.toml", "--set", "game.positions=reachable", "--frozen"];
-    place.awari(&frozen).is(15).says(&["positions was all, is reachable", "leave out --frozen"]);
+    place.awari(&frozen).is(15).says(&["recorded: all; the manifest asks for reachable", "leave out --frozen"]);
 }
 
 #[test]
@@ -159,7 +159,10 @@ fn directories_that_cannot_be_used() {
     let place = Place::new(3);
     place.awari(&["run", "m.toml", "--dir", "m.toml/run"]).is(12).says(&["m.toml/run cannot be used"]);
     place.awari(&["run", "m.toml", "--dir", "/proc/awari"]).is(12).says(&["/proc/awari cannot be used"]);
-    place.awari(&["status", "--dir", "absent"]).is(12).says(&["no run directory", "awari run MANIFEST --dir absent"]);
+    place
+        .awari(&["status", "--dir", "absent"])
+        .is(12)
+        .says(&["not a run directory", "awari run MANIFEST --dir absent"]);
     for command in ["verify", "stats"] {
         place.awari(&[command, "--dir", "absent"]).is(3).says(&["no databases", "awari run MANIFEST"]);
     }
@@ -179,7 +182,7 @@ fn a_second_run_is_turned_away() {
     place.awari(&["verify", "--dir", "run"]).is(0);
     place.awari(&["status", "--dir", "run"]).is(0);
     place.flip("run/databases/03.awari", 300);
-    place.awari(&["verify", "--dir", "run"]).is(16).says(&["not recorded in the journal", "in use by"]);
+    place.awari(&["verify", "--dir", "run"]).is(16).says(&["cannot record the damage in the journal", "in use by"]);
     drop(lock);
     place.awari(&["verify", "--dir", "run"]).is(16).says(&["the next run rebuilds it"]);
     place.awari(&["run", "m.toml"]).is(0);
@@ -235,7 +238,7 @@ fn positions_are_written_in_many_ways() {
     place.awari(&["probe", "--dir", "run", "0 0 0"]).is(2).says(&["expected 12 numbers"]);
     place.awari(&["probe", "--dir", "run", "0 0 0 0 0 x 0 0 0 0 0 0"]).is(2).says(&["found `x`"]);
     let missing = place.awari(&["probe", "--dir", "run", "4 4 4 4 4 4 4 4 4 4 4 4"]).is(3);
-    missing.says(&["the 48-stone database is needed", "--set build.stones=0..48"]);
+    missing.says(&["no 48-stone database here", "(the largest has 4)"]);
     // A little beyond the databases, a search tells between what a score lies.
     let bounds = place.awari(&["probe", "--dir", "run", "--json", "1 1 1 1 1 1 0 0 0 0 0 1"]).is(0).json();
     assert_eq!((&bounds["score"]["lo"], &bounds["score"]["hi"]), (&Value::from(0), &Value::from(7)));
@@ -244,10 +247,7 @@ fn positions_are_written_in_many_ways() {
 #[test]
 fn reachable_databases_answer_for_all_positions() {
     let place = Place::new(7);
-    place
-        .awari(&["run", "m.toml", "--set", "game.positions=reachable"])
-        .is(0)
-        .says(&["no published counts to compare with: the tables count all positions"]);
+    place.awari(&["run", "m.toml", "--set", "game.positions=reachable"]).is(0).says(&["no published counts of the"]);
     let answer = place.awari(&["probe", "--dir", "run", "--json", "0 0 0 0 0 1 1 1 1 1 1 1"]).is(0).json();
     let board = Board([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
     assert_eq!(answer["score"], solve_up_to(7)[7][&board.0]);
@@ -256,7 +256,7 @@ fn reachable_databases_answer_for_all_positions() {
     let other = Place::built(2);
     fs::copy(other.path("run/databases/02.awari"), place.path("run/databases/02.awari")).unwrap();
     for args in [&["probe", "--dir", "run", "0 0 0 0 0 1 1 0 0 0 0 0"][..], &["stats", "--dir", "run"]] {
-        place.awari(args).is(16).says(&["02.awari is of rules awari, positions all", "move one of them away"]);
+        place.awari(args).is(16).says(&["02.awari has rules awari, positions all", "move one of them away"]);
     }
 }
 
@@ -292,7 +292,7 @@ fn statistics_are_the_published_ones() {
 #[test]
 fn damage_is_found_named_and_repaired() {
     let place = Place::built(6);
-    place.awari(&["verify", "--dir", "run"]).is(0).says(&["nothing is wrong", "matches published counts"]);
+    place.awari(&["verify", "--dir", "run"]).is(0).says(&["all checks passed", "matches published counts"]);
     let certified = place.awari(&["verify", "--dir", "run", "--certify", "--stones", "0..2"]).is(0);
     assert_eq!(certified.out, "stones,status\n0,certified\n1,certified\n2,certified\n");
     let sound = place.files("run/databases");
@@ -364,7 +364,7 @@ fn any_stage_of_a_bound_again_is_identical() {
     for bound in 1..=5 {
         for method in ["two-bit", "one-bit", "one-bit-dual"] {
             let (files, told) = again(&format!("process:5:{bound}"), &["--set", &format!("build.method={method}")]);
-            assert!(files == 2 && told.contains("nothing differs"), "{told}");
+            assert!(files == 2 && told.contains("identical to the recorded result"), "{told}");
         }
     }
     place.awari(&["run", "m.toml", "--set", "build.method=two-bit"]).is(0);
@@ -412,7 +412,7 @@ fn the_first_signal_stops_and_the_same_command_resumes() {
         signal(&child, name);
         let last = events.last().unwrap();
         assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
-        let ended = ended_child(child).is(75).says(&["stopped after", "to go on:"]);
+        let ended = ended_child(child).is(75).says(&["stopped after", "to resume:"]);
         let resume = ended.err.lines().last().unwrap().trim();
         assert!(!resume.contains("--force"), "stats:1 is done: {resume}");
         assert!(place.awari(&["status", "--dir", "run"]).is(0).out.contains("stopped on request"));
@@ -423,17 +423,17 @@ fn the_first_signal_stops_and_the_same_command_resumes() {
 #[test]
 fn a_run_is_stopped_from_elsewhere_and_goes_on() {
     let place = Place::new(20);
-    place.awari(&["stop", "--dir", "run"]).is(12).says(&["run is no run directory"]);
+    place.awari(&["stop", "--dir", "run"]).is(12).says(&["run is not a run directory"]);
     let (child, mut events) = place.start(&["--threads", "1", "--set", "check.verify=none"]);
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
     let stop = place.awari(&["stop", "--dir", "run"]).is(0);
     let process = format!("run 1 (process {} on ", child.id());
-    stop.says(&[&process, "is asked to stop", "awari status --dir run --watch"]);
+    stop.says(&[&process, "stop requested of run", "awari status --dir run --watch"]);
     let last = events.last().unwrap();
     assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
-    ended_child(child).is(75).says(&["asks this run to stop", "stopped after", "to go on:"]);
+    ended_child(child).is(75).says(&["stop requested; finishing the current step", "stopped after", "to resume:"]);
     assert!(!place.path("run/stop").exists());
-    place.awari(&["stop", "--dir", "run"]).is(12).says(&["no run goes on in run"]);
+    place.awari(&["stop", "--dir", "run"]).is(12).says(&["no run is active in run"]);
     assert!(!place.path("run/stop").exists(), "nobody was asked");
 
     // A request that came too late for the first run is none for the second.
@@ -441,7 +441,7 @@ fn a_run_is_stopped_from_elsewhere_and_goes_on() {
     place.awari(&["run", "m.toml", "--set", "build.stones=0..10"]).is(0).says(&["0..10: matches published counts"]);
     assert!(!place.path("run/stop").exists());
     let held = RealDisk::default().lock(&place.path("run/lock"), "awari verify --dir run").unwrap();
-    place.awari(&["stop", "--dir", "run"]).is(13).says(&["awari verify --dir run works in run, which is no run"]);
+    place.awari(&["stop", "--dir", "run"]).is(13).says(&["awari verify --dir run holds run, but is not a run"]);
     drop(held);
 }
 
@@ -465,7 +465,7 @@ fn the_second_signal_ends_at_once() {
 fn a_full_disk_leaves_nothing_half_written() {
     let place = Place::new(9);
     let limited = "trap '' XFSZ; ulimit -f 64; exec \"$AWARI\" run m.toml";
-    let failed = place.shell(limited).is(14).says(&["failed", "what was finished is kept"]);
+    let failed = place.shell(limited).is(14).says(&["failed", "finished work is kept"]);
     assert!(!failed.err.contains("panicked"));
     let mut databases = 0;
     for (path, bytes) in place.files("run") {

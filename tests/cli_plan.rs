@@ -89,13 +89,13 @@ fn mistakes_in_a_machine_come_all_at_once() {
             "machine.toml:4:14: machine.core_speed must be an integer",
             "machine.toml:6:2: unknown table [disc] (did you mean [disk]?)",
             "machine.toml:10:8: disk.read must be a size",
-            "machine.toml:11:9: disk.write must be more than nothing",
-            "machine.toml:12:14: disk.operations must lie in 1..1000000000",
+            "machine.toml:11:9: disk.write must be greater than 0",
+            "machine.toml:12:14: disk.operations must be in 1..1000000000",
             "mistakes in machine.toml; nothing was done",
         ]);
     }
     let unknown = ["plan", "m.toml", "--hardware", "that"];
-    place.awari(&unknown).is(11).says(&["hardware that is neither a name (this, reference) nor a file"]);
+    place.awari(&unknown).is(11).says(&["hardware that is neither a known name (this, reference) nor a readable file"]);
     fs::write(place.path("machine.toml"), [0xff]).unwrap();
     place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(11).says(&["not UTF-8"]);
     place.awari(&["plan"]).is(2).says(&["MANIFEST"]);
@@ -128,11 +128,11 @@ fn an_outlook_shows_what_a_job_takes() {
     let text = plan("4", &["--memory", "80 MiB"]).out;
     for part in [
         "each of 4 ranks",
-        "a message takes 7 us",
+        "latency 7 us",
         "fullest rank",
         "21,474,180",
         " fit: about",
-        "does not: the fullest rank",
+        "does not fit: the fullest rank",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
@@ -175,7 +175,7 @@ fn an_outlook_shows_every_database_and_method() {
     assert!(text.contains("0..20 fit: about"), "{text}");
     // Tables of so many stones do not.
     let text = place.awari(&["plan", "--stones", "0..40", "--memory", "128 MiB"]).is(0).out;
-    assert!(text.contains(" does not: sweep needs "), "{text}");
+    assert!(text.contains(" does not fit: sweep needs "), "{text}");
     // The manifest's own range does not count, its other keys do.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = 2\n");
     let rows = place.awari(&["plan", "m.toml", "--stones", "0..6", "--json"]).is(0).json();

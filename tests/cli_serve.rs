@@ -27,7 +27,7 @@ fn a_server_answers_until_it_is_told_to_stop() {
 
         let child = server.into_child();
         signal(&child, name);
-        ended_child(child).is(0).says(&["stopping"]);
+        ended_child(child).is(0).says(&["stop requested", "Ctrl-C again"]);
     }
 }
 

@@ -151,8 +151,8 @@ fn every_method_rebuilds_the_same() {
         let names = place.names("run");
         for method in METHODS {
             let verified = place.verify(&["--against", method]).is(0).prints(&every(6, "rebuilt"));
-            let again = verified.says(&[&format!("{method} makes the same scores, digest "), "nothing is wrong"]);
-            let alike = again.err.contains("databases 0..6 were built by sweep or its like");
+            let again = verified.says(&[&format!("{method} makes the same scores, digest "), "all checks passed"]);
+            let alike = again.err.contains("databases 0..6 were built by sweep or a similar method");
             assert_eq!(alike, method == "sweep", "{}", again.err);
             assert_eq!(place.names("run"), names, "the rebuilt databases are removed");
         }
@@ -191,7 +191,7 @@ fn wrong_scores_are_named_recorded_and_repaired() {
     let found = found.prints(&[(5, "rebuilt"), (6, "wrong"), (7, "rebuilt")]);
     found.says(&[
         &format!("two-bit scores 1 position otherwise: position {text}: expected 4, found -2"),
-        "recorded in the journal: the next run rebuilds it",
+        "recorded in the journal; the next run rebuilds it",
         "stones 6: damaged or wrong",
     ]);
     place.awari(&["plan", "m.toml", "--check"]).is(10);
@@ -213,7 +213,7 @@ fn what_was_built_on_wrong_scores_is_rebuilt() {
     place.awari(&more).is(0);
     let wrong = place.all_scores(8);
     let verified = place.verify(&["--stones", "5"]).is(16);
-    let verified = verified.says(&["recorded in the journal: the next run rebuilds it"]);
+    let verified = verified.says(&["recorded in the journal; the next run rebuilds it"]);
     verified.says(&[
         "made from databases/05.awari since it was last known to be good, at 20",
         "databases/07.awari",
@@ -324,7 +324,7 @@ fn a_signal_leaves_nothing_behind() {
     err.read_to_string(&mut told).unwrap();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(75), "{told}");
-    assert!(told.contains("stopped: the rebuild is removed; the same command starts again"), "{told}");
+    assert!(told.contains("stopped on request; the rebuild was removed, and the same command starts over"), "{told}");
     assert!(out.ends_with("8,rebuilt\n"), "{out}");
     assert_eq!(place.names("run"), names);
 }

@@ -366,7 +366,7 @@ fn a_directory_that_cannot_be_used_is_said_before_work() {
     let among = Among::Below(Operation::Create, "scratch-1");
     disk.fail(PlannedFault { among, first: 0, count: u64::MAX, fault: Fault::PermissionDenied });
     let error = led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap_err().to_string();
-    assert!(error.contains("rank 1: the directory of [cluster] scratch cannot be used: "), "{error}");
+    assert!(error.contains("rank 1: cannot use the directory [cluster] scratch: "), "{error}");
     assert!(!disk.paths().iter().any(|path| path.starts_with("run/databases")));
     // One that has none.
     let of = |rank: usize| with((rank != 2).then(|| "scratch".to_owned()));

@@ -191,7 +191,7 @@ fn stopped_in_the_middle_of_a_stage() {
         let (code, told) = stopped(&build, stage, |child| signal(child, name));
         assert_eq!(code, Some(75), "{method}, SIG{name}: {told}");
         let line = told.lines().last().unwrap().trim();
-        assert!(told.contains("to go on:") && line.contains(" run "), "{told}");
+        assert!(told.contains("to resume:") && line.contains(" run "), "{told}");
         let resumed = Command::new("sh").args(["-c", line]).output().unwrap();
         assert!(resumed.status.success(), "{line}: {resumed:?}");
         assert!(build.finish(2) == undisturbed, "{method}, SIG{name}");

@@ -98,7 +98,7 @@ fn both_position_sets_make_the_same_published_files() {
     assert_eq!(fs::metadata(all.path("out/scores.6")).unwrap().len(), 12_375);
     let other = all.path("out");
     let verify = ["verify", "--dir", "run", "--against-files", other.to_str().unwrap()];
-    let ended = reachable.awari(&verify).is(0).says(&["scores.7 has the same 31,812 scores", "nothing is wrong"]);
+    let ended = reachable.awari(&verify).is(0).says(&["scores.7 has the same 31,812 scores", "all checks passed"]);
     assert!(ended.out.ends_with("7,verified\n"), "{}", ended.out);
 }
 
@@ -117,7 +117,7 @@ fn other_scores_are_named_and_nothing_is_blamed() {
     fs::write(&path, &bytes).unwrap();
     let ended = place.awari(&verify).is(16).says(&[
         "has other scores of 2 of 12,375 positions",
-        "of these no scores of 6 stones at all: 1",
+        "impossible with 6 stones: 1",
         "position 6 0 0 0 0 0 0 0 0 0 0 0: 100 in the file",
         "position 0 0 0 0 0 0 0 0 0 0 0 6: 6 in the file, -6 in the database",
         "stones 6: the files have other scores",
@@ -128,7 +128,7 @@ fn other_scores_are_named_and_nothing_is_blamed() {
     fs::write(&path, &right[..12_000]).unwrap();
     place.awari(&verify).is(16).says(&["has 12000 bytes, expected 12375"]);
     fs::remove_file(&path).unwrap();
-    place.awari(&verify).is(3).says(&["scores.6 is not there: expected a file of 12375 bytes"]);
+    place.awari(&verify).is(3).says(&["scores.6 does not exist: expected a file of 12375 bytes"]);
     place.awari(&[&verify[..], &["--stones", "0..5"]].concat()).is(0);
 }
 
@@ -139,7 +139,7 @@ fn nothing_is_replaced_unless_told() {
     place.awari(&export).is(0);
     let right = fs::read(place.path("out/03.csv")).unwrap();
     place.flip("out/03.csv", 20);
-    place.awari(&export).is(12).says(&["differs from what would be written, from byte 20 on", "--force"]);
+    place.awari(&export).is(12).says(&["differs from the new file from byte 20 on", "--force"]);
     assert!(fs::read(place.path("out/03.csv")).unwrap() != right);
     place.awari(&[&export[..], &["--force"]].concat()).is(0);
     assert!(fs::read(place.path("out/03.csv")).unwrap() == right);

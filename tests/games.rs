@@ -58,7 +58,7 @@ fn every_move_of_a_game_is_judged_as_the_rules_do() {
     assert!(shown.starts_with("Event: a game\n") && shown.contains(&format!("{lost} stones lost")), "{shown}");
     // Of an opening nothing is known to databases of seven stones.
     let opening = place.awari(&["analyze", "--dir", "run", "F4 f4 B5"]).is(3).out;
-    assert!(opening.contains("of 3 of 3 moves nothing is known"), "{opening}");
+    assert!(opening.contains("3 of 3 moves not judged (more than 7 stones)"), "{opening}");
     place.awari(&["analyze", "--dir", "run", "F4 F4"]).is(2).says(&["move 2, `F4`: North is to move"]);
     // A name of a file that is not there is no game.
     for name in ["nosuch.ogn", "games/nosuch", "nosuch", "face.ogn"] {

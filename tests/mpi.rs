@@ -251,7 +251,7 @@ fn a_stopped_job_goes_on() {
     if output.status.success() {
         return;
     }
-    assert!(told(&output).contains("to go on:"), "{}", told(&output));
+    assert!(told(&output).contains("to resume:"), "{}", told(&output));
     assert!(build.finish(Some(2)) == Build::new("all", "sweep", 11).finish(None));
 }
 
@@ -320,9 +320,9 @@ fn a_job_is_stopped_from_outside() {
         if output.status.success() {
             continue;
         }
-        assert!(asked.status.success() && told(&asked).contains("is asked to stop"), "{}", told(&asked));
+        assert!(asked.status.success() && told(&asked).contains("stop requested of run"), "{}", told(&asked));
         assert_eq!(output.status.code(), Some(STOPPED), "{}", told(&output));
-        assert_eq!(told(&output).matches("to go on:").count(), 1, "{}", told(&output));
+        assert_eq!(told(&output).matches("to resume:").count(), 1, "{}", told(&output));
         assert!(build.ranks().is_empty(), "no rank stays behind");
         assert!(!build.run().join("stop").exists(), "the request is heeded, and gone");
         assert!(build.finish(Some(2)) == Build::new("all", "sweep", stones).finish(None));

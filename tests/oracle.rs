@@ -123,8 +123,8 @@ fn what_is_missing_is_named() {
     databases(&disk, 4, PositionSet::All, Codec::Packed);
     let oracle = oracle(&disk);
     let error = oracle.answer(&Board::OPENING).unwrap_err();
-    assert!(matches!(error, OracleError::Missing { stones: 48 }));
-    assert!(error.to_string().contains("--set build.stones=0..48"));
+    assert!(matches!(error, OracleError::Missing { stones: 48, largest: Some(4) }));
+    assert_eq!(error.to_string(), "no 48-stone database here (the largest has 4)");
     // Who cannot move needs no database.
     let lost = oracle.answer(&Board([0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4])).unwrap();
     assert_eq!((lost.score, lost.source), (Bounds::exact(-24), Source::Rules));
@@ -250,8 +250,8 @@ fn kinds_do_not_mix() {
     let text = error.to_string();
     assert!(
         text.starts_with(
-            "databases/03.awari is of rules awari, positions reachable, \
-             but databases/00.awari is of rules awari, positions all"
+            "databases/03.awari has rules awari, positions reachable, \
+             but databases/00.awari has rules awari, positions all"
         ),
         "{text}"
     );

@@ -206,7 +206,7 @@ fn links_and_a_form_are_enough() {
         }
         browser.visit_without_scripts("/").await;
         browser.follow("A position of 9 stones").await;
-        assert!(!browser.text("#banner").await.contains("nothing is known"));
+        assert!(!browser.text("#banner").await.contains("-stone database here"));
         // The line is played by its links, to the end.
         browser.visit_without_scripts("/?pos=0-0-0-0-0-2-1-1-0-0-0-1-20-23-S").await;
         let last = browser.texts("#line a").await.pop().unwrap();

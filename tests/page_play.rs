@@ -27,7 +27,7 @@ fn positions_are_edited() {
         // Now there are 48.
         browser.click("[data-place='7']").await;
         shows("1-0-0-1-2-3-0-0-0-0-0-0-21-20-S").await;
-        assert!(browser.text("#banner").await.contains("There are 48 stones already"));
+        assert!(browser.text("#banner").await.contains("There are already 48 stones"));
         browser.click_right("[data-place='0']").await;
         browser.click("[data-place='7']").await;
         shows("0-0-0-1-2-3-0-1-0-0-0-0-21-20-S").await;
@@ -35,7 +35,7 @@ fn positions_are_edited() {
         browser.click("[data-place='5']").await;
         browser.click("[data-place='12']").await;
         browser.click("[data-place='0']").await;
-        assert!(browser.text("#banner").await.contains("There is no stone to take"));
+        assert!(browser.text("#banner").await.contains("There is no stone to remove"));
         shows("0-0-0-1-2-2-0-1-0-0-0-0-20-20-S").await;
         browser.push("Other side to move").await;
         shows("0-0-0-1-2-2-0-1-0-0-0-0-20-20-N").await;
@@ -63,7 +63,7 @@ fn positions_are_edited() {
         shows("0-0-1-0-2-1-1-0-2-0-1-1-0-0-S").await;
         browser.fill("#pos", "0 0 x").await;
         browser.push("Set").await;
-        assert!(browser.text("#banner").await.contains("That is no position"));
+        assert!(browser.text("#banner").await.contains("Invalid position"));
         assert_eq!(browser.script("return document.getElementById('pos').value").await, "0 0 x");
     });
 }
@@ -96,7 +96,7 @@ fn games_are_played_to_their_end_at_every_level() {
             }
             let lead = game.outcome().unwrap().lead;
             let expected = match lead {
-                0 => "nobody wins.".to_owned(),
+                0 => "a draw.".to_owned(),
                 1.. => format!("South wins by {lead}."),
                 _ => format!("North wins by {}.", -lead),
             };
@@ -228,7 +228,7 @@ fn keys_are_enough() {
         assert_eq!(browser.field("edit").await.as_deref(), Some("1"));
         browser.press("11").await;
         assert_eq!(browser.field("pos").await.as_deref(), Some(NINE));
-        assert!(browser.text("#banner").await.contains("There are 48 stones already"));
+        assert!(browser.text("#banner").await.contains("There are already 48 stones"));
         // The pit with the focus takes and gives.
         reach(browser, "document.activeElement.dataset.place === '2'").await;
         browser.press("-").await;
@@ -300,7 +300,7 @@ fn games_come_and_go_as_text() {
         assert_eq!(import(round).await.as_deref(), Some("AaBbCcDdEeFf"));
         let banner = browser.text("#banner").await;
         assert!(
-            banner.contains("over after move 12; what follows is left out") && banner.contains("came again"),
+            banner.contains("over after move 12; the rest is left out") && banner.contains("is repeated"),
             "{banner}"
         );
         for (text, part) in [
@@ -310,7 +310,7 @@ fn games_come_and_go_as_text() {
         ] {
             assert_eq!(import(text).await, None);
             let banner = browser.text("#banner").await;
-            assert!(banner.starts_with("That is no game: ") && banner.contains(part), "{text}: {banner}");
+            assert!(banner.starts_with("Invalid game: ") && banner.contains(part), "{text}: {banner}");
         }
 
         browser.visit(&format!("/?pos={NINE}&moves=C&computer=S")).await;

@@ -209,7 +209,7 @@ fn only_what_is_told_to_go_goes() {
     assert!(place.path("run/databases/06.awari").exists());
     place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0).says(&["4 files removed"]);
     assert!(!place.path("run/databases/06.awari").exists() && place.path("run/databases/04.awari").exists());
-    place.awari(&["gc", "--dir", "elsewhere"]).is(12).says(&["nobody knows what is needed"]);
+    place.awari(&["gc", "--dir", "elsewhere"]).is(12).says(&["the files that are needed are not known"]);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_report_is_one_page_of_every_run() {
     let piped = place.awari(&["report", "--dir", "run", "-o", "-"]).is(0).out;
     assert_eq!(piped.matches("<svg").count(), page.matches("<svg").count());
     assert!(page.matches("<svg").count() >= 6);
-    place.awari(&["report", "--dir", "nowhere", "-o", "-"]).is(12).says(&["is no run directory"]);
+    place.awari(&["report", "--dir", "nowhere", "-o", "-"]).is(12).says(&["is not a run directory"]);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn every_stage_has_a_log_across_restarts() {
     let place = Place::built(4);
     place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "debug"]).is(0);
     let log = fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap();
-    let begins: Vec<&str> = log.lines().filter(|line| line.contains("INFO begins, since ")).collect();
+    let begins: Vec<&str> = log.lines().filter(|line| line.contains("INFO begins; reason: ")).collect();
     assert!(begins.len() == 2 && begins[0].contains("is absent") && begins[1].contains("forced"), "{log}");
     assert!(log.contains("solved after") && log.contains("passes "), "{log}");
     let whole = fs::read_to_string(place.path("run/logs/run.log")).unwrap();
@@ -263,8 +263,8 @@ fn a_failure_names_the_log_and_the_next_command() {
     place.flip(capture, middle);
     let ended = place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(16);
     let ended =
-        ended.says(&["captures/04.cap", "the next run rebuilds it", "its log:", "run/logs/sweep-04.log", "go on:"]);
-    let next = ended.err.lines().find_map(|line| line.trim().strip_prefix("go on:")).unwrap().trim().to_owned();
+        ended.says(&["captures/04.cap", "the next run rebuilds it", "its log:", "run/logs/sweep-04.log", "resume:"]);
+    let next = ended.err.lines().find_map(|line| line.trim().strip_prefix("resume:")).unwrap().trim().to_owned();
     let next = next.split_once(' ').unwrap().1.to_owned();
     let log = fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap();
     assert!(log.contains("ERROR failed: "), "{log}");
@@ -277,7 +277,7 @@ fn a_doctor_tells_what_there_is_and_leaves_no_trace() {
     let files = |place: &Place| place.files(".").into_keys().collect::<Vec<_>>();
     let before = files(&place);
     let text = place.awari(&["doctor", "--dir", "run", "--bytes", "4 MiB"]).is(0).out;
-    for part in ["cores", "kernels", "io_uring", "open files", "which is to be made in", "MB/s written"] {
+    for part in ["cores", "kernels", "io_uring", "open files", "to be created in", "MB/s written"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert_eq!(files(&place), before);

@@ -28,13 +28,13 @@ pub enum CheckError {
         first: Vec<StoreError>,
     },
     /// A text that is no record of statistics.
-    #[error("expected the statistics of a database as JSON, found {found}; `awari run MANIFEST` writes them anew")]
+    #[error("expected the statistics of a database as JSON, found {found}; `awari run MANIFEST` writes them again")]
     Statistics {
         /// What is wrong with it.
         found: String,
     },
     /// A database that the check needs is not there.
-    #[error("the {stones}-stone database is needed and not there; build it first")]
+    #[error("no {stones}-stone database here; build it first")]
     Missing {
         /// Its stones.
         stones: u32,
@@ -66,7 +66,7 @@ pub enum CheckError {
     },
     /// A move leads to a position that its database does not hold.
     #[error(
-        "position {} follows from a move, but the set `{set}` does not have it",
+        "position {} follows from a move, but is not in the set `{set}`",
         PositionText::of_board(*board)
     )]
     Outside {

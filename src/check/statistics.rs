@@ -73,7 +73,7 @@ impl Statistics {
         let mut total = 0u64;
         for ScoreRecord { score, positions } in record.scores {
             if u32::from(score.unsigned_abs()) > record.stones || histogram.positions(score) > 0 {
-                return Err(refused(format!("a score of {score} too many")));
+                return Err(refused(format!("an impossible score of {score}")));
             }
             total = total
                 .checked_add(positions)

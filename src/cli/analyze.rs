@@ -31,7 +31,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit, CliError> {
     if args.json {
         print_json(&json(&transcript, &review))?;
     } else {
-        print_text(&text(&transcript, &review))?;
+        print_text(&text(&transcript, &review, oracle.stones_max()))?;
     }
     Ok(if review.turns.iter().any(|one| one.best.is_some()) { Exit::Done } else { Exit::NoAnswer })
 }
@@ -60,7 +60,7 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn text(transcript: &Transcript, review: &Review) -> String {
+fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> String {
     let mut text = String::new();
     for (name, value) in &transcript.tags {
         let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -69,11 +69,8 @@ fn text(transcript: &Transcript, review: &Review) -> String {
     let known = review.turns.iter().filter(|one| one.best.is_some()).count();
     let unknown = review.turns.len() - known;
     if unknown > 0 {
-        let _ = writeln!(
-            text,
-            "of {unknown} of {} moves nothing is known: too many stones are on the board",
-            review.turns.len()
-        );
+        let why = largest.map_or_else(String::new, |largest| format!(" (more than {largest} stones)"));
+        let _ = writeln!(text, "{unknown} of {} moves not judged{why}", review.turns.len());
     }
     if known > 0 {
         let mut table = Table::new(&["", "move", "stones", "value", "best", "loss", "better"]).numbers([0, 2, 3, 4, 5]);

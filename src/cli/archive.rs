@@ -35,7 +35,7 @@ pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
         let scores = match library.held().get(&stones) {
             Some(Held::Sound(scores)) => scores,
             Some(Held::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
-            None => return Err(OracleError::Missing { stones }.into()),
+            None => return Err(library.missing(stones).into()),
         };
         let path = args.out.join(format!("{stones:02}{SUFFIX}"));
         let one = || {
@@ -106,7 +106,7 @@ fn told(file: &Exported) -> Result<(), CliError> {
 }
 
 fn stopped(stones: u32) -> Exit {
-    say(format_args!("stopped at {}: what was written before is complete", artifact(stones)));
+    say(format_args!("stopped at {}; files written before it are complete", artifact(stones)));
     Exit::Stopped
 }
 
@@ -136,7 +136,7 @@ impl<'a> Smaller<'a> {
         for smaller in self.open.len() as u32..needed {
             let path = artifact(smaller).below(self.dir);
             if disk.bytes(&path)?.is_none() {
-                return Err(OracleError::Missing { stones: smaller }.into());
+                return Err(OracleError::Missing { stones: smaller, largest: None }.into());
             }
             let identity = files::identity(self.rules.name, self.set, Kind::Database, smaller);
             let shape = files::shape_of(&self.set.slabs(smaller), identity.orientation);

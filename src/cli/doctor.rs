@@ -34,7 +34,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
             Some(place)
         }
         Err(error) => {
-            findings.push(Finding::problem(format!("{error}; no run can work there")));
+            findings.push(Finding::problem(format!("{error}; a run would be refused there")));
             None
         }
     };
@@ -54,8 +54,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
         }
         if speeds.iter().any(|(_, speed)| speed.sync_seconds > SYNC_SECONDS_MAX) {
             findings.push(Finding::note(
-                "the disk takes long to make a record durable; the bound methods publish hundreds of files, so prefer \
-                 sweep, or a faster disk"
+                "the disk is slow to make writes durable; the bound methods publish hundreds of files, so use sweep \
+                 or a faster disk"
                     .to_owned(),
             ));
         }
@@ -96,21 +96,21 @@ fn nearest(dir: &Path) -> PathBuf {
 fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<Finding>) {
     if kernels.len() == 1 {
         findings.push(Finding::note(
-            "the processor has neither AVX2 nor AVX-512, so solving takes three times as long".to_owned(),
+            "the processor has neither AVX2 nor AVX-512; solving takes three times as long".to_owned(),
         ));
     }
     if machine.large_pages.as_deref() == Some("never") {
         findings.push(Finding::note(
-            "the kernel gives no large pages; `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` lets it"
+            "large pages are disabled; `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` enables them"
                 .to_owned(),
         ));
     }
     if let Some(why) = &machine.ring_refused {
-        findings.push(Finding::note(format!("{why} (or with --io auto, which does so by itself)")));
+        findings.push(Finding::note(format!("{why} or --io auto")));
     }
     if let Some(files) = machine.open_files_max.filter(|&files| files < OPEN_FILES_MIN) {
         findings.push(Finding::problem(format!(
-            "only {files} files may be open, expected at least {OPEN_FILES_MIN}; `ulimit -n 1024` allows more"
+            "only {files} files may be open, expected at least {OPEN_FILES_MIN}; raise the limit with `ulimit -n 1024`"
         )));
     }
 }
@@ -118,26 +118,27 @@ fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<Finding>
 fn of_place(place: &Place, findings: &mut Vec<Finding>) {
     if place.free_bytes < FREE_BYTES_MIN {
         let free = Budget::show(place.free_bytes);
-        findings.push(Finding::problem(format!("only {free} are free; make room, or choose another directory")));
+        findings.push(Finding::problem(format!("only {free} are free; free some space, or choose another directory")));
     }
     if place.free_files.is_some_and(|files| files < 1000) {
-        findings.push(Finding::problem("the file system has hardly any file left to give (inodes)".to_owned()));
+        findings.push(Finding::problem("the file system has almost no free inodes".to_owned()));
     }
     if place.is_memory {
         findings.push(Finding::note(
-            "files there are memory: they count against the budget, and a restart of the machine takes them".to_owned(),
+            "files there are in memory: they count against the budget, and are lost when the machine restarts"
+                .to_owned(),
         ));
     }
     if place.is_shared {
         findings.push(Finding::note(format!(
-            "{} may be shared with other machines, to which locks may not reach: start one run only (a second one is \
-             found out, at the cost of its work)",
+            "{} may be shared with other machines without their locks: start only one run (a second one is detected, \
+             but its work is lost)",
             place.file_system
         )));
     }
     if !place.direct {
         findings.push(Finding::note(
-            "files there go through the page cache, which counts against the limit of a control group".to_owned(),
+            "files there use the page cache, which counts against the limit of a control group".to_owned(),
         ));
     }
 }
@@ -193,7 +194,7 @@ impl Seen<'_> {
         ];
         let mut at = self.dir.display().to_string();
         if !self.exists {
-            at += &format!(", which is to be made in {}", self.place_at.display());
+            at += &format!(", to be created in {}", self.place_at.display());
         }
         lines.push(("directory", at));
         if let Some(place) = &self.place {
@@ -208,7 +209,7 @@ impl Seen<'_> {
             lines.push((
                 name,
                 format!(
-                    "{} MB/s written, {} MB/s read, a record durable in {}",
+                    "{} MB/s written, {} MB/s read, durable in {}",
                     megabytes(speed.write),
                     megabytes(speed.read),
                     quantity::time(speed.sync_seconds)
@@ -220,7 +221,7 @@ impl Seen<'_> {
             text += &format!("{}: {}\n", if finding.is_problem { "PROBLEM" } else { "note" }, finding.what);
         }
         if self.findings.is_empty() {
-            text += "nothing stands in the way of a run\n";
+            text += "ready for a run\n";
         }
         text
     }

@@ -18,12 +18,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// The manifest cannot be read.
-    #[error("the manifest cannot be read: {0}; nothing was done (manifests/quickstart.toml is one to start from)")]
+    #[error("cannot read the manifest: {0}; nothing was done (manifests/quickstart.toml is an example)")]
     Unreadable(DiskError),
     /// No machine has the name, and the file that would describe one cannot be read.
     #[error(
-        "the hardware {name} is neither a name ({}) nor a file that can be read: {error}; nothing was done \
-         (manifests/hardware/server.toml is one to start from)",
+        "the hardware {name} is neither a known name ({}) nor a readable file: {error}; nothing was done \
+         (manifests/hardware/server.toml is an example)",
         stages::Hardware::NAMES.join(", ")
     )]
     NoHardware {
@@ -33,7 +33,7 @@ pub(crate) enum CliError {
         error: DiskError,
     },
     /// The manifest is no text.
-    #[error("{} cannot be used: it is not UTF-8 text; nothing was done", path.display())]
+    #[error("{} is not UTF-8 text; nothing was done", path.display())]
     NotText {
         /// The manifest.
         path: PathBuf,
@@ -49,17 +49,16 @@ pub(crate) enum CliError {
         diagnostics: Vec<Diagnostic>,
     },
     /// A path that is no text cannot stand in a manifest, nor in a script.
-    #[error("the path {} is not UTF-8, so no manifest or script can hold it; choose another", .0.display())]
+    #[error("the path {} is not UTF-8 and cannot be written to a manifest or a script; choose another", .0.display())]
     PathNotText(PathBuf),
     /// Nobody knows where paths begin.
-    #[error("the current directory cannot be told: {0}; change to one that is there")]
+    #[error("cannot find the current directory: {0}; change to an existing one")]
     CurrentDirectory(std::io::Error),
     /// A launcher of MPI started this program, which has none.
     #[cfg_attr(feature = "mpi", expect(dead_code, reason = "it has one"))]
     #[error(
-        "a launcher of MPI started this program as one of several ranks, but it was built without MPI, and each would do \
-         all of the work; nothing was done (build it with `cargo build --release --features mpi`, or start it without \
-         the launcher)"
+        "built without MPI: cannot join an MPI job; nothing was done (build with `cargo build --release --features \
+         mpi`, or start the program without the MPI launcher)"
     )]
     NoMpi,
     /// The ranks of a job lost each other.
@@ -85,17 +84,18 @@ pub(crate) enum CliError {
         next: Vec<String>,
     },
     /// There is nothing to look at.
-    #[error("{} is no run directory: it has neither a journal nor databases; `awari run MANIFEST --dir {}` makes it one",
+    #[error("{} is not a run directory: it has neither a journal nor databases; `awari run MANIFEST --dir {}` creates \
+        one",
         .0.display(), .0.display())]
     NoRunDirectory(PathBuf),
     /// There is nothing to stop.
-    #[error("no run goes on in {}: there is nothing to stop (`awari status --dir {}` says how the last one ended)",
+    #[error("no run is active in {}; `awari status --dir {}` shows how the last one ended",
         .0.display(), .0.display())]
     NothingRuns(PathBuf),
     /// What works in the directory is no run, or not yet.
     #[error(
-        "{holder} works in {}, which is no run, or one that has just begun; nothing was asked of it (try again, or stop it \
-         where it was started)", dir.display()
+        "{holder} holds {}, but is not a run, or has just started; nothing was done (try again, or stop it where it \
+         was started)", dir.display()
     )]
     NoRun {
         /// The run directory.
@@ -105,13 +105,13 @@ pub(crate) enum CliError {
     },
     /// Without a manifest nobody knows what is needed.
     #[error(
-        "there is no manifest.toml in {}, so nobody knows what is needed there; nothing was removed \
-         (`awari run MANIFEST --dir {}` puts it there)",
+        "there is no manifest.toml in {}, so the files that are needed are not known; nothing was removed (`awari run \
+         MANIFEST --dir {}` writes it)",
         .0.display(), .0.display()
     )]
     NoManifest(PathBuf),
     /// There are no databases to look at.
-    #[error("there are no databases{} in {}; `awari run MANIFEST --dir {}` builds them",
+    #[error("no databases{} in {}; `awari run MANIFEST --dir {}` builds them",
         of_stones(stones), dir.join("databases").display(), dir.display())]
     NoDatabases {
         /// The run directory.
@@ -120,7 +120,7 @@ pub(crate) enum CliError {
         stones: Option<std::ops::RangeInclusive<u32>>,
     },
     /// There are no archives to restore.
-    #[error("there are no archives{} in {}; `awari archive` writes some", of_stones(stones), dir.display())]
+    #[error("no archives{} in {}; `awari archive` writes them", of_stones(stones), dir.display())]
     NoArchives {
         /// The directory.
         dir: PathBuf,
@@ -129,8 +129,8 @@ pub(crate) enum CliError {
     },
     /// Another database has the name already.
     #[error(
-        "{} is there already and has other scores than the archive, or is damaged; `awari verify` says which; restore into \
-         another directory, or remove it", path.display()
+        "{} exists and differs from the archive, or is damaged (see `awari verify`); restore into another directory, \
+         or remove it", path.display()
     )]
     OtherDatabase {
         /// The database.
@@ -146,16 +146,16 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The position makes no sense.
-    #[error("the position cannot be read: {0}")]
+    #[error("invalid position: {0}")]
     Position(#[from] NotationError),
     /// The game makes no sense.
-    #[error("the game cannot be read: {0}")]
+    #[error("invalid game: {0}")]
     Game(#[from] TranscriptError),
     /// Neither a file nor moves.
     #[error("{} is neither a file nor a game; a game is moves such as F4 f4 B5", .0.display())]
     NoGame(PathBuf),
     /// What a person or a program was to say could not be read.
-    #[error("stdin cannot be read: {0}")]
+    #[error("cannot read stdin: {0}")]
     Stdin(std::io::Error),
     /// The oracle.
     #[error(transparent)]
@@ -182,7 +182,7 @@ pub(crate) enum CliError {
     },
     /// Threads cannot be had.
     #[error(
-        "threads cannot be started: {0}; allow more (ulimit -u, ulimit -v, or the pids control group), or ask for fewer with \
+        "cannot start threads: {0}; allow more (ulimit -u, ulimit -v, or the pids control group), or choose fewer with \
          --threads"
     )]
     Threads(#[from] rayon::ThreadPoolBuildError),
@@ -195,13 +195,13 @@ pub(crate) enum CliError {
         error: std::io::Error,
     },
     /// Signals cannot be caught.
-    #[error("signals cannot be caught: {0}")]
+    #[error("cannot install signal handlers: {0}")]
     Signals(std::io::Error),
     /// A result could not be written.
-    #[error("the result cannot be written to stdout: {0}")]
+    #[error("cannot write the result to stdout: {0}")]
     Stdout(std::io::Error),
     /// A result could not be said in JSON.
-    #[error("the result cannot be written as JSON: {0}")]
+    #[error("cannot write the result as JSON: {0}")]
     Json(serde_json::Error),
 }
 

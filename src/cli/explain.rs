@@ -41,7 +41,7 @@ fn artifact(output: &Explained, standing: Standing) -> String {
     let Explained { artifact, stale, made_by, made_at, fields, .. } = output;
     let made = match (made_by, made_at) {
         (Some(stage), Some(at)) => format!("made by {stage} at {}", clock::utc(*at)),
-        (None, Some(at)) => format!("taken over by its header at {}", clock::utc(*at)),
+        (None, Some(at)) => format!("adopted (header checked) at {}", clock::utc(*at)),
         _ => "not in the journal".to_owned(),
     };
     let state = match stale {

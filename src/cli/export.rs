@@ -8,7 +8,7 @@ use crate::signals;
 use disk::RealDisk;
 use exchange::{ExchangeError, Format, Options};
 use game::Index;
-use oracle::{Held, OracleError};
+use oracle::Held;
 use pipeline::Exit;
 
 pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
         let scores = match library.held().get(&stones) {
             Some(Held::Sound(scores)) => scores,
             Some(Held::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
-            None => return Err(OracleError::Missing { stones }.into()),
+            None => return Err(library.missing(stones).into()),
         };
         let index = Index::new(stones, library.set());
         let exported = threads.install(|| exchange::export(&disk, scores, &index, &args.out, &options));
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
                 }
             }
             Err(ExchangeError::Stopped) => {
-                say(format_args!("stopped at {}: what was written before is complete", artifact(stones)));
+                say(format_args!("stopped at {}; files written before it are complete", artifact(stones)));
                 return Ok(Exit::Stopped);
             }
             Err(error) => return Err(error.into()),

@@ -61,14 +61,14 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
         let files = quantity::plural(garbage.strange.len() as u64, "file");
         let _ = writeln!(
             text,
-            "{files} that neither the manifest nor the journal knows; remove by hand what is not yours:"
+            "{files} that neither the manifest nor the journal names; remove by hand those that you do not need:"
         );
         for path in garbage.strange.iter().take(LISTED_MAX) {
             let _ = writeln!(text, "  {}", path.display());
         }
     }
     if text.is_empty() {
-        text.push_str("there is nothing that is not needed\n");
+        text.push_str("nothing to remove\n");
     } else {
         text.push_str("nothing was removed\n");
     }
@@ -78,12 +78,13 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
 
 /// The reasons, and what to do to be rid of such files.
 const REASONS: [(Needless, &str); 5] = [
-    (Needless::Leftover, "begun by a run that is dead; --delete removes them, as does the next run"),
-    (Needless::Snapshot, "saved work of stages that need not run; --delete removes it"),
-    (Needless::Unread, "intermediates that nothing will read; --delete removes them, as does the next run"),
+    (Needless::Leftover, "temporary files of a dead run; --delete removes them, as does the next run"),
+    (Needless::Snapshot, "snapshots of stages that are up to date; --delete removes them"),
+    (Needless::Unread, "intermediate files that no stage will read; --delete removes them, as does the next run"),
     (
         Needless::Kept,
-        "intermediates kept as store.keep = \"all\" asks; --kept --delete removes them, the next run makes them again",
+        "intermediate files kept by store.keep = \"all\"; --kept --delete removes them, and the next run makes them \
+         again",
     ),
-    (Needless::Unasked, "no longer asked for by the manifest; --unasked --delete removes them"),
+    (Needless::Unasked, "not requested by the manifest; --unasked --delete removes them"),
 ];

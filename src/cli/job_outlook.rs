@@ -58,7 +58,7 @@ impl<'a> JobOutlook<'a> {
         }
         let Network { bandwidth, latency } = self.settings.hardware.network;
         print_text(&format!(
-            "{}each of {}, between which {}/s pass each way, and a message takes {:.0} us\n\
+            "{}on each of {}; network: {}/s each way, latency {:.0} us\n\
              sweep by all ranks, from captures to the file; - does not fit\n\n{}\n{}",
             heading(name, self.settings),
             quantity::plural(self.ranks as u64, "rank"),
@@ -120,7 +120,7 @@ impl<'a> JobOutlook<'a> {
         if let Some((stones, of)) = self.rows.iter().find(|(_, of)| !of.fits) {
             let needs = Budget::show(of.memory_bytes);
             let has = Budget::show(self.settings.memory_bytes);
-            text += &format!("{stones} does not: the fullest rank holds {needs}, and has {has}\n");
+            text += &format!("{stones} does not fit: the fullest rank needs {needs}, and has {has}\n");
         }
         text
     }

@@ -71,10 +71,10 @@ impl Observer for Logged<'_> {
                 tracing::info!("run {run}: {counts}; {seconds:.0} s predicted");
             }
             Event::StageStarted { stage, reason, number, steps, cost } => {
-                tracing::info!("{stage}: stage {number} of {steps}, since {reason}");
+                tracing::info!("{stage}: stage {number} of {steps}; reason: {reason}");
                 self.open(Some(stage));
                 tracing::info!(
-                    "begins, since {reason}; predicted are {:.1} s, {} of memory, {} of disk",
+                    "begins; reason: {reason}; predicted: {:.1} s, {} of memory, {} of disk",
                     cost.seconds,
                     Budget::show(cost.memory_bytes),
                     Budget::show(cost.disk_bytes)
@@ -97,14 +97,14 @@ impl Observer for Logged<'_> {
             Event::DamageFound { artifact, what } => tracing::warn!(shown = true, "damage in {artifact}: {what}"),
             Event::JournalCut { bytes } => {
                 self.open(None);
-                tracing::warn!(shown = true, "{bytes} bytes cut off the journal, torn by a crash");
+                tracing::warn!(shown = true, "{bytes} bytes of a torn record cut off the journal after a crash");
             }
             Event::Adopted { artifacts } => {
-                tracing::info!("{} taken over by header", quantity::plural(artifacts.len() as u64, "file"))
+                tracing::info!("{} adopted (headers checked)", quantity::plural(artifacts.len() as u64, "file"))
             }
             Event::Removed { artifacts, bytes } => {
                 let files = quantity::plural(artifacts.len() as u64, "file");
-                tracing::info!("{files} removed that nothing needs any more, {}", Budget::show(*bytes));
+                tracing::info!("removed {files} not needed any more, {}", Budget::show(*bytes));
             }
             Event::RunEnded { how, seconds } => {
                 tracing::info!("the run ends after {seconds:.1} s: {how:?}");

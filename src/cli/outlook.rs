@@ -82,8 +82,8 @@ pub(crate) fn heading(name: &str, settings: &Settings) -> String {
     let a_second = |bytes: f64| format!("{}/s", Budget::show(bytes as u64));
     let room = disk_bytes.map_or(String::new(), |bytes| format!("{} of ", Budget::show(bytes)));
     format!(
-        "predicted for {name}: {} on {} of {:.0} % of the reference, {} of memory, {room}disk that reads {}, writes {} \
-         and moves {} blocks/s\n",
+        "predicted for {name}: {} on {} at {:.0} % of the reference speed, {} of memory, {room}disk: {} read, {} \
+         written, {} blocks/s\n",
         quantity::plural(settings.threads as u64, "thread"),
         quantity::plural(cores as u64, "core"),
         core_speed * 100.0,
@@ -154,10 +154,10 @@ impl<'a> Outlook<'a> {
             return print_json(&self.json());
         }
         let mut text = heading(name, self.settings);
-        text += "every stage of a database; * is used, - does not fit, d waits for the disk\n";
+        text += "all stages of a database; * is chosen, - does not fit, d is limited by the disk\n";
         text += &self.table("time", |of| quantity::time(of.seconds));
-        text += &self.table("most memory", |of| Budget::show(of.memory_bytes));
-        text += &self.table("most disk, all smaller databases included", |of| Budget::show(of.disk_bytes));
+        text += &self.table("peak memory", |of| Budget::show(of.memory_bytes));
+        text += &self.table("peak disk, all smaller databases included", |of| Budget::show(of.disk_bytes));
         print_text(&(text + &self.verdict()))
     }
 
@@ -200,7 +200,7 @@ impl<'a> Outlook<'a> {
         if let Some(row) = self.rows.get(fitting.len()) {
             let of = row.of_chosen();
             text += &format!(
-                "{} does not: {} needs {} of memory and {} of disk\n",
+                "{} does not fit: {} needs {} of memory and {} of disk\n",
                 row.stones,
                 of.method,
                 Budget::show(of.memory_bytes),

@@ -115,7 +115,7 @@ fn methods(settings: &Settings, databases: &[u32], all: bool) -> String {
         table.add_row([stones.to_string()].into_iter().chain(cells));
     }
     format!(
-        "methods, by predicted memory and time (* is used, - does not fit {}):\n{}\n",
+        "methods, by predicted memory and time (* is chosen, - does not fit {}):\n{}\n",
         Budget::show(settings.memory_bytes),
         table.fit(Width::stdout())
     )
@@ -171,7 +171,7 @@ fn text(plan: &Plan, all: bool) -> String {
     }
     if !plan.adopted.is_empty() {
         text.push_str(&format!(
-            "{} files that the journal does not know are taken over on the word of their headers\n",
+            "{} files that are not in the journal will be adopted (headers checked)\n",
             plan.adopted.len()
         ));
     }

@@ -162,7 +162,7 @@ impl Table<'_> {
 pub(crate) fn outcome(outcome: &Outcome) -> String {
     let how = match outcome.end {
         End::CannotMove(side) => format!("{} cannot move", side_name(side)),
-        End::Repeats { from } => format!("the position is again as before move {}", from + 1),
+        End::Repeats { from } => format!("the position before move {} is repeated", from + 1),
     };
     match outcome.lead {
         0 => format!("{how}: the game is drawn"),

@@ -110,9 +110,9 @@ pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
     let mut text = board(position);
     let origin = match answer.source {
         Source::Database => "",
-        Source::Children => ", from its children: the databases hold reachable positions only",
-        Source::Rules => ", by the rules: the player to move cannot",
-        Source::Search => ", as far as a search finds out: there is no database of so many stones",
+        Source::Children => ", derived from its children: the databases hold reachable positions only",
+        Source::Rules => ", by the rules: the player to move has no move",
+        Source::Search => ", bounds found by a search: there is no database for this number of stones",
     };
     let stones = plural(u64::from(answer.board.stones()), "stone");
     let _ = writeln!(text, "\nscore {} of {stones}{origin}\n", answer.score);
@@ -164,9 +164,11 @@ pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String, C
     }
     words.push(match end {
         LineEnd::Over => format!("; {} cannot move, the opponent takes {}", side_name(side), board.stones()),
-        LineEnd::Repeats { from } => format!("; again as before move {}: what remains is shared out", from + 1),
+        LineEnd::Repeats { from } => {
+            format!("; the position before move {} is repeated: the remaining stones are shared", from + 1)
+        }
         LineEnd::CutOff => "...".to_owned(),
-        LineEnd::Unknown => "; beyond that the databases do not know".to_owned(),
+        LineEnd::Unknown => "; here the line leaves the databases".to_owned(),
     });
     Ok(words.join(" ").replace(" ;", ";").trim_start_matches("; ").to_owned())
 }

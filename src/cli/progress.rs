@@ -156,12 +156,12 @@ fn rate(done: u64, unit: &str, seconds: f64) -> Option<String> {
 pub(crate) fn remark(event: &Event) -> Option<String> {
     match event {
         Event::Adopted { artifacts } => Some(match artifacts.as_slice() {
-            [one] => format!("{one} was not in the journal: taken over on the word of its header"),
-            many => format!("{} files were not in the journal: taken over on the word of their headers", many.len()),
+            [one] => format!("{one} was not in the journal: adopted (header checked)"),
+            many => format!("{} files were not in the journal: adopted (headers checked)", many.len()),
         }),
-        Event::JournalCut { bytes } => {
-            Some(format!("a crash has torn the end of the journal: {bytes} bytes cut off, nothing is lost but time"))
-        }
+        Event::JournalCut { bytes } => Some(format!(
+            "a crash has torn the end of the journal: {bytes} bytes cut off; the work since then is repeated"
+        )),
         Event::DamageFound { artifact, what } => Some(format!("damage in {artifact}: {what}")),
         Event::RunStarted { .. }
         | Event::StageStarted { .. }

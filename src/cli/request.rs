@@ -29,8 +29,8 @@ impl Request {
         let request = Request::parse(&args.manifest, text.clone(), &args.changes.overrides()?, |_| {})?;
         let settings = request.settings();
         if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
-            let message = format!("must end at {}: no file has room for the opening yet", STONES_MAX - 1);
-            let help = "leave it out, or plan it with `awari plan`";
+            let message = format!("must end at {}: files cannot hold the opening position yet", STONES_MAX - 1);
+            let help = "choose fewer stones, or predict with `awari plan`";
             let diagnostics = vec![request.manifest.diagnose("build.stones", &message, Some(help))];
             return Err(CliError::Manifest { name: args.manifest.display().to_string(), text, diagnostics });
         }

@@ -88,7 +88,7 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Ex
     }
     if done.exit() == Exit::Stopped {
         let ran = quantity::plural(done.ran.len() as u64, "stage");
-        say(format_args!("stopped after {ran}: {}; to go on:", done.plan.counts()));
+        say(format_args!("stopped after {ran}: {}; to resume:", done.plan.counts()));
         let ran: BTreeSet<String> = done.ran.iter().map(|ran| ran.stage.to_string()).collect();
         say_unwrapped(format_args!("  {}", resuming(args, &ran)));
         return Ok(done.exit());
@@ -119,7 +119,7 @@ impl Next<'_> {
         let again = resuming(self.args, &BTreeSet::new());
         match error {
             PipelineError::StageFailed { stage, .. } | PipelineError::Integrity { stage, .. } => {
-                vec![format!("its log:  {}", logs::path(self.dir, Some(stage)).display()), format!("go on:    {again}")]
+                vec![format!("its log:  {}", logs::path(self.dir, Some(stage)).display()), format!("resume:   {again}")]
             }
             PipelineError::Locked { .. }
             | PipelineError::Journal(JournalError::Overtaken { .. })
@@ -127,12 +127,12 @@ impl Next<'_> {
                 vec![format!("watch it: {}", command(&["awari", "status", "--dir", &dir, "--watch"]))]
             }
             PipelineError::Preflight(_) => vec![
-                "what was finished is kept".to_owned(),
-                format!("what the machine offers: {}", command(&["awari", "doctor", "--dir", &dir])),
-                format!("what the run takes:      {}", planning(&again)),
+                "finished work is kept".to_owned(),
+                format!("to check the machine: {}", command(&["awari", "doctor", "--dir", &dir])),
+                format!("to see the costs:     {}", planning(&again)),
             ],
             PipelineError::Journal(_) | PipelineError::Disk(_) => {
-                vec![format!("go on, once that is mended: {again}")]
+                vec![format!("to resume once that is fixed: {again}")]
             }
             PipelineError::Frozen { .. } => {
                 let explain = self.args.manifest.manifest.display().to_string();
@@ -162,11 +162,9 @@ fn planning(run: &str) -> String {
 /// Why there was nothing to do, and what has been looked at.
 fn idle(dir: &Path, plan: &Plan, bytes: u64) -> String {
     format!(
-        "nothing to do: {}; {} in {} are what the journal says (headers, sizes and block indexes were looked at; \
-         `awari verify --dir {}` reads everything)",
+        "nothing to do: {}; {} in {} match the journal (size, header, index); `awari verify` reads every byte",
         plan.counts(),
         Budget::show(bytes),
-        dir.display(),
         dir.display()
     )
 }

@@ -50,7 +50,7 @@ fn stop_at_signals(stop: Stop) -> Result<(), CliError> {
     let mut signals = Signals::new(signals::asking()).map_err(CliError::Signals)?;
     signals::thread("signals", move || {
         if signals.forever().next().is_some() {
-            say("stopping: requests under way are answered first; once more to stop at once");
+            say("stop requested; finishing the requests under way; Ctrl-C again stops immediately (safe)");
             stop.stop();
         }
     })

@@ -27,7 +27,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
     let mut signals = Signals::new(asking().chain([SIGXCPU])).map_err(CliError::Signals)?;
     let tell = move || {
         if signals.forever().next().is_some() {
-            say("stopping: the unit of work at hand is finished first; once more to stop at once, safely");
+            say("stop requested; finishing the current step; Ctrl-C again stops immediately (safe)");
         }
     };
     thread("signals", tell)?;

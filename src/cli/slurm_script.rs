@@ -21,7 +21,7 @@ const NAME_CHARACTERS_MAX: usize = 60;
 /// What follows the command of the job. The shell itself is sent no signal, so it is there to see how the ranks end.
 const TAIL: &str = "\
 code=$?
-# Stopped, and more to do: into the queue again, where the same script goes on.
+# Stopped with work left: requeue the job, and this script resumes.
 if [ \"$code\" -eq 75 ]; then
     scontrol requeue \"$SLURM_JOB_ID\" && exit 0
 fi
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &SlurmScriptArgs) -> Result<Exit, CliError> {
     };
     print(&script.text())?;
     if args.nodes > 1 && cfg!(not(feature = "mpi")) {
-        say("this awari was built without MPI and can be no rank; the job needs one built with `--features mpi`");
+        say("built without MPI: cannot join an MPI job; build the program for the job with `--features mpi`");
     }
     Ok(Exit::Done)
 }

@@ -48,15 +48,15 @@ fn outcome(single: &Single) -> String {
     let rebuilt: Vec<String> = single.rebuilt.iter().map(ToString::to_string).collect();
     let rebuilt = match rebuilt.len() {
         0 => String::new(),
-        _ => format!(", after {} (not kept)", rebuilt.join(", ")),
+        _ => format!(", after rebuilding {} (not kept)", rebuilt.join(", ")),
     };
     let place = match &single.directory {
         Some(directory) => format!("; its results are in {}", directory.display()),
         None => String::new(),
     };
     let verdict = match single.is_identical() {
-        true => "nothing differs from what was recorded",
-        false => "the result differs from what was recorded: `awari verify` tells whether the recorded one is right",
+        true => "identical to the recorded result",
+        false => "the result differs from the recorded one; `awari verify` checks the recorded one",
     };
     let stage = &single.stage;
     format!("{stage} ran in {}{rebuilt}: {verdict}{place}", quantity::time(single.measured.wall_seconds))

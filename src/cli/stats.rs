@@ -80,9 +80,7 @@ fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
     };
     match Statistics::of(&shelf.sound, stones, extent) {
         Err(CheckError::Missing { stones: missing }) => {
-            say(format_args!(
-                "what captures are worth with {stones} stones cannot be told: the {missing}-stone database is not there"
-            ));
+            say(format_args!("cannot value captures with {stones} stones: no {missing}-stone database here"));
             Ok(Statistics::new(stones, Histogram::of(database)?, Choice::default()))
         }
         counted => Ok(counted?),

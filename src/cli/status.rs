@@ -57,7 +57,7 @@ pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<Seen, CliError> {
         Ok(request) => request,
         Err(error) => {
             error.show();
-            say("the journal tells what it can without the manifest");
+            say("showing the journal without the manifest");
             None
         }
     };
@@ -75,15 +75,15 @@ fn head(status: &Status, has_manifest: bool) -> String {
     let mut text = format!("{}\n", status.directory.display());
     match &status.run {
         Some(run) => text.push_str(&latest(run)),
-        None => text.push_str("no run has done anything here yet\n"),
+        None => text.push_str("no run yet\n"),
     }
     if !has_manifest {
-        text.push_str("there is no manifest.toml, so only the journal tells what there is to do\n");
+        text.push_str("there is no manifest.toml; only stages in the journal are shown\n");
     }
     if status.journal_torn_bytes > 0 {
         let _ = writeln!(
             text,
-            "the last {} bytes of the journal were torn by a crash; the next run cuts them off",
+            "the last {} bytes of the journal were torn by a crash; the next run removes them",
             status.journal_torn_bytes
         );
     }
@@ -118,13 +118,13 @@ fn latest(run: &RunStatus) -> String {
             let _ = write!(text, "done{ended}");
         }
         RunState::Stopped => {
-            let _ = write!(text, "stopped on request{ended}; the same command goes on");
+            let _ = write!(text, "stopped on request{ended}; the same command resumes");
         }
         RunState::Failed(message) => {
             let _ = write!(text, "failed{ended}: {message}");
         }
         RunState::Interrupted => {
-            let _ = write!(text, "killed after at least {}; the same command goes on", quantity::time(run.seconds));
+            let _ = write!(text, "killed after at least {}; the same command resumes", quantity::time(run.seconds));
         }
     }
     let _ = writeln!(text, " (began {began})");
@@ -154,7 +154,7 @@ fn traffic(stages: &[StageStatus]) -> String {
             format!("  {kind:<12} {} read, {} written\n", Budget::show(read), Budget::show(written))
         });
     let lines: String = lines.collect();
-    if lines.is_empty() { lines } else { format!("bytes moved, mapped files not counted:\n{lines}") }
+    if lines.is_empty() { lines } else { format!("bytes read and written, mapped files not counted:\n{lines}") }
 }
 
 /// How many stages have which standing, and what is known of those to run beyond that, in one line.

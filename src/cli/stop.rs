@@ -22,8 +22,7 @@ pub(crate) fn run(args: &StopArgs) -> Result<Exit, CliError> {
     StopRequest { run: run.number }.post(&disk, dir)?;
     let watch = ["awari", "status", "--dir", &dir.display().to_string(), "--watch"].map(str::to_owned);
     say(format_args!(
-        "run {} (process {} on {}) is asked to stop: it looks once a second, finishes the unit of work at hand, and exits \
-         with 75; to see the end:\n  {}",
+        "stop requested of run {} (process {} on {}): it finishes the current step and exits with 75; to watch it:\n  {}",
         run.number,
         run.pid,
         run.host,

@@ -113,7 +113,7 @@ impl<'a> Summary<'a> {
             |stones: u32| Published::compare(stones, PositionSet::All, &Histogram::EMPTY) != Published::Absent;
         let Settings { set, published, verify, .. } = self.settings;
         if *set != PositionSet::All {
-            return format!("no published counts to compare with: the tables count all positions, not the {set} ones");
+            return format!("no published counts of the {set} positions to compare with");
         }
         if !published || *verify == Verify::None {
             let key = if *published { "check.verify = \"none\"" } else { "check.published = false" };

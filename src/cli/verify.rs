@@ -54,7 +54,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
             let alike = built_alike(&disk, dir, method, &chosen);
             if !alike.is_empty() {
                 say(format_args!(
-                    "databases {} were built by {method} or its like: another method would be an independent check",
+                    "databases {} were built by {method} or a similar method: a rebuild by another method is a \
+                     stronger check",
                     quantity::ranges(&alike, |stones| stones + 1)
                 ));
             }
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     drop(verifier);
     match exit {
         Err(CliError::Check(CheckError::Stopped)) => {
-            say("stopped: the rebuild is removed; the same command starts again");
+            say("stopped on request; the rebuild was removed, and the same command starts over");
             Ok(Exit::Stopped)
         }
         exit => exit,
@@ -175,14 +176,14 @@ impl Verifier<'_> {
         if !differing.is_empty() {
             let differing = quantity::ranges(&differing, |stones| stones + 1);
             say(format_args!(
-                "stones {differing}: the files have other scores; --certify proves those of the databases, if they are right"
+                "stones {differing}: the files have other scores; --certify can prove those of the databases"
             ));
             return Ok(Exit::Integrity);
         }
         if outcomes.values().any(|status| matches!(status, Status::Unchecked | Status::Missing)) {
             return Ok(Exit::NoAnswer);
         }
-        say("nothing is wrong");
+        say("all checks passed");
         Ok(Exit::Done)
     }
 
@@ -194,7 +195,7 @@ impl Verifier<'_> {
             return outcome(Status::Damaged, what.clone());
         }
         let Ok(database) = self.shelf.sound.get(stones) else {
-            return outcome(Status::Missing, format!("there is no {}", artifact(stones)));
+            return outcome(Status::Missing, format!("no such file: {}", artifact(stones)));
         };
         let scores = database.scores().scores();
         let positions = database.positions();
@@ -256,7 +257,8 @@ impl Verifier<'_> {
         };
         let mut parts = vec![match extent {
             Extent::Sample(sample) if !verified.is_full() => format!(
-                "{} scores follow from the rules (if {} did not, one would have been met with {:.0} %)",
+                "{} scores follow from the rules (if {} did not, the sample would have found one with a probability \
+                 of {:.0} %)",
                 quantity::grouped(verified.checked()),
                 quantity::grouped(sample.noticed(verified.histogram().total(), CHANCE)),
                 CHANCE * 100.0
@@ -267,7 +269,7 @@ impl Verifier<'_> {
             Published::Matches => parts.push("matches published counts".to_owned()),
             Published::Absent => {}
             Published::Differs { score, expected, found } => {
-                return Ok(Findings::wrong(format!("{found} positions score {score}, published are {expected}")));
+                return Ok(Findings::wrong(format!("{found} positions score {score}, published: {expected}")));
             }
         }
         let mut status = if verified.is_full() { Status::Verified } else { Status::Sampled };
@@ -331,7 +333,7 @@ impl Findings {
     }
 
     fn unchecked(why: String) -> Findings {
-        let part = format!("scores cannot be checked by the rules: {why}");
+        let part = format!("cannot check scores by the rules: {why}");
         Findings { status: Status::Unchecked, parts: vec![part], wrong: Vec::new() }
     }
 }
@@ -398,9 +400,9 @@ impl JournalOf<'_> {
                 let what = outcome.lines.join("; ");
                 let record = Record::DamageFound { artifact: artifact(stones), what, silent: outcome.silent };
                 match self.append(record) {
-                    Ok(()) => say("     recorded in the journal: the next run rebuilds it"),
+                    Ok(()) => say("     recorded in the journal; the next run rebuilds it"),
                     Err(error) => say(format_args!(
-                        "     not recorded in the journal, so a run will not notice by itself: {error}"
+                        "     cannot record the damage in the journal, so that the next run does not see it: {error}"
                     )),
                 }
                 return;

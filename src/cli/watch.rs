@@ -89,18 +89,15 @@ fn frame(seen: &Seen, free_bytes: Option<u64>, lines: usize, columns: usize) -> 
 /// Which run, how far it is, and what it does just now.
 fn head(status: &Status, columns: usize) -> Vec<String> {
     let Some(run) = &status.run else {
-        return vec![
-            status.directory.display().to_string(),
-            "no run has done anything here yet; waiting for one".into(),
-        ];
+        return vec![status.directory.display().to_string(), "no run yet; waiting for one to begin".into()];
     };
     let elapsed = run.seconds;
     let state = match &run.state {
         RunState::Running => format!("running for {}", quantity::about(elapsed)),
         RunState::Done => format!("done in {}", quantity::about(elapsed)),
-        RunState::Stopped => "stopped on request; the same command goes on".to_owned(),
+        RunState::Stopped => "stopped on request; the same command resumes".to_owned(),
         RunState::Failed(message) => format!("failed: {message}"),
-        RunState::Interrupted => "killed; the same command goes on".to_owned(),
+        RunState::Interrupted => "killed; the same command resumes".to_owned(),
     };
     let mut head = vec![format!("{}  run {}, {state}", status.directory.display(), run.number), run.command.clone()];
     match &run.heartbeat {

@@ -64,7 +64,7 @@ impl fmt::Display for Operation {
 pub enum DiskError {
     /// The disk or the user's quota is full.
     #[error(
-        "no space left to {operation} {}{}; make room or choose another directory, then repeat the command",
+        "no space left to {operation} {}{}; free some space or choose another directory, then repeat the command",
         path.display(),
         Shortage { needed: *needed, free: *free }
     )]
@@ -121,7 +121,7 @@ pub enum DiskError {
         path: PathBuf,
     },
     /// The file is larger than its reader accepts.
-    #[error("{} has {bytes} bytes, expected at most {bytes_max}; this is not the file it should be", path.display())]
+    #[error("{} has {bytes} bytes, expected at most {bytes_max}; it cannot be the expected file", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -132,7 +132,7 @@ pub enum DiskError {
     },
     /// Somebody else holds the lock.
     #[error(
-        "{} is locked by {holder}; wait for that run to end, or stop it (the lock goes with the process)",
+        "{} is locked by {holder}; wait for that process to end, or stop it (the lock ends with the process)",
         path.display()
     )]
     Locked {
@@ -142,7 +142,7 @@ pub enum DiskError {
         holder: String,
     },
     /// Somebody else has taken the directory that a file belongs to.
-    #[error("{} belongs to another run now: {why}", path.display())]
+    #[error("{} now belongs to another run: {why}", path.display())]
     Overtaken {
         /// What belongs to him.
         path: PathBuf,
@@ -150,9 +150,7 @@ pub enum DiskError {
         why: String,
     },
     /// The kernel allows no rings.
-    #[error(
-        "io_uring cannot be used here: {source}; the kernel, a container or a limit forbids it, so run with --io plain"
-    )]
+    #[error("io_uring cannot be used here: {source}; the kernel, a container or a limit forbids it; use --io plain")]
     RingRefused {
         /// What the operating system said.
         source: io::Error,
@@ -287,7 +285,7 @@ mod tests {
     #[test]
     fn kinds_are_told_apart_and_name_the_remedy() {
         let no_space = "no space left to write /d/x: 10 bytes needed, 3 free; \
-                        make room or choose another directory, then repeat the command";
+                        free some space or choose another directory, then repeat the command";
         check(io::ErrorKind::StorageFull, no_space);
         check(io::ErrorKind::QuotaExceeded, no_space);
         check(
@@ -328,8 +326,8 @@ mod tests {
     #[test]
     fn a_refused_ring_names_the_way_around() {
         let error = DiskError::RingRefused { source: io::ErrorKind::PermissionDenied.into() };
-        let expect = "io_uring cannot be used here: permission denied; \
-                      the kernel, a container or a limit forbids it, so run with --io plain";
+        let expect = "io_uring cannot be used here: permission denied; the kernel, a container or a limit forbids it; \
+            use --io plain";
         assert_eq!(error.to_string(), expect);
     }
 

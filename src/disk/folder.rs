@@ -271,7 +271,7 @@ fn name_of(path: &Path) -> io::Result<&OsStr> {
 
 /// Why something cannot be opened as a file.
 pub(crate) fn not_a_file() -> io::Error {
-    io::Error::other("it is not a file")
+    io::Error::other("it is not a regular file")
 }
 
 fn contended() -> io::Error {

@@ -59,7 +59,7 @@ impl Lock {
             return Ok(Lock::new(held));
         }
         Err(failed(io::Error::other(
-            "somebody removes the file again and again; nobody needs to, the lock goes with its process",
+            "another process keeps removing the file; do not remove it, the lock ends with its process",
         )))
     }
 
@@ -104,8 +104,8 @@ impl Held {
                 Err(DiskError::Locked { path: path.to_path_buf(), holder: read_note(&file) })
             }
             Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {
-                let what =
-                    "this file system has no locks, so nothing would keep a second run out; choose another directory";
+                let what = "this file system does not support locks, so a second run could not be kept out; choose another \
+                     directory";
                 Err(failed(io::Error::other(what)))
             }
             Err(TryLockError::Error(source)) => Err(failed(source)),
@@ -171,7 +171,7 @@ fn read_note(file: &File) -> String {
     let bytes = read(file).unwrap_or_default();
     let note = String::from_utf8_lossy(&bytes);
     let printable: String = note.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if printable.is_empty() { "a process that has left no note yet".to_owned() } else { printable }
+    if printable.is_empty() { "an unknown process".to_owned() } else { printable }
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
         assert!(!text.contains(char::is_control), "{text:?}");
         std::fs::write(&path, b"").unwrap();
         let text = Lock::take(&path, "y").unwrap_err().to_string();
-        assert!(text.contains("no note yet"), "{text:?}");
+        assert!(text.contains("an unknown process"), "{text:?}");
         drop(lock);
     }
 

@@ -137,7 +137,7 @@ impl Disk for RealDisk {
         let failed = |source| DiskError::from_io(Operation::Measure, path, source);
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
-            Ok(_) => Err(failed(io::Error::other("it is not a file"))),
+            Ok(_) => Err(failed(io::Error::other("it is not a regular file"))),
             Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(failed(source)),
         }

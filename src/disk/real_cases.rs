@@ -401,7 +401,7 @@ fn what_is_no_file_is_refused() {
         assert!(disk.truncate(path, 0).is_err() && disk.lock(path, "").is_err(), "{path:?}");
     }
     let error = disk.open(&pipe).err().unwrap().to_string();
-    assert!(error.ends_with("pipe: it is not a file"), "{error}");
+    assert!(error.ends_with("pipe: it is not a regular file"), "{error}");
     assert!(disk.append(&pipe).is_err() && disk.working(&pipe, 1).is_err() && disk.create(&folder).is_err());
     assert!(disk.append(Path::new("/dev/null")).is_err() && disk.working(Path::new("/dev/null"), 1).is_err());
     // Whole, or not at all.

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ExchangeError {
     /// The caller asked to stop.
-    #[error("stopped on request; what was not complete is removed")]
+    #[error("stopped on request; incomplete files were removed")]
     Stopped,
     /// The database cannot be read, or not trusted.
     #[error(transparent)]
@@ -20,8 +20,8 @@ pub enum ExchangeError {
     Disk(#[from] DiskError),
     /// Another file has the name already.
     #[error(
-        "{} is there already and differs from what would be written, from byte {offset} on; --force replaces it, or \
-         choose another directory", path.display()
+        "{} exists and differs from the new file from byte {offset} on; replace it with --force, or choose another \
+         directory", path.display()
     )]
     Exists {
         /// The file.
@@ -30,7 +30,7 @@ pub enum ExchangeError {
         offset: u64,
     },
     /// There is not enough memory for an array.
-    #[error("there is no memory for {bytes} bytes: {source}")]
+    #[error("cannot allocate {bytes} bytes: {source}")]
     Memory {
         /// How many bytes.
         bytes: usize,
@@ -39,7 +39,7 @@ pub enum ExchangeError {
     },
     /// A file of other scores has the name already.
     #[error(
-        "{} is there already and is no sound archive of these scores; --force replaces it, or choose another directory",
+        "{} exists and is not a valid archive of these scores; replace it with --force, or choose another directory",
         path.display()
     )]
     Others {
@@ -48,8 +48,8 @@ pub enum ExchangeError {
     },
     /// What came out of an archive is not what went in.
     #[error(
-        "{} does not give the scores it was made of: expected the smaller databases that it was made with; restore them \
-         from the same set of archives, or build them", path.display()
+        "{} does not restore the scores that it was made of: the smaller databases differ from those that it was made \
+         with; restore them from the same set of archives, or build them", path.display()
     )]
     Restored {
         /// The archive.
@@ -58,7 +58,7 @@ pub enum ExchangeError {
     /// Text of so many positions is rarely meant.
     #[error(
         "the {stones}-stone database has {positions} positions, as csv about {bytes} bytes; expected at most {limit} \
-         positions: take another format, or --force to write it nevertheless"
+         positions: choose another format, or write it with --force"
     )]
     TooLarge {
         /// The stones of the database.
@@ -78,8 +78,8 @@ pub enum ExchangeError {
     },
     /// There is nothing to compare with.
     #[error(
-        "{} is not there: expected a file of {expected} bytes with the scores of {stones} stones; leave these out with \
-         --stones", path.display()
+        "{} does not exist: expected a file of {expected} bytes with the scores of {stones} stones; exclude these \
+         with --stones", path.display()
     )]
     Missing {
         /// The file.
@@ -91,8 +91,8 @@ pub enum ExchangeError {
     },
     /// The file has another length than such scores take.
     #[error(
-        "{} has {found} bytes, expected {expected}, one for each reachable position of {stones} stones: it is not whole, \
-         or of another layout", path.display()
+        "{} has {found} bytes, expected {expected}, one for each reachable position of {stones} stones: it is \
+         incomplete or has another layout", path.display()
     )]
     Length {
         /// The file.

@@ -76,7 +76,7 @@ impl<'a> Lexicographic<'a> {
     pub fn new(index: &'a Index) -> Result<Lexicographic<'a>, ExchangeError> {
         if index.stones() == STONES_MAX {
             let what = format!(
-                "{STONES_MAX} stones have the opening position besides, whose place in scores.{STONES_MAX} is not known; \
+                "{STONES_MAX} stones include the opening position, whose place in scores.{STONES_MAX} is not known; \
                  choose fewer with --stones"
             );
             return Err(ExchangeError::Unsupported { what });

@@ -293,7 +293,7 @@ impl FromStr for PositionSet {
         match text {
             "all" => Ok(PositionSet::All),
             "reachable" => Ok(PositionSet::Reachable),
-            _ => Err(format!("`{text}` is no position set: expected `all` or `reachable`")),
+            _ => Err(format!("`{text}` is not a position set: expected `all` or `reachable`")),
         }
     }
 }

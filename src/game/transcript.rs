@@ -47,7 +47,7 @@ pub enum TranscriptError {
         found: String,
     },
     /// The other player is to move.
-    #[error("move {number}, `{found}`: {} is to move, whose pits are {}", side_name(*side), pits(*side))]
+    #[error("move {number}, `{found}`: {} is to move, with pits {}", side_name(*side), pits(*side))]
     Side {
         /// The move, from 1.
         number: usize,
@@ -81,7 +81,7 @@ pub enum TranscriptError {
         is: u8,
     },
     /// The number of stones captured is not that of the board.
-    #[error("move {number}: {found} says {expected} stones are captured, by the rules it is {is}")]
+    #[error("move {number}: {found} says {expected} stones are captured, the move captures {is}")]
     Captured {
         /// The move, from 1.
         number: usize,
@@ -93,7 +93,7 @@ pub enum TranscriptError {
         is: u8,
     },
     /// More moves than any game has.
-    #[error("more than {MOVES_MAX} moves; this is no game")]
+    #[error("more than {MOVES_MAX} moves: this is not a game")]
     TooLong,
 }
 
@@ -428,9 +428,9 @@ mod tests {
     #[test]
     fn slips_are_found_where_they_were_made() {
         let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect, "{text}");
-        check("F4 F4", "move 2, `F4`: North is to move, whose pits are a to f");
+        check("F4 F4", "move 2, `F4`: North is to move, with pits a to f");
         check("F4 f4 B5 d5 E6", "move 5: E6 says 6 stones, pit E holds 5");
-        check("F4 f4x2", "move 2: f4x2 says 2 stones are captured, by the rules it is 0");
+        check("F4 f4x2", "move 2: f4x2 says 2 stones are captured, the move captures 0");
         check("F4 e4 F", "move 3, `F`: pit F is empty");
         check("F4 what", "move 2: expected a move such as F, f4 or B5x2, found `what`");
         check(

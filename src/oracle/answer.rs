@@ -209,6 +209,16 @@ impl Oracle {
         }
     }
 
+    /// The stones of the largest database, sound or not.
+    pub fn stones_max(&self) -> Option<u32> {
+        self.databases.keys().max().copied()
+    }
+
+    /// The error of a question for a database that does not exist.
+    pub(crate) fn missing(&self, stones: u32) -> OracleError {
+        OracleError::Missing { stones, largest: self.stones_max() }
+    }
+
     /// Whether there is a database of so many stones, sound or not.
     pub(crate) fn has(&self, stones: u32) -> bool {
         self.databases.contains_key(&stones)
@@ -221,7 +231,7 @@ impl Oracle {
         }
         let stones = board.stones();
         match self.databases.get(&stones) {
-            None => Err(OracleError::Missing { stones }),
+            None => Err(self.missing(stones)),
             Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
             Some(Ok(Database { index, scores })) => {
                 let index = index.get_or_init(|| Index::new(stones, self.set));

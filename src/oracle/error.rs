@@ -11,14 +11,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OracleError {
-    /// The database that knows is not there.
-    #[error(
-        "the {stones}-stone database is needed and not there; `awari run MANIFEST --set build.stones=0..{stones}` \
-         builds it"
-    )]
+    /// The database that has the answer does not exist.
+    #[error("no {stones}-stone database here{}", of_largest(*largest))]
     Missing {
         /// Its stones.
         stones: u32,
+        /// The stones of the largest database.
+        largest: Option<u32>,
     },
     /// The database that knows cannot be read, or not trusted.
     #[error(transparent)]
@@ -33,13 +32,13 @@ pub enum OracleError {
     },
     /// Databases that do not belong together.
     #[error(
-        "{} is of rules {}, positions {}, but {} is of rules {}, positions {}: databases of one directory \
-         must be of one kind; move one of them away",
+        "{} has rules {}, positions {}, but {} has rules {}, positions {}: all databases of a directory must have the \
+         same rules and positions; move one of them away",
         .0.path.display(), .0.rules, .0.positions, .0.first_path.display(), .0.first_rules, .0.first_positions
     )]
     Mixed(Box<Mixed>),
     /// A database of rules or positions that this program does not know.
-    #[error("{} is of {what}, which this program does not know; use the program that made it", path.display())]
+    #[error("{} has {what}, which this program does not know; use the program that made it", path.display())]
     Unknown {
         /// The file.
         path: PathBuf,
@@ -47,7 +46,8 @@ pub enum OracleError {
         what: String,
     },
     /// A file that is no database, or one of another number of stones than its name says.
-    #[error("{} is {found}, expected {expected}; move it away, and `awari run MANIFEST` makes the right one", path.display())]
+    #[error("{} is {found}, expected {expected}; move it away and rebuild it with `awari run \
+        MANIFEST`", path.display())]
     Misplaced {
         /// The file.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum OracleError {
     /// A database contradicts the rules.
     #[error(
         "the {}-stone database scores position {} {found}, but its moves are worth {expected}; \
-         `awari verify` tells which databases are wrong",
+         `awari verify` shows which databases are wrong",
         board.stones(), PositionText::of_board(*board)
     )]
     Inconsistent {
@@ -70,6 +70,10 @@ pub enum OracleError {
         /// What the database says.
         found: Bounds,
     },
+}
+
+fn of_largest(largest: Option<u32>) -> String {
+    largest.map_or_else(String::new, |largest| format!(" (the largest has {largest})"))
 }
 
 /// Two databases that do not belong together.

@@ -115,6 +115,11 @@ impl Library {
         &self.held
     }
 
+    /// The error of a question for a database that does not exist.
+    pub fn missing(&self, stones: u32) -> OracleError {
+        OracleError::Missing { stones, largest: self.held.keys().max().copied() }
+    }
+
     /// The databases by their stones, given away.
     pub fn into_held(self) -> BTreeMap<u32, Held> {
         self.held

@@ -157,15 +157,15 @@ fn document(body: &Markup) -> Markup {
             body {
                 header {
                     h1 { a href="./" { "Awari oracle" } }
-                    span.badge title="Capture 2 or 3; a move that leaves the opponent no stones is illegal unless all do; \
-                                      a repeated position shares out what remains; who cannot move loses what remains" {
+                    span.badge title="Capture 2 or 3; a move that leaves the opponent no stones is illegal unless all \
+                        do; a repeated position shares the remaining stones; a player who cannot move loses them" {
                         "rules: awari"
                     }
                 }
                 main id="main" { (body) }
                 footer {
                     p {
-                        "Every value is what the player to move wins by, of the stones still on the board. "
+                        "Every value is the margin by which the player to move wins, of the stones still on the board. "
                         a href="v1/openapi.json" { "API" } " · " a href="v1/databases" { "databases" }
                     }
                 }
@@ -176,7 +176,7 @@ fn document(body: &Markup) -> Markup {
 
 fn mistaken(what: &str, written: &str) -> Markup {
     html! {
-        p.banner role="alert" { "The address makes no sense: " (what) "." }
+        p.banner role="alert" { "invalid position in the URL: " (what) "." }
         (form(written))
         nav.controls { a href="./" { "To the opening position" } }
     }
@@ -238,10 +238,10 @@ fn banner(shown: &Shown, answer: &Result<Answer, Refusal>, beyond: Option<u32>) 
     if let Some(outcome) = shown.game.outcome() {
         let why = match outcome.end {
             End::CannotMove(side) => format!("{} cannot move", side_name(side)),
-            End::Repeats { .. } => "the position came again".to_owned(),
+            End::Repeats { .. } => "the position is repeated".to_owned(),
         };
         return match outcome.lead {
-            0 => format!("The game is over: {why}; nobody wins."),
+            0 => format!("The game is over: {why}; a draw."),
             lead if lead > 0 => format!("The game is over: {why}; South wins by {lead}."),
             lead => format!("The game is over: {why}; North wins by {}.", -lead),
         };
@@ -253,7 +253,7 @@ fn banner(shown: &Shown, answer: &Result<Answer, Refusal>, beyond: Option<u32>) 
             format!("{side} to move; {}{reach}.", refusal.message)
         }
         Ok(answer) => match answer.score.score() {
-            Some(0) => format!("{side} to move: a draw of the stones on the board."),
+            Some(0) => format!("{side} to move: the stones on the board are shared."),
             Some(score) if score > 0 => format!("{side} to move wins by {}.", stones(score)),
             Some(score) => format!("{side} to move loses by {}.", stones(-score)),
             None => {

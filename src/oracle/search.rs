@@ -29,7 +29,7 @@ impl Oracle {
                 break;
             }
         }
-        if known == anything { Err(OracleError::Missing { stones }) } else { Ok(known) }
+        if known == anything { Err(self.missing(stones)) } else { Ok(known) }
     }
 
     fn search(&self, board: &Board, depth: u32, left: &mut u32) -> Result<Bounds, OracleError> {

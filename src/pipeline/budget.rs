@@ -14,7 +14,7 @@ pub struct Budget(u64);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
     /// There is no number, or no such unit.
-    #[error("{0:?} is not a size; write for example \"512 MiB\" or \"2 GiB\"")]
+    #[error("{0:?} is not a size; write \"512 MiB\" or \"2 GiB\", for example")]
     Syntax(String),
     /// More bytes than a number of 64 bits holds.
     #[error("{0:?} is more than any machine has")]

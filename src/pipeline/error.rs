@@ -16,7 +16,7 @@ use crate::work::StageError;
 
 /// What a single stage reads is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{stage} reads {artifact}, which {what}; build it first, with run --until {maker}")]
+#[error("{stage} reads {artifact}, which {what}; build it first with `run --until {maker}`")]
 pub struct MissingInput {
     /// The stage to be rerun, or one before it.
     pub stage: StageName,
@@ -48,7 +48,7 @@ pub enum PipelineError {
     Preflight(#[from] PreflightError),
     /// Another process works in the directory.
     #[error(
-        "{} is in use by {holder}; wait for it to end, or stop it (the lock goes with the process)",
+        "{} is in use by {holder}; wait for it to end, or stop it (the lock ends with the process)",
         directory.display()
     )]
     Locked {
@@ -64,7 +64,7 @@ pub enum PipelineError {
         stale: Vec<Step>,
     },
     /// A stage failed.
-    #[error("{stage} failed: {source}; what was finished is kept, the same command continues from there")]
+    #[error("{stage} failed: {source}; finished work is kept, and the same command resumes")]
     StageFailed {
         /// Which.
         stage: StageName,
@@ -87,13 +87,13 @@ pub enum PipelineError {
     #[error(transparent)]
     InputMissing(Box<MissingInput>),
     /// The scratch directory and the run directory are not apart.
-    #[error("the scratch directory {} is not apart from the run directory; choose another", scratch.display())]
+    #[error("the scratch directory {} overlaps the run directory; choose another", scratch.display())]
     ScratchInRunDirectory {
         /// The scratch directory.
         scratch: PathBuf,
     },
     /// A single stage was stopped on request before it was done.
-    #[error("{stage} was stopped; nothing was changed, the same command starts it again")]
+    #[error("{stage} was stopped; nothing was changed, and the same command starts it again")]
     SingleStopped {
         /// Which.
         stage: StageName,
@@ -139,15 +139,16 @@ fn suggestion(names: &[StageName]) -> String {
     let names: Vec<String> = names.iter().map(StageName::to_string).collect();
     match names.len() {
         0 => "the manifest asks for no stages".to_owned(),
-        _ => format!("stages of this manifest are for example {}", names.join(", ")),
+        _ => format!("stages of this manifest include {}", names.join(", ")),
     }
 }
 
 fn frozen(stale: &[Step]) -> String {
-    let shown: Vec<String> = stale.iter().take(3).map(|step| format!("{}: {}", step.stage, step.reason)).collect();
+    let shown: Vec<String> =
+        stale.iter().take(3).map(|step| format!("{} would be rebuilt ({})", step.stage, step.reason)).collect();
     let more = match stale.len().saturating_sub(shown.len()) {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    format!("--frozen forbids to rebuild {}{more}", shown.join("; "))
+    format!("--frozen: {}{more}", shown.join("; "))
 }

@@ -80,7 +80,7 @@ impl Heartbeat {
         let silent = now.saturating_sub(self.at);
         let idle = now.saturating_sub(self.advanced_at);
         if silent > SILENT_SECONDS_MAX {
-            Some(format!("no sign of life for {silent} s; the process hangs or was suspended"))
+            Some(format!("no heartbeat for {silent} s; the process hangs or was suspended"))
         } else if idle > IDLE_SECONDS_MAX {
             Some(format!("no progress for {idle} s"))
         } else {
@@ -160,11 +160,11 @@ impl<'a> Beating<'a> {
         if StopRequest::read(self.disk, &self.directory) == Some(StopRequest { run: pulse.run }) {
             self.stop.store(true, Ordering::Relaxed);
             StopRequest::remove(self.disk, &self.directory);
-            tracing::warn!("somebody asks this run to stop: the unit of work at hand is finished first");
+            tracing::warn!("stop requested; finishing the current step");
         }
         if let Some(run) = self.later_run(pulse) {
             self.stop.store(true, Ordering::Relaxed);
-            tracing::warn!("run {run} has taken the directory: this one, run {}, ends", pulse.run);
+            tracing::warn!("run {run} has taken over the directory; this run, {}, ends", pulse.run);
         }
     }
 
@@ -408,7 +408,7 @@ mod tests {
             "seconds":1.0,"advanced_at":990,"stage_left_seconds":null,"run_left_seconds":3.0,"memory_bytes":null}"#;
         let seen: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!(seen.stalled(1005), None);
-        assert!(seen.stalled(1031).unwrap().starts_with("no sign of life for 31 s"));
+        assert!(seen.stalled(1031).unwrap().starts_with("no heartbeat for 31 s"));
         let seen = Heartbeat { advanced_at: 600, ..seen };
         assert_eq!(seen.stalled(1000).unwrap(), "no progress for 400 s");
     }

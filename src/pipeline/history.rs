@@ -132,7 +132,7 @@ impl History {
                     Record::StageFailed { stage, message } => remark(format!("{stage} failed: {message}"), true),
                     Record::Verified { artifact, how, .. } => remark(format!("{artifact} checked: {how}"), false),
                     Record::Adopted { artifact } => {
-                        remark(format!("{} was taken over on the word of its header", artifact.name), false)
+                        remark(format!("{} was adopted (header checked)", artifact.name), false)
                     }
                     _ => None,
                 }

@@ -43,8 +43,8 @@ pub enum JournalError {
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The file is longer than any journal.
-    #[error("{} has {bytes} bytes, expected at most {JOURNAL_BYTES_MAX}; move it away, the next run \
-             takes over the files it finds by their headers", path.display())]
+    #[error("{} has {bytes} bytes, expected at most {JOURNAL_BYTES_MAX}; move it away, and the next run adopts the \
+        files that it finds (headers checked)", path.display())]
     TooLarge {
         /// The journal.
         path: PathBuf,
@@ -52,16 +52,16 @@ pub enum JournalError {
         bytes: u64,
     },
     /// A record longer than [`PAYLOAD_BYTES_MAX`].
-    #[error("a record of {bytes} bytes is too long for the journal, which takes {PAYLOAD_BYTES_MAX}")]
+    #[error("a journal record has {bytes} bytes, the limit is {PAYLOAD_BYTES_MAX}")]
     RecordTooLong {
         /// Its length.
         bytes: usize,
     },
     /// Somebody else writes to the journal, or has cut or removed it: the lock does not keep him out.
     #[error(
-        "{} {what} while this run held the directory, so this run writes nothing more here and ends; either the file \
-         system does not carry locks to the other machine, or the file `lock` was removed: let the other run end, or stop \
-         it (awari stop), before this command is repeated; nothing is lost but time",
+        "{} {what} while this run held the directory, so this run ends; either the file system does not share locks \
+         with the other machine, or the file `lock` was removed; wait for the other run to end, or stop it with \
+             `awari stop`, then repeat this command; no data is lost",
         path.display()
     )]
     Overtaken {
@@ -71,7 +71,7 @@ pub enum JournalError {
         what: String,
     },
     /// The record cannot be said in JSON.
-    #[error("a record cannot be written: {0}")]
+    #[error("cannot write a journal record: {0}")]
     Encode(#[from] serde_json::Error),
 }
 

@@ -347,7 +347,7 @@ impl Reader<'_> {
         }
         let names: Vec<&str> = here().map(|(_, key)| key.name()).collect();
         let help = match names.len() {
-            0 => "keys stand in tables".to_owned(),
+            0 => "every key belongs to a table".to_owned(),
             _ => format!("the keys of [{table}] are {}", names.join(", ")),
         };
         (help, None)
@@ -364,7 +364,7 @@ impl Reader<'_> {
             }
         };
         let Some(parts) = key_parts(key) else {
-            let help = "write TABLE.KEY=VALUE, quoting parts that hold dots: 'a.b.\"1..2\"'=x";
+            let help = "write TABLE.KEY=VALUE, and quote parts with dots: 'a.b.\"1..2\"'=x";
             let message = format!("{} is not a key", quote(&shown(key)));
             return fail(self, 0..key.len(), message, Some(help.to_owned()));
         };
@@ -378,9 +378,9 @@ impl Reader<'_> {
                 (Some(near), _) => format!("did you mean {near}?"),
                 (None, [name]) | (None, [_, name, ..]) => match self.meant("", name).1 {
                     Some(at) => format!("did you mean {}?", schema.keys[at].path),
-                    None => "no key is like it".to_owned(),
+                    None => "no key has a similar name".to_owned(),
                 },
-                (None, []) => "no key is like it".to_owned(),
+                (None, []) => "no key has a similar name".to_owned(),
             };
             let message = format!("unknown key {}", shown(&path));
             return fail(self, 0..key.len(), message, Some(help));

@@ -130,12 +130,12 @@ fn every_mistake_at_once_with_its_place() {
         m.toml:2:9: game.rules must be one of "toy", "other", not "oter" (did you mean "other"?)
         m.toml:4:10: build.stones is an empty range: 12..3 (did you mean "3..12"?)
         m.toml:5:1: unknown key metohd in [build] (did you mean method?)
-        m.toml:6:10: build.memory must be a size, not "2 GiBi" (write for example "512 MiB" or "2 GiB")
+        m.toml:6:10: build.memory must be a size, not "2 GiBi" (write "512 MiB" or "2 GiB", for example)
         m.toml:7:11: build.threads must be an integer, not the string "4"
         m.toml:8:12: build.snapshot must be a time such as "10 min", not the integer 10
         m.toml:9:2: unknown table [biuld] (did you mean [build]?)
         m.toml:12:7: run.dir must be a string, not the integer 3
-        --set build.threads=-1: build.threads must lie in 0..1024, not be -1
+        --set build.threads=-1: build.threads must be in 0..1024, not -1
         --set run.published=perhaps: run.published must be true or false, not the string "perhaps"
         "#,
     );
@@ -179,7 +179,7 @@ fn unknown_names() {
         "memory = 1\nzzzz = 1\n[build]\nstones = 1\n",
         &[],
         "m.toml:1:1: unknown key memory (did you mean memory in [build]?)
-         m.toml:2:1: unknown key zzzz (keys stand in tables)",
+         m.toml:2:1: unknown key zzzz (every key belongs to a table)",
     );
     check(
         &base("\"a.b\" = 1\n"),
@@ -207,8 +207,8 @@ fn ranges() {
     check(&of("\"1..\""), &[], &format!("m.toml:2:10: build.stones must be a range, not \"1..\" {help}"));
     check(&of("\"1..2..3\""), &[], &format!("m.toml:2:10: build.stones must be a range, not \"1..2..3\" {help}"));
     check(&of("-1"), &[], &format!("m.toml:2:10: build.stones must be a range, not \"-1\" {help}"));
-    check(&of("\"0..49\""), &[], "m.toml:2:10: build.stones must lie within 0..48, not be 0..49");
-    check(&of("99999999999"), &[], "m.toml:2:10: build.stones must lie within 0..48, not be 99999999999");
+    check(&of("\"0..49\""), &[], "m.toml:2:10: build.stones must be within 0..48, not 0..49");
+    check(&of("99999999999"), &[], "m.toml:2:10: build.stones must be within 0..48, not 99999999999");
     check(&of("1.5"), &[], "m.toml:2:10: build.stones must be a range such as \"0..12\", not the number 1.5");
     check(&of("[1, 2]"), &[], "m.toml:2:10: build.stones must be a range such as \"0..12\", not an array");
 }
@@ -222,14 +222,14 @@ fn tables_by_range() {
         "m.toml:4:1: build.methods must be a range, not \"3..x\" (write \"A..B\", both ends included, \
          or one number, within 0..48)
          m.toml:4:10: build.methods must be one of \"sweep\", \"counting\", not \"swep\" (did you mean \"sweep\"?)
-         m.toml:5:1: build.methods must lie within 0..48, not be 50
+         m.toml:5:1: build.methods must be within 0..48, not 50
          m.toml:5:8: build.methods must be a string, not the integer 1
          m.toml:6:1: build.methods is an empty range: 5..4 (did you mean \"4..5\"?)",
     );
     check(
         &of("\"3..5\" = \"sweep\"\n\"5\" = \"counting\""),
         &[],
-        "m.toml:5:1: build.methods has two ranges that overlap, 3..5 and 5 (give each number one value)",
+        "m.toml:5:1: build.methods has overlapping ranges 3..5 and 5 (give each number a single value)",
     );
     check(
         "[build]\nstones = 1\nmethods = \"sweep\"\n",
@@ -306,11 +306,11 @@ fn mistakes_in_overrides() {
         &["build.stone=3", "memory=3", "zzz=3", "build=3", "build.zzzz=1"],
         "--set build.stone=3: unknown key build.stone (did you mean build.stones?)
          --set memory=3: unknown key memory (did you mean build.memory?)
-         --set zzz=3: unknown key zzz (no key is like it)
-         --set build=3: unknown key build (no key is like it)
-         --set build.zzzz=1: unknown key build.zzzz (no key is like it)",
+         --set zzz=3: unknown key zzz (no key has a similar name)
+         --set build=3: unknown key build (no key has a similar name)
+         --set build.zzzz=1: unknown key build.zzzz (no key has a similar name)",
     );
-    let help = "(write TABLE.KEY=VALUE, quoting parts that hold dots: 'a.b.\"1..2\"'=x)";
+    let help = "(write TABLE.KEY=VALUE, and quote parts with dots: 'a.b.\"1..2\"'=x)";
     check(
         text,
         &["build..stones=3", "=3", "[build]=1"],
@@ -327,7 +327,7 @@ fn mistakes_in_overrides() {
             "--set build.stones.3=1: build.stones is not a table
              --set build.methods.9..3=sweep: \"build.methods.9..3\" is not a key {help}
              --set build.methods.\"9\"=swep: build.methods must be one of \"sweep\", \"counting\", not \"swep\" (did you mean \"sweep\"?)
-             --set build.a.b.c=1: unknown key build.a (no key is like it)
+             --set build.a.b.c=1: unknown key build.a (no key has a similar name)
              --set build.methods.1.2=x: build.methods has no keys below it"
         ),
     );
@@ -335,7 +335,7 @@ fn mistakes_in_overrides() {
         text,
         &["build.memory=", "build.method=[1"],
         r#"
-        --set build.memory=: build.memory must be a size, not "" (write for example "512 MiB" or "2 GiB")
+        --set build.memory=: build.memory must be a size, not "" (write "512 MiB" or "2 GiB", for example)
         --set build.method=[1: build.method must be one of "auto", "sweep", not "[1"
         "#,
     );

@@ -365,7 +365,7 @@ impl Run<'_, '_, '_> {
             )
             .as_ref()
             .ok(),
-            "as if everything were looked at again"
+            "of a full inspection"
         );
         made
     }
@@ -603,7 +603,7 @@ impl Run<'_, '_, '_> {
         if let StageError::Damaged { artifact, what, silent } = &error
             && let Err(journal) = self.note_damage(artifact, what, *silent)
         {
-            tracing::warn!("the damage to {artifact} could not be put into the journal: {journal}");
+            tracing::warn!("cannot record the damage to {artifact} in the journal: {journal}");
         }
         let failed = Record::StageFailed { stage: stage.clone(), message };
         // A full disk fails both; the stage's own error is the one to report.
@@ -611,7 +611,7 @@ impl Run<'_, '_, '_> {
             if let JournalError::Overtaken { .. } = journal {
                 return journal.into();
             }
-            tracing::warn!("the failure of {stage} could not be put into the journal: {journal}");
+            tracing::warn!("cannot record the failure of {stage} in the journal: {journal}");
         }
         match error {
             StageError::Damaged { artifact, what, .. } => {

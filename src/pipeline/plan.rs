@@ -109,7 +109,7 @@ impl std::fmt::Display for Why {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Why::Recorded => "its outputs match the journal",
-            Why::Adopted => "its outputs are adopted: not in the journal, but their headers say what is asked for",
+            Why::Adopted => "its outputs are adopted (headers checked)",
             Why::NotNeeded => "it makes only intermediates, and no stage to run reads them",
             Why::NotRequested => "it comes after the last stage requested",
         })

@@ -75,9 +75,9 @@ fn a_changed_parameter_names_both_values() {
         &bench,
         &other.toy(),
         "capture:0: solve:0 needs captures/0, which was not kept
-         solve:0: databases/0 is out of date: rules was toy, is other
-         verify:0: verified/0 is out of date: rules was toy, is other
-         stats:0: stats/0 is out of date: rules was toy, is other",
+         solve:0: databases/0 is out of date: rules recorded: toy; the manifest asks for other
+         verify:0: verified/0 is out of date: rules recorded: toy; the manifest asks for other
+         stats:0: stats/0 is out of date: rules recorded: toy; the manifest asks for other",
     );
 }
 
@@ -89,13 +89,13 @@ fn a_new_version_may_change_what_comes_after() {
         &bench,
         &newer.toy(),
         "capture:2: solve:2 needs captures/2, which was not kept
-         solve:2: databases/2 is out of date: version was 1, is 2
-         verify:2: after solve:2, if databases/2 comes out changed
-         stats:2: after solve:2, if databases/2 comes out changed
+         solve:2: databases/2 is out of date: version recorded: 1; this program makes 2
+         verify:2: after solve:2, if databases/2 changes
+         stats:2: after solve:2, if databases/2 changes
          capture:3: solve:3 needs captures/3, which was not kept
-         solve:3: after solve:2, if databases/2 comes out changed
-         verify:3: after solve:2, if databases/2 comes out changed
-         stats:3: after solve:3, if databases/3 comes out changed",
+         solve:3: after solve:2, if databases/2 changes
+         verify:3: after solve:2, if databases/2 changes
+         stats:3: after solve:3, if databases/3 changes",
     );
 }
 
@@ -148,7 +148,7 @@ fn unknown_stages_are_answered_with_known_ones() {
         assert_eq!(error.to_string(), expect);
         assert_eq!(error.exit(), Exit::Usage);
     };
-    let examples = "stages of this manifest are for example";
+    let examples = "stages of this manifest include";
     check("solve:9", &format!("there is no stage solve:9; {examples} solve:0, solve:3"));
     check("slove:1", &format!("there is no stage slove:1; {examples} solve:1"));
     check("what?", &format!("there is no stage what?; {examples} capture:3, solve:3, verify:3, stats:3"));
@@ -165,9 +165,9 @@ fn frozen_rebuilds_nothing_but_builds_what_is_new() {
     assert_eq!(error.exit(), Exit::Frozen);
     assert_eq!(
         error.to_string(),
-        "--frozen forbids to rebuild solve:3: databases/3 is out of date: version was 1, is 2; \
-         verify:3: after solve:3, if databases/3 comes out changed; stats:3: after solve:3, if \
-         databases/3 comes out changed; leave out --frozen to rebuild"
+        "--frozen: solve:3 would be rebuilt (databases/3 is out of date: version recorded: 1; this program makes 2); \
+         verify:3 would be rebuilt (after solve:3, if databases/3 changes); \
+         stats:3 would be rebuilt (after solve:3, if databases/3 changes); leave out --frozen to rebuild"
     );
 }
 
@@ -198,9 +198,9 @@ fn a_foreign_file_is_not_adopted() {
         &bench,
         &design.toy(),
         "capture:0: solve:0 needs captures/0, which was not kept
-         solve:0: databases/0 is out of date: rules was other, is toy
+         solve:0: databases/0 is out of date: rules recorded: other; the manifest asks for toy
          verify:0: databases/0 is not verified yet
-         stats:0: stats/0 is out of date: rules was other, is toy",
+         stats:0: stats/0 is out of date: rules recorded: other; the manifest asks for toy",
     );
 }
 
@@ -235,7 +235,7 @@ fn an_exchanged_file_is_noticed_by_its_digest() {
     let salted = other.files().remove("databases/2").unwrap();
     bench.edit("databases/2", |bytes| *bytes = salted);
     let steps = bench.steps(&toy());
-    assert!(steps.contains("solve:2: databases/2 is out of date: content digest was "), "{steps}");
+    assert!(steps.contains("solve:2: databases/2 is out of date: content digest recorded: "), "{steps}");
     assert_eq!(steps.lines().count(), 2, "{steps}");
 }
 
@@ -247,7 +247,7 @@ fn a_full_check_does_for_a_sample_and_not_the_other_way() {
     let bench = Bench::default();
     bench.run(&sample.toy()).unwrap();
     let steps = bench.steps(&toy());
-    let expect = "verify:0: verified/0 is out of date: check was sample, is full\n";
+    let expect = "verify:0: verified/0 is out of date: check recorded: sample; the manifest asks for full\n";
     assert!(steps.starts_with(expect), "{steps}");
     assert_eq!(steps.lines().count(), 4);
 }

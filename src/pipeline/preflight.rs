@@ -27,8 +27,8 @@ pub enum PreflightError {
     },
     /// A stage takes more memory than is available.
     #[error(
-        "{stage} needs {} of memory, {} are available on this machine; end other programs, or choose a \
-         method that needs less",
+        "{stage} needs {} of memory, {} are available on this machine; close other programs, or choose a method that \
+         needs less",
         Budget::show(*needed), Budget::show(*available)
     )]
     MemoryAvailable {
@@ -41,7 +41,7 @@ pub enum PreflightError {
     },
     /// The steps take more disk space than is free.
     #[error(
-        "what is left to do needs {} of disk space, {} are free in {}; make room, or choose another directory",
+        "the remaining stages need {} of disk space, {} are free in {}; free some space, or choose another directory",
         Budget::show(*needed), Budget::show(*free), directory.display()
     )]
     Disk {
@@ -54,8 +54,8 @@ pub enum PreflightError {
     },
     /// The file system has room, but not for us.
     #[error(
-        "{needed} of disk space cannot be set aside in {}, though {free} are free: {source}; a quota or blocks kept back \
-         for others forbid it, so ask for more, or choose another directory",
+        "cannot reserve {needed} of disk space in {}, although {free} are free: {source}; a quota or reserved blocks \
+         forbid it; raise the quota, or choose another directory",
         directory.display(), needed = Budget::show(*needed), free = Budget::show(*free)
     )]
     Quota {
@@ -69,7 +69,7 @@ pub enum PreflightError {
         source: DiskError,
     },
     /// The directory cannot be used.
-    #[error("the directory {} cannot be used: {source}", directory.display())]
+    #[error("cannot use the directory {}: {source}", directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
@@ -140,12 +140,12 @@ mod tests {
         );
         check(
             Room { memory_available: Some(1 << 30), ..enough },
-            "sweep:24 needs 3 GiB of memory, 1 GiB are available on this machine; end other programs, \
+            "sweep:24 needs 3 GiB of memory, 1 GiB are available on this machine; close other programs, \
              or choose a method that needs less",
         );
         check(
             Room { disk_free: 1 << 20, ..enough },
-            "what is left to do needs 5 GiB of disk space, 1 MiB are free in runs/small; make room, or \
+            "the remaining stages need 5 GiB of disk space, 1 MiB are free in runs/small; free some space, or \
              choose another directory",
         );
         let unknown = Room { memory_available: None, ..enough };

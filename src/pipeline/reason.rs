@@ -107,11 +107,18 @@ impl fmt::Display for Reason {
         match self {
             Reason::Absent { artifact } => write!(f, "{artifact} is absent"),
             Reason::Changed { artifact, field, was, is } => {
-                write!(f, "{artifact} is out of date: {field} was {was}, is {is}")
+                write!(f, "{artifact} is out of date: {field} recorded: {was}; ")?;
+                match field.as_str() {
+                    "version" | "content" => write!(f, "this program makes {is}"),
+                    "content digest" => write!(f, "found {is}"),
+                    // The name of an input.
+                    name if name.contains('/') => write!(f, "found {is}"),
+                    _ => write!(f, "the manifest asks for {is}"),
+                }
             }
             Reason::Forced => write!(f, "forced"),
             Reason::After { stage, artifact } => {
-                write!(f, "after {stage}, if {artifact} comes out changed")
+                write!(f, "after {stage}, if {artifact} changes")
             }
             Reason::Damaged { artifact, what } => write!(f, "{artifact} is damaged: {what}"),
             Reason::Doubtful { artifact, source, found_at, good_at } => {

@@ -90,10 +90,7 @@ fn a_failed_stage_ends_the_run_and_the_next_goes_on_there() {
         assert_eq!(error.exit(), Exit::StageFailed);
         assert_eq!(
             error.to_string(),
-            format!(
-                "{name} failed: the toy broke; what was finished is kept, the same command continues \
-                 from there"
-            )
+            format!("{name} failed: the toy broke; finished work is kept, and the same command resumes")
         );
         let toy = toy();
         bench.run(&toy).unwrap();
@@ -159,7 +156,7 @@ fn a_full_disk_is_told_and_leaves_nothing_half_written() {
     let error = bench.run(&toy()).unwrap_err();
     assert_eq!(error.exit(), Exit::StageFailed);
     assert!(error.to_string().contains("no space left"), "{error}");
-    assert!(error.to_string().contains("the same command continues"), "{error}");
+    assert!(error.to_string().contains("the same command resumes"), "{error}");
 }
 
 #[test]
@@ -186,7 +183,7 @@ fn preflight_refuses_before_anything_is_written() {
     bench.disk.set_bytes_max(2000);
     let error = bench.run(&toy()).unwrap_err();
     assert_eq!(error.exit(), Exit::PreflightFailed);
-    assert!(error.to_string().contains("needs 2.05 KiB of disk space"), "{error}");
+    assert!(error.to_string().contains("need 2.05 KiB of disk space"), "{error}");
 }
 
 /// There is room, but not for us: found out before anything runs, and nothing of the attempt is left.
@@ -203,7 +200,7 @@ fn a_quota_is_found_before_the_first_stage() {
             break;
         }
         if let Err(error) = outcome
-            && error.to_string().contains("cannot be set aside in /run, though")
+            && error.to_string().contains("of disk space in /run, although")
         {
             refused += 1;
             assert_eq!(error.exit(), Exit::PreflightFailed);
@@ -340,7 +337,7 @@ fn a_lost_journal_solves_nothing_again() {
     assert_eq!(bench.files(), reference());
     // Adopted files have fingerprints again: a new version is noticed.
     let newer = Design { versions: BTreeMap::from([(3, 2)]), ..Design::default() };
-    assert!(bench.steps(&newer.toy()).contains("version was 1, is 2"));
+    assert!(bench.steps(&newer.toy()).contains("version recorded: 1; this program makes 2"));
 }
 
 #[test]
@@ -612,7 +609,7 @@ fn a_single_stage_leaves_its_outputs_in_a_scratch_directory_of_the_users() {
     assert_eq!(error.exit(), Exit::PreflightFailed);
     assert_eq!(
         error.to_string(),
-        "capture:1 reads databases/0, which is absent; build it first, with run --until solve:0"
+        "capture:1 reads databases/0, which is absent; build it first with `run --until solve:0`"
     );
 }
 

@@ -99,7 +99,7 @@ impl Drop for Guard<'_> {
         if self.temporary
             && let Err(error) = self.disk.remove_dir_all(&self.path)
         {
-            tracing::warn!("the scratch directory was not removed: {error}");
+            tracing::warn!("cannot remove the scratch directory: {error}");
         }
     }
 }
@@ -210,7 +210,7 @@ impl Aside<'_> {
             _ => self.state.built(name).map(|built| built.artifact.digest),
         };
         let fingerprints = fingerprints_of(graph, at, digest_of).ok_or_else(|| {
-            let message = "what its inputs were made from is neither there nor recorded";
+            let message = "the sources of its inputs neither exist nor are recorded";
             failed(name, StageError::failed(message))
         })?;
         let cost = stage.cost;
@@ -315,7 +315,7 @@ fn usable(graph: &Graph, state: &State, found: &Findings, name: &ArtifactName) -
     match (found.get(name), built) {
         (Some(Found::Header { digest, identity }), built) => {
             if built.is_some_and(|built| built.artifact.digest != *digest) {
-                return Err("is not the one that was recorded".to_owned());
+                return Err("differs from the recorded one".to_owned());
             }
             let spec = graph.artifact(name).expect("inputs are artifacts of the graph");
             let other =

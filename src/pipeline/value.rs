@@ -92,12 +92,8 @@ impl Value {
                         None => by_range.set(range, word),
                         Some(other) => mistakes.push(Mistake {
                             span: key.span(),
-                            message: format!(
-                                "has two ranges that overlap, {} and {key}",
-                                show(other),
-                                key = show(&range)
-                            ),
-                            help: Some("give each number one value".to_owned()),
+                            message: format!("has overlapping ranges {} and {key}", show(other), key = show(&range)),
+                            help: Some("give each number a single value".to_owned()),
                         }),
                     },
                     Err(found) => mistakes.extend(found),
@@ -216,7 +212,7 @@ fn scalar(r#type: &Type, value: &DeValue<'_>) -> Result<Value, Problem> {
         (Type::OneOf(words), other) => Err(wrong_type(&format!("one of {}", list(words)), other)),
         (Type::Integer(low, high), DeValue::Integer(number)) => match integer(value) {
             Some(value) if (*low..=*high).contains(&value) => Ok(Value::Integer(value)),
-            _ => Err((format!("must lie in {low}..{high}, not be {}", clip(&number.to_string())), None)),
+            _ => Err((format!("must be in {low}..{high}, not {}", clip(&number.to_string())), None)),
         },
         (Type::Integer(..), other) => Err(wrong_type("an integer", other)),
         (Type::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
@@ -245,14 +241,14 @@ fn one_of(words: &[String], text: &str) -> Result<String, Problem> {
 }
 
 fn size(text: &str) -> Result<Value, Problem> {
-    let help = "write for example \"512 MiB\" or \"2 GiB\"";
+    let help = "write \"512 MiB\" or \"2 GiB\", for example";
     text.parse().map(Value::Size).map_err(|error| match error {
         BudgetError::Syntax(_) => {
             let message = format!("must be a size, not {}", quote(&clip(text)));
             (message, Some(help.to_owned()))
         }
         BudgetError::TooLarge(_) => {
-            let message = format!("is larger than any machine: {}", quote(&clip(text)));
+            let message = format!("is larger than the memory of any machine: {}", quote(&clip(text)));
             (message, Some(help.to_owned()))
         }
     })
@@ -277,7 +273,7 @@ fn range(text: &str, limits: &RangeInclusive<u32>) -> Result<RangeInclusive<u32>
         return Err((message, Some(format!("did you mean \"{last}..{first}\"?"))));
     }
     if first < *low || last > *high {
-        let message = format!("must lie within {low}..{high}, not be {}", clip(text));
+        let message = format!("must be within {low}..{high}, not {}", clip(text));
         return Err((message, None));
     }
     Ok(first..=last)
@@ -296,7 +292,7 @@ fn duration(text: &str) -> Result<Duration, Problem> {
     };
     seconds.map(Duration::from_secs).ok_or_else(|| {
         let message = format!("must be a time, not {}", quote(&clip(text)));
-        (message, Some("write for example \"30 s\", \"10 min\" or \"1 h\"".to_owned()))
+        (message, Some("write \"30 s\", \"10 min\" or \"1 h\", for example".to_owned()))
     })
 }
 

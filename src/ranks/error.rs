@@ -5,15 +5,15 @@
 #[non_exhaustive]
 pub enum CommunicationError {
     /// The other side has let go of its end.
-    #[error("rank {rank} has left the job, expected it to take part until the end; its own output says why it left")]
+    #[error("rank {rank} left the job early; its own output says why")]
     Gone {
         /// The other side.
         rank: usize,
     },
     /// Nothing at all comes any more from the other side, not even that it lives.
     #[error(
-        "nothing came from rank {rank} for {seconds:.0} s: its process or machine is dead, stopped or cut off; \
-         end the job and run it again"
+        "no message from rank {rank} for {seconds:.0} s: its process or machine is dead, stopped or unreachable; end \
+         the job and run it again"
     )]
     Silent {
         /// The other side.
@@ -23,14 +23,14 @@ pub enum CommunicationError {
     },
     /// All of a circle of ranks wait for the next one of it: a mistake of the program.
     #[error(
-        "rank {rank} waits for a message, and is waited for itself: the ranks of this job do not keep the same order"
+        "deadlock: rank {rank} waits for a message while another rank waits for one from it; this is a bug in awari"
     )]
     Deadlock {
         /// The other side.
         rank: usize,
     },
     /// A message that is too large.
-    #[error("a message of {bytes} bytes to rank {rank}, expected at most {bytes_max}: run with more ranks")]
+    #[error("a message to rank {rank} has {bytes} bytes, the limit is {bytes_max}; run with more ranks")]
     TooLarge {
         /// The other side.
         rank: usize,
@@ -50,7 +50,9 @@ pub enum CommunicationError {
         found: String,
     },
     /// The library that carries the messages failed.
-    #[error("{call} failed: {text}; check the network between the ranks, and that the launcher is that of the library")]
+    #[error(
+        "{call} failed: {text}; check the network between the ranks, and that the launcher belongs to the MPI library"
+    )]
     Library {
         /// The function of the library.
         call: &'static str,

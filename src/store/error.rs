@@ -15,7 +15,7 @@ pub enum StoreError {
     Disk(#[from] DiskError),
     /// Not one of our files, or only a piece of one.
     #[error(
-        "{} is not a whole awari file: expected {expected}, found {found}; `awari run MANIFEST` rebuilds it",
+        "{} is not a complete awari file: expected {expected}, found {found}; `awari run MANIFEST` rebuilds it",
         path.display()
     )]
     NotOurs {
@@ -28,8 +28,8 @@ pub enum StoreError {
     },
     /// A file of another version of the format.
     #[error(
-        "{} has format version {found}, expected at most {expected}; use the program that wrote it, \
-         or remove it and `awari run MANIFEST` rebuilds it",
+        "{} has format version {found}, expected at most {expected}; use the program that wrote it, or remove the \
+         file and rebuild it with `awari run MANIFEST`",
         path.display()
     )]
     Version {
@@ -57,7 +57,7 @@ pub enum StoreError {
     },
     /// A file of scores that are read with those of other files.
     #[error(
-        "{} is an archive, expected a database: its scores are restored from those of smaller databases",
+        "{} is an archive, expected a database; restore the database with `awari restore`",
         path.display()
     )]
     Archive {
@@ -66,8 +66,8 @@ pub enum StoreError {
     },
     /// A whole file, but of something else.
     #[error(
-        "{} is another file: expected {expected}, found {found}; \
-         remove it and `awari run MANIFEST` rebuilds it",
+        "{} is the wrong file: expected {expected}, found {found}; remove the file and rebuild it with `awari run \
+         MANIFEST`",
         path.display()
     )]
     Mismatch {
@@ -93,8 +93,7 @@ pub enum StoreError {
     },
     /// A score to be written lies outside the range announced for the file.
     #[error(
-        "cannot write {}: position {position} has the value {value}, expected {range}; \
-         this is a mistake of the program",
+        "cannot write {}: position {position} has the value {value}, expected {range}; this is a bug in awari",
         path.display()
     )]
     OutOfRange {

@@ -141,7 +141,7 @@ impl fmt::Display for Kind {
         let role = match self {
             Kind::Database => return f.pad("database"),
             Kind::Capture => return f.pad("capture database"),
-            Kind::Snapshot => return f.pad("snapshot of a database in the making"),
+            Kind::Snapshot => return f.pad("snapshot of an unfinished database"),
             Kind::Plane { role, .. } => role,
         };
         let plane = match role {

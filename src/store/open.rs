@@ -69,7 +69,7 @@ impl Unverified {
 
         let header_bytes = u64::from(format::u32_at(&start, 12));
         if header_bytes > index_end.min(HEADER_BYTES_MAX as u64) {
-            let expected = format!("at most {HEADER_BYTES_MAX} bytes and no more than there are");
+            let expected = format!("at most {HEADER_BYTES_MAX} bytes, and no more than the file has");
             return Err(damaged("the header")(Malformed::new(expected, header_bytes)));
         }
         let header_part = source.read(0, header_bytes as usize)?;

@@ -275,10 +275,10 @@ fn another_file_is_refused_with_both_sides() {
     assert!(!error.is_damage());
     assert_eq!(
         error.to_string(),
-        "databases/12.awari is another file: \
+        "databases/12.awari is the wrong file: \
          expected the database of 13 stones (rules awari, positions all, opponent-major), \
-         found the database of 12 stones (rules awari, positions all, opponent-major); \
-         remove it and `awari run MANIFEST` rebuilds it"
+         found the database of 12 stones (rules awari, positions all, opponent-major); remove the file and rebuild \
+         it with `awari run MANIFEST`"
     );
     let mut other = example.clone();
     other.shape = Example::new(&[(1, 1), (7, 3), (16, 25)], 0, 1).shape;

@@ -48,7 +48,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
             // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
             match snapshot.write(&state) {
                 Ok(()) => tracing::info!("snapshot after {:.1} s", start.elapsed().as_secs_f64()),
-                Err(error) => tracing::warn!("no snapshot of process:{stones}:{bound}: {error}"),
+                Err(error) => tracing::warn!("cannot save a snapshot of process:{stones}:{bound}: {error}"),
             }
             last.restart();
         }

@@ -59,9 +59,8 @@ impl Apart {
         stones: u32,
         communicator: &mut dyn Communicator,
     ) -> Result<(PathBuf, Snapshots<'a>), Failure> {
-        let unusable = |error: DiskError| {
-            StageError::failed(format!("the directory of [cluster] scratch cannot be used: {error}"))
-        };
+        let unusable =
+            |error: DiskError| StageError::failed(format!("cannot use the directory [cluster] scratch: {error}"));
         let ranks = communicator.size();
         let open = || {
             let missing = || StageError::failed("this rank has no [cluster] scratch in its manifest");

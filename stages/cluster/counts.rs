@@ -238,7 +238,7 @@ impl Series {
         match read(disk, directory, kind, &set, index, hand) {
             Ok(()) => Ok(true),
             Err(error) => {
-                tracing::warn!("a snapshot is not used: {error}");
+                tracing::warn!("ignoring a snapshot: {error}");
                 files::begin_anew(directory, error)?;
                 Ok(false)
             }
@@ -259,7 +259,7 @@ impl Series {
         match written {
             Ok(()) => tracing::info!("snapshot {number} of rank {}", hand.rank()),
             // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
-            Err(error) => tracing::warn!("snapshot {number} is none: {error}"),
+            Err(error) => tracing::warn!("ignoring snapshot {number}: {error}"),
         }
     }
 
@@ -276,7 +276,7 @@ impl Series {
         };
         for path in needless {
             if let Err(error) = disk.remove(&path) {
-                tracing::warn!("an old snapshot stays: {error}");
+                tracing::warn!("cannot remove an old snapshot: {error}");
             }
         }
     }

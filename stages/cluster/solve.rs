@@ -251,7 +251,7 @@ impl<'a> Member<'a> {
         if let Some((_, snapshots)) = &self.apart
             && let Err(error) = snapshots.remove()
         {
-            tracing::warn!("needless snapshots stay: {error}");
+            tracing::warn!("cannot remove old snapshots: {error}");
         }
     }
 
@@ -285,7 +285,7 @@ impl<'a> Member<'a> {
                 started = Instant::now();
                 let mut counted = counting(tables, &index, &captures, &mut hand, communicator, watch);
                 if resumed && matches!(counted, Err(Unsolved::Inconsistent)) {
-                    tracing::warn!("the snapshot of counting:{stones} is none of its counts, and is not used");
+                    tracing::warn!("ignoring the snapshot of counting:{stones}, which does not hold its counts");
                     resumed = false;
                     hand.values_mut().fill(0);
                     counted = counting(tables, &index, &captures, &mut hand, communicator, watch);
@@ -388,7 +388,7 @@ impl<'a> Member<'a> {
                 .and_then(|file| file.expect(&identity, &shape))
                 .and_then(|file| part.take_over(&territories, rank, |positions, to| file.read_range(positions, to)));
             if let Err(error) = read {
-                tracing::warn!("a snapshot is not used to its end: {error}");
+                tracing::warn!("ignoring the rest of a snapshot: {error}");
                 files::begin_anew(directory, error)?;
             }
         }
@@ -409,7 +409,7 @@ impl<'a> Member<'a> {
         match written {
             Ok(_) => tracing::info!("snapshot of rank {}", part.rank()),
             // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
-            Err(error) => tracing::warn!("no snapshot of sweep:{}: {error}", self.task.stones),
+            Err(error) => tracing::warn!("cannot save a snapshot of sweep:{}: {error}", self.task.stones),
         }
     }
 

@@ -95,7 +95,7 @@ fn figures(seen: &Seen, history: &History) -> Markup {
 fn runs(seen: &Seen, history: &History) -> Markup {
     let going_on = seen.status.run.as_ref().filter(|run| run.state == RunState::Running).map(|run| run.number);
     if history.runs.is_empty() {
-        return html! { p { "The journal knows of no run." } };
+        return html! { p { "The journal records no run." } };
     }
     let row = |run: &RunSpan| {
         let done = run.stages.iter().filter(|stage| matches!(stage.outcome, Outcome::Done(_))).count();
@@ -141,7 +141,7 @@ fn databases(seen: &Seen) -> Markup {
     };
     let summary = Summary::new(request.settings(), &seen.status);
     if summary.is_empty() {
-        return html! { p { "There is none yet." } };
+        return html! { p { "No database yet." } };
     }
     html! {
         div.scroll { pre { (summary.table(Width { columns: usize::MAX, wraps: false })) } }
@@ -224,11 +224,11 @@ fn charts(history: &History) -> Markup {
         section {
             h2 { "Time, memory and disk" }
             div.charts {
-                (chart("Seconds by the clock", &series(&|measured| measured.wall_seconds), Style::Stacks, Unit::Decimal, quantity::time, None))
+                (chart("Wall-clock time", &series(&|measured| measured.wall_seconds), Style::Stacks, Unit::Decimal, quantity::time, None))
                 (chart("Positions a second", &rates, Style::Lines, Unit::Decimal, quantity::rate, None))
                 (chart("Peak of memory", &[Series { name: "resident", values: peaks }], Style::Stacks, Unit::Bytes, bytes,
                     budget.map(|budget| ("budget", budget))))
-                (chart("Bytes moved, mapped files left out", &traffic, Style::Stacks, Unit::Bytes, bytes, None))
+                (chart("Bytes read and written, without mapped files", &traffic, Style::Stacks, Unit::Bytes, bytes, None))
             }
         }
     }
@@ -237,20 +237,23 @@ fn charts(history: &History) -> Markup {
 fn remarks(history: &History, journal: &Contents) -> Markup {
     let mut lines = Vec::new();
     for (bytes, what) in [
-        (journal.torn_bytes, "at the end of the journal were torn by a crash; the next run cuts them off"),
-        (journal.damaged_bytes, "inside the journal are damaged and were passed over"),
+        (journal.torn_bytes, "at the end of the journal were torn by a crash; the next run removes them"),
+        (journal.damaged_bytes, "inside the journal are damaged and were skipped"),
     ] {
         if bytes > 0 {
             lines.push(format!("{} bytes {what}", quantity::grouped(bytes)));
         }
     }
     if journal.fenced > 0 {
-        lines.push(format!("{} records of a run that had lost the directory to another do not count", journal.fenced));
+        lines.push(format!(
+            "{} records of a run that had lost the directory to another run are ignored",
+            journal.fenced
+        ));
     }
     let skipped = history.remarks.len().saturating_sub(REMARKS_MAX);
     html! {
         section {
-            h2 { "What was noticed" }
+            h2 { "Failures and damage" }
             @if lines.is_empty() && history.remarks.is_empty() {
                 p { "Nothing failed, and nothing was found damaged." }
             }

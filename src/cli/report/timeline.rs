@@ -76,7 +76,7 @@ pub(super) fn timeline(history: &History) -> Markup {
                 }
             }
             p.legend {
-                @for (class, name) in [("done", "done"), ("failed", "failed"), ("unfinished", "stopped, killed or going on")] {
+                @for (class, name) in [("done", "done"), ("failed", "failed"), ("unfinished", "stopped, killed or running")] {
                     span { svg viewBox="0 0 10 10" { rect class=(class) width="10" height="10" {} } (name) }
                 }
             }

@@ -72,7 +72,7 @@ impl<'a> Files<'a> {
         );
         if found.senseless > 0 {
             let senseless = quantity::grouped(found.senseless);
-            head.push_str(&format!("; of these no scores of {} stones at all: {senseless}", index.stones()));
+            head.push_str(&format!("; impossible with {} stones: {senseless}", index.stones()));
         }
         let mut differences = vec![head];
         differences.extend(found.first.iter().map(ToString::to_string));

@@ -65,7 +65,7 @@ struct Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.disk.remove_dir_all(&self.path) {
-            say(format_args!("{} was not removed: {error}", self.path.display()));
+            say(format_args!("cannot remove {}: {error}", self.path.display()));
         }
     }
 }
@@ -133,7 +133,7 @@ impl<'a> Rebuild<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CheckError::Stopped.into());
         }
-        done.inspect_err(|_| say("the rebuild has ended early; what it made is removed"))?;
+        done.inspect_err(|_| say("the rebuild ended early and was removed"))?;
         Ok(())
     }
 

@@ -49,7 +49,12 @@ async fn read(site: &Site, body: Body) -> Result<Batch, Refusal> {
     let (found, most) = (batch.positions.len(), limits.batch_positions_max);
     if found > most {
         let message = format!("expected at most {most} positions, found {found}");
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, "too-many-positions", message, "cut the batch"));
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "too-many-positions",
+            message,
+            "send fewer positions at a time",
+        ));
     }
     Ok(batch)
 }

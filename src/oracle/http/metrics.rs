@@ -61,7 +61,7 @@ impl Metrics {
                 }
             }
         }
-        text.push_str("# HELP awari_request_seconds From a request's head to its answer.\n");
+        text.push_str("# HELP awari_request_seconds Seconds from the head of a request to its answer.\n");
         text.push_str("# TYPE awari_request_seconds histogram\n");
         let mut total = 0;
         for (end, count) in CLASSES.iter().zip(&self.classes) {
@@ -76,7 +76,7 @@ impl Metrics {
         text.push_str("# HELP awari_blocks_decoded_total Blocks of compressed databases that were decoded.\n");
         let _ =
             writeln!(text, "# TYPE awari_blocks_decoded_total counter\nawari_blocks_decoded_total {blocks_decoded}");
-        text.push_str("# HELP awari_block_cache_bytes Decoded blocks that are held.\n");
+        text.push_str("# HELP awari_block_cache_bytes Bytes of decoded blocks in the cache.\n");
         let _ = writeln!(text, "# TYPE awari_block_cache_bytes gauge\nawari_block_cache_bytes {block_cache_bytes}");
         text
     }

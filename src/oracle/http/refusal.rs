@@ -29,14 +29,14 @@ impl Refusal {
 
     /// A question for which there was no turn, or not time enough.
     pub(crate) fn busy() -> Refusal {
-        let message = "the server has more to search than it can";
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, "ask again in a second")
+        let message = "the server is busy";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, "try again in a second")
     }
 
     /// A panic of a search: a defect of this program.
     pub(crate) fn broken() -> Refusal {
-        let hint = "the log of the server says more; ask about another position";
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the question could not be worked on", hint)
+        let hint = "the log of the server has the details; try another position";
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request failed inside the server", hint)
     }
 }
 
@@ -50,24 +50,24 @@ impl From<NotationError> for Refusal {
 impl From<OracleError> for Refusal {
     fn from(error: OracleError) -> Refusal {
         match error {
-            OracleError::Missing { stones } => Refusal::new(
+            OracleError::Missing { stones, .. } => Refusal::new(
                 StatusCode::NOT_FOUND,
                 "unknown-position",
-                format!("nothing is known of this position: there is no {stones}-stone database"),
-                "/v1/databases lists those that are there",
+                format!("no {stones}-stone database here"),
+                "/v1/databases lists the available databases",
             ),
             // The text names files of the server, which are nobody's business but its owner's.
             error if error.is_damage() => Refusal::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "damaged",
-                "a database that is needed is damaged or wrong",
-                "whoever runs the server finds it with `awari verify`",
+                "a required database is damaged or wrong",
+                "the operator of the server can find it with `awari verify`",
             ),
             _ => Refusal::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "unreadable",
-                "a database that is needed cannot be read",
-                "whoever runs the server finds out why with `awari probe`",
+                "a required database cannot be read",
+                "the operator of the server can find the reason with `awari probe`",
             ),
         }
     }

@@ -49,7 +49,8 @@ pub(crate) fn preflight() -> Response {
 pub(crate) fn finished(mut response: Response, method: &Method, asked: &HeaderMap, tag: &HeaderValue) -> Response {
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
         let hint = "/v1/openapi.json lists the methods of every route";
-        let refusal = Refusal::new(response.status(), "bad-method", format!("{method} is not for this route"), hint);
+        let refusal =
+            Refusal::new(response.status(), "bad-method", format!("this route does not accept {method}"), hint);
         let allow = response.headers_mut().remove(header::ALLOW);
         response = refusal.into_response();
         response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));

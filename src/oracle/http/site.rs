@@ -159,7 +159,7 @@ async fn databases(State(site): State<Arc<Site>>) -> Response {
 async fn database(State(site): State<Arc<Site>>, Path(stones): Path<String>) -> Result<Response, Refusal> {
     let shown = stones.parse().ok().and_then(|stones| site.catalogue.shown(stones));
     let shown = shown.ok_or_else(|| {
-        let hint = "/v1/databases lists those that are there";
+        let hint = "/v1/databases lists the available databases";
         Refusal::new(StatusCode::NOT_FOUND, "no-database", "there is no such database", hint)
     })?;
     Ok(reply::json(StatusCode::OK, &shown))
@@ -184,7 +184,7 @@ async fn metrics(State(site): State<Arc<Site>>) -> Response {
 
 async fn nowhere() -> Refusal {
     let hint = "/v1/openapi.json lists all routes; the page is at /";
-    Refusal::new(StatusCode::NOT_FOUND, "no-route", "there is nothing at this address", hint)
+    Refusal::new(StatusCode::NOT_FOUND, "no-route", "there is no such route", hint)
 }
 
 /// What happens before and after every request.

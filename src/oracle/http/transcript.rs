@@ -96,7 +96,7 @@ pub(super) async fn write(
     let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
     let mut game = Game::from(*site.oracle.rules(), &position(&query.pos)?);
     play_all(&mut game, &query.moves).map_err(|what| {
-        Refusal::new(StatusCode::BAD_REQUEST, "bad-moves", what, "moves=FfBd, as far as the game goes")
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-moves", what, "moves=FfBd, up to the end of the game")
     })?;
     let result = match game.outcome().map(|outcome| outcome.lead) {
         None => "*",
@@ -133,8 +133,8 @@ pub(crate) fn play_all(game: &mut Game, letters: &str) -> Result<(), String> {
 
 impl From<TranscriptError> for Refusal {
     fn from(error: TranscriptError) -> Refusal {
-        let hint = "moves are pits, as `1. F f 2. B d` or `F4 f4 B5x2`; [FEN \"4-4-4-4-4-4-4-4-4-4-4-4-0-0-S\"] above them says \
-                    where to begin";
+        let hint = "moves are pits, as `1. F f 2. B d` or `F4 f4 B5x2`; [FEN \"4-4-4-4-4-4-4-4-4-4-4-4-0-0-S\"] \
+            before them gives the first position";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-transcript", error.to_string(), hint)
     }
 }

@@ -48,7 +48,7 @@ function fromAddress() {
     state.letters = query.get("moves") ?? "";
     replay(state.start, state.letters);
   } catch (error) {
-    notice = `The address makes no sense: ${error.message}.`;
+    notice = `invalid position in the URL: ${error.message}.`;
     state.start = read(OPENING);
     state.letters = "";
   }
@@ -143,7 +143,7 @@ async function best() {
   const answer = await probed(now());
   const pit = answer.moves?.[0]?.pit;
   if (pit) return play(pitOf(pit));
-  notice = outcome ? "" : "Nobody knows the best move.";
+  notice = outcome ? "" : "The best move is not known.";
   banner();
 }
 
@@ -153,7 +153,7 @@ async function answerOfComputer(ticket) {
   const all = moves(position);
   if (answer.code === "unknown-position") {
     play(all[Math.floor(Math.random() * all.length)].pit, "reply");
-    notice = "No database knows that position: the computer chose at random.";
+    notice = "No database has this position: the computer chose at random.";
     return banner();
   }
   const seed = Math.floor(Math.random() * 2 ** 32);
@@ -170,12 +170,12 @@ async function importGame() {
   const response = await posted("v1/transcript", byId("ogn").value);
   const found = await response.json();
   const letters = found.moves?.slice(0, found.over?.after) ?? "";
-  if (!response.ok) notice = `That is no game: ${found.message}.`;
+  if (!response.ok) notice = `Invalid game: ${found.message}.`;
   else if (letters.length > LETTERS_MAX) notice = `That game has more than ${LETTERS_MAX} moves.`;
   else {
     Object.assign(state, { start: read(found.start), letters, at: letters.length, computer: "", editing: false });
     changed();
-    if (letters.length < found.moves.length) notice = `The game was over after move ${letters.length}; what follows is left out.`;
+    if (letters.length < found.moves.length) notice = `The game was over after move ${letters.length}; the rest is left out.`;
   }
   banner();
 }
@@ -184,7 +184,7 @@ async function importGame() {
 async function exportGame() {
   const response = await fetch(`v1/transcript?pos=${written(state.start)}&moves=${state.letters}`);
   if (response.ok) byId("ogn").value = await response.text();
-  else notice = `The server does not write it: ${(await response.json()).message}.`;
+  else notice = `The server cannot export the game: ${(await response.json()).message}.`;
   banner();
 }
 
@@ -201,8 +201,8 @@ function edit(place, more) {
   const held = place < 12 ? position.pits : position.stores;
   const at = place < 12 ? place : place - 12;
   const all = stonesOf(position) + position.stores[0] + position.stores[1];
-  if (more > 0 && all >= STONES_MAX) notice = `There are ${STONES_MAX} stones already: take some away first.`;
-  else if (held[at] + more < 0) notice = "There is no stone to take.";
+  if (more > 0 && all >= STONES_MAX) notice = `There are already ${STONES_MAX} stones: remove some first.`;
+  else if (held[at] + more < 0) notice = "There is no stone to remove.";
   else {
     const next = { ...position, pits: [...position.pits], stores: [...position.stores] };
     (place < 12 ? next.pits : next.stores)[at] += more;
@@ -256,9 +256,9 @@ function build() {
     ),
     el("div", { class: "controls", id: "editing" },
       el("label", {}, el("input", { type: "radio", name: "stone", checked: true, onchange: () => { state.adding = true; } }), " Add stones"),
-      el("label", {}, el("input", { type: "radio", name: "stone", onchange: () => { state.adding = false; } }), " Take stones"),
-      button("Other side to move", "Exchange who is to move", () => begin({ ...position, side: position.side === "S" ? "N" : "S" })),
-      button("Clear", "Take all stones away", () => begin({ pits: Array(12).fill(0), stores: [0, 0], side: "S" })),
+      el("label", {}, el("input", { type: "radio", name: "stone", onchange: () => { state.adding = false; } }), " Remove stones"),
+      button("Other side to move", "Let the other side move", () => begin({ ...position, side: position.side === "S" ? "N" : "S" })),
+      button("Clear", "Remove all stones", () => begin({ pits: Array(12).fill(0), stores: [0, 0], side: "S" })),
     ),
     el("p", { class: "history", id: "history" }),
     ...PARTS.map((id) => el("div", { id })),
@@ -268,7 +268,7 @@ function build() {
         el("label", {}, "Preset ", el("select", { id: "preset", onchange: (event) => { if (event.target.value) begin(read(event.target.value)); event.target.value = ""; } },
           option("", "choose"), ...PRESETS.map(([label, value]) => option(value, label)))),
         el("label", {}, "Random of ", el("select", { id: "stones" }, ...stones.map((one) => option(one, count(one), stones.at(-1))))),
-        button("Random position", "Throw so many stones", () => begin(random(Number(byId("stones").value || 12)))),
+        button("Random position", "Random position with this number of stones", () => begin(random(Number(byId("stones").value || 12)))),
       ),
       el("div", { class: "controls" },
         el("label", {}, "Computer plays ", el("select", { id: "computer", onchange: (event) => { state.computer = event.target.value; changed(); } },
@@ -278,11 +278,11 @@ function build() {
       ),
       el("form", { class: "controls", onsubmit: (event) => {
         event.preventDefault();
-        try { begin(read(byId("pos").value)); } catch (error) { notice = `That is no position: ${error.message}.`; banner(); }
+        try { begin(read(byId("pos").value)); } catch (error) { notice = `Invalid position: ${error.message}.`; banner(); }
       } },
         el("label", {}, "Position ", el("input", { id: "pos", size: 34, autocomplete: "off", spellcheck: "false" })),
         el("button", {}, "Set"),
-        button("Copy link", "The address of all that is shown", copy)),
+        button("Copy link", "Copy the URL of this page", copy)),
     ),
     el("details", {},
       el("summary", {}, "Import and export"),
@@ -294,7 +294,7 @@ function build() {
       ),
     ),
     el("details", {}, el("summary", {}, "Keys"),
-      el("p", {}, "1 to 6 play A to F of the player to move (add a stone while editing, with Shift take one), ← and → go back and forward, Home to the start, space plays the best move, h hides values, e edits."),
+      el("p", {}, "1 to 6 play A to F of the player to move (add a stone while editing, remove one with Shift), ← and → go back and forward, Home to the start, space plays the best move, h hides values, e edits."),
     ),
   );
 }
@@ -418,12 +418,12 @@ function verdict() {
   const side = sideName(position.side);
   if (outcome) {
     const { why, lead } = outcome;
-    return `The game is over: ${why}; ${lead === 0 ? "nobody wins" : `${lead > 0 ? "South" : "North"} wins by ${Math.abs(lead)}`}.`;
+    return `The game is over: ${why}; ${lead === 0 ? "a draw" : `${lead > 0 ? "South" : "North"} wins by ${Math.abs(lead)}`}.`;
   }
   if (state.hidden || !answer) return `${side} to move.`;
   if (answer.score === undefined) return `${side} to move; ${answer.message}${answer.code === "unknown-position" ? reach() : ""}.`;
   if (typeof answer.score !== "number") return `${side} to move: between ${signed(answer.score.lo)} and ${signed(answer.score.hi)} stones.`;
-  if (answer.score === 0) return `${side} to move: a draw of the stones on the board.`;
+  if (answer.score === 0) return `${side} to move: the stones on the board are shared.`;
   return `${side} to move ${answer.score > 0 ? "wins" : "loses"} by ${count(Math.abs(answer.score))}.`;
 }
 

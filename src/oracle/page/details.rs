@@ -80,7 +80,7 @@ impl Details<'_> {
         html! {
             table id="moves" {
                 caption { "Moves, the best first" }
-                thead { tr { @for name in ["Pit", "Value", "Captures", "Loses"] { th scope="col" { (name) } } } }
+                thead { tr { @for name in ["Pit", "Value", "Captures", "Loss"] { th scope="col" { (name) } } } }
                 tbody {
                     @for one in best_first(answer) {
                         tr {

@@ -91,7 +91,7 @@ function over(now, seen) {
   }
   // Stores are part of the text, and only grow.
   const text = written(now);
-  if (seen.has(text)) return { why: "the position came again", lead };
+  if (seen.has(text)) return { why: "the position is repeated", lead };
   seen.add(text);
   return null;
 }

@@ -74,7 +74,7 @@ impl Library {
         const CALL: &str = "MPI_Init_thread";
         let failed = |text: String| CommunicationError::Library { call: CALL, text };
         if STARTED.swap(true, Ordering::SeqCst) {
-            return Err(failed("it was called before in this process, expected once".to_owned()));
+            return Err(failed("it was already called in this process".to_owned()));
         }
         let mut provided = 0;
         let mut communicator = MaybeUninit::uninit();
@@ -89,8 +89,8 @@ impl Library {
             )?;
             if provided < ffi::RSMPI_THREAD_SERIALIZED {
                 return Err(failed(format!(
-                    "this MPI gives thread level {provided}, expected {} (MPI_THREAD_SERIALIZED) or more: use one \
-                     that was built with support for threads",
+                    "this MPI provides thread level {provided}, expected at least {} (MPI_THREAD_SERIALIZED); use an \
+                     MPI built with thread support",
                     ffi::RSMPI_THREAD_SERIALIZED
                 )));
             }
