@@ -335,6 +335,10 @@ impl Run<'_, '_, '_> {
             }
             if !plan.removable.is_empty() {
                 self.remove(&plan.removable)?;
+                if plan.steps.is_empty() {
+                    // What was removed is not up to date, but not needed.
+                    continue;
+                }
             }
             let Some(step) = plan.steps.first() else {
                 self.remove_snapshots(&plan).map_err(|source| unusable(&orchestrator.directory, source))?;
