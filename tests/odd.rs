@@ -201,6 +201,48 @@ fn linked_directories_are_the_users_own() {
     }
 }
 
+/// A directory with files of the user's own is no run directory, and nothing in it is touched.
+#[test]
+fn files_of_others_are_left_alone() {
+    let place = Place::new();
+    let names = ["manifest.toml", "lock", "journal", "heartbeat", "a.txt"];
+    let mine = place.path("mine");
+    fs::create_dir_all(mine.join("src")).unwrap();
+    names.iter().for_each(|name| fs::write(mine.join(name), "my own").unwrap());
+    let commands: [(&[&str], i32); 7] = [
+        (&["run", "m.toml", "--dir", "mine"], 12),
+        (&["status", "--dir", "mine"], 12),
+        (&["doctor", "--dir", "mine"], 0),
+        (&["stop", "--dir", "mine"], 12),
+        (&["gc", "m.toml", "--dir", "mine", "--delete"], 12),
+        (&["restore", "archives", "--dir", "mine"], 12),
+        (&["stage", "m.toml", "sweep:3", "--scratch", "mine"], 12),
+    ];
+    assert_eq!(place.awari(&["archive", "--dir", "done", "--out", "archives"]).0, 0);
+    for (command, code) in commands {
+        let (found, said) = place.awari(command);
+        let is_refused = said.contains("mine holds files that are not awari's (a.txt, heartbeat, journal, and 3 more)");
+        assert!(is_refused || !["run", "restore", "stage"].contains(&command[0]), "{command:?}: {said}");
+        let _ = code;
+        assert!(found != 0 || command[0] == "doctor", "{command:?}: {found}, {said}");
+        assert_eq!(fs::read_dir(&mine).unwrap().count(), names.len() + 1, "{command:?}");
+        for name in names {
+            assert_eq!(fs::read(mine.join(name)).unwrap(), b"my own", "{command:?}");
+        }
+    }
+    // The manifest that is to be run lies there, too.
+    fs::create_dir(place.path("other")).unwrap();
+    fs::copy(place.path("m.toml"), place.path("other/manifest.toml")).unwrap();
+    let (code, said) = place.awari(&["run", "other/manifest.toml", "--dir", "other"]);
+    assert!(code == 12 && said.contains("other holds files that are not awari's (manifest.toml)"), "{code}: {said}");
+    // In a run directory it is kept.
+    place.copy_without("stats/03.json");
+    fs::copy(place.path("m.toml"), place.path("odd/manifest.toml")).unwrap();
+    let (code, said) = place.awari(&["run", "odd/manifest.toml", "--dir", "odd"]);
+    assert!(code == 0 && said.contains("kept as odd/manifest.toml.kept-1"), "{code}: {said}");
+    assert_eq!(fs::read(place.path("odd/manifest.toml.kept-1")).unwrap(), fs::read(place.path("m.toml")).unwrap());
+}
+
 /// What is done to every number and text.
 type Change = Box<dyn Fn(&mut Value)>;
 

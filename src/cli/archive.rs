@@ -65,7 +65,8 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let stop = signals::stop_flag()?;
     let threads = threads(args.threads)?;
     // Nobody else writes databases there meanwhile.
-    let _held = Directory::open(&disk, &args.dir, "awari restore")?;
+    let databases = || Ok(library(&disk, &args.dir).is_ok_and(|library| !library.held().is_empty()));
+    let _held = Directory::open(&disk, &args.dir, "awari restore", &databases)?;
     let tables = Tables::new(rules, set, chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0));
     let mut smaller = Smaller::new(&args.dir, rules, set);
     for (stones, (path, file)) in chosen {

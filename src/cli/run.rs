@@ -13,6 +13,7 @@ use crate::signals;
 use crate::summary::Summary;
 use disk::{DiskError, RealDisk, machine};
 use pipeline::journal::JournalError;
+use pipeline::preflight::PreflightError;
 use pipeline::status::status;
 use pipeline::{Beating, Budget, Exit, Orchestrator, PipelineError, Plan};
 use ranks::Communicator;
@@ -126,6 +127,7 @@ impl Next<'_> {
             | PipelineError::Disk(DiskError::Overtaken { .. }) => {
                 vec![format!("watch it: {}", command(&["awari", "status", "--dir", &dir, "--watch"]))]
             }
+            PipelineError::Preflight(PreflightError::Foreign { .. }) => Vec::new(),
             PipelineError::Preflight(_) => vec![
                 "finished work is kept".to_owned(),
                 format!("to check the machine: {}", command(&["awari", "doctor", "--dir", &dir])),

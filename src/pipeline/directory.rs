@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use disk::{Disk, DiskError, Lock};
 
+use crate::claim::{claim, keep_others, lock_is_of_others};
 use crate::error::PipelineError;
 use crate::journal::{Journal, JournalError};
 use crate::preflight::PreflightError;
@@ -18,12 +19,21 @@ pub struct Directory<'d> {
 
 impl<'d> Directory<'d> {
     /// Takes the lock and opens the journal, cutting off what a crash tore. Makes the directory if
-    /// it is absent. `command` tells others who holds it.
+    /// it is absent. `command` tells others who holds it. `holds_artifacts` looks for artifacts, where neither lock nor
+    /// journal say that the directory is a run's.
     ///
     /// # Errors
-    /// [`PipelineError::Locked`], or [`PipelineError::Preflight`] if the directory cannot be used.
-    pub fn open(disk: &'d dyn Disk, path: &Path, command: &str) -> Result<Self, PipelineError> {
-        let lock_path = path.join("lock");
+    /// [`PipelineError::Locked`], or [`PipelineError::Preflight`] if the directory cannot be used: above all if it holds
+    /// files of others only, and then nothing was touched.
+    pub fn open(
+        disk: &'d dyn Disk,
+        path: &Path,
+        command: &str,
+        holds_artifacts: &dyn Fn() -> Result<bool, PipelineError>,
+    ) -> Result<Self, PipelineError> {
+        claim(disk, path, holds_artifacts)?;
+        let lock_path = lock_path(path);
+        let lock_is_of_others = lock_is_of_others(disk, path);
         let lock = match disk.lock(&lock_path, command) {
             Err(DiskError::Locked { .. }) => {
                 // Whoever only looks whether a run goes on holds it for a moment.
@@ -36,6 +46,10 @@ impl<'d> Directory<'d> {
             DiskError::Locked { holder, .. } => PipelineError::Locked { directory: path.to_path_buf(), holder },
             source => unusable(path, source),
         })?;
+        if lock_is_of_others {
+            tracing::warn!("{} was not written by awari: it is kept under another name", lock_path.display());
+        }
+        keep_others(disk, path).map_err(|source| unusable(path, source))?;
         let journal = Journal::open(disk, &journal_path(path)).map_err(|error| match error {
             JournalError::Disk(source) => unusable(path, source),
             other => other.into(),
@@ -54,6 +68,11 @@ pub(crate) fn unusable(path: &Path, source: DiskError) -> PipelineError {
         return PipelineError::Disk(source);
     }
     PipelineError::Preflight(PreflightError::Directory { directory: path.to_path_buf(), source })
+}
+
+/// The lock of a run directory.
+pub(crate) fn lock_path(directory: &Path) -> PathBuf {
+    directory.join("lock")
 }
 
 /// The journal of a run directory.

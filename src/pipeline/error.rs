@@ -92,6 +92,12 @@ pub enum PipelineError {
         /// The scratch directory.
         scratch: PathBuf,
     },
+    /// The scratch directory is the directory of a run.
+    #[error("the scratch directory {} is a run directory, which only runs change; choose another", scratch.display())]
+    ScratchIsRunDirectory {
+        /// The scratch directory.
+        scratch: PathBuf,
+    },
     /// A single stage was stopped on request before it was done.
     #[error("{stage} was stopped; nothing was changed, and the same command starts it again")]
     SingleStopped {
@@ -114,7 +120,9 @@ impl PipelineError {
     pub fn exit(&self) -> Exit {
         match self {
             PipelineError::Manifest(_) => Exit::ManifestInvalid,
-            PipelineError::UnknownStage { .. } | PipelineError::ScratchInRunDirectory { .. } => Exit::Usage,
+            PipelineError::UnknownStage { .. }
+            | PipelineError::ScratchInRunDirectory { .. }
+            | PipelineError::ScratchIsRunDirectory { .. } => Exit::Usage,
             PipelineError::Disk(DiskError::Overtaken { .. }) => Exit::Locked,
             PipelineError::Preflight(_) | PipelineError::InputMissing(_) => Exit::PreflightFailed,
             PipelineError::Locked { .. } => Exit::Locked,

@@ -11,7 +11,7 @@ use disk::{Disk, is_leftover};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
-use crate::directory::{Directory, journal_path, snapshots_path, unusable};
+use crate::directory::{journal_path, snapshots_path, unusable};
 use crate::error::PipelineError;
 use crate::journal::Contents;
 use crate::orchestrator::{Orchestrator, survey};
@@ -72,7 +72,7 @@ impl Orchestrator<'_> {
     /// # Errors
     /// [`PipelineError::Locked`] while a run goes on; what the operating system says.
     pub fn remove_garbage(&self, reasons: &BTreeSet<Needless>) -> Result<Vec<Item>, PipelineError> {
-        let mut directory = Directory::open(self.disk, &self.directory, &self.options.command)?;
+        let mut directory = self.open()?;
         let journal = directory.journal();
         let mut items = self.collect(journal.state())?.items;
         items.retain(|item| reasons.contains(&item.why));

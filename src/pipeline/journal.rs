@@ -156,6 +156,11 @@ fn frame(bytes: &[u8]) -> Option<&[u8]> {
     (checksum == checksum_of(payload)).then_some(payload)
 }
 
+/// Whether some bytes, as torn and damaged as they may be, are a journal: whether a record begins there.
+pub(crate) fn could_be_journal(bytes: &[u8]) -> bool {
+    MAGIC.starts_with(bytes) || bytes.windows(MAGIC.len()).any(|window| window == MAGIC)
+}
+
 fn checksum_of(payload: &[u8]) -> [u8; 8] {
     let mut bytes = (payload.len() as u32).to_le_bytes().to_vec();
     bytes.extend_from_slice(payload);

@@ -18,6 +18,7 @@
 
 pub mod artifact;
 pub mod budget;
+mod claim;
 pub mod counts;
 mod diagnostic;
 pub mod directory;
@@ -55,6 +56,8 @@ mod suggest;
 mod value;
 pub mod work;
 
+#[cfg(test)]
+mod claim_cases;
 #[cfg(test)]
 mod fence_cases;
 #[cfg(test)]

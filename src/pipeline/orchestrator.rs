@@ -13,6 +13,7 @@ use disk::{Digest, Disk, DiskError, Staged, clock, remove_leftovers};
 
 use crate::artifact::{ArtifactKind, ArtifactName, Found};
 use crate::budget::Budget;
+use crate::claim::{MANIFEST_MARK, holds_artifacts, keep_manifest};
 use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, unusable};
 use crate::error::PipelineError;
 use crate::execution::{execute, fingerprints_of};
@@ -208,7 +209,7 @@ impl<'a> Orchestrator<'a> {
     /// Whatever ended the run early; what was finished is kept.
     pub fn run(&self) -> Result<Summary, PipelineError> {
         let start = Instant::now();
-        let mut directory = Directory::open(self.disk, &self.directory, &self.options.command)?;
+        let mut directory = self.open()?;
         let journal = directory.journal();
         if journal.cut_bytes() > 0 {
             let bytes = journal.cut_bytes();
@@ -250,6 +251,12 @@ impl<'a> Orchestrator<'a> {
         Ok(Summary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
     }
 
+    /// Takes the directory.
+    pub(crate) fn open(&self) -> Result<Directory<'_>, PipelineError> {
+        let holds_artifacts = || holds_artifacts(self.disk, &self.directory, self.work);
+        Directory::open(self.disk, &self.directory, &self.options.command, &holds_artifacts)
+    }
+
     pub(crate) fn plan_options(&self, force: BTreeSet<String>) -> PlanOptions {
         PlanOptions { until: self.options.until.clone(), force, frozen: self.options.frozen, keep: self.options.keep }
     }
@@ -274,13 +281,14 @@ impl<'a> Orchestrator<'a> {
     fn write_manifest(&self) -> Result<(), DiskError> {
         const BYTES_MAX: u64 = 1 << 20;
         let path = manifest_path(&self.directory);
-        let bytes = self.options.manifest.as_bytes();
-        let same = self.disk.read(&path, BYTES_MAX).is_ok_and(|old| old == bytes);
-        if same || bytes.is_empty() {
+        let text = format!("{MANIFEST_MARK}{}", self.options.manifest);
+        let same = self.disk.read(&path, BYTES_MAX).is_ok_and(|old| old == text.as_bytes());
+        if same || self.options.manifest.is_empty() {
             return Ok(());
         }
+        keep_manifest(self.disk, &self.directory, &self.options.manifest)?;
         let mut staged = Staged::create(self.disk, &path, 0)?;
-        staged.write(bytes)?;
+        staged.write(text.as_bytes())?;
         staged.publish()?;
         Ok(())
     }

@@ -68,6 +68,18 @@ pub enum PreflightError {
         /// What the operating system said.
         source: DiskError,
     },
+    /// The directory holds files of others, and none of a run.
+    #[error(
+        "{} holds files that are not awari's ({}); choose an empty directory with --dir, or move them away; nothing was \
+         changed",
+        directory.display(), few(names)
+    )]
+    Foreign {
+        /// The directory.
+        directory: PathBuf,
+        /// The names of the files and directories in it.
+        names: Vec<String>,
+    },
     /// The directory cannot be used.
     #[error("cannot use the directory {}: {source}", directory.display())]
     Directory {
@@ -76,6 +88,14 @@ pub enum PreflightError {
         /// Why not.
         source: DiskError,
     },
+}
+
+/// The first of some names, and how many there are besides, on one line.
+fn few(names: &[String]) -> String {
+    const NAMES_MAX: usize = 3;
+    let shown = names.iter().take(NAMES_MAX).map(|name| name.replace(char::is_control, "\u{fffd}"));
+    let more = (names.len() > NAMES_MAX).then(|| format!("and {} more", names.len() - NAMES_MAX));
+    shown.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// What there is.

@@ -10,6 +10,7 @@ use disk::{Digest, Disk, clock};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
+use crate::claim::{Claim, claim, holds_artifacts};
 use crate::counts::Counts;
 use crate::directory::{journal_path, snapshots_path, unusable};
 use crate::error::{MissingInput, PipelineError};
@@ -127,6 +128,9 @@ impl Orchestrator<'_> {
         let last = find(graph, stage)?;
         if let Scratch::Directory(path) = scratch {
             refuse_run_directory(self.disk, &self.directory, path)?;
+            if claim(self.disk, path, &|| holds_artifacts(self.disk, path, self.work))? == Claim::Run {
+                return Err(PipelineError::ScratchIsRunDirectory { scratch: path.clone() });
+            }
         }
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
         let state = State::replay(&journal.entries);

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::artifact::ArtifactName;
 use crate::counts::Counts;
-use crate::directory::journal_path;
+use crate::directory::{journal_path, lock_path};
 use crate::error::PipelineError;
 use crate::fingerprint::hex;
 use crate::graph::Graph;
@@ -200,7 +200,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
 
 /// Who holds the lock, in words. A directory where it cannot be tried is not being written.
 pub fn holder(disk: &dyn Disk, directory: &Path) -> Option<String> {
-    disk.lock_holder(&directory.join("lock")).ok()?
+    disk.lock_holder(&lock_path(directory)).ok()?
 }
 
 fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>, now: Duration) -> RunStatus {

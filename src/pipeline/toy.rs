@@ -324,7 +324,7 @@ impl Bench {
 
     /// Puts a record into the journal, as a command beside the run does.
     pub(crate) fn record(&self, record: Record) {
-        let mut directory = Directory::open(&self.disk, Path::new(DIRECTORY), "a command").unwrap();
+        let mut directory = Directory::open(&self.disk, Path::new(DIRECTORY), "a command", &|| Ok(true)).unwrap();
         directory.journal().append(record).unwrap();
     }
 
