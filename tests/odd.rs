@@ -208,23 +208,22 @@ fn files_of_others_are_left_alone() {
     let names = ["manifest.toml", "lock", "journal", "heartbeat", "a.txt"];
     let mine = place.path("mine");
     fs::create_dir_all(mine.join("src")).unwrap();
-    names.iter().for_each(|name| fs::write(mine.join(name), "my own").unwrap());
-    let commands: [(&[&str], i32); 7] = [
-        (&["run", "m.toml", "--dir", "mine"], 12),
-        (&["status", "--dir", "mine"], 12),
-        (&["doctor", "--dir", "mine"], 0),
-        (&["stop", "--dir", "mine"], 12),
-        (&["gc", "m.toml", "--dir", "mine", "--delete"], 12),
-        (&["restore", "archives", "--dir", "mine"], 12),
-        (&["stage", "m.toml", "sweep:3", "--scratch", "mine"], 12),
+    names.iter().chain(&["src/x"]).for_each(|name| fs::write(mine.join(name), "my own").unwrap());
+    let commands: [&[&str]; 7] = [
+        &["run", "m.toml", "--dir", "mine"],
+        &["status", "--dir", "mine"],
+        &["doctor", "--dir", "mine"],
+        &["stop", "--dir", "mine"],
+        &["gc", "--dir", "mine", "--delete"],
+        &["restore", "--from", "archives", "--dir", "mine"],
+        &["stage", "m.toml", "sweep:3", "--scratch", "mine"],
     ];
     assert_eq!(place.awari(&["archive", "--dir", "done", "--out", "archives"]).0, 0);
-    for (command, code) in commands {
-        let (found, said) = place.awari(command);
+    for command in commands {
+        let (code, said) = place.awari(command);
         let is_refused = said.contains("mine holds files that are not awari's (a.txt, heartbeat, journal, and 3 more)");
         assert!(is_refused || !["run", "restore", "stage"].contains(&command[0]), "{command:?}: {said}");
-        let _ = code;
-        assert!(found != 0 || command[0] == "doctor", "{command:?}: {found}, {said}");
+        assert!(code != 0 || ["doctor", "status"].contains(&command[0]), "{command:?}: {code}, {said}");
         assert_eq!(fs::read_dir(&mine).unwrap().count(), names.len() + 1, "{command:?}");
         for name in names {
             assert_eq!(fs::read(mine.join(name)).unwrap(), b"my own", "{command:?}");
@@ -241,6 +240,75 @@ fn files_of_others_are_left_alone() {
     let (code, said) = place.awari(&["run", "odd/manifest.toml", "--dir", "odd"]);
     assert!(code == 0 && said.contains("kept as odd/manifest.toml.kept-1"), "{code}: {said}");
     assert_eq!(fs::read(place.path("odd/manifest.toml.kept-1")).unwrap(), fs::read(place.path("m.toml")).unwrap());
+}
+
+/// Every option that writes a file or directory for the user.
+#[test]
+fn outputs_replace_files_only_and_make_no_parents() {
+    let place = Place::new();
+    fs::write(place.path("file"), "old").unwrap();
+    fs::create_dir(place.path("folder")).unwrap();
+    symlink("file", place.path("link")).unwrap();
+    symlink("absent", place.path("dangling")).unwrap();
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
+    let report = |out: &str| place.awari(&["report", "--dir", "done", "-o", out]);
+    for (out, expect) in [
+        ("no/where/page.html", "there is no directory no/where; make it first: mkdir -p no/where"),
+        ("folder", "it is a directory"),
+        ("dangling", "it is a symbolic link to absent, which is absent"),
+        ("pipe", "nothing reads from it"),
+    ] {
+        let (code, said) = report(out);
+        assert!(code == 12 && said.contains(expect), "{out}: {code}, {said}");
+    }
+    let full = report("/dev/full");
+    assert!(full.0 == 12 && full.1.contains("no space left to write /dev/full"), "{full:?}");
+    for out in ["/dev/null", "/dev/stdout", "/dev/fd/1", "link", "page.html"] {
+        assert_eq!(report(out).0, 0, "{out}");
+    }
+    let page = fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
+    assert!(fs::read(place.path("file")).unwrap().starts_with(b"<!DOCTYPE html>"), "the link leads there");
+    assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
+    // Into a pipe that is read, and behind what a file that the shell has opened holds.
+    let script = "echo begun > log && \"$0\" report --dir done -o /dev/stdout >> log && \
+                  (cat pipe > piped & \"$0\" report --dir done -o /dev/fd/3 3> pipe && wait)";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_awari")]).current_dir(place.0.path()).stderr(Stdio::null());
+    assert!(shell.status().unwrap().success());
+    assert!(fs::read(place.path("log")).unwrap().starts_with(b"begun\n<!DOCTYPE html>"));
+    assert!(fs::read(place.path("piped")).unwrap().starts_with(b"<!DOCTYPE html>"));
+
+    let mut play = Command::new(env!("CARGO_BIN_EXE_awari"));
+    play.args(["play", "--dir", "done", "--position", "1 0 0 0 0 0 0 1 0 0 0 1"]).current_dir(place.0.path());
+    fs::write(place.path("said"), "save no/where.ogn\nsave pipe\nsave kept.ogn\nquit\n").unwrap();
+    let output = play.stdin(fs::File::open(place.path("said")).unwrap()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("there is no directory no;"), "{told}");
+    assert!(told.contains("nothing reads from it") && told.contains("saved in kept.ogn"), "{told}");
+
+    for command in [&["export", "--format", "raw"][..], &["archive"]] {
+        let out = |out: &str, force: bool| {
+            let more = ["--dir", "done", "--out", out, "--force"];
+            place.awari(&[command, &more[..more.len() - usize::from(!force)]].concat())
+        };
+        let (code, said) = out("no/where", false);
+        assert!(code == 12 && said.contains("there is no directory no; make it first: mkdir -p no"), "{said}");
+        let (code, said) = out("file", false);
+        assert!(code == 12 && said.contains("file"), "{code}: {said}");
+        assert_eq!(out("made", false).0, 0);
+        let name = fs::read_dir(place.path("made")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+        for plant in ["../link", "../pipe", "../absent"] {
+            fs::remove_file(&name).unwrap();
+            symlink(plant, &name).unwrap();
+            for force in [false, true] {
+                let (code, said) = out("made", force);
+                assert!(code == 12 && said.contains("it is a symbolic link"), "{plant}: {code}, {said}");
+            }
+        }
+        fs::remove_dir_all(place.path("made")).unwrap();
+    }
+    assert!(!place.path("no").exists() && !place.path("absent").exists());
 }
 
 /// What is done to every number and text.
@@ -352,7 +420,7 @@ fn what_files_say_commands_no_terminal() {
     // What a run directory holds: damage and a failure in its journal, names, notes, a heartbeat and a log.
     place.copy_without("lock");
     let (disk, odd) = (RealDisk::default(), place.path("odd"));
-    let mut directory = Directory::open(&disk, &odd, evil).unwrap();
+    let mut directory = Directory::open(&disk, &odd, evil, &|| Ok(true)).unwrap();
     let records = [
         Record::RunStarted {
             command: evil.to_owned(),

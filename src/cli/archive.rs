@@ -27,6 +27,7 @@ pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
     let library = library(&disk, &args.databases.dir)?;
     let chosen = chosen(&library, &args.databases)?;
     let stop = signals::stop_flag()?;
+    disk.create_dir(&args.out)?;
     let threads = threads(args.databases.threads)?;
     let (rules, set) = (library.rules(), library.set());
     let tables = Tables::new(rules, set, chosen.iter().copied().max().unwrap_or(0));

@@ -5,7 +5,7 @@ use crate::databases::{artifact, chosen, library, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
 use crate::signals;
-use disk::RealDisk;
+use disk::{Disk, RealDisk};
 use exchange::{ExchangeError, Format, Options};
 use game::Index;
 use oracle::Held;
@@ -28,6 +28,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
         memory_bytes: args.memory.bytes(),
         stop: &stop,
     };
+    disk.create_dir(&args.out)?;
     let threads = threads(args.databases.threads)?;
     for stones in chosen {
         let scores = match library.held().get(&stones) {

@@ -5,7 +5,7 @@ use crate::databases::library;
 use crate::error::CliError;
 use crate::output::print;
 use crate::probe::{board, line, text};
-use disk::{RealDisk, Staged, clock};
+use disk::{RealDisk, clock};
 use game::notation::{MoveText, PositionText, Side};
 use game::play::{End, Game, Outcome, Turn};
 use game::transcript::{Transcript, WrittenMove, side_name};
@@ -146,13 +146,8 @@ impl Table<'_> {
 
     fn save(&self, path: &Path) -> Result<(), CliError> {
         let text = Transcript { tags: Vec::new(), game: self.game.clone() }.text();
-        let disk = RealDisk::default();
-        let saved = Staged::create(&disk, path, text.len() as u64).and_then(|mut staged| {
-            staged.write(text.as_bytes())?;
-            staged.publish()
-        });
-        match saved {
-            Ok(_) => print(&format!("saved in {}\n", path.display())),
+        match RealDisk::default().deliver(path, text.as_bytes()) {
+            Ok(()) => print(&format!("saved in {}\n", path.display())),
             Err(error) => print(&format!("{error}\n")),
         }
     }

@@ -11,12 +11,15 @@ use crate::output::{print, printable, say};
 use crate::stats::recorded;
 use crate::status::look;
 use check::Statistics;
-use disk::{RealDisk, Staged};
+use disk::RealDisk;
 use pipeline::directory::journal_path;
 use pipeline::history::History;
 use pipeline::journal::Contents;
 use pipeline::{Exit, Heartbeat};
 use std::path::Path;
+
+/// Names of stdout.
+const STDOUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
@@ -29,12 +32,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let statistics = statistics(&disk, &args.dir);
     let page = page::page(&seen, &history, &journal, &statistics).into_string();
     let page = printable(&page);
-    if args.out == Path::new("-") {
+    if STDOUT.iter().any(|name| args.out == Path::new(name)) {
         print(&page)?;
     } else {
-        let mut staged = Staged::create(&disk, &args.out, page.len() as u64)?;
-        staged.write(page.as_bytes())?;
-        staged.publish()?;
+        disk.deliver(&args.out, page.as_bytes())?;
         say(format_args!("{} written", args.out.display()));
     }
     Ok(Exit::Done)

@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::real::parent;
@@ -149,10 +149,26 @@ impl Folder {
         remove_tree(&self.0, name)
     }
 
+    /// What has a name, which is not followed.
+    pub(crate) fn status(&self, name: &OsStr) -> rustix::io::Result<Stat> {
+        rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
     /// Device and inode number of what has a name.
     pub(crate) fn identity(&self, name: &OsStr) -> io::Result<(u64, u64)> {
-        let found = rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let found = self.status(name)?;
         Ok((found.st_dev, found.st_ino))
+    }
+
+    /// What a symbolic link says.
+    pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<Vec<u8>> {
+        Ok(rustix::fs::readlinkat(&self.0, name, Vec::new())?.into_bytes())
+    }
+
+    /// The number of its file system.
+    pub(crate) fn file_system(&self) -> io::Result<u64> {
+        // The type of the number differs between architectures; no kind needs more than 32 bits.
+        Ok(rustix::fs::fstatfs(&self.0)?.f_type as u32 as u64)
     }
 
     /// Makes the names in it durable.

@@ -20,6 +20,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clock;
+mod deliver;
 mod digest;
 mod direct;
 mod error;
@@ -138,6 +139,15 @@ pub trait Disk: Send + Sync {
     /// As [`bytes`](Self::bytes).
     fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
         Ok(self.bytes(path)?.unwrap_or(0))
+    }
+
+    /// Makes sure that a name is free, or that of a regular file: nothing else should lose its name to a file of ours that
+    /// a person wants somewhere.
+    ///
+    /// # Errors
+    /// What has the name.
+    fn check_replaceable(&self, path: &Path) -> Result<(), DiskError> {
+        self.bytes(path).map(drop)
     }
 
     /// The files (not directories) in a directory, sorted by path. An absent directory is empty.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use crate::deliver::check_replaceable;
 use crate::error::{DiskError, Operation};
 use crate::file::RealFile;
 use crate::folder::{Folder, not_a_file};
@@ -150,6 +151,10 @@ impl Disk for RealDisk {
             Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(0),
             Err(source) => Err(DiskError::from_io(Operation::Measure, path, source)),
         }
+    }
+
+    fn check_replaceable(&self, path: &Path) -> Result<(), DiskError> {
+        check_replaceable(path)
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {

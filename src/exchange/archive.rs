@@ -122,6 +122,7 @@ pub fn archive(
     stop: &AtomicBool,
 ) -> Result<Exported, ExchangeError> {
     assert_eq!(scores.shape().positions(), captures.index.positions(), "captures of the same database");
+    disk.check_replaceable(path)?;
     if !force && let Some(bytes) = disk.bytes(path)? {
         let there = Scores::open(disk, path).and_then(|file| Archive::expect(file, scores.identity(), scores.shape()));
         return match there {

@@ -30,6 +30,7 @@ impl<'d> Sink<'d> {
         replace: bool,
         expected_bytes: u64,
     ) -> Result<Sink<'d>, ExchangeError> {
+        disk.check_replaceable(path)?;
         let is_there = !replace && disk.bytes(path)?.is_some();
         let route = match is_there {
             true => Route::Compare { file: disk.open(path)?, buffer: Vec::new() },

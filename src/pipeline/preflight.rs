@@ -70,7 +70,7 @@ pub enum PreflightError {
     },
     /// The directory holds files of others, and none of a run.
     #[error(
-        "{} holds files that are not awari's ({}); choose an empty directory with --dir, or move them away; nothing was \
+        "{} holds files that are not awari's ({}); choose an empty directory, or move them away; nothing was \
          changed",
         directory.display(), few(names)
     )]

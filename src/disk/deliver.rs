@@ -1,0 +1,237 @@
+//! Files that a person names: where a report or a game goes.
+//!
+//! | what has the name | what is done |
+//! |---|---|
+//! | nothing, a regular file | a complete file takes the name, as [`Staged`] does |
+//! | a link of the user's own or of root | the same to what it leads to; the link stays |
+//! | a link of another user, or to nothing | refused |
+//! | a terminal or another character device, a pipe, `/dev/stdout`, `/dev/fd/N` | written in place, at the end |
+//! | a directory, a socket, a block device, a pipe that nothing reads | refused |
+//!
+//! Missing directories are not made.
+
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+
+use crate::error::{DiskError, Operation};
+use crate::folder::{Folder, is_trusted};
+use crate::real::parent;
+use crate::{RealDisk, Staged};
+
+/// Links that lead to links, as many as the kernel follows.
+const LINKS_MAX: usize = 40;
+
+/// What `statfs` calls the file system of `/proc`, whose links lead to open files and are no paths.
+const PROC_MAGIC: u64 = 0x9FA0;
+
+/// What has a name.
+enum Target {
+    /// A path that a file may take.
+    Path(PathBuf),
+    /// Something to write into.
+    Stream(PathBuf),
+}
+
+impl RealDisk {
+    /// Writes a file that a person has named.
+    ///
+    /// # Errors
+    /// [`DiskError::NoDirectory`] if its directory is absent; what is wrong with the name; what the operating system says.
+    pub fn deliver(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+        match target(path)? {
+            Target::Path(path) => {
+                let mut staged = Staged::create(self, &path, bytes.len() as u64)?;
+                staged.write(bytes)?;
+                staged.publish().map(drop)
+            }
+            Target::Stream(path) => {
+                stream(&path, bytes).map_err(|source| DiskError::from_io(Operation::Write, &path, source))
+            }
+        }
+    }
+}
+
+/// Makes sure that a name is free, or that of a regular file.
+pub(crate) fn check_replaceable(path: &Path) -> Result<(), DiskError> {
+    let failed = |source| DiskError::from_io(Operation::Create, path, source);
+    match kind_of(path).map_err(failed)? {
+        None | Some((FileType::RegularFile, ..)) => Ok(()),
+        Some((kind, ..)) => Err(failed(not_replaced(kind))),
+    }
+}
+
+/// What a name leads to.
+fn target(path: &Path) -> Result<Target, DiskError> {
+    let mut at = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let failed = |source| DiskError::from_io(Operation::Create, path, source);
+        let found = match kind_of(&at) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(DiskError::NoDirectory { path: parent(&at).to_path_buf() });
+            }
+            other => other.map_err(failed)?,
+        };
+        let (kind, user, folder) = match found {
+            None if at != path => {
+                let what = format!("it is a symbolic link to {}, which is absent", at.display());
+                return Err(failed(io::Error::other(what)));
+            }
+            None => return Ok(Target::Path(at)),
+            Some(found) => found,
+        };
+        match kind {
+            FileType::RegularFile => return Ok(Target::Path(at)),
+            FileType::CharacterDevice | FileType::Fifo => return Ok(Target::Stream(at)),
+            FileType::Symlink if !is_trusted(user) => {
+                let what = format!("{} is a symbolic link of another user ({user}); choose another name", at.display());
+                return Err(failed(io::Error::other(what)));
+            }
+            FileType::Symlink if folder.file_system().map_err(failed)? == PROC_MAGIC => return Ok(Target::Stream(at)),
+            FileType::Symlink => {
+                let link = folder.read_link(at.file_name().unwrap_or_default()).map_err(failed)?;
+                at = at.with_file_name("").join(OsStr::from_bytes(&link));
+            }
+            kind => return Err(failed(not_replaced(kind))),
+        }
+    }
+    Err(DiskError::from_io(Operation::Create, path, Errno::LOOP.into()))
+}
+
+/// The kind and the owner of what has a name, and the directory that holds it; `None` if nothing has the name.
+fn kind_of(path: &Path) -> io::Result<Option<(FileType, u32, Folder)>> {
+    let (folder, name) = Folder::of(path)?;
+    match folder.status(name) {
+        Ok(found) => Ok(Some((FileType::from_raw_mode(found.st_mode), found.st_uid, folder))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn not_replaced(kind: FileType) -> io::Error {
+    let what = match kind {
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Socket => "a socket",
+        FileType::Fifo => "a pipe",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "not a regular file",
+    };
+    io::Error::other(format!("it is {what}, which is not replaced; choose another name"))
+}
+
+/// Writes into what is no file of its own.
+fn stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = OpenOptions::new().append(true).custom_flags(flags.bits() as i32).open(path);
+    let mut file = opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NXIO) => io::Error::other("nothing reads from it; start what reads first"),
+        _ => error,
+    })?;
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    if !matches!(kind, FileType::RegularFile | FileType::CharacterDevice | FileType::Fifo) {
+        return Err(not_replaced(kind));
+    }
+    rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
+    match file.write_all(bytes) {
+        // A reader that has gone away has read enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::{FileTypeExt, lchown, symlink};
+    use std::os::unix::net::UnixListener;
+
+    fn deliver(path: &Path) -> Result<(), String> {
+        RealDisk::default().deliver(path, b"new").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn files_are_replaced_and_links_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        deliver(&path("fresh")).unwrap();
+        fs::write(path("old"), b"older").unwrap();
+        fs::create_dir(path("sub")).unwrap();
+        symlink("../old", path("sub/link")).unwrap();
+        symlink(path("sub/link"), path("link")).unwrap();
+        deliver(&path("link")).unwrap();
+        assert_eq!(fs::read(path("old")).unwrap(), b"new");
+        assert_eq!(fs::read(path("fresh")).unwrap(), b"new");
+        for link in ["link", "sub/link"] {
+            assert!(fs::symlink_metadata(path(link)).unwrap().is_symlink());
+        }
+        assert_eq!(fs::read_dir(path("sub")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_and_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        symlink("absent", path("dangling")).unwrap();
+        symlink("itself", path("itself")).unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), FileType::Fifo, 0o600.into(), 0).unwrap();
+        for (name, expect) in [
+            ("dangling", "absent, which is absent"),
+            ("itself", "ymbolic link"),
+            ("folder", "it is a directory"),
+            ("socket", "it is a socket"),
+            ("pipe", "nothing reads from it"),
+            ("no/x", "there is no directory"),
+            ("folder/no/x", "make it first: mkdir -p"),
+        ] {
+            let kind = fs::symlink_metadata(path(name)).map(|found| found.file_type()).ok();
+            let error = deliver(&path(name)).unwrap_err();
+            assert!(error.contains(expect), "{name}: {error}");
+            assert_eq!(fs::symlink_metadata(path(name)).map(|found| found.file_type()).ok(), kind);
+        }
+        assert!(!path("absent").exists() && !path("no").exists() && !path("folder/no").exists());
+        fs::write(path("victim"), b"precious").unwrap();
+        symlink("victim", path("link")).unwrap();
+        if lchown(path("link"), Some(12_345), None).is_ok() {
+            assert!(deliver(&path("link")).unwrap_err().contains("link of another user (12345)"));
+            assert_eq!(fs::read(path("victim")).unwrap(), b"precious");
+        }
+        for name in ["dangling", "link", "pipe", "folder", "socket"] {
+            assert!(check_replaceable(&path(name)).is_err(), "{name}");
+        }
+        check_replaceable(&path("victim")).unwrap();
+        check_replaceable(&path("fresh")).unwrap();
+    }
+
+    #[test]
+    fn streams_are_written_in_place() {
+        let place = tempfile::tempdir().unwrap();
+        let pipe = place.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, 0o600.into(), 0).unwrap();
+        let mut reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        deliver(&pipe).unwrap();
+        let mut found = [0; 3];
+        reader.read_exact(&mut found).unwrap();
+        assert_eq!(&found, b"new");
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        // An open file, as a shell hands it over: behind what it has.
+        fs::write(place.path().join("file"), b"old").unwrap();
+        let file = fs::File::options().append(true).open(place.path().join("file")).unwrap();
+        deliver(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).unwrap();
+        assert_eq!(fs::read(place.path().join("file")).unwrap(), b"oldnew");
+        deliver(Path::new("/dev/null")).unwrap();
+        assert!(RealDisk::default().deliver(Path::new("/dev/full"), b"new").unwrap_err().is_no_space());
+        assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+    }
+}
