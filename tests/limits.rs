@@ -22,7 +22,7 @@ const USER: &str = "61743";
 impl Ended {
     /// Ended by itself with a code that is documented, and, if it is not 0, with a message.
     #[track_caller]
-    fn is_plain(self, what: &str) -> Ended {
+    fn checked(self, what: &str) -> Ended {
         let code = self.code.unwrap_or_else(|| panic!("{what}: killed, {self:?}"));
         assert!(CODES.contains(&code), "{what}: {self:?}");
         assert!(!self.err.contains("panicked"), "{what}: {self:?}");
@@ -59,7 +59,7 @@ fn under(place: &Place, limits: &[String]) -> usize {
             let _ = fs::remove_dir_all(place.path("other"));
             let what = format!("{limit} {command}");
             refused +=
-                usize::from(place.shell(&format!("exec {limit} \"$AWARI\" {command}")).is_plain(&what).code != Some(0));
+                usize::from(place.shell(&format!("exec {limit} \"$AWARI\" {command}")).checked(&what).code != Some(0));
         }
     }
     refused
@@ -111,7 +111,7 @@ fn few_threads() {
     assert!(under(&place, &limits) > 10);
     for threads in 1..=3 {
         let serve = format!("exec {} \"$AWARI\" serve --dir run --listen 127.0.0.1:0", limit(threads));
-        let ended = place.shell(&serve).is_plain(&serve).is(12).says(&["thread", "ulimit -u"]);
+        let ended = place.shell(&serve).checked(&serve).is(12).says(&["thread", "ulimit -u"]);
         assert_eq!(ended.out, "", "nobody was invited");
         place
             .shell(&format!("exec {} \"$AWARI\" run m.toml --force sweep:5", limit(threads)))
@@ -144,7 +144,7 @@ fn arguments_that_are_no_text() {
     let awari = |arguments: &[&[u8]]| {
         let mut command = place.command(&[]);
         command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
-        let ended = ended(command).is_plain(&format!("{arguments:?}"));
+        let ended = ended(command).checked(&format!("{arguments:?}"));
         assert!(!(ended.err.clone() + &ended.out).contains('\x1b'), "{ended:?}");
         ended
     };
@@ -209,7 +209,7 @@ fn outputs_and_surroundings_that_are_not_there() {
     ];
     for command in printing {
         let of =
-            |script: &str| place.shell(&script.replace("AWARI", &format!("\"$AWARI\" {command}"))).is_plain(command);
+            |script: &str| place.shell(&script.replace("AWARI", &format!("\"$AWARI\" {command}"))).checked(command);
         of("AWARI > /dev/full").is(12).says(&["stdout"]);
         of("AWARI 2> /dev/full > /dev/null").is(0);
         of("AWARI >&-").is(0);
@@ -223,12 +223,12 @@ fn outputs_and_surroundings_that_are_not_there() {
         ["env -i", "env TERM=dumb COLUMNS=0 LINES=0", "env LC_ALL=C LANG=xx", "env TMPDIR=/nowhere HOME="]
     {
         for command in COMMANDS {
-            place.shell(&format!("{surroundings} \"$AWARI\" {command}")).is_plain(&format!("{surroundings} {command}"));
+            place.shell(&format!("{surroundings} \"$AWARI\" {command}")).checked(&format!("{surroundings} {command}"));
         }
     }
     for command in ["slurm-script ../m.toml --nodes 2", "run ../m.toml", "status --dir .", "stats --dir run"] {
         let gone = format!("mkdir gone; cd gone; rmdir ../gone; exec \"$AWARI\" {command}");
-        assert_ne!(place.shell(&gone).is_plain(&gone).code, Some(0), "{gone}");
+        assert_ne!(place.shell(&gone).checked(&gone).code, Some(0), "{gone}");
     }
 }
 

@@ -202,7 +202,7 @@ impl<'a, W: Working> Tiled<'a, W> {
                     load(cells, index, captures, task, &tasks[task], other)?;
                     Ok(Some(task))
                 };
-                let moves = thread::Builder::new().spawn_scoped(scope, moves).map_err(|error| failed(error))?;
+                let moves = thread::Builder::new().spawn_scoped(scope, moves).map_err(&failed)?;
                 let done = loaded.map(|task: usize| self.recompute(&tasks[task], &mut rows, &mut this));
                 Ok((moves.join(), done))
             })
