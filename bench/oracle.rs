@@ -1,8 +1,9 @@
-//! The oracle: random probes a second by codec, and stones lost by level in games against itself.
+//! The oracle: random probes and answers a second by codec, and stones lost by level in games against itself.
 //!
 //! Databases are built first, as a run does. Probes are of positions chosen evenly from all databases, so nearly all from
 //! the largest, on one thread. *Cold* is with a cache of one block, so that nearly every probe decodes one; *warm* after
-//! every block was touched. Games start anywhere in the largest database, South against North at the same level; what a
+//! every block was touched. A probe is one score; an answer is what `awari probe` and the server say of a position: its score,
+//! and what each of its moves is worth, compared with each other. Games start anywhere in the largest database, South against North at the same level; what a
 //! move loses is told by the databases.
 
 use bench::build;
@@ -39,6 +40,9 @@ struct Arguments {
 /// A game of more moves would be one that perfect play does not bring to its end.
 const GAME_MOVES_MAX: usize = 2_000;
 
+/// An answer takes as long as several probes.
+const ANSWERS_SHARE: usize = 10;
+
 fn main() {
     let mut arguments = Arguments::parse();
     if !arguments.bench {
@@ -46,7 +50,7 @@ fn main() {
     }
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["codec", "cache", "probes", "a second"]);
+    table.load_style(NOTHING).set_header(["codec", "cache", "probes", "a second", "answers a second"]);
     for codec in ["raw", "packed", "zstd", "rans"] {
         let directory = temporary.path().join(codec);
         built(&arguments, codec, &directory);
@@ -66,7 +70,13 @@ fn main() {
             }
             assert_ne!(sum, i64::MIN);
             let rate = boards.len() as f64 / seconds;
-            table.add_row([codec, cache, &boards.len().to_string(), &format!("{rate:.0}")]);
+            let asked = &boards[..boards.len() / ANSWERS_SHARE];
+            let begun = Instant::now();
+            let answered: i64 = asked.iter().map(|board| answer(&oracle, board)).sum();
+            assert_ne!(answered, i64::MIN);
+            let answers = asked.len() as f64 / begun.elapsed().as_secs_f64();
+            let number = |number: f64| format!("{number:.0}");
+            table.add_row([codec, cache, &boards.len().to_string(), &number(rate), &number(answers)]);
         }
     }
     println!("databases 0..{}, one thread\n{}", arguments.stones, table.trim_fmt());
@@ -110,6 +120,11 @@ fn boards(arguments: &Arguments) -> Vec<Board> {
 
 fn probe(oracle: &Oracle, board: &Board) -> i64 {
     i64::from(oracle.score(board).expect("the databases are there").low())
+}
+
+fn answer(oracle: &Oracle, board: &Board) -> i64 {
+    let answer = oracle.answer(board).expect("the databases are sound");
+    answer.moves.iter().map(|one| i64::from(one.value.low())).sum::<i64>() + i64::from(answer.score.low())
 }
 
 /// Plays games at every level and tells what they lost.

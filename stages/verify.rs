@@ -9,7 +9,7 @@ use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{BlockCache, CachedScores, Kind, Scores};
 
@@ -50,6 +50,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         if context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let databases = &opened.databases;
+    let editions = databases.editions();
     let verified = match opened.round_bytes.map(|bytes| (bytes, extent)) {
         Some((bytes, Extent::Tiles(sample))) => {
             check::verify_streamed(databases, stones, sample, bytes, &mut { read }, &watch)
@@ -58,7 +59,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             read(&mut |_| ()).and_then(|histogram| check::verify_counted(databases, stones, histogram, extent, &watch))
         }
     };
-    let verified = verified.map_err(|error| wrong(error, stones, &paths))?;
+    let verified = databases.unchanged(&editions).and(verified).map_err(|error| wrong(error, stones, &paths))?;
     report(shared, scores.digest(), &verified)
 }
 
@@ -205,6 +206,20 @@ impl Look for Shelf {
         match self {
             Shelf::File(scores) => scores.read(first, out),
             Shelf::Kept(scores) => (&scores[..]).read(first, out),
+        }
+    }
+
+    fn edition(&self) -> u64 {
+        match self {
+            Shelf::File(scores) => scores.edition(),
+            Shelf::Kept(_) => 0,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Shelf::File(scores) => Look::path(&**scores),
+            Shelf::Kept(_) => Path::new(""),
         }
     }
 }

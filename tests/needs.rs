@@ -30,12 +30,17 @@ pub enum Need {
     Mpirun,
     /// Root, MPICH and the tools of network namespaces.
     Namespaces,
+    /// Root, a mount namespace and an ext4 file system on a loop device.
+    LoopDevice,
 }
 
 impl Need {
     /// Those of `cargo test --workspace`.
     pub const OF_THE_WORKSPACE: [Need; 7] =
         [Need::Bash, Need::Chromium, Need::Numpy, Need::Zstandard, Need::Blake3, Need::Ring, Need::DirectFiles];
+
+    /// Those of the slow tier.
+    pub const OF_THE_SLOW_TIER: [Need; 1] = [Need::LoopDevice];
 
     /// Those of the tests that `--features awari/mpi` adds.
     pub const OF_MPI: [Need; 2] = [Need::Mpirun, Need::Namespaces];
@@ -52,6 +57,7 @@ impl Need {
             Need::DirectFiles => "src/disk/real_cases.rs (errors_of_writes_behind_come_out)",
             Need::Mpirun => "tests/mpi.rs, src/processes/tests/launched.rs",
             Need::Namespaces => "tests/mpi.rs (namespaces_leave_the_files_of_one_machine)",
+            Need::LoopDevice => "tests/unreadable.rs",
         }
     }
 
@@ -73,6 +79,12 @@ impl Need {
             Need::Namespaces => {
                 let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("namespaces/run.sh");
                 fails(script, &["--check"]).map(|_| "root, iproute2, ethtool, Python and MPICH are needed".to_owned())
+            }
+            Need::LoopDevice => {
+                let check = "set -e; filefrag -V; findmnt -V; directory=$(mktemp -d); trap 'rm -rf $directory' EXIT
+                    cd $directory; truncate -s 8M image; mkfs.ext4 -q -F image; mkdir at; mount -o loop image at; umount at";
+                fails("unshare", &["--mount", "--propagation", "private", "sh", "-c", check])
+                    .map(|_| "root, loop devices, mkfs.ext4, filefrag and findmnt are needed".to_owned())
             }
         }
     }

@@ -36,11 +36,26 @@ fn write_scores(
     codec: Codec,
     change: impl Fn(Score) -> Score,
 ) {
+    write_forged(disk, path, stones, set, codec, |_, score| change(score));
+}
+
+/// Writes one database with other scores than the right ones, by their positions.
+fn write_forged(
+    disk: &dyn Disk,
+    path: &Path,
+    stones: u32,
+    set: PositionSet,
+    codec: Codec,
+    mut change: impl FnMut([u8; 12], Score) -> Score,
+) {
     let orientation = game::Orientation::OpponentMajor;
     let index = Index::new(stones, set);
     let solved = &SOLVED[stones as usize];
-    let scores: Vec<Score> =
-        (0..index.positions()).map(|position| change(solved[&index.unrank(position, orientation).0])).collect();
+    let scores = (0..index.positions()).map(|position| {
+        let pits = index.unrank(position, orientation).0;
+        change(pits, solved[&pits])
+    });
+    let scores: Vec<Score> = scores.collect();
     let identity = Identity {
         kind: Kind::Database,
         rules: Rules::AWARI.name.to_owned(),
@@ -230,6 +245,122 @@ fn damage_and_contradictions_are_refused() {
     write_scores(&disk, path, 3, PositionSet::All, Codec::Packed, |score| -score);
     let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0])).unwrap_err();
     assert!(matches!(error, OracleError::Inconsistent { .. }), "{error}");
+}
+
+/// Whether a score is not what the moves are worth, by the slow rules and the scores of the children.
+fn contradicts(forged: &[Solved], pits: [u8; 12]) -> bool {
+    let moves = reference::moves(pits);
+    let values = moves.iter().filter_map(|one| match one {
+        reference::Move::Legal { captured, child } => {
+            let left = child.iter().sum::<u8>();
+            Some(*captured as i8 - forged[usize::from(left)][child])
+        }
+        _ => None,
+    });
+    let stones = pits.iter().sum::<u8>();
+    values.max().is_some_and(|best| best != forged[usize::from(stones)][&pits])
+}
+
+/// Databases with wrong scores under right checksums: an answer is refused exactly where its position or a position that
+/// one of its moves leads to contradicts its own moves. Then no wrong value is told where wrong scores are few; where they
+/// are many, some rest on each other.
+#[test]
+fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
+    for (one_in, step, codec) in [(300, 1, Codec::Packed), (20, 5, Codec::Packed), (2, 5, Codec::Zstd)] {
+        let disk = MemoryDisk::new();
+        databases(&disk, 3, PositionSet::All, codec);
+        let mut forged = SOLVED.clone();
+        let (mut random, mut wrong_scores) = (Random(one_in), 0);
+        for stones in 4..=6 {
+            let path = format!("databases/{stones:02}.awari");
+            write_forged(&disk, Path::new(&path), stones, PositionSet::All, codec, |pits, score| {
+                let is_terminal = pits[..6] == [0; 6];
+                if is_terminal || random.next() % one_in != 0 {
+                    return score;
+                }
+                let most = stones as i8;
+                let other = (score + most + 1 + (random.next() % (2 * stones as u64)) as i8) % (2 * most + 1) - most;
+                assert!(other != score && other.abs() <= most);
+                forged[stones as usize].insert(pits, other);
+                wrong_scores += 1;
+                other
+            });
+        }
+        let oracle = oracle(&disk);
+        let (mut refused, mut wrong) = (0, 0);
+        for stones in 4..=6 {
+            for pits in boards(stones).into_iter().step_by(step) {
+                let children = reference::moves(pits).into_iter().filter_map(|one| match one {
+                    reference::Move::Legal { child, .. } => Some(child),
+                    _ => None,
+                });
+                let visible =
+                    contradicts(&forged, pits) || children.into_iter().any(|child| contradicts(&forged, child));
+                let answer = match oracle.answer(&Board(pits)) {
+                    Ok(answer) => answer,
+                    Err(error) => {
+                        assert!(visible && matches!(error, OracleError::Inconsistent { .. }), "{pits:?}: {error}");
+                        refused += 1;
+                        continue;
+                    }
+                };
+                assert!(!visible, "{pits:?}");
+                let is_wrong = answer.moves.iter().any(|one| {
+                    let left = usize::from(stones) - usize::from(one.captured);
+                    one.value != Bounds::exact(one.captured as i8 - SOLVED[left][&one.child.0])
+                });
+                wrong += u32::from(is_wrong || answer.score != Bounds::exact(SOLVED[usize::from(stones)][&pits]));
+            }
+        }
+        assert!(wrong_scores > 50 && refused > wrong_scores / step as u32, "one in {one_in}: {wrong_scores} {refused}");
+        assert!(wrong == 0 || one_in < 300, "one in {one_in}: {wrong} wrong, {refused} refused, {wrong_scores} forged");
+    }
+}
+
+/// Positions beyond the databases rest on forged scores as little.
+#[test]
+fn searches_refuse_forged_scores() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 4, PositionSet::All, Codec::Packed);
+    let path = Path::new("databases/03.awari");
+    let pits = [0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0];
+    write_forged(
+        &disk,
+        path,
+        3,
+        PositionSet::All,
+        Codec::Packed,
+        |at, score| if at == pits { -score - 1 } else { score },
+    );
+    let oracle = oracle(&disk);
+    let (mut refused, mut told) = (0, 0);
+    for stones in 5..=6 {
+        for pits in boards(stones).into_iter().step_by(7) {
+            match oracle.answer(&Board(pits)) {
+                Ok(answer) => {
+                    let right = SOLVED[usize::from(stones)][&pits];
+                    assert!(answer.score.low() <= right && right <= answer.score.high(), "{pits:?}");
+                    told += 1;
+                }
+                Err(OracleError::Inconsistent { .. }) => refused += 1,
+                Err(OracleError::Missing { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!(refused > 10 && told > 100, "{refused} {told}");
+}
+
+/// Numbers by chance, the same ones each time (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
 }
 
 #[test]

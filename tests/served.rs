@@ -36,17 +36,29 @@ impl Served {
 
     /// The body of an answer with status 200.
     pub(crate) fn get(&self, path: &str) -> String {
+        let (status, body) = self.ask(path);
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// Status and body of an answer.
+    pub(crate) fn ask(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
-        body.to_owned()
+        let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).and_then(|code| code.parse().ok());
+        (status.unwrap(), body.to_owned())
     }
 
     pub(crate) fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.get(path)).unwrap()
+    }
+
+    /// The process.
+    pub(crate) fn child(&self) -> &Child {
+        self.child.as_ref().unwrap()
     }
 
     /// The process, for who wants to see it end.

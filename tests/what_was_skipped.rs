@@ -7,7 +7,8 @@ use engines::Kernel;
 use tests::needs::Need;
 
 fn main() {
-    let mut lines: Vec<String> = Need::OF_THE_WORKSPACE.into_iter().filter_map(Need::skipped).collect();
+    let needs = Need::OF_THE_WORKSPACE.into_iter().chain(Need::OF_THE_SLOW_TIER);
+    let mut lines: Vec<String> = needs.filter_map(Need::skipped).collect();
     for kernel in [Kernel::Avx2, Kernel::Avx512] {
         if !Kernel::available().any(|available| available == kernel) {
             lines.push(format!("skipped: tests of the {kernel} kernels: this processor has no such instructions"));

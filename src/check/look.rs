@@ -6,7 +6,8 @@
 
 use crate::CheckError;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
-use store::{BLOCK_POSITIONS, CachedScores};
+use std::path::Path;
+use store::{BLOCK_POSITIONS, CachedScores, StoreError};
 
 /// The order in which finished databases hold their positions.
 pub(crate) const ORIENTATION: Orientation = Orientation::OpponentMajor;
@@ -33,6 +34,16 @@ pub trait Look: Sync {
 
     /// The scores from `first` on, as many as `out` holds; `first + out.len()` does not exceed [`Look::positions`].
     fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError>;
+
+    /// The edition of the file: another one after others have changed it. What is no file does not change.
+    fn edition(&self) -> u64 {
+        0
+    }
+
+    /// The file.
+    fn path(&self) -> &Path {
+        Path::new("")
+    }
 }
 
 /// Scores in memory that somebody else holds.
@@ -101,6 +112,14 @@ impl Look for CachedScores {
     fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError> {
         Ok(self.read_range(first..first + out.len() as u64, out)?)
     }
+
+    fn edition(&self) -> u64 {
+        self.scores().latest_edition()
+    }
+
+    fn path(&self) -> &Path {
+        self.scores().path()
+    }
 }
 
 /// Databases that refer to each other: same rules, same position set, at most one a number of stones.
@@ -144,6 +163,25 @@ impl<L: Look> Databases<L> {
     /// The database with `stones` stones.
     pub fn get(&self, stones: u32) -> Result<&Database<L>, CheckError> {
         self.by_stones.get(stones as usize).and_then(Option::as_ref).ok_or(CheckError::Missing { stones })
+    }
+
+    /// The editions of all databases, to be compared by [`unchanged`](Self::unchanged) once they were read.
+    pub fn editions(&self) -> Vec<u64> {
+        let edition =
+            |database: &Option<Database<L>>| database.as_ref().map_or(0, |database| database.scores.edition());
+        self.by_stones.iter().map(edition).collect()
+    }
+
+    /// Whether no database was changed since it had these editions. What was found of one that was, may be wrong.
+    ///
+    /// # Errors
+    /// [`StoreError::Changing`] with the first that was.
+    pub fn unchanged(&self, editions: &[u64]) -> Result<(), CheckError> {
+        let changed = self.editions().iter().zip(editions).position(|(now, before)| now != before);
+        match changed.and_then(|at| self.by_stones[at].as_ref()) {
+            Some(database) => Err(StoreError::Changing { path: database.scores.path().to_owned() }.into()),
+            None => Ok(()),
+        }
     }
 
     /// The rules.

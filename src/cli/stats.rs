@@ -35,7 +35,9 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
         let shelf = Shelf::new(library)?;
         threads(args.databases.threads)?.install(|| -> Result<(), CliError> {
             for stones in unknown {
+                let editions = shelf.sound.editions();
                 known.insert(stones, count(&shelf, stones)?);
+                shelf.sound.unchanged(&editions)?;
             }
             Ok(())
         })?;

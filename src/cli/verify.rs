@@ -153,7 +153,7 @@ impl Verifier<'_> {
             if let (Some(rebuild), Ok(_)) = (&self.rebuild, self.shelf.sound.get(stones)) {
                 rebuild.up_to(stones)?;
             }
-            let outcome = threads.install(|| self.verify(stones, &outcomes))?;
+            let outcome = threads.install(|| self.verify_unchanged(stones, &outcomes))?;
             print(&format!("{stones},{}\n", outcome.status))?;
             for line in &outcome.lines {
                 say(format_args!("{stones:>3}  {line}"));
@@ -185,6 +185,21 @@ impl Verifier<'_> {
         }
         say("all checks passed");
         Ok(Exit::Done)
+    }
+
+    /// Verifies a database, once more if others change one meanwhile.
+    fn verify_unchanged(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Outcome, CliError> {
+        let databases = &self.shelf.sound;
+        let editions = databases.editions();
+        let outcome = self.verify(stones, smaller)?;
+        // Damage is found by comparing what was read with a checksum, whatever changes.
+        if outcome.status == Status::Damaged || databases.unchanged(&editions).is_ok() {
+            return Ok(outcome);
+        }
+        let editions = databases.editions();
+        let outcome = self.verify(stones, smaller)?;
+        databases.unchanged(&editions)?;
+        Ok(outcome)
     }
 
     /// Verifies a database, given what became of smaller ones.
@@ -343,7 +358,7 @@ fn failed(error: CheckError) -> Result<Findings, CliError> {
     match error {
         CheckError::Stopped => Err(CheckError::Stopped.into()),
         CheckError::Store(error) => match &*error {
-            StoreError::Disk(_) => Err(CheckError::Store(error).into()),
+            StoreError::Disk(disk) if !disk.is_unreadable() => Err(CheckError::Store(error).into()),
             // Not of the database at hand: its blocks have just been found sound.
             _ => Ok(Findings::unchecked(error.to_string())),
         },
@@ -370,7 +385,9 @@ fn differing(rebuild: &Rebuild<'_>, first: &[Mistake], positions: u64) -> String
 /// Everything that is damaged in a file.
 fn damage(error: CheckError) -> Result<Vec<String>, CliError> {
     match error {
-        CheckError::Store(error) if matches!(*error, StoreError::Disk(_)) => Err(CheckError::Store(error).into()),
+        CheckError::Store(error) if matches!(&*error, StoreError::Disk(disk) if !disk.is_unreadable()) => {
+            Err(CheckError::Store(error).into())
+        }
         CheckError::Damaged { path, blocks, first } => {
             let count = quantity::plural(blocks.len() as u64, "damaged block");
             let all = quantity::ranges(&blocks, |block| block + 1);

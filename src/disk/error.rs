@@ -156,7 +156,7 @@ pub enum DiskError {
         source: io::Error,
     },
     /// Anything else.
-    #[error("cannot {operation} {}: {source}", path.display())]
+    #[error("cannot {operation} {}: {source}{}", path.display(), failing(source))]
     Io {
         /// What was being done.
         operation: Operation,
@@ -239,6 +239,36 @@ impl DiskError {
         matches!(self, DiskError::NotFound { .. })
     }
 
+    /// Whether the medium cannot be read there (`EIO` and its like), as against a file that must not be read or is absent.
+    pub fn is_unreadable(&self) -> bool {
+        match self {
+            DiskError::Io { operation: Operation::Read | Operation::Map, source, .. } => is_of_medium(source),
+            _ => false,
+        }
+    }
+
+    /// The file or directory that the error is about.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            DiskError::NoSpace { path, .. }
+            | DiskError::FileSizeLimit { path, .. }
+            | DiskError::ReadOnly { path, .. }
+            | DiskError::PermissionDenied { path, .. }
+            | DiskError::NotFound { path, .. }
+            | DiskError::TooLarge { path, .. }
+            | DiskError::NoDirectory { path, .. }
+            | DiskError::Locked { path, .. }
+            | DiskError::Overtaken { path, .. }
+            | DiskError::Io { path, .. } => Some(path),
+            DiskError::RingRefused { .. } => None,
+        }
+    }
+
+    /// Whether the file ends before what was to be read.
+    pub fn is_cut_short(&self) -> bool {
+        matches!(self, DiskError::Io { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof)
+    }
+
     /// Whether writing is not allowed here (`EROFS`, `EACCES`, `EPERM`).
     pub fn is_read_only(&self) -> bool {
         matches!(self, DiskError::ReadOnly { .. } | DiskError::PermissionDenied { .. })
@@ -252,6 +282,20 @@ impl DiskError {
     /// Whether somebody else holds the lock.
     pub fn is_locked(&self) -> bool {
         matches!(self, DiskError::Locked { .. })
+    }
+}
+
+/// Whether an error is one of the medium.
+fn is_of_medium(source: &io::Error) -> bool {
+    const CODES: [i32; 5] = [libc::EIO, libc::ENODATA, libc::EREMOTEIO, libc::EUCLEAN, libc::EBADMSG];
+    source.raw_os_error().is_some_and(|code| CODES.contains(&code))
+}
+
+/// What an error of the medium means.
+fn failing(source: &io::Error) -> &'static str {
+    match is_of_medium(source) {
+        true => "; the disk or the connection to it fails there, see the log of the kernel",
+        false => "",
     }
 }
 

@@ -13,12 +13,13 @@
 //! * Only one process holds a [`Lock`], and the kernel releases it when that process dies.
 //! * Nothing is written, renamed or removed through a symbolic link of another user (module `folder`).
 //! * A mapped file is never changed by us: artifacts are immutable, and what replaces one is a
-//!   rename, which leaves existing maps on the old bytes.
+//!   rename, which leaves existing maps on the old bytes. Where others change one, readers notice.
 //!
-//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `heap`, `large`, `map` and `uring`.
+//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `bus`, `heap`, `large`, `map` and `uring`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod bus;
 pub mod clock;
 mod deliver;
 mod digest;

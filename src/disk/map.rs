@@ -1,14 +1,20 @@
 //! Read-only maps of files, and views of bytes as other types.
 //!
-//! A map shows the file as it is. Were somebody else to change or cut a mapped file, reads would see
-//! the change or the process would get `SIGBUS`; we never do that to an artifact (see the crate's
-//! invariants), and its readers check every block they read against a checksum.
+//! A map shows the file as it is. We never change or cut an artifact (see the crate's invariants), but others may, and
+//! sectors may fail. A page that cannot be provided reads as zeros and raises a flag (see the module `bus`), and a file that
+//! was written in place has another stamp, so a reader looks at both *after* it has used the bytes: [`Mapping::is_whole`]
+//! and [`Mapping::stamp`]. Once the flag is raised, [`Mapping::read_at`] reads what can still be read.
 
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use crate::bus::Watch;
+use crate::error::{DiskError, Operation};
 
 /// The bytes of a file, mapped for reading. Cheap to clone; clones share the map.
 #[derive(Clone)]
@@ -17,22 +23,79 @@ pub struct Mapping {
 }
 
 enum Memory {
-    File(memmap2::Mmap),
+    File(MappedFile),
     Owned(Vec<u8>),
+}
+
+/// A file and its map. The watch goes first.
+struct MappedFile {
+    watch: Watch,
+    map: memmap2::Mmap,
+    file: File,
+    path: PathBuf,
 }
 
 impl Mapping {
     /// Maps an open file. An empty file gives an empty slice.
-    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
+    pub(crate) fn of_file(file: File, path: &Path) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Mapping::from(Vec::new()));
         }
         // SAFETY: the map is private to this type and read-only. That nobody changes the file while
         // it is mapped is the crate's invariant on artifacts (published once by rename, never
-        // rewritten in place), under the lock of the run's directory. It buys probes without
+        // rewritten in place), under the lock of the run's directory. Where others break it, readers compare the stamp
+        // and read again, and a page that is gone is replaced by one of zeros. It buys probes without
         // system calls and without copies.
-        let map = unsafe { memmap2::Mmap::map(file)? };
-        Ok(Mapping { memory: Arc::new(Memory::File(map)) })
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        let watch = Watch::over(map.as_ptr(), map.len())?;
+        let path = path.to_path_buf();
+        Ok(Mapping { memory: Arc::new(Memory::File(MappedFile { watch, map, file, path })) })
+    }
+
+    /// Whether every byte that was read of the map so far is one of the file. Once it is not, it never is again.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        match &*self.memory {
+            Memory::File(mapped) => mapped.watch.is_whole(),
+            Memory::Owned(_) => true,
+        }
+    }
+
+    /// A number that is another one after the file was cut or written in place, as far as its length and the times of its
+    /// last changes tell. It may also be another one after a change that leaves the bytes as they are.
+    pub fn stamp(&self) -> u64 {
+        let Memory::File(mapped) = &*self.memory else { return 0 };
+        let numbers = match rustix::fs::fstat(&mapped.file) {
+            Ok(now) => [
+                now.st_size as u64,
+                now.st_mtime as u64,
+                now.st_mtime_nsec as u64,
+                now.st_ctime as u64,
+                now.st_ctime_nsec as u64,
+            ],
+            // The file is out of reach, which is a change as well.
+            Err(errno) => [errno.raw_os_error() as u64, 0, 0, 0, 0],
+        };
+        numbers
+            .iter()
+            .fold(0, |stamp: u64, number| (stamp.rotate_left(23) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    /// Fills `into` from `offset` on, from the file and not from the map.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] where the file ends before, or what the operating system says.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
+        match &*self.memory {
+            Memory::File(mapped) => mapped
+                .file
+                .read_exact_at(into, offset)
+                .map_err(|source| DiskError::from_io(Operation::Read, &mapped.path, source)),
+            Memory::Owned(bytes) => {
+                into.copy_from_slice(&bytes[offset as usize..][..into.len()]);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -48,7 +111,7 @@ impl Deref for Mapping {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &*self.memory {
-            Memory::File(map) => map,
+            Memory::File(mapped) => &mapped.map,
             Memory::Owned(bytes) => bytes,
         }
     }

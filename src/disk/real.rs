@@ -130,7 +130,7 @@ impl Disk for RealDisk {
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
         open_file(path, OpenOptions::new().read(true))
-            .and_then(|file| Mapping::of_file(&file))
+            .and_then(|file| Mapping::of_file(file, path))
             .map_err(|source| DiskError::from_io(Operation::Map, path, source))
     }
 

@@ -1,10 +1,15 @@
 //! The oracle: a position in, scores and moves out.
+//!
+//! Checksums tell damage, not intent, so scores are compared with each other as well: that of a position with what its
+//! moves are worth, and each score that a move's worth follows from with what the moves there are worth. A database of wrong
+//! scores under right checksums is refused wherever a comparison of these two levels shows it.
 
 use crate::{Bounds, Held, Library, OracleError};
-use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules};
+use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules, STONES_MAX};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use store::{BlockCache, CachedScores};
+use store::{BlockCache, CachedScores, StoreError};
 
 /// Answers questions about positions.
 #[derive(Debug)]
@@ -75,6 +80,34 @@ pub struct Refused {
     pub reason: Illegal,
 }
 
+/// Times that a question is asked anew because others change a database.
+const READS_MAX: usize = 4;
+
+/// The databases that were read for an answer, and the editions that their files had.
+#[derive(Default)]
+pub(crate) struct Read {
+    /// A bit a number of stones.
+    stones: Cell<u64>,
+    /// Their sum: editions only ever grow.
+    editions: Cell<u64>,
+}
+
+const _: () = assert!(STONES_MAX < u64::BITS);
+
+impl Read {
+    fn note(&self, stones: u32, edition: impl FnOnce() -> u64) {
+        if self.stones.get() >> stones & 1 == 0 {
+            self.stones.set(self.stones.get() | 1 << stones);
+            self.editions.set(self.editions.get().wrapping_add(edition()));
+        }
+    }
+
+    fn stones(&self) -> impl Iterator<Item = u32> {
+        let stones = self.stones.get();
+        (0..=STONES_MAX).filter(move |number| stones >> number & 1 == 1)
+    }
+}
+
 impl Oracle {
     /// An oracle that answers from these databases, with a cache of so many bytes for compressed ones.
     pub fn new(library: Library, cache_bytes_max: u64) -> Oracle {
@@ -118,13 +151,12 @@ impl Oracle {
 
     /// Whether [`answer`](Self::answer) takes microseconds: it decodes nothing, makes no tables and searches nothing.
     pub fn is_immediate(&self, board: &Board) -> bool {
-        let is_ready = |board: &Board| match self.databases.get(&board.stones()) {
-            _ if board.mover_starves() => true,
+        let is_ready = |stones: u32| match self.databases.get(&stones) {
             Some(Ok(Database { index, scores })) => index.get().is_some() && scores.scores().is_in_place(),
             Some(Err(_)) => true,
             None => false,
         };
-        is_ready(board) && board.moves(&self.rules).all(|(_, played)| is_ready(&played.child))
+        board.mover_starves() || (0..=board.stones()).all(is_ready)
     }
 
     /// Blocks of compressed databases that were decoded, each as often as it was.
@@ -146,6 +178,29 @@ impl Oracle {
     /// [`OracleError::Damaged`], [`OracleError::Store`] or [`OracleError::Inconsistent`] if one that is needed cannot be
     /// trusted.
     pub fn answer(&self, board: &Board) -> Result<Answer, OracleError> {
+        for _ in 0..READS_MAX {
+            let read = Read::default();
+            let answer = self.answer_once(board, &read);
+            if self.is_current(&read) {
+                return answer;
+            }
+        }
+        let databases = self.databases.values().flatten();
+        let changing = databases.map(|database| database.scores.scores()).find(|scores| scores.edition() > 0);
+        let path = changing.map(|scores| scores.path().to_owned()).unwrap_or_default();
+        Err(StoreError::Changing { path }.into())
+    }
+
+    /// Whether what was read is still the same.
+    fn is_current(&self, read: &Read) -> bool {
+        let now = read.stones().filter_map(|stones| match self.databases.get(&stones) {
+            Some(Ok(database)) => Some(database.scores.scores().latest_edition()),
+            _ => None,
+        });
+        now.fold(0, u64::wrapping_add) == read.editions.get()
+    }
+
+    fn answer_once(&self, board: &Board, read: &Read) -> Result<Answer, OracleError> {
         let mut illegal = Vec::new();
         let mut moves = Vec::new();
         for pit in Pit::ALL {
@@ -155,11 +210,11 @@ impl Oracle {
             }
         }
         let known = moves.is_empty() || self.databases.contains_key(&board.stones());
-        let stored = if known && !moves.is_empty() { self.stored(board)? } else { None };
+        let stored = if known && !moves.is_empty() { self.stored(board, read)? } else { None };
         let mut moves = moves
             .into_iter()
             .map(|(pit, played)| {
-                let child = match self.score(&played.child) {
+                let child = match self.checked(&played.child, read) {
                     // Where one move leads, does not keep others from being known.
                     Err(OracleError::Missing { .. }) => Bounds::anything(played.child.stones()),
                     child => child?,
@@ -181,7 +236,7 @@ impl Oracle {
         }
         let (score, source) = match (best, stored) {
             (None, _) => (Bounds::exact(self.rules.terminal_score(board)), Source::Rules),
-            (Some(best), _) if !known => (self.searched(board)?.and(best), Source::Search),
+            (Some(best), _) if !known => (self.searched(board, read)?.and(best), Source::Search),
             (Some(best), None) => (best, Source::Children),
             (Some(best), Some(stored)) if best.and(stored) == stored => (stored, Source::Database),
             (Some(expected), Some(found)) => {
@@ -191,7 +246,7 @@ impl Oracle {
         Ok(Answer { board: *board, score, source, moves, illegal })
     }
 
-    /// What a position scores; with fewer look-ups than [`answer`](Self::answer) where its database holds it.
+    /// What a position scores, with a single look-up where its database holds it; it is then compared with nothing.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -199,13 +254,34 @@ impl Oracle {
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules.terminal_score(board)));
         }
-        if !self.databases.contains_key(&board.stones()) {
-            return self.searched(board);
+        let stored = if self.has(board.stones()) { self.stored(board, &Read::default())? } else { None };
+        stored.map_or_else(|| Ok(self.answer(board)?.score), Ok)
+    }
+
+    /// What a position scores, compared with what its moves are worth by the scores of its children.
+    pub(crate) fn checked(&self, board: &Board, read: &Read) -> Result<Bounds, OracleError> {
+        if board.mover_starves() {
+            return Ok(Bounds::exact(self.rules.terminal_score(board)));
         }
-        match self.stored(board)? {
-            Some(score) => Ok(score),
-            // Every child is reachable, so this goes no deeper.
-            None => Ok(self.answer(board)?.score),
+        if !self.has(board.stones()) {
+            return self.searched(board, read);
+        }
+        // Every child is reachable, so this goes no deeper.
+        let Some(stored) = self.stored(board, read)? else { return Ok(self.answer_once(board, read)?.score) };
+        let values = board.moves(&self.rules).map(|(_, played)| {
+            let child = match played.child.mover_starves() {
+                true => Some(Bounds::exact(self.rules.terminal_score(&played.child))),
+                // What cannot be read tells nothing against the score.
+                false => self.stored(&played.child, read).ok().flatten(),
+            };
+            child.unwrap_or(Bounds::anything(played.child.stones())).after_capture(played.captured)
+        });
+        match values.reduce(Bounds::max) {
+            Some(expected) if expected.and(stored) != stored => {
+                Err(OracleError::Inconsistent { board: *board, expected, found: stored })
+            }
+            Some(_) => Ok(stored),
+            None => Ok(Bounds::exact(self.rules.terminal_score(board))),
         }
     }
 
@@ -225,7 +301,7 @@ impl Oracle {
     }
 
     /// What the database of as many stones says of a position; nothing where its position set does not have it.
-    fn stored(&self, board: &Board) -> Result<Option<Bounds>, OracleError> {
+    fn stored(&self, board: &Board, read: &Read) -> Result<Option<Bounds>, OracleError> {
         if !self.set.contains(board) {
             return Ok(None);
         }
@@ -234,6 +310,7 @@ impl Oracle {
             None => Err(self.missing(stones)),
             Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
             Some(Ok(Database { index, scores })) => {
+                read.note(stones, || scores.scores().edition());
                 let index = index.get_or_init(|| Index::new(stones, self.set));
                 let position = index.rank(board, Orientation::OpponentMajor);
                 // The opening is in the set of reachable positions, but in no slab of a file.

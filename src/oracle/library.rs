@@ -36,7 +36,8 @@ impl Library {
     ///
     /// # Errors
     /// [`OracleError::Mixed`], [`OracleError::Misplaced`] or [`OracleError::Unknown`] with the path of the file that does
-    /// not belong; [`OracleError::Store`] if the operating system failed. A damaged file is no error yet.
+    /// not belong; [`OracleError::Store`] if the operating system failed. A file that is damaged or on sectors that cannot be read is no
+    /// error yet.
     pub fn new(
         files: impl IntoIterator<Item = (PathBuf, Result<Unverified, StoreError>)>,
     ) -> Result<Library, OracleError> {
@@ -46,7 +47,7 @@ impl Library {
             let Some(stones) = Library::stones_of(&path) else { continue };
             let file = match opened {
                 Ok(file) => file,
-                Err(error) if error.is_damage() || matches!(error, StoreError::Version { .. }) => {
+                Err(error) if is_of_the_file(&error) => {
                     library.held.insert(stones, Held::Damaged { path, what: error.to_string() });
                     continue;
                 }
@@ -154,6 +155,15 @@ impl Library {
             columns: Halves::count(mover_stones),
         });
         Shape::new(slabs.collect())
+    }
+}
+
+/// Whether something is wrong with a file, as against with what is around it: the other files can be used.
+fn is_of_the_file(error: &StoreError) -> bool {
+    match error {
+        StoreError::Disk(error) => error.is_unreadable(),
+        StoreError::Version { .. } => true,
+        error => error.is_damage(),
     }
 }
 

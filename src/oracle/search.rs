@@ -4,6 +4,7 @@
 //! wins more stones than there are. So every result is sound, at whatever depth the search ends, also where the right
 //! score comes from a repetition.
 
+use crate::answer::Read;
 use crate::{Bounds, Oracle, OracleError};
 use game::Board;
 
@@ -18,13 +19,13 @@ impl Oracle {
     ///
     /// # Errors
     /// [`OracleError::Missing`] if the search finds nothing out; otherwise as for any question.
-    pub(crate) fn searched(&self, board: &Board) -> Result<Bounds, OracleError> {
+    pub(crate) fn searched(&self, board: &Board, read: &Read) -> Result<Bounds, OracleError> {
         let stones = board.stones();
         let anything = Bounds::anything(stones);
         let mut known = anything;
         let mut left = POSITIONS_MAX;
         for depth in 1..=DEPTH_MAX {
-            known = known.and(self.search(board, depth, &mut left)?);
+            known = known.and(self.search(board, depth, &mut left, read)?);
             if known.score().is_some() || left == 0 {
                 break;
             }
@@ -32,13 +33,13 @@ impl Oracle {
         if known == anything { Err(self.missing(stones)) } else { Ok(known) }
     }
 
-    fn search(&self, board: &Board, depth: u32, left: &mut u32) -> Result<Bounds, OracleError> {
+    fn search(&self, board: &Board, depth: u32, left: &mut u32, read: &Read) -> Result<Bounds, OracleError> {
         let stones = board.stones();
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules().terminal_score(board)));
         }
         if self.has(stones) {
-            return self.score(board);
+            return self.checked(board, read);
         }
         if depth == 0 || *left == 0 {
             return Ok(Bounds::anything(stones));
@@ -46,7 +47,7 @@ impl Oracle {
         *left -= 1;
         let mut best: Option<Bounds> = None;
         for (_, played) in board.moves(self.rules()) {
-            let value = self.search(&played.child, depth - 1, left)?.after_capture(played.captured);
+            let value = self.search(&played.child, depth - 1, left, read)?.after_capture(played.captured);
             best = Some(best.map_or(value, |best| best.max(value)));
         }
         Ok(best.unwrap_or_else(|| Bounds::exact(self.rules().terminal_score(board))))

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use disk::{Digest, Disk, DiskError, Staged, clock, remove_leftovers};
 
-use crate::artifact::{ArtifactKind, ArtifactName, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::budget::Budget;
 use crate::claim::{MANIFEST_MARK, holds_artifacts, keep_manifest};
 use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, unusable};
@@ -298,11 +298,24 @@ impl<'a> Orchestrator<'a> {
 pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Findings, PipelineError> {
     let mut found = Findings::new();
     for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
-        let path = artifact.name.below(directory);
-        let look = work.inspect(disk, &path, artifact).map_err(|source| unusable(directory, source))?;
-        found.insert(artifact.name.clone(), look);
+        found.insert(artifact.name.clone(), look(disk, directory, work, artifact)?);
     }
     Ok(found)
+}
+
+/// Looks at the file of an artifact.
+fn look(disk: &dyn Disk, directory: &Path, work: &dyn Work, artifact: &ArtifactSpec) -> Result<Found, PipelineError> {
+    let path = artifact.name.below(directory);
+    let look = || work.inspect(disk, &path, artifact);
+    let found = match look() {
+        // A file that cannot be read twice in a row is made anew; anything else is for the user to put right.
+        Err(error) if error.is_unreadable() => match look() {
+            Err(error) if error.is_unreadable() => Ok(Found::Unreadable(error.to_string())),
+            found => found,
+        },
+        found => found,
+    };
+    found.map_err(|source| unusable(directory, source))
 }
 
 /// A run under way.
@@ -476,9 +489,7 @@ impl Run<'_, '_, '_> {
             if spec.kind != ArtifactKind::Target {
                 continue;
             }
-            let path = spec.name.below(&orchestrator.directory);
-            let look = orchestrator.work.inspect(orchestrator.disk, &path, spec);
-            let look = look.map_err(|source| unusable(&orchestrator.directory, source))?;
+            let look = look(orchestrator.disk, &orchestrator.directory, orchestrator.work, spec)?;
             if self.found.get(&spec.name) != Some(&look) {
                 self.found.insert(spec.name.clone(), look);
                 self.touched = self.graph.maker(&spec.name).map_or(0, |maker| maker.min(self.touched));
@@ -510,7 +521,10 @@ impl Run<'_, '_, '_> {
         };
 
         if let Some(artifact) = self.exchanged(name)? {
-            let what = "the file was exchanged while the run went on".to_owned();
+            let what = match self.found.get(&artifact) {
+                Some(Found::Unreadable(what)) => what.clone(),
+                _ => "the file was exchanged while the run went on".to_owned(),
+            };
             return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
         }
         for output in &stage.outputs {
@@ -560,7 +574,10 @@ impl Run<'_, '_, '_> {
             Err(error) => return Err(self.fail(name, error)),
         };
         if let Some(artifact) = self.exchanged(name)? {
-            let what = format!("{artifact} was exchanged while {name} read it");
+            let what = match self.found.get(&artifact) {
+                Some(Found::Unreadable(what)) => what.clone(),
+                _ => format!("{artifact} was exchanged while {name} read it"),
+            };
             // They are in their places already.
             for output in stage.outputs.iter().filter(|name| done.found.contains_key(*name)) {
                 self.note_damage(output, &what, false)?;
@@ -608,8 +625,34 @@ impl Run<'_, '_, '_> {
         Ok(())
     }
 
+    /// An artifact that cannot be read, if it cannot be read again either: it is damaged.
+    fn unreadable(&self, error: &DiskError) -> Option<ArtifactName> {
+        const PIECE_BYTES: u64 = 1 << 20;
+        let orchestrator = self.orchestrator;
+        let path = error.path().filter(|_| error.is_unreadable())?;
+        let is_it = |name: &ArtifactName| name.below(&orchestrator.directory) == path;
+        let name = self.graph.artifacts().map(|artifact| &artifact.name).find(|&name| is_it(name))?;
+        let read = || {
+            let input = orchestrator.disk.open(path)?;
+            let mut piece = Vec::new();
+            for offset in (0..input.bytes()).step_by(PIECE_BYTES as usize) {
+                piece.resize((input.bytes() - offset).min(PIECE_BYTES) as usize, 0);
+                input.read_at(offset, &mut piece)?;
+            }
+            Ok::<(), DiskError>(())
+        };
+        read().is_err_and(|error| error.is_unreadable()).then(|| name.clone())
+    }
+
     /// Puts a failure into the journal and turns it into the error of the run.
     fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
+        let error = match error {
+            StageError::Disk(disk) => match self.unreadable(&disk) {
+                Some(artifact) => StageError::Damaged { artifact, what: disk.to_string(), silent: false },
+                None => StageError::Disk(disk),
+            },
+            error => error,
+        };
         let message = clip(&error.to_string());
         self.orchestrator.observer.notice(&Event::StageFailed { stage: stage.clone(), message: message.clone() });
         if let StageError::Damaged { artifact, what, silent } = &error

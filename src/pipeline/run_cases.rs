@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use disk::{Disk, Fault, MemoryDisk, RealDisk};
+use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault, RealDisk};
 
 use crate::budget::Budget;
 use crate::claim::MANIFEST_MARK;
@@ -158,6 +158,42 @@ fn a_full_disk_is_told_and_leaves_nothing_half_written() {
     assert_eq!(error.exit(), Exit::StageFailed);
     assert!(error.to_string().contains("no space left"), "{error}");
     assert!(error.to_string().contains("the same command resumes"), "{error}");
+}
+
+/// From some read of a database on, that database and all others cannot be read: a run says which, and the next one, with
+/// a disk that works again, makes anew what was recorded as damaged. A read that fails once costs no database.
+#[test]
+fn what_cannot_be_read_twice_is_damaged() {
+    let expect = reference();
+    let mut damaged = 0;
+    for first in 0..30 {
+        for count in [1, u64::MAX] {
+            let bench = Bench::default();
+            let among = Among::Below(Operation::Read, "databases");
+            bench.disk.fail(PlannedFault { among, first, count, fault: Fault::Unreadable });
+            let ended = bench.run(&toy());
+            bench.disk.fail_never();
+            let text = ended.as_ref().err().map(ToString::to_string).unwrap_or_default();
+            match ended.as_ref().map_or_else(|error| error.exit(), |summary| summary.exit()) {
+                Exit::Done => {}
+                Exit::StageFailed => assert!(count == 1 && text.contains("cannot read"), "{first}: {text}"),
+                Exit::Integrity => {
+                    assert!(
+                        count > 1 && text.contains("cannot read") && text.contains("next run rebuilds it"),
+                        "{text}"
+                    );
+                    damaged += 1;
+                }
+                other => panic!("{first}, {count}: {other:?}, {text}"),
+            }
+            let toy = toy();
+            bench.run(&toy).unwrap();
+            let again = toy.take_log();
+            assert!(!text.contains("next run rebuilds it") || again.iter().any(|stage| stage.starts_with("solve")));
+            assert_eq!(bench.files(), expect);
+        }
+    }
+    assert!(damaged > 3, "{damaged}");
 }
 
 #[test]

@@ -55,6 +55,16 @@ pub enum StoreError {
         /// What is there.
         found: String,
     },
+    /// A file that others write to while it is read.
+    #[error(
+        "{} changes while it is read, which no file of a run does: see what writes to it; if `awari verify` then finds it \
+         damaged, `awari run MANIFEST` rebuilds it",
+        path.display()
+    )]
+    Changing {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file of scores that are read with those of other files.
     #[error(
         "{} is an archive, expected a database; restore the database with `awari restore`",
@@ -120,7 +130,13 @@ impl StoreError {
     /// Whether a file exists but its bytes are not those that were written: rebuilding it is the
     /// remedy. A file that is absent, or of something else, is not damaged.
     pub fn is_damage(&self) -> bool {
-        matches!(self, StoreError::NotOurs { .. } | StoreError::Damaged { .. } | StoreError::DigestDiffers { .. })
+        matches!(
+            self,
+            StoreError::NotOurs { .. }
+                | StoreError::Damaged { .. }
+                | StoreError::Changing { .. }
+                | StoreError::DigestDiffers { .. }
+        )
     }
 
     /// The file that the error is about, if it is one about a file of ours.
@@ -129,6 +145,7 @@ impl StoreError {
             StoreError::NotOurs { path, .. }
             | StoreError::Version { path, .. }
             | StoreError::Damaged { path, .. }
+            | StoreError::Changing { path }
             | StoreError::Archive { path }
             | StoreError::Mismatch { path, .. }
             | StoreError::DigestDiffers { path, .. }

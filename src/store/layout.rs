@@ -105,7 +105,8 @@ impl Layout {
     }
 
     /// The blocks of a slab.
-    pub(crate) fn slab_blocks(&self, slab: usize) -> Range<usize> {
+    #[cfg(test)]
+    fn slab_blocks(&self, slab: usize) -> Range<usize> {
         self.slab_blocks[slab]..self.slab_blocks[slab + 1]
     }
 

@@ -1,6 +1,5 @@
 //! Opening a file: everything but the blocks is checked.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +25,7 @@ pub struct Unverified {
     pub(crate) header: Header,
     pub(crate) layout: Layout,
     pub(crate) footer: Footer,
-    /// The index, where no map holds it.
-    pub(crate) index: Option<Vec<u8>>,
+    pub(crate) index: Vec<u8>,
 }
 
 impl Unverified {
@@ -44,12 +42,20 @@ impl Unverified {
             }
         };
 
+        // Copies of the file itself: what they say is used for as long as the file is open, whatever becomes of it.
+        let read = |offset: u64, bytes: usize| {
+            source.copy(offset, bytes).map_err(|error| match error.is_cut_short() {
+                true => not_ours(format!("{} bytes", source.bytes()), "fewer, for it was cut".to_owned()),
+                false => StoreError::Disk(error),
+            })
+        };
+
         let bytes_min = (HEADER_FIXED_BYTES + FOOTER_BYTES) as u64;
         if source.bytes() < bytes_min {
             let found = format!("{} bytes", source.bytes());
             return Err(not_ours(format!("at least {bytes_min} bytes"), found));
         }
-        let start = source.read(0, HEADER_FIXED_BYTES)?;
+        let start = read(0, HEADER_FIXED_BYTES)?;
         if start[..8] != MAGIC {
             let expected = format!("\"{}\" at its start", MAGIC.escape_ascii());
             let found = format!("\"{}\"", start[..8].escape_ascii());
@@ -60,7 +66,7 @@ impl Unverified {
             return Err(StoreError::Version { path: path.to_path_buf(), expected: VERSION, found: version });
         }
         let index_end = source.bytes() - FOOTER_BYTES as u64;
-        let footer = source.read(index_end, FOOTER_BYTES)?;
+        let footer = read(index_end, FOOTER_BYTES)?;
         if footer[64..] != MAGIC_END {
             let expected = format!("\"{}\" at its end", MAGIC_END.escape_ascii());
             let found = format!("\"{}\"", footer[64..].escape_ascii());
@@ -72,7 +78,7 @@ impl Unverified {
             let expected = format!("at most {HEADER_BYTES_MAX} bytes, and no more than the file has");
             return Err(damaged("the header")(Malformed::new(expected, header_bytes)));
         }
-        let header_part = source.read(0, header_bytes as usize)?;
+        let header_part = read(0, header_bytes as usize)?;
         let header = Header::decode(&header_part).map_err(damaged("the header"))?;
         let footer = Footer::decode(&footer, &header_part).map_err(damaged("the footer"))?;
 
@@ -87,16 +93,11 @@ impl Unverified {
                 format!("{} bytes at {}", footer.index_bytes, footer.index_offset),
             )));
         }
-        let index = source.read(footer.index_offset, index_bytes as usize)?;
+        let index = read(footer.index_offset, index_bytes as usize)?;
         format::check_checksum(format::index_checksum(&index), footer.index_checksum)
             .map_err(damaged("the block index"))?;
         let (first, end) = (header_bytes, footer.index_offset);
         format::check_index(&index, &header, &layout, first, end).map_err(damaged("the block index"))?;
-        let index = match index {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(index) => Some(index),
-        };
-        drop((start, header_part));
         Ok(Unverified { path: path.to_path_buf(), source, header, layout, footer, index })
     }
 

@@ -57,31 +57,8 @@ fn check_read(example: &Example, codec: Codec, disk: &MemoryDisk, written: &Writ
     scores.verify_digest().unwrap();
     assert!(scores.damaged_blocks().is_empty());
 
-    let flat = scores.flat().unwrap();
     let in_place = way == Way::Mapped && !codec.is_compressed();
-    assert_eq!((flat.is_some(), scores.is_in_place()), (in_place, in_place));
-    if let Some(flat) = flat {
-        assert_eq!(flat.slabs().len(), example.shape.slabs().len());
-        for (m, slab) in flat.slabs().iter().enumerate() {
-            let positions = example.shape.slab_positions(m);
-            let expect = &example.scores[positions.start as usize..positions.end as usize];
-            assert_eq!(slab.positions(), expect.len());
-            for (index, &score) in expect.iter().enumerate() {
-                assert_eq!(slab.value(index), score);
-            }
-            for first in [0, 1, 5, 8, expect.len() / 2, expect.len()] {
-                let first = first.min(expect.len());
-                let mut read = vec![99; expect.len() - first];
-                slab.read(first, &mut read);
-                assert_eq!(read, expect[first..]);
-            }
-            assert_eq!(slab.signed().is_some(), codec == Codec::Raw);
-            assert!(slab.signed().is_none_or(|signed| signed == expect));
-            let last = expect.len() - 1;
-            assert_eq!(flat.value(m, last), expect[last]);
-            assert!(slab.bytes().len() * 8 >= expect.len() * slab.bits() as usize + 64);
-        }
-    }
+    assert_eq!(scores.is_in_place(), in_place);
 }
 
 #[test]

@@ -8,14 +8,13 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use disk::{Digest, Disk};
 use rayon::prelude::*;
 
 use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
-use crate::flat::{Flat, FlatSlab};
 use crate::form::{self, Form};
 use crate::format::{Header, block_checksum};
 use crate::frames;
@@ -30,17 +29,15 @@ use crate::tiles::Tiling;
 
 /// The scores of a file, read through a map or in windows.
 ///
-/// In a map, a block's checksum is compared when the block is first touched, and not again: the map
-/// cannot change under us (see `disk`). In windows it is compared at each read. A damaged block is an
+/// In a map, a block's checksum is compared when the block is first touched, and not again until the file has another
+/// edition (see the module `source`). In windows it is compared at each read. A damaged block is an
 /// error at every touch. One `Scores` serves all threads.
 pub struct Scores {
     path: PathBuf,
     source: Source,
     header: Header,
     layout: Layout,
-    index_offset: usize,
-    /// The index, where no map holds it.
-    index: Option<Vec<u8>>,
+    index: Vec<u8>,
     digest: Digest,
     /// One bit a block: its checksum was right. None for windows: the next read is another one.
     verified: Box<[AtomicU64]>,
@@ -105,6 +102,9 @@ const RUN_BYTES: u64 = 256 << 10;
 /// And so many of them, for there are other threads.
 const RUN_BLOCKS: usize = 16;
 
+/// Times that a file which others change is read again, before that is an error.
+const READS_MAX: usize = 4;
+
 impl Scores {
     /// Maps a file and checks header, index and footer; blocks are checked as they are read.
     ///
@@ -112,7 +112,7 @@ impl Scores {
     /// [`StoreError::Disk`] if there is no such file; [`StoreError::NotOurs`],
     /// [`StoreError::Version`] or [`StoreError::Damaged`] if it is not a sound file of ours.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
-        Unverified::open(path, Source::Mapped(disk.map(path)?))
+        Unverified::open(path, Source::mapped(disk.map(path)?))
     }
 
     /// As [`open`](Self::open), but without a map: the index is held in memory (24 bytes for 65,536
@@ -142,7 +142,6 @@ impl Scores {
             source: file.source,
             header: file.header,
             layout: file.layout,
-            index_offset: file.footer.index_offset as usize,
             index: file.index,
             digest: file.footer.digest,
             verified: (0..words).map(|_| AtomicU64::new(0)).collect(),
@@ -177,7 +176,7 @@ impl Scores {
     /// Whether single scores are read where they lie: raw and packed blocks in a map. Elsewhere each
     /// look decodes, and perhaps reads, a whole block, so that a cache pays.
     pub fn is_in_place(&self) -> bool {
-        self.source.mapping().is_some() && !self.codec().is_compressed()
+        self.source.is_mapped() && !self.codec().is_compressed()
     }
 
     /// The values it may hold.
@@ -215,6 +214,32 @@ impl Scores {
         self.layout.slab_positions(slab)
     }
 
+    /// The edition of the file, as far as is known; it is never another one where there is no map. What [`get`](Self::get)
+    /// reads in place is right if the edition was the same before and [`latest_edition`](Self::latest_edition) is afterwards.
+    #[inline]
+    pub fn edition(&self) -> u64 {
+        self.source.edition().unwrap_or(0)
+    }
+
+    /// The edition of the file now: another one if others have changed it. Takes a system call. All methods but
+    /// [`get`](Self::get) do this by themselves.
+    pub fn latest_edition(&self) -> u64 {
+        let forget = || self.verified.iter().for_each(|word| word.store(0, Ordering::SeqCst));
+        self.source.latest_edition(forget).unwrap_or(0)
+    }
+
+    /// Does what reads the file until it stays the same meanwhile.
+    fn settled<T>(&self, mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        for _ in 0..READS_MAX {
+            let edition = self.edition();
+            let done = read();
+            if self.latest_edition() == edition {
+                return done;
+            }
+        }
+        Err(StoreError::Changing { path: self.path.clone() })
+    }
+
     /// One score. Raw and packed blocks of a map are read in place; else a frame, a strip with its model or, without a map,
     /// a block is read and decoded each time (see [`CachedScores`](crate::CachedScores)).
     ///
@@ -225,6 +250,24 @@ impl Scores {
     /// If there is no such position.
     #[inline]
     pub fn get(&self, position: u64) -> Result<i8, StoreError> {
+        let edition = self.edition();
+        if let Ok(score) = self.get_once(position) {
+            // The score must be there before the edition is looked at again.
+            let score = std::hint::black_box(score);
+            if self.edition() == edition {
+                return Ok(score);
+            }
+        }
+        self.get_settled(position)
+    }
+
+    #[cold]
+    fn get_settled(&self, position: u64) -> Result<i8, StoreError> {
+        self.settled(|| self.get_once(position))
+    }
+
+    #[inline(always)]
+    fn get_once(&self, position: u64) -> Result<i8, StoreError> {
         let place = self.layout.place(position);
         let (stored, form) = self.stored(place.block)?;
         let value = match form {
@@ -255,11 +298,11 @@ impl Scores {
     pub(crate) fn spot(&self, position: u64, reading: Reading) -> Spot {
         let Place { block, index, ahead } = self.layout.place(position);
         let whole = || Spot { block, part: Part::Whole, at: index, ahead };
-        match (self.codec(), reading, &self.source) {
+        match (self.codec(), reading, self.source.is_mapped()) {
             (Codec::Rans, ..) => self.spot_in_band(block, index),
             // Without a map, the whole block is read and compared with its checksum anyway.
-            (_, Reading::Run, _) | (_, _, Source::Windowed(_)) => whole(),
-            (_, Reading::Look, Source::Mapped(_)) => match self.entry(block).form {
+            (_, Reading::Run, _) | (_, _, false) => whole(),
+            (_, Reading::Look, true) => match self.entry(block).form {
                 Form::Frames => self.spot_in_piece(block, index, frames::FRAME_VALUES),
                 Form::Raw | Form::Packed => Spot { block, part: Part::InPlace, at: 0, ahead: 1 },
                 Form::Zstd | Form::Strips | Form::Floors | Form::Sparse => whole(),
@@ -293,7 +336,7 @@ impl Scores {
 
     /// The head of a block of strips.
     pub(crate) fn head_of_block(&self, block: usize) -> Result<Head, StoreError> {
-        self.head(block, &self.entry(block))
+        self.settled(|| self.head(block, &self.entry(block)))
     }
 
     /// Decodes some values of a block. `head` gives that of a block of strips.
@@ -308,14 +351,16 @@ impl Scores {
             Part::Values { first, end } => first as usize..end as usize,
             Part::Strip(strip) => {
                 let (head, strip) = (head()?, strip as usize);
-                let bytes = self.strip_bytes(&self.entry(block), head.bytes_of(strip))?;
-                let decoded = head.decode_strip(block, strip, &bytes);
-                return decoded.map_err(|error| self.damaged(block, error.expected, error.found));
+                return self.settled(|| {
+                    let bytes = self.strip_bytes(block, &self.entry(block), head.bytes_of(strip))?;
+                    let decoded = head.decode_strip(block, strip, &bytes);
+                    decoded.map_err(|error| self.damaged(block, error.expected, error.found))
+                });
             }
             Part::InPlace | Part::Head => unreachable!("there is nothing to decode"),
         };
         let mut decoded = vec![0; values.len()];
-        self.decode_stored(block, values.start, &mut decoded)?;
+        self.settled(|| self.decode_stored(block, values.start, &mut decoded))?;
         Ok(decoded)
     }
 
@@ -328,7 +373,7 @@ impl Scores {
     /// If there is no such block or `out` is not as long as it.
     pub fn decode_block(&self, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
         assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
-        self.decode_stored(block, 0, out)
+        self.settled(|| self.decode_stored(block, 0, out))
     }
 
     /// All scores in canonical order, on all threads.
@@ -352,6 +397,10 @@ impl Scores {
     /// # Panics
     /// If the positions are not there or `out` is not as long as they are many.
     pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
+        self.settled(|| self.read_range_once(positions.clone(), out))
+    }
+
+    fn read_range_once(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
         let mut pieces = self.pieces(positions, out).collect::<Vec<_>>();
         if let [(block, first, piece)] = &mut pieces[..] {
             return self.decode_stored(*block, *first, piece);
@@ -365,7 +414,7 @@ impl Scores {
             rest = after;
         }
         let decode = |(blocks, pieces): (Range<usize>, &mut [Piece<'_>])| {
-            if self.source.mapping().is_some() {
+            if self.source.is_mapped() {
                 return pieces
                     .iter_mut()
                     .try_for_each(|(block, first, piece)| self.decode_stored(*block, *first, piece));
@@ -428,7 +477,8 @@ impl Scores {
     fn read_blocks(&self, blocks: Range<usize>) -> Result<Run, StoreError> {
         let (first, last) = (self.entry(blocks.start), self.entry(blocks.end - 1));
         let bytes = (last.offset - first.offset) as usize + last.bytes as usize;
-        Ok(Run { blocks, offset: first.offset, bytes: self.source.read(first.offset, bytes)?.into_owned() })
+        let bytes = self.source.copy(first.offset, bytes).map_err(|error| self.unread(blocks.start, error))?;
+        Ok(Run { blocks, offset: first.offset, bytes })
     }
 
     fn decode_of_run(&self, run: &Run, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
@@ -444,32 +494,6 @@ impl Scores {
             return Err(self.wrong_checksum(block, &entry, computed));
         }
         self.decode(block, stored, entry.form, first, out)
-    }
-
-    /// The bits of a raw or packed file in a map, after comparing the checksums of all blocks not
-    /// touched so far; `None` for a compressed file, and without a map.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is.
-    pub fn flat(&self) -> Result<Option<Flat<'_>>, StoreError> {
-        let Some(mapping) = self.source.mapping() else { return Ok(None) };
-        let range = self.header.range;
-        let (bits, low) = match self.header.codec {
-            Codec::Raw => (8, 0),
-            Codec::Packed => (range.bits(), range.low()),
-            Codec::Zstd | Codec::Rans | Codec::Floors => return Ok(None),
-        };
-        let damaged = (0..self.block_count()).into_par_iter().find_map_first(|block| self.stored(block).err());
-        if let Some(error) = damaged {
-            return Err(error);
-        }
-        let slabs = self.shape().slabs().iter().enumerate();
-        let slabs = slabs.map(|(m, slab)| {
-            let first = self.entry(self.layout.slab_blocks(m).start);
-            let positions = slab.positions() as usize;
-            FlatSlab::new(&mapping[first.offset as usize..], positions, bits, low)
-        });
-        Ok(Some(Flat::new(slabs.collect())))
     }
 
     /// Cuts a range of positions into pieces of blocks: block, first value in it, where to.

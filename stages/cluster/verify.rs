@@ -126,11 +126,13 @@ impl Member<'_> {
             (self.tell)(more);
             if self.stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        match (opened.round_bytes, extent) {
+        let editions = databases.editions();
+        let found = match (opened.round_bytes, extent) {
             (Some(bytes), Extent::Tiles(sample)) => {
                 check::verify_portion_in_rounds(databases, stones, sample, bytes, portion, &watch)
             }
             _ => check::verify_portion(databases, stones, extent, portion, &watch),
-        }
+        };
+        databases.unchanged(&editions).and(found)
     }
 }

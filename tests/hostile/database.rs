@@ -125,13 +125,6 @@ fn read(scores: &Scores, sealed: bool) -> Option<Vec<i8>> {
         }
     }
     assert_eq!(sound, damaged.is_empty());
-    if sealed {
-        // In place, values are not compared with the range: that was done by who wrote the checksums.
-        let _ = scores.flat();
-    } else if let Ok(Some(flat)) = scores.flat() {
-        let values = flat.slabs().iter().flat_map(|slab| (0..slab.positions()).map(|index| slab.value(index)));
-        assert!(sound && values.eq(whole.iter().copied()));
-    }
     sound.then_some(whole)
 }
 

@@ -16,8 +16,10 @@ pub enum Fault {
     ReadOnly,
     /// The permissions forbid it (`EACCES`).
     PermissionDenied,
-    /// The device fails (`EIO`).
+    /// The device fails.
     Io,
+    /// Sectors cannot be read (`EIO`).
+    Unreadable,
 }
 
 impl Fault {
@@ -28,6 +30,7 @@ impl Fault {
             Fault::ReadOnly => io::ErrorKind::ReadOnlyFilesystem.into(),
             Fault::PermissionDenied => io::ErrorKind::PermissionDenied.into(),
             Fault::Io => io::Error::other("the device fails"),
+            Fault::Unreadable => io::Error::from_raw_os_error(libc::EIO),
         }
     }
 }

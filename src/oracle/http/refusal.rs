@@ -2,9 +2,13 @@
 
 use crate::OracleError;
 use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use game::notation::NotationError;
 use serde::Serialize;
+
+/// The code of a question that may be asked again at once.
+const BUSY: &str = "busy";
 
 /// `code` is for programs and never changes its meaning; `message` and `hint` are for people.
 #[derive(Clone, Debug, Serialize)]
@@ -30,7 +34,7 @@ impl Refusal {
     /// A question for which there was no turn, or not time enough.
     pub(crate) fn busy() -> Refusal {
         let message = "the server is busy";
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, "try again in a second")
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, message, "try again in a second")
     }
 
     /// A panic of a search: a defect of this program.
@@ -58,16 +62,16 @@ impl From<OracleError> for Refusal {
             ),
             // The text names files of the server, which are nobody's business but its owner's.
             error if error.is_damage() => Refusal::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
+                StatusCode::SERVICE_UNAVAILABLE,
                 "damaged",
                 "a required database is damaged or wrong",
-                "the operator of the server can find it with `awari verify`",
+                "positions that do not need it are answered; the operator of the server can find it with `awari verify`",
             ),
             _ => Refusal::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
+                StatusCode::SERVICE_UNAVAILABLE,
                 "unreadable",
                 "a required database cannot be read",
-                "the operator of the server can find the reason with `awari probe`",
+                "positions that do not need it are answered; the operator of the server can find it with `awari verify`",
             ),
         }
     }
@@ -75,6 +79,10 @@ impl From<OracleError> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        super::reply::json(self.status, &self)
+        let mut response = super::reply::json(self.status, &self);
+        if self.code == BUSY {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }

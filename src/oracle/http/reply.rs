@@ -61,16 +61,12 @@ pub(crate) fn finished(mut response: Response, method: &Method, asked: &HeaderMa
     if is_kept && asked.get(header::IF_NONE_MATCH).is_some_and(|known| names(known, tag)) {
         response = StatusCode::NOT_MODIFIED.into_response();
     }
-    let is_busy = response.status() == StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();
     if is_kept {
         headers.insert(header::ETAG, tag.clone());
         headers.insert(header::CACHE_CONTROL, KEPT);
     } else {
         headers.entry(header::CACHE_CONTROL).or_insert(NOT_KEPT);
-    }
-    if is_busy {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("etag"));

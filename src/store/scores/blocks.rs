@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use disk::{bytes_of, bytes_of_mut};
+use disk::{DiskError, bytes_of, bytes_of_mut};
 
 use super::Scores;
 use crate::error::StoreError;
 use crate::form::{self, DecodeError, Form};
-use crate::format::{INDEX_ENTRY_BYTES, IndexEntry, block_checksum};
+use crate::format::{IndexEntry, block_checksum};
 use crate::strips::{self, Context, Head};
 
 impl Scores {
@@ -18,7 +18,7 @@ impl Scores {
         let entry = self.entry(block);
         if entry.form == Form::Strips {
             let head = self.head(block, &entry)?;
-            return self.decode_strips(block, &head, |bytes| self.strip_bytes(&entry, bytes), first, out);
+            return self.decode_strips(block, &head, |bytes| self.strip_bytes(block, &entry, bytes), first, out);
         }
         let (stored, form) = self.stored(block)?;
         self.decode(block, &stored, form, first, out)
@@ -55,18 +55,27 @@ impl Scores {
         Ok(())
     }
 
-    pub(super) fn strip_bytes(&self, entry: &IndexEntry, bytes: Range<usize>) -> Result<Cow<'_, [u8]>, StoreError> {
-        Ok(self.source.read(entry.offset + bytes.start as u64, bytes.len())?)
+    pub(super) fn strip_bytes(
+        &self,
+        block: usize,
+        entry: &IndexEntry,
+        bytes: Range<usize>,
+    ) -> Result<Cow<'_, [u8]>, StoreError> {
+        self.source.read(entry.offset + bytes.start as u64, bytes.len()).map_err(|error| self.unread(block, error))
     }
 
     /// Decodes a whole block given the floors of its scores.
     pub(crate) fn decode_floored(&self, block: usize, floors: &[i8], out: &mut [i8]) -> Result<(), StoreError> {
+        self.settled(|| self.decode_floored_once(block, floors, out))
+    }
+
+    fn decode_floored_once(&self, block: usize, floors: &[i8], out: &mut [i8]) -> Result<(), StoreError> {
         let entry = self.entry(block);
         if entry.form != Form::Floors {
             return self.decode_stored(block, 0, out);
         }
         let head = self.head(block, &entry)?;
-        let stored = self.stored_bytes(&entry)?;
+        let stored = self.stored_bytes(block, &entry)?;
         for strip in 0..head.tiling().strips() {
             head.decode_floored(block, strip, &stored[head.bytes_of(strip)], bytes_of(floors), bytes_of_mut(out))
                 .map_err(|error| self.damaged(block, error.expected, error.found))?;
@@ -76,12 +85,15 @@ impl Scores {
 
     /// Reads the head of a block of strips and compares its checksum, unless that was done in a map.
     pub(super) fn head(&self, block: usize, entry: &IndexEntry) -> Result<Head, StoreError> {
-        let start = self.strip_bytes(entry, 0..strips::HEAD_FIXED_BYTES)?;
+        let (edition, is_verified) = (self.edition(), self.is_verified(block));
+        let start = self.strip_bytes(block, entry, 0..strips::HEAD_FIXED_BYTES)?;
         let length = strips::head_bytes(&start, entry.bytes as usize)
             .map_err(|error| self.damaged(block, error.expected, error.found))?;
-        let bytes = self.strip_bytes(entry, 0..length)?;
-        let head = self.head_of(block, entry, &bytes, self.is_verified(block))?;
-        self.note_verified(block);
+        let bytes = self.strip_bytes(block, entry, 0..length)?;
+        let head = self.head_of(block, entry, &bytes, is_verified)?;
+        if !is_verified {
+            self.note_verified(block, edition);
+        }
         Ok(head)
     }
 
@@ -116,57 +128,76 @@ impl Scores {
     #[inline]
     pub(super) fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Form), StoreError> {
         let entry = self.entry(block);
-        let is_checked = entry.form == Form::Strips || self.is_verified(block);
-        let stored = if is_checked { self.stored_bytes(&entry)? } else { self.check(block, &entry)? };
+        let stored = self.stored_bytes(block, &entry)?;
+        // What is read on demand is another copy each time.
+        let is_known = matches!(stored, Cow::Borrowed(_)) && self.has_bit(block);
+        let stored = if is_known || entry.form == Form::Strips { stored } else { self.check(block, &entry, stored)? };
         Ok((stored, entry.form))
     }
 
     #[inline]
     pub(super) fn entry(&self, block: usize) -> IndexEntry {
-        IndexEntry::of_block(self.index(), block)
+        IndexEntry::of_block(&self.index, block)
     }
 
     #[inline]
-    pub(super) fn index(&self) -> &[u8] {
-        let end = self.index_offset + self.block_count() * INDEX_ENTRY_BYTES;
-        match (&self.index, self.source.mapping()) {
-            (Some(index), _) => index,
-            (None, Some(mapping)) => &mapping[self.index_offset..end],
-            (None, None) => unreachable!("an index is held where there is no map"),
-        }
-    }
-
-    #[inline]
-    pub(super) fn stored_bytes(&self, entry: &IndexEntry) -> Result<Cow<'_, [u8]>, StoreError> {
-        Ok(self.source.read(entry.offset, entry.bytes as usize)?)
+    pub(super) fn stored_bytes(&self, block: usize, entry: &IndexEntry) -> Result<Cow<'_, [u8]>, StoreError> {
+        self.source.read(entry.offset, entry.bytes as usize).map_err(|error| self.unread(block, error))
     }
 
     #[inline]
     pub(super) fn is_verified(&self, block: usize) -> bool {
-        // The bytes that the bit vouches for never change, so nothing needs to be ordered with it.
+        self.has_bit(block) && self.source.is_mapped()
+    }
+
+    #[inline]
+    fn has_bit(&self, block: usize) -> bool {
+        // Vouches for the edition at hand, which is compared once the bytes were used, so nothing needs to be ordered with it.
         self.verified.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
     }
 
-    /// Reads a block, compares its checksum, and notes it if it is right and the bytes are to stay.
+    /// Compares the checksum of the stored bytes of a block, and notes it if it is right and the bytes are to stay.
     #[cold]
-    pub(super) fn check(&self, block: usize, entry: &IndexEntry) -> Result<Cow<'_, [u8]>, StoreError> {
-        let stored = self.stored_bytes(entry)?;
+    pub(super) fn check<'s>(
+        &self,
+        block: usize,
+        entry: &IndexEntry,
+        stored: Cow<'s, [u8]>,
+    ) -> Result<Cow<'s, [u8]>, StoreError> {
+        let edition = self.edition();
         let computed = block_checksum(block, &stored);
         if computed != entry.checksum {
             return Err(self.wrong_checksum(block, entry, computed));
         }
-        self.note_verified(block);
+        self.note_verified(block, edition);
         Ok(stored)
     }
 
-    pub(super) fn note_verified(&self, block: usize) {
-        if let Some(word) = self.verified.get(block / 64) {
-            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
+    /// Notes that the checksum of a block was right in an edition, unless there is another one meanwhile.
+    fn note_verified(&self, block: usize, edition: u64) {
+        let Some(word) = self.verified.get(block / 64) else { return };
+        if self.latest_edition() != edition {
+            return;
+        }
+        word.fetch_or(1 << (block % 64), Ordering::SeqCst);
+        // Who finds a later edition raises its number first and clears all bits then: one of the two of us clears this one.
+        if self.edition() != edition {
+            word.fetch_and(!(1 << (block % 64)), Ordering::SeqCst);
         }
     }
 
     pub(super) fn wrong_checksum(&self, block: usize, entry: &IndexEntry, computed: u64) -> StoreError {
         self.damaged(block, format!("checksum {:016x}", entry.checksum), format!("{computed:016x}"))
+    }
+
+    /// The error of a block that was not read.
+    pub(super) fn unread(&self, block: usize, error: DiskError) -> StoreError {
+        match error.is_cut_short() {
+            true => {
+                self.damaged(block, format!("a file of {} bytes", self.bytes()), "fewer, for it was cut".to_owned())
+            }
+            false => StoreError::Disk(error),
+        }
     }
 
     pub(super) fn damaged(&self, block: usize, expected: String, found: String) -> StoreError {

@@ -44,12 +44,16 @@ impl Scores {
 
     /// Compares all checksums of a block.
     fn verify_block(&self, block: usize) -> Result<(), StoreError> {
+        self.settled(|| self.verify_block_once(block))
+    }
+
+    fn verify_block_once(&self, block: usize) -> Result<(), StoreError> {
         let entry = self.entry(block);
         if !matches!(entry.form, Form::Strips | Form::Floors) {
-            return self.check(block, &entry).map(drop);
+            return self.check(block, &entry, self.stored_bytes(block, &entry)?).map(drop);
         }
         let head = self.head(block, &entry)?;
-        let stored = self.stored_bytes(&entry)?;
+        let stored = self.stored_bytes(block, &entry)?;
         let checked =
             (0..head.tiling().strips()).try_for_each(|strip| head.check(block, strip, &stored[head.bytes_of(strip)]));
         checked.map_err(|error| self.damaged(block, error.expected, error.found))
