@@ -157,8 +157,8 @@ fn command_lines_that_make_no_sense() {
 #[test]
 fn directories_that_cannot_be_used() {
     let place = Place::new(3);
-    place.awari(&["run", "m.toml", "--dir", "m.toml/run"]).is(12).says(&["m.toml/run cannot be used"]);
-    place.awari(&["run", "m.toml", "--dir", "/proc/awari"]).is(12).says(&["/proc/awari cannot be used"]);
+    place.awari(&["run", "m.toml", "--dir", "m.toml/run"]).is(12).says(&["cannot use the directory m.toml/run"]);
+    place.awari(&["run", "m.toml", "--dir", "/proc/awari"]).is(12).says(&["cannot use the directory /proc/awari"]);
     place
         .awari(&["status", "--dir", "absent"])
         .is(12)
@@ -379,7 +379,7 @@ fn one_stage_again_is_identical() {
     let files = place.files("run");
     let again = place.awari(&["stage", "m.toml", "sweep:6", "--scratch", "aside"]).is(0);
     assert!(again.out.starts_with("databases/06.awari identical "), "{}", again.out);
-    assert!(again.err.contains("after capture:6 (not kept)"), "{}", again.err);
+    assert!(again.err.contains("after rebuilding capture:6 (not kept)"), "{}", again.err);
     let same = |name: &str| fs::read(place.path("aside").join(name)).unwrap() == files[&place.path("run").join(name)];
     assert!(same("databases/06.awari"));
     place.awari(&["stage", "m.toml", "verify:6"]).is(0).says(&["verify:6 ran in"]);

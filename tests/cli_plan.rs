@@ -64,11 +64,11 @@ fn plans_are_made_for_other_machines() {
     // What the machine lacks is said, and nothing is written.
     machine(&MACHINE.replace("1 GiB", "20 MiB"));
     let ended = place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(0);
-    assert!(ended.out.starts_with("predicted for machine.toml: 8 threads on 8 cores of 200 %"), "{}", ended.out);
+    assert!(ended.out.starts_with("predicted for machine.toml: 8 threads on 8 cores at 200 %"), "{}", ended.out);
     ended.says(&["would refuse to start", "of disk space, 20 MiB are free in machine.toml"]);
     place.awari(&["plan", "m.toml", "--hardware", "this", "--check"]).is(10);
     let reference = place.awari(&["plan", "m.toml", "--hardware", "reference"]).is(0);
-    assert!(reference.out.starts_with("predicted for reference: 2 threads on 2 cores of 100 %"), "{}", reference.out);
+    assert!(reference.out.starts_with("predicted for reference: 2 threads on 2 cores at 100 %"), "{}", reference.out);
     assert!(!place.path("run").exists());
 }
 
@@ -166,7 +166,7 @@ fn an_outlook_shows_every_database_and_method() {
     let reachable = outlook(&["--set", "game.positions=reachable"]);
     assert_eq!(reachable[48]["positions"], 203_648_015_936u64);
     let text = place.awari(&["plan", "--stones", "0..20", "--memory", "128 MiB"]).is(0).out;
-    for part in ["\ntime:\n", "\nmost memory:\n", "84,672,315", "0..20 fit: about"] {
+    for part in ["\ntime:\n", "\npeak memory:\n", "84,672,315", "0..20 fit: about"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     // On disk, sweep and all stages around it take less than a byte a position.

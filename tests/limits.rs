@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use disk::machine::is_signal_ignored;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +11,7 @@ use std::process::Command;
 
 mod place;
 use place::{Ended, Place, ended, ended_child, signal};
+use tests::needs::Need;
 
 /// What a command may exit with.
 const CODES: [i32; 13] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 75, 130];
@@ -41,13 +41,18 @@ const COMMANDS: [&str; 10] = [
     "stats --dir run",
     "status --dir run",
     "probe --dir run '0 0 0 0 1 2 1 0 0 0 0 1'",
-    "export --dir run --format flat --out out",
+    "export --dir run --format raw --out out",
     "archive --dir run --out out",
     "plan m.toml --force sweep:5",
 ];
 
 /// Every command under limits of one kind: how many were refused.
 fn under(place: &Place, limits: &[String]) -> usize {
+    let fresh = || ["other", "out"].iter().for_each(|made| drop(fs::remove_dir_all(place.path(made))));
+    for command in COMMANDS {
+        fresh();
+        place.shell(&format!("\"$AWARI\" {command}")).is(0);
+    }
     let mut refused = 0;
     for limit in limits {
         // Where the loader has no room for the program, it has no say.
@@ -56,7 +61,7 @@ fn under(place: &Place, limits: &[String]) -> usize {
             continue;
         }
         for command in COMMANDS {
-            let _ = fs::remove_dir_all(place.path("other"));
+            fresh();
             let what = format!("{limit} {command}");
             refused +=
                 usize::from(place.shell(&format!("exec {limit} \"$AWARI\" {command}")).checked(&what).code != Some(0));
@@ -99,8 +104,7 @@ fn little_memory() {
 fn few_threads() {
     let place = Place::built(5);
     // The root user has no such limit.
-    if !Command::new("id").arg("-u").output().unwrap().stdout.starts_with(b"0\n") {
-        println!("not the root user, who alone can become a user that runs nothing: skipped");
+    if !Need::Root.is_met() {
         return;
     }
     fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o777)).unwrap();
@@ -256,8 +260,7 @@ fn a_job_that_is_over_leaves_its_rank_behind() {
 
 #[test]
 fn a_terminal_that_is_closed_stops_a_run() {
-    if is_signal_ignored(1) {
-        println!("under nohup, as are all that this starts: skipped");
+    if !Need::Hangup.is_met() {
         return;
     }
     let place = Place::new(11);

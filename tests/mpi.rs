@@ -292,7 +292,7 @@ fn a_job_is_stopped_before_all_ranks_are_there() {
     fs::write(&go, "").unwrap();
     let output = ended(job);
     assert_eq!(output.status.code(), Some(75), "{}", told(&output));
-    assert!(told(&output).contains("to go on:"), "{}", told(&output));
+    assert!(told(&output).contains("to resume:"), "{}", told(&output));
 }
 
 /// `awari stop`, from a process that is no part of the job.

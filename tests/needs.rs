@@ -3,11 +3,14 @@
 //! libtest cannot skip a test at run time. A test asks [`Need::is_met`] and returns where it is not, which prints a line past
 //! libtest's capture. The target `what_was_skipped` looks for each need again, and prints the closing summary.
 
-use disk::machine::{Machine, Place};
+use disk::machine::{Machine, Place, is_signal_ignored};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+/// The number of the signal of a terminal that is closed.
+const SIGHUP: i32 = 1;
 
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,10 @@ pub enum Need {
     Ring,
     /// Files off the page cache in the temporary directory.
     DirectFiles,
+    /// The root user, who may act as another user.
+    Root,
+    /// SIGHUP, which `nohup` ignores for all processes below it.
+    Hangup,
     /// `mpirun`.
     Mpirun,
     /// Root, MPICH and the tools of network namespaces.
@@ -36,8 +43,17 @@ pub enum Need {
 
 impl Need {
     /// Those of `cargo test --workspace`.
-    pub const OF_THE_WORKSPACE: [Need; 7] =
-        [Need::Bash, Need::Chromium, Need::Numpy, Need::Zstandard, Need::Blake3, Need::Ring, Need::DirectFiles];
+    pub const OF_THE_WORKSPACE: [Need; 9] = [
+        Need::Bash,
+        Need::Chromium,
+        Need::Numpy,
+        Need::Zstandard,
+        Need::Blake3,
+        Need::Ring,
+        Need::DirectFiles,
+        Need::Root,
+        Need::Hangup,
+    ];
 
     /// Those of the slow tier.
     pub const OF_THE_SLOW_TIER: [Need; 1] = [Need::LoopDevice];
@@ -54,7 +70,9 @@ impl Need {
             Need::Zstandard => "tests/python.rs (codec zstd)",
             Need::Blake3 => "tests/python.rs (checksums)",
             Need::Ring => "tests/cli.rs and src/disk/real_cases.rs (io_uring)",
-            Need::DirectFiles => "src/disk/real_cases.rs (errors_of_writes_behind_come_out)",
+            Need::DirectFiles => "src/disk/real_cases.rs (writes behind, traffic)",
+            Need::Root => "tests/limits.rs (few_threads), tests/odd.rs (links of another user)",
+            Need::Hangup => "tests/limits.rs (a_terminal_that_is_closed_stops_a_run)",
             Need::Mpirun => "tests/mpi.rs, src/processes/tests/launched.rs",
             Need::Namespaces => "tests/mpi.rs (namespaces_leave_the_files_of_one_machine)",
             Need::LoopDevice => "tests/unreadable.rs",
@@ -75,6 +93,11 @@ impl Need {
                 let has_none = !place.is_some_and(|place| place.direct);
                 has_none.then(|| "the temporary directory has no files off the page cache".to_owned())
             }
+            Need::Root => {
+                let shell = "test \"$(id -u)\" = 0";
+                fails("sh", &["-c", shell]).map(|_| "not the root user".to_owned())
+            }
+            Need::Hangup => is_signal_ignored(SIGHUP).then(|| "SIGHUP is ignored, as under nohup".to_owned()),
             Need::Mpirun => fails("mpirun", &["--version"]),
             Need::Namespaces => {
                 let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("namespaces/run.sh");

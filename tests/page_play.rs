@@ -276,7 +276,7 @@ fn games_come_and_go_as_text() {
             browser.fill("#ogn", text).await;
             browser.push("Import").await;
             browser
-                .until("location.search !== '' || document.getElementById('banner').textContent.startsWith('That')")
+                .until("location.search !== '' || document.getElementById('banner').textContent.startsWith('Invalid game')")
                 .await;
             browser.settled().await;
             browser.field("moves").await

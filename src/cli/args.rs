@@ -172,7 +172,8 @@ mod tests {
     fn every_command_of_the_readme_can_be_parsed() {
         let mut count = 0;
         let mut is_shell = false;
-        for line in include_str!("../../README.md").lines() {
+        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+        for line in std::fs::read_to_string(readme).unwrap().lines() {
             is_shell = if line.starts_with("```") { line == "```sh" } else { is_shell };
             let line = line.replace("cargo run --release -- ", "awari ");
             if is_shell && line.starts_with("awari ") && !line.ends_with('\\') {

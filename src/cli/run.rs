@@ -99,7 +99,7 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Ex
     }
     if done.ran.is_empty() {
         let bytes = status.artifacts.iter().map(|artifact| artifact.bytes).fold(0, u64::saturating_add);
-        say(idle(&dir, &done.plan, bytes));
+        say(idle(&done.plan, bytes));
     } else {
         say(summary.published());
     }
@@ -162,12 +162,11 @@ fn planning(run: &str) -> String {
 }
 
 /// Why there was nothing to do, and what has been looked at.
-fn idle(dir: &Path, plan: &Plan, bytes: u64) -> String {
+fn idle(plan: &Plan, bytes: u64) -> String {
     format!(
-        "nothing to do: {}; {} in {} match the journal (size, header, index); `awari verify` reads every byte",
+        "nothing to do: {}; {} match the journal (size, header, index); `awari verify` reads every byte",
         plan.counts(),
         Budget::show(bytes),
-        dir.display()
     )
 }
 

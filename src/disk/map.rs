@@ -66,13 +66,9 @@ impl Mapping {
     pub fn stamp(&self) -> u64 {
         let Memory::File(mapped) = &*self.memory else { return 0 };
         let numbers = match rustix::fs::fstat(&mapped.file) {
-            Ok(now) => [
-                now.st_size as u64,
-                now.st_mtime as u64,
-                now.st_mtime_nsec as u64,
-                now.st_ctime as u64,
-                now.st_ctime_nsec as u64,
-            ],
+            Ok(now) => {
+                [now.st_size as u64, now.st_mtime as u64, now.st_mtime_nsec, now.st_ctime as u64, now.st_ctime_nsec]
+            }
             // The file is out of reach, which is a change as well.
             Err(errno) => [errno.raw_os_error() as u64, 0, 0, 0, 0],
         };

@@ -351,14 +351,14 @@ fn traffic_agrees_with_the_kernel() {
 
 fn count_traffic(io: Io) {
     let Ok(disk) = RealDisk::new(io) else {
-        return println!("{io} is not tested here");
+        return skipped(&format!("the kernel refuses {io}"));
     };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     let file_system = rustix::fs::statfs(directory.path()).unwrap().f_type;
     const TMPFS: u64 = 0x0102_1994;
     if direct::turn_on(&fs::File::create(&path).unwrap()).is_none() || file_system as u64 == TMPFS {
-        return println!("{} is cached whatever is asked for: there is nothing to compare", path.display());
+        return skipped(&format!("{} has no files off the page cache", path.display()));
     }
     let (before, counted) = (kernel_traffic(), disk.traffic());
     let bytes = pattern(1, 1_000_000);
