@@ -21,6 +21,7 @@ mod parts;
 mod solve;
 mod verify;
 
+pub(crate) use apart::name_of;
 pub(crate) use capture::{CAPTURES_BYTES, run as capture};
 pub(crate) use count::run as count;
 pub(crate) use order::Order;

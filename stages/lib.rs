@@ -30,9 +30,11 @@ pub use together::{JobLimit, Jobs, Together};
 
 use disk::{Digest, Disk, DiskError};
 use engines::Tables;
-use pipeline::{ArtifactKind, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work};
+use pipeline::{
+    ArtifactKind, ArtifactName, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work,
+};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{Identity, Kind, Scores, Shape, StoreError};
 
@@ -183,6 +185,33 @@ impl Work for Awari {
                 Found::Header { digest: file.digest(), identity }
             }
         })
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        ["captures", "databases", "planes", "stats"].map(PathBuf::from).into()
+    }
+
+    fn recognises(&self, disk: &dyn Disk, path: &Path, name: &ArtifactName) -> Result<bool, DiskError> {
+        let file = match Scores::open_windowed(disk, path) {
+            Ok(file) => file,
+            Err(StoreError::Disk(error)) if !error.is_not_found() => return Err(error),
+            Err(_) => return Ok(false),
+        };
+        let of = file.identity();
+        let stones = u32::from(of.stones);
+        let named = match of.kind {
+            Kind::Database => files::database(stones),
+            Kind::Capture => files::capture(stones),
+            Kind::Plane { role, bound } => bounds::Plane::of(role, bound.into()).name(stones),
+            Kind::Snapshot => return Ok(false),
+        };
+        Ok(*name == named)
+    }
+
+    fn apart(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
+        let databases = files::database(0).below(directory);
+        let scratch = self.settings().scratch.as_ref()?;
+        Some(scratch.join(cluster::name_of(disk, databases.parent().unwrap_or(directory))))
     }
 
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {

@@ -212,6 +212,34 @@ fn only_what_is_told_to_go_goes() {
     place.awari(&["gc", "--dir", "elsewhere"]).is(12).says(&["the files that are needed are not known"]);
 }
 
+/// What a method that is not used any more left, and the journal never heard of.
+#[test]
+fn planes_and_snapshots_of_another_method_are_found() {
+    let place = Place::built(5);
+    let two_bit = ["run", "m.toml", "--dir", "other", "--set", "build.method=two-bit", "--set", "store.keep=all"];
+    place.awari(&two_bit).is(0);
+    fs::create_dir_all(place.path("run/planes/05")).unwrap();
+    fs::create_dir_all(place.path("run/snapshots/process-5-3")).unwrap();
+    for name in ["planes/05/03.won", "planes/05/win.seeds", "captures/05.cap"] {
+        fs::copy(place.path("other").join(name), place.path("run").join(name)).unwrap();
+    }
+    fs::write(place.path("run/snapshots/process-5-3/fingerprint"), "of a plane").unwrap();
+    fs::write(place.path("run/snapshots/process-5-3/won"), "saved").unwrap();
+    fs::write(place.path("run/planes/05/.03.lost.tmp-7"), "half").unwrap();
+    fs::write(place.path("run/planes/05/mine.txt"), "mine").unwrap();
+    let found = place.awari(&["gc", "--dir", "run", "--plan"]).is(0).out;
+    for part in ["snapshots/process-5-3", ".03.lost.tmp-7", "05/03.won", "05/win.seeds", "05.cap", "05/mine.txt"] {
+        assert!(found.contains(part), "{part} is not in {found}");
+    }
+    // The snapshot, the temporary, and the capture, which nothing will read.
+    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["3 files removed"]);
+    place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0).says(&["2 files removed"]);
+    let left: Vec<_> = fs::read_dir(place.path("run/planes/05")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["mine.txt"]);
+    assert!(!place.path("run/snapshots/process-5-3").exists());
+    place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);
+}
+
 #[test]
 fn a_report_is_one_page_of_every_run() {
     let place = Place::new(9);

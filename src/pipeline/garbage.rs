@@ -2,21 +2,24 @@
 //!
 //! A run removes by itself what it no longer needs. What it cannot know about is left: what a manifest that was changed
 //! since no longer asks for, what is kept because the manifest says so, snapshots of stages that another method has
-//! made needless. Files that neither the manifest nor the journal knows are told of and never touched.
+//! made needless, what was published and never recorded. So the folders are walked, and each file is something needed, or
+//! garbage for a reason, or strange: neither the manifest nor the journal nor its header says that it is ours. Strange
+//! files are listed and never touched.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use disk::{Disk, is_leftover};
+use disk::{Disk, DiskError, is_leftover};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
-use crate::directory::{journal_path, snapshots_path, unusable};
+use crate::directory::{heartbeat_path, journal_path, manifest_path, snapshots_path, stop_path, unusable};
 use crate::error::PipelineError;
 use crate::journal::Contents;
 use crate::orchestrator::{Orchestrator, survey};
-use crate::plan::{Keep, PlanOptions, Why, plan};
+use crate::plan::{Keep, PlanOptions, Settled, Why, plan};
 use crate::record::Record;
+use crate::snapshots::is_snapshots;
 use crate::state::State;
 
 /// Why something is not needed.
@@ -114,35 +117,106 @@ impl Orchestrator<'_> {
                 put(path, bytes, Needless::Unasked, Some(name.clone()));
             }
         }
-        for settled in plan.fresh.iter().filter(|settled| settled.why != Why::NotRequested) {
-            let path = snapshots_path(&self.directory).join(settled.stage.file_name());
-            let files = self.disk.list(&path).map_err(unusable)?;
-            if !files.is_empty() {
+        let mut strange = Vec::new();
+        let is_settled = |settled: &&Settled| settled.why != Why::NotRequested;
+        let settled: BTreeSet<_> = plan.fresh.iter().filter(is_settled).map(|of| of.stage.file_name()).collect();
+        let stages: BTreeSet<_> = graph.stages().iter().map(|stage| stage.name.file_name()).collect();
+        for path in self.disk.list_directories(&snapshots_path(&self.directory)).map_err(unusable)? {
+            let files = files_below(self.disk, &path, DEPTH_MAX).map_err(unusable)?;
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let is_ours = stages.contains(&name) || is_snapshots(self.disk, &path).map_err(unusable)?;
+            if stages.contains(&name) && !settled.contains(&name) {
+                // The stage will go on from them, but for what is half written.
+                for path in files.into_iter().filter(|path| is_leftover(path)) {
+                    let bytes = length(self.disk, std::slice::from_ref(&path));
+                    put(path, bytes, Needless::Leftover, None);
+                }
+            } else if is_ours && !files.is_empty() {
                 put(path, length(self.disk, &files), Needless::Snapshot, None);
+            } else {
+                strange.extend(files);
             }
         }
+        let apart = self.work.apart(self.disk, &self.directory);
+        if let Some(path) = apart.as_ref().filter(|_| plan.steps.is_empty()) {
+            let files = files_below(self.disk, path, DEPTH_MAX).map_err(unusable)?;
+            if !files.is_empty() && is_snapshots(self.disk, path).map_err(unusable)? {
+                put(path.clone(), length(self.disk, &files), Needless::Snapshot, None);
+            }
+        }
+        let name_of = |path: &Path| {
+            let name = path.strip_prefix(&self.directory).ok().and_then(Path::to_str);
+            name.and_then(|name| ArtifactName::new(name).ok())
+        };
         let known = |path: &Path| {
-            let name = path.strip_prefix(&self.directory).ok().and_then(|path| path.to_str());
-            let name = name.and_then(|name| ArtifactName::new(name).ok());
-            name.is_some_and(|name| {
+            name_of(path).is_some_and(|name| {
                 found.get(&name).is_some_and(|found| *found != Found::Absent) || state.built(&name).is_some()
             })
         };
-        let mut strange = Vec::new();
-        for directory in self.directories() {
-            for path in self.disk.list(&directory).map_err(unusable)? {
-                if is_leftover(&path) {
-                    let bytes = self.disk.bytes(&path).ok().flatten().unwrap_or(0);
-                    put(path, bytes, Needless::Leftover, None);
-                } else if directory != self.directory && !known(&path) {
-                    strange.push(path);
-                }
+        let mut folders = self.directories();
+        folders.extend(self.work.folders().iter().map(|folder| self.directory.join(folder)));
+        folders.remove(&self.directory);
+        let mut files = BTreeSet::new();
+        for folder in &folders {
+            files.extend(files_below(self.disk, folder, DEPTH_MAX).map_err(unusable)?);
+        }
+        files.extend(self.disk.list(&self.directory).map_err(unusable)?);
+        files.extend(self.disk.list(&self.directory.join(LOGS)).map_err(unusable)?);
+        for path in files {
+            if is_leftover(&path) {
+                let bytes = length(self.disk, std::slice::from_ref(&path));
+                put(path, bytes, Needless::Leftover, None);
+                continue;
+            }
+            if path.starts_with(self.directory.join(LOGS)) || is_of_run(&self.directory, &path) || known(&path) {
+                continue;
+            }
+            if let Some(name) = name_of(&path)
+                && self.work.recognises(self.disk, &path, &name).map_err(unusable)?
+            {
+                let bytes = length(self.disk, std::slice::from_ref(&path));
+                put(path, bytes, Needless::Unasked, None);
+            } else {
+                strange.push(path);
             }
         }
+        let is_known = |path: &PathBuf| {
+            let holds = |folder: &PathBuf| folder.starts_with(path);
+            let is_ours = [LOGS, SNAPSHOTS].iter().any(|name| path.ends_with(name));
+            is_ours || folders.iter().any(holds) || apart.as_ref().is_some_and(holds)
+        };
+        let directories = self.disk.list_directories(&self.directory).map_err(unusable)?;
+        strange.extend(directories.into_iter().filter(|path| !is_known(path)));
         garbage.strange = strange;
         garbage.items.sort_by(|a, b| (a.why, &a.path).cmp(&(b.why, &b.path)));
         Ok(garbage)
     }
+}
+
+/// Folders are no deeper than this: `snapshots/STAGE/` and `planes/NN/` hold files.
+const DEPTH_MAX: u32 = 4;
+
+/// The folder of logs. They are nobody's garbage.
+const LOGS: &str = "logs";
+
+/// The folder of snapshots.
+const SNAPSHOTS: &str = "snapshots";
+
+/// Whether a file at the top of a run directory is one that runs have there.
+fn is_of_run(directory: &Path, path: &Path) -> bool {
+    let own = [journal_path(directory), manifest_path(directory), heartbeat_path(directory), stop_path(directory)];
+    own.iter().any(|own| own == path) || path == directory.join("lock")
+}
+
+/// The files of a directory and of those in it.
+fn files_below(disk: &dyn Disk, directory: &Path, depth_max: u32) -> Result<Vec<PathBuf>, DiskError> {
+    let mut files = disk.list(directory)?;
+    if depth_max > 0 {
+        for path in disk.list_directories(directory)? {
+            files.extend(files_below(disk, &path, depth_max - 1)?);
+        }
+    }
+    Ok(files)
 }
 
 /// The length of files together.

@@ -737,6 +737,7 @@ fn garbage_is_told_of_and_goes_when_asked() {
     put("databases/.3.tmp-77");
     put("databases/mine");
     put("snapshots/solve-2/scores");
+    put("snapshots/solve-3/fingerprint");
     let smaller = Design { last: 2, ..Design::default() }.toy();
     let before = bench.disk.paths();
     let garbage = bench.orchestrator(&smaller).garbage().unwrap();
@@ -746,7 +747,7 @@ fn garbage_is_told_of_and_goes_when_asked() {
         items.map(|item| item.path.strip_prefix(DIRECTORY).unwrap().display().to_string()).collect()
     };
     assert_eq!(of(Needless::Leftover), ["databases/.3.tmp-77"]);
-    assert_eq!(of(Needless::Snapshot), ["snapshots/solve-2"]);
+    assert_eq!(of(Needless::Snapshot), ["snapshots/solve-2", "snapshots/solve-3"]);
     assert_eq!(of(Needless::Kept), ["captures/0", "captures/1", "captures/2"]);
     assert_eq!(of(Needless::Unasked), ["captures/3", "databases/3", "stats/3"]);
     assert_eq!(of(Needless::Unread), Vec::<String>::new());
@@ -754,7 +755,7 @@ fn garbage_is_told_of_and_goes_when_asked() {
 
     let reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unasked]);
     let removed = bench.orchestrator(&smaller).remove_garbage(&reasons).unwrap();
-    assert_eq!(removed.len(), 5);
+    assert_eq!(removed.len(), 6);
     let left = bench.orchestrator(&smaller).garbage().unwrap();
     assert!(left.items.iter().all(|item| item.why == Needless::Kept) && left.items.len() == 3);
     assert!(bench.disk.peek(&Path::new(DIRECTORY).join("databases/mine")).is_some());
@@ -764,6 +765,73 @@ fn garbage_is_told_of_and_goes_when_asked() {
     let refused = bench.orchestrator(&smaller).remove_garbage(&reasons).unwrap_err();
     assert_eq!(refused.exit(), Exit::Locked);
     drop(held);
+}
+
+/// What nothing declares and nothing recorded: each file is garbage for a reason, or strange.
+#[test]
+fn every_file_of_a_run_directory_is_accounted_for() {
+    let bench = Bench::built();
+    let whole = bench.files()["databases/2"].clone();
+    let put = |name: &str, bytes: &[u8]| bench.disk.put(&Path::new(DIRECTORY).join(name), bytes);
+    for name in [".manifest.toml.tmp-1", "logs/.run.log.tmp-2", "planes/2/.1.won.tmp-3"] {
+        put(name, b"half");
+    }
+    for name in ["heartbeat", "stop", "logs/run.log"] {
+        put(name, b"ours");
+    }
+    for name in ["notes.txt", "planes/2/mine", "mine/x", "snapshots/mine/x"] {
+        put(name, b"mine");
+    }
+    for name in ["snapshots/counting-2/fingerprint", "snapshots/counting-2/rank-1/counts"] {
+        put(name, b"saved by a method that is not used any more");
+    }
+    put("planes/2/1.won", &whole);
+    put("databases/9", &whole);
+    bench.disk.put(Path::new("/scratch/toy/fingerprint"), b"saved by a rank");
+    bench.disk.put(Path::new("/scratch/other/fingerprint"), b"saved by another run");
+    let before = bench.disk.paths();
+    let garbage = bench.orchestrator(&toy()).garbage().unwrap();
+    assert_eq!(bench.disk.paths(), before);
+    let of = |why: Needless| -> Vec<String> {
+        let items = garbage.items.iter().filter(|item| item.why == why);
+        items.map(|item| item.path.strip_prefix(DIRECTORY).unwrap_or(&item.path).display().to_string()).collect()
+    };
+    assert_eq!(of(Needless::Leftover), [".manifest.toml.tmp-1", "logs/.run.log.tmp-2", "planes/2/.1.won.tmp-3"]);
+    assert_eq!(of(Needless::Snapshot), ["snapshots/counting-2", "/scratch/toy"]);
+    assert_eq!(of(Needless::Unasked), ["databases/9", "planes/2/1.won"]);
+    let mut strange: Vec<String> =
+        garbage.strange.iter().map(|path| path.strip_prefix(DIRECTORY).unwrap().display().to_string()).collect();
+    strange.sort();
+    assert_eq!(strange, ["mine", "notes.txt", "planes/2/mine", "snapshots/mine/x"]);
+    assert_eq!(garbage.items.len(), 7);
+
+    let reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unasked]);
+    bench.orchestrator(&toy()).remove_garbage(&reasons).unwrap();
+    assert!(bench.orchestrator(&toy()).garbage().unwrap().items.is_empty());
+    for name in ["notes.txt", "planes/2/mine", "mine/x", "snapshots/mine/x", "logs/run.log"] {
+        assert!(bench.disk.peek(&Path::new(DIRECTORY).join(name)).is_some(), "{name}");
+    }
+    assert!(bench.disk.peek(Path::new("/scratch/other/fingerprint")).is_some());
+    assert!(bench.run(&toy()).unwrap().ran.is_empty());
+}
+
+/// Snapshots that a stage to run will go on from stay, wherever they are; what is half written beside them goes.
+#[test]
+fn snapshots_that_serve_are_no_garbage() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let bench = Bench::default();
+    let mut stopped = toy();
+    stopped.stop_in = Some(("solve:2".to_owned(), &STOP));
+    bench.orchestrator(&stopped).stop(&STOP).run().unwrap();
+    STOP.store(false, Ordering::Relaxed);
+    bench.disk.put(Path::new("/run/snapshots/solve-2/.half.tmp-9"), b"ha");
+    bench.disk.put(Path::new("/scratch/toy/fingerprint"), b"saved by a rank");
+    let reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unasked, Needless::Unread]);
+    let removed = bench.orchestrator(&toy()).remove_garbage(&reasons).unwrap();
+    let paths: Vec<&Path> = removed.iter().map(|item| item.path.as_path()).collect();
+    assert_eq!(paths, [Path::new("/run/snapshots/solve-2/.half.tmp-9")]);
+    let summary = bench.run(&toy()).unwrap();
+    assert_eq!(summary.ran[0].measured.report.counters["resumed"].as_f64(), 1.0);
 }
 
 #[test]

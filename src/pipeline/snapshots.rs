@@ -20,6 +20,14 @@ pub struct Snapshots<'a> {
 
 const MARKER: &str = "fingerprint";
 
+/// Whether a directory is one of snapshots.
+///
+/// # Errors
+/// What the operating system says.
+pub(crate) fn is_snapshots(disk: &dyn Disk, directory: &Path) -> Result<bool, DiskError> {
+    Ok(disk.bytes(&directory.join(MARKER))?.is_some())
+}
+
 impl<'a> Snapshots<'a> {
     /// Looks for snapshots that serve this result, and removes others. Where the disk fails they may be just the ones,
     /// and hours of work: then they stay, and the error is the caller's.

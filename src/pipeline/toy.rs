@@ -4,7 +4,7 @@
 //! database, `verify:n` recomputes it, `stats:n` reports on it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -196,6 +196,18 @@ impl Work for Toy {
             }
             Some(toy) => Found::Header { digest: toy.digest, identity: toy.identity },
         })
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        vec![PathBuf::from("planes")]
+    }
+
+    fn recognises(&self, disk: &dyn Disk, path: &Path, _name: &ArtifactName) -> Result<bool, DiskError> {
+        Ok(decode(&disk.read(path, 1 << 20)?).is_some())
+    }
+
+    fn apart(&self, _disk: &dyn Disk, _directory: &Path) -> Option<PathBuf> {
+        Some(PathBuf::from("/scratch/toy"))
     }
 
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {

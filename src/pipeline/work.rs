@@ -28,6 +28,26 @@ pub trait Work: Sync {
     /// wrong with its bytes is a [`Found`].
     fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Found, DiskError>;
 
+    /// The folders of a run directory in which the artifacts of any graph of this work lie.
+    fn folders(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Whether the file of a name is a complete artifact, of this graph or of one for another method or other bounds.
+    ///
+    /// # Errors
+    /// If the operating system fails.
+    fn recognises(&self, disk: &dyn Disk, path: &Path, name: &ArtifactName) -> Result<bool, DiskError> {
+        let _ = (disk, path, name);
+        Ok(false)
+    }
+
+    /// Where stages have snapshots outside of the run directory, of this run alone, as seen from this machine.
+    fn apart(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
+        let _ = (disk, directory);
+        None
+    }
+
     /// Runs a stage: reads its inputs, publishes its outputs, all at the paths that `context` gives.
     ///
     /// # Errors

@@ -86,6 +86,18 @@ impl Plane {
         all.into_iter().find(|plane| plane.content() == content).map(Plane::kind)
     }
 
+    /// The plane of a role.
+    pub(crate) fn of(role: Role, bound: u32) -> Plane {
+        match role {
+            Role::WinSeeds => Plane::WinSeeds,
+            Role::CandidateSeeds => Plane::CandidateSeeds,
+            Role::Seed => Plane::Seed(bound),
+            Role::Won => Plane::Won(bound),
+            Role::Lost => Plane::Lost(bound),
+            Role::Decided => Plane::Decided(bound),
+        }
+    }
+
     pub(crate) fn kind(self) -> Kind {
         let role = match self {
             Plane::WinSeeds => Role::WinSeeds,

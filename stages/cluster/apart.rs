@@ -27,9 +27,8 @@ pub(super) struct Apart {
 impl Apart {
     /// For a stage that is to make a database.
     pub(super) fn new(context: &StageContext, database: &Path) -> Apart {
-        let run = context.disk().canonical(database.parent().unwrap_or(database));
-        let digest = Digest::of(run.as_os_str().as_encoded_bytes()).to_string();
-        Apart { name: format!("{RUN}{}", &digest[..NAME_DIGITS]), fingerprint: context.snapshots().fingerprint() }
+        let name = name_of(context.disk(), database.parent().unwrap_or(database));
+        Apart { name, fingerprint: context.snapshots().fingerprint() }
     }
 
     /// What tells the run from others.
@@ -82,6 +81,13 @@ impl Apart {
         agree(communicator, prepared.map_err(unusable))?;
         Ok((directory, snapshots))
     }
+}
+
+/// The name of a run in the directory of a rank, by the directory of its databases.
+pub(crate) fn name_of(disk: &dyn Disk, databases: &Path) -> String {
+    let run = disk.canonical(databases);
+    let digest = Digest::of(run.as_os_str().as_encoded_bytes()).to_string();
+    format!("{RUN}{}", &digest[..NAME_DIGITS])
 }
 
 /// Whether a name is that of a run in the directory of a rank.
