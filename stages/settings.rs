@@ -211,7 +211,7 @@ pub fn schema() -> Schema {
              the run directory.",
         ))
         .table("run", "Where.")
-        .key(Key::new("run.dir", Type::String, "runs/awari", "Run directory, relative to the current one.").check(
+        .key(Key::new("run.dir", Type::String, "runs/awari", "Run directory, relative to the current one; if it is not given, runs/NAME for NAME.toml.").check(
             |value| match value {
                 Value::String(dir) if dir.is_empty() => Err("must not be empty".to_owned()),
                 _ => Ok(()),

@@ -114,6 +114,60 @@ fn a_run_can_be_cut_short_forced_and_overridden() {
 }
 
 #[test]
+fn finished_databases_are_replaced_only_when_asked() {
+    let place = Place::built(3);
+    let path = place.path("run/databases/03.awari");
+    let all = fs::read(&path).unwrap();
+    let manifest = fs::read(place.path("run/manifest.toml")).unwrap();
+    let other = ["run", "m.toml", "--set", "game.positions=reachable"];
+    let why = "4 finished files from databases/00.awari on are for positions all, the manifest asks for reachable";
+    place.awari(&other).is(15).says(&["in run: ", why, "--dir", "--replace", "nothing was changed"]);
+    let planned = place.awari(&[&["plan"], &other[1..]].concat()).is(0).says(&["`run` would refuse to start", why]);
+    assert!(planned.out.contains("positions was all, is reachable"), "{planned:?}");
+    assert_eq!(fs::read(&path).unwrap(), all);
+    assert_eq!(fs::read(place.path("run/manifest.toml")).unwrap(), manifest);
+    // Without a journal their headers say the same.
+    fs::remove_file(place.path("run/journal")).unwrap();
+    place.awari(&other).is(15).says(&[why]);
+    place.awari(&[&other[..], &["--replace"]].concat()).is(0);
+    assert_ne!(fs::read(&path).unwrap(), all);
+    place.awari(&other).is(0).says(&["nothing to do"]);
+    place.awari(&["run", "m.toml"]).is(15).says(&["are for positions reachable, the manifest asks for all"]);
+}
+
+#[test]
+fn run_directories_are_named_after_manifests() {
+    let place = Place::new(3);
+    for (name, positions) in [("one", "all"), ("two", "reachable")] {
+        let text = format!("[game]\npositions = \"{positions}\"\n[build]\nstones = 1\n");
+        fs::write(place.path(&format!("{name}.toml")), text).unwrap();
+        place.awari(&["run", &format!("{name}.toml")]).is(0);
+        let resolved = fs::read_to_string(place.path(&format!("runs/{name}/manifest.toml"))).unwrap();
+        assert!(resolved.contains(&format!("dir = \"runs/{name}\"")), "{resolved}");
+    }
+    place.awari(&["run", "one.toml", "--dir", "here"]).is(0);
+    assert!(place.path("here/databases/01.awari").exists());
+    // The manifest that a run leaves says where that is.
+    place.awari(&["run", "runs/two/manifest.toml"]).is(0).says(&["nothing to do"]);
+    assert!(!place.path("runs/manifest").exists());
+}
+
+#[test]
+fn databases_keep_their_codec_and_it_is_said() {
+    let place = Place::built(3);
+    let raw = ["run", "m.toml", "--set", "store.codec=raw"];
+    let kept = "databases 0..3 (codec packed) stay as they are: the codec raw is for new ones";
+    place.awari(&raw).is(0).says(&["nothing to do", kept, "awari restore --from ARCHIVES --dir NEW --codec raw"]);
+    place.awari(&[&["plan"], &raw[1..]].concat()).is(0).says(&[kept]);
+    place.awari(&[&raw[..], &["--force", "sweep:3"]].concat()).is(0).says(&["databases 0..2 (codec packed)"]);
+    assert!(!place.awari(&["run", "m.toml"]).is(0).err.contains("0..2"));
+    place.awari(&["archive", "--dir", "run", "--out", "archives"]).is(0);
+    place.awari(&["restore", "--from", "archives", "--dir", "new", "--codec", "raw"]).is(0);
+    let again = place.awari(&[&raw[..], &["--dir", "new"]].concat()).is(0);
+    assert!(!again.err.contains("stay as they are"), "{again:?}");
+}
+
+#[test]
 fn manifest_mistakes_come_all_at_once() {
     let place = Place::new(3);
     place.manifest(

@@ -11,6 +11,7 @@ mod archive;
 mod args;
 mod bar;
 mod candidates;
+mod codecs;
 mod completions;
 mod databases;
 mod diagnostics;

@@ -1,6 +1,7 @@
 //! `awari plan`: what `run` would do.
 
 use crate::args::PlanArgs;
+use crate::codecs;
 use crate::error::CliError;
 use crate::job_outlook::JobOutlook;
 use crate::outlook::{Machine, Outlook, Predicted, heading};
@@ -44,6 +45,12 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
         print_text(&text(&plan, args.all))?;
         print_text(&methods(settings, &databases(&plan), args.all))?;
     }
+    if let Some(kept) = codecs::kept(&disk, settings, &dir, &plan) {
+        say(kept);
+    }
+    if let Err(error) = orchestrator.allows(&plan) {
+        say(format_args!("`run` would refuse to start: {error}"));
+    }
     if !plan.steps.is_empty() {
         let refusal = match settings.hardware.disk_bytes.filter(|_| machine != THIS) {
             None => orchestrator.preflight(&plan).err().map(|error| error.to_string()),
@@ -85,7 +92,7 @@ impl Choice {
 }
 
 /// The databases that a plan solves, by their stones.
-fn databases(plan: &Plan) -> Vec<u32> {
+pub(crate) fn databases(plan: &Plan) -> Vec<u32> {
     let solves = |kind: &str| kind == "merge" || Method::ALL.iter().any(|method| method.word() == kind);
     let solved = plan.steps.iter().filter(|step| solves(step.stage.kind()));
     solved.filter_map(|step| step.stage.parameters().first().copied()).collect()

@@ -26,7 +26,8 @@ impl Request {
     /// Reads the manifest of a command line, to build what it asks for.
     pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<Request, CliError> {
         let text = read_text(disk, &args.manifest)?;
-        let request = Request::parse(&args.manifest, text.clone(), &args.changes.overrides()?, |_| {})?;
+        let overrides = with_directory(&args.manifest, &text, args.changes.overrides()?);
+        let request = Request::parse(&args.manifest, text.clone(), &overrides, |_| {})?;
         let settings = request.settings();
         if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
             let message = format!("must end at {}: files cannot hold the opening position yet", STONES_MAX - 1);
@@ -49,7 +50,7 @@ impl Request {
             Some(path) => (path.as_path(), read_text(disk, path)?),
             None => (Path::new("--stones"), String::new()),
         };
-        let mut overrides = args.changes.overrides()?;
+        let mut overrides = with_directory(path, &text, args.changes.overrides()?);
         let hardware = match &args.hardware {
             Some(name) => Some(hardware(disk, name)?),
             None => args.manifest.is_none().then(Hardware::this),
@@ -131,6 +132,7 @@ impl Request {
             until: selection.and_then(|selection| selection.until.clone()),
             force: selection.map(|selection| selection.force.clone()).unwrap_or_default(),
             frozen: selection.is_some_and(|selection| selection.frozen),
+            replace: selection.is_some_and(|selection| selection.replace),
             keep: settings.keep,
             threads: settings.threads,
             memory: Budget::new(settings.memory_bytes),
@@ -159,6 +161,20 @@ impl ChangeArgs {
         }
         Ok(overrides)
     }
+}
+
+/// The same where the run directory is given: if nothing else says where it is, it is named after the manifest, so that
+/// two manifests do not share one.
+fn with_directory(path: &Path, text: &str, mut overrides: Vec<(String, String)>) -> Vec<(String, String)> {
+    const KEY: &str = "run.dir";
+    let name = path.file_stem().and_then(|stem| stem.to_str());
+    let Some(name) = name.filter(|name| !name.starts_with('-')) else { return overrides };
+    // A manifest with mistakes is reported as it stands.
+    let given = Manifest::parse(text, "", &schema(), &overrides).map(|manifest| manifest.is_given(KEY));
+    if given == Ok(false) {
+        overrides.push((KEY.to_owned(), quoted(&format!("runs/{name}"))));
+    }
+    overrides
 }
 
 /// The machine that a command line names, or that a file describes.

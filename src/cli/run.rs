@@ -1,6 +1,7 @@
 //! `awari run`: builds what a manifest says.
 
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
+use crate::codecs;
 use crate::error::CliError;
 use crate::logs::{self, Logged};
 use crate::output::{say, say_unwrapped};
@@ -102,6 +103,9 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Ex
         say(idle(&done.plan, bytes));
     } else {
         say(summary.published());
+    }
+    if let Some(kept) = codecs::kept(&disk, request.settings(), &dir, &done.plan) {
+        say(kept);
     }
     Ok(done.exit())
 }

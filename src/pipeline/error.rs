@@ -1,6 +1,6 @@
 //! What can end a run early: cause, consequence and remedy, and the exit code of each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use disk::DiskError;
 
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::graph::GraphError;
 use crate::journal::JournalError;
 use crate::manifest::Diagnostic;
-use crate::plan::Step;
+use crate::plan::{Replaced, Step};
 use crate::preflight::PreflightError;
 use crate::stage::StageName;
 use crate::work::StageError;
@@ -62,6 +62,17 @@ pub enum PipelineError {
     Frozen {
         /// The stages that would run.
         stale: Vec<Step>,
+    },
+    /// Finished files would be replaced by files of something else, and nobody said that they may be.
+    #[error(
+        "{}; nothing was changed; build in another directory with --dir, or replace them with --replace",
+        replacing(directory, replaced)
+    )]
+    Replaces {
+        /// The run directory.
+        directory: PathBuf,
+        /// The files.
+        replaced: Vec<Replaced>,
     },
     /// A stage failed.
     #[error("{stage} failed: {source}; finished work is kept, and the same command resumes")]
@@ -126,7 +137,7 @@ impl PipelineError {
             PipelineError::Disk(DiskError::Overtaken { .. }) => Exit::Locked,
             PipelineError::Preflight(_) | PipelineError::InputMissing(_) => Exit::PreflightFailed,
             PipelineError::Locked { .. } => Exit::Locked,
-            PipelineError::Frozen { .. } => Exit::Frozen,
+            PipelineError::Frozen { .. } | PipelineError::Replaces { .. } => Exit::Frozen,
             PipelineError::StageFailed { .. } => Exit::StageFailed,
             PipelineError::Integrity { .. } => Exit::Integrity,
             PipelineError::SingleStopped { .. } => Exit::Stopped,
@@ -149,6 +160,22 @@ fn suggestion(names: &[StageName]) -> String {
         0 => "the manifest asks for no stages".to_owned(),
         _ => format!("stages of this manifest include {}", names.join(", ")),
     }
+}
+
+fn replacing(directory: &Path, replaced: &[Replaced]) -> String {
+    let mut kinds: Vec<(&Replaced, usize)> = Vec::new();
+    for one in replaced {
+        let same = |(of, _): &&mut (&Replaced, usize)| (&of.field, &of.was, &of.is) == (&one.field, &one.was, &one.is);
+        match kinds.iter_mut().find(same) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((one, 1)),
+        }
+    }
+    let kinds = kinds.iter().map(|(Replaced { artifact, field, was, is }, count)| match count {
+        1 => format!("{artifact} is one for {field} {was}, the manifest asks for {is}"),
+        _ => format!("{count} finished files from {artifact} on are for {field} {was}, the manifest asks for {is}"),
+    });
+    format!("in {}: {}", directory.display(), kinds.collect::<Vec<_>>().join("; "))
 }
 
 fn frozen(stale: &[Step]) -> String {

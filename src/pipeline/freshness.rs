@@ -273,6 +273,11 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings)
     }
     for (key, is) in &spec.identity {
         if let Some(was) = identity.get(key).filter(|was| !spec.is_satisfied(key, was)) {
+            if known.is_some() && expected.is_some() {
+                // Not what was made here.
+                let what = format!("it is one for {key} {was}, recorded is {is}");
+                return stale(Reason::Unreadable { artifact: artifact(), what });
+            }
             return Freshness::Stale {
                 reason: Reason::Changed { artifact: artifact(), field: key.clone(), was: was.clone(), is: is.clone() },
                 expected: None,

@@ -43,6 +43,8 @@ pub struct RunOptions {
     pub force: Vec<String>,
     /// Refuse to rebuild what is there but stale.
     pub frozen: bool,
+    /// Whether finished files may be replaced by files of something else: other rules, other positions.
+    pub replace: bool,
     /// What is kept.
     pub keep: Keep,
     /// Threads for a stage; at least 1.
@@ -65,6 +67,7 @@ impl Default for RunOptions {
             until: None,
             force: Vec::new(),
             frozen: false,
+            replace: false,
             keep: Keep::Targets,
             threads: 1,
             memory: Budget::new(u64::MAX),
@@ -185,6 +188,17 @@ impl<'a> Orchestrator<'a> {
             disk_free: disk_free.map_err(|source| unusable(directory, source))?,
         };
         Ok(room.check(&plan.prediction, directory)?)
+    }
+
+    /// Whether the options allow a plan: finished files of something else are replaced only if asked to.
+    ///
+    /// # Errors
+    /// [`PipelineError::Replaces`].
+    pub fn allows(&self, plan: &Plan) -> Result<(), PipelineError> {
+        if self.options.replace || plan.replaced.is_empty() {
+            return Ok(());
+        }
+        Err(PipelineError::Replaces { directory: self.directory.clone(), replaced: plan.replaced.clone() })
     }
 
     /// Sets so many bytes aside for a moment: what is free may not be free for us.
@@ -339,6 +353,7 @@ impl Run<'_, '_, '_> {
         let orchestrator = self.orchestrator;
         loop {
             let plan = self.plan()?;
+            orchestrator.allows(&plan)?;
             if let Some(next) = plan.steps.first() {
                 orchestrator.preflight(&plan)?;
                 let next_bytes = next.cost.disk_bytes.saturating_sub(next.disk_there_bytes);

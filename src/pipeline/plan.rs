@@ -63,6 +63,8 @@ pub struct Plan {
     pub adopted: Vec<Adopted>,
     /// Intermediates that are no longer needed.
     pub removable: Vec<ArtifactName>,
+    /// Finished files that the steps replace by files of something else.
+    pub replaced: Vec<Replaced>,
     /// What the steps are predicted to take.
     pub prediction: Prediction,
 }
@@ -127,6 +129,19 @@ pub struct Adopted {
     /// The fingerprint it is given.
     #[serde(skip)]
     pub fingerprint: Fingerprint,
+}
+
+/// A finished file of something else than what is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Replaced {
+    /// Which.
+    pub artifact: ArtifactName,
+    /// The parameter that differs.
+    pub field: String,
+    /// The value that it was made for.
+    pub was: String,
+    /// The value now asked for.
+    pub is: String,
 }
 
 /// What the steps of a plan are predicted to take in all.
@@ -202,11 +217,21 @@ pub(crate) fn plan_of(
             plan.adopted.push(Adopted { artifact: name.clone(), digest: *digest, fingerprint: fingerprint.clone() });
         }
     }
+    let outputs = places.iter().flat_map(|&at| &graph.numbers(at).outputs);
+    plan.replaced = outputs.filter_map(|&output| replaced(graph.numbered(output), freshness.of(output))).collect();
     if options.keep == Keep::Targets {
         plan.removable = removable(graph, freshness, &runs, found);
     }
     plan.prediction = predict(graph, &places, options.keep, space);
     Ok(plan)
+}
+
+/// A target that is there and is one of something else. Of another version or from other sources it is only out of date.
+fn replaced(spec: &ArtifactSpec, freshness: &Freshness) -> Option<Replaced> {
+    let Reason::Changed { field, was, is, .. } = freshness.reason()? else { return None };
+    let is_other = spec.kind == ArtifactKind::Target && spec.identity.contains_key(field);
+    let (field, was, is) = (field.clone(), was.clone(), is.clone());
+    is_other.then(|| Replaced { artifact: spec.name.clone(), field, was, is })
 }
 
 /// The place of the stage that a user named.

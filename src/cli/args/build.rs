@@ -23,6 +23,9 @@ pub(crate) struct SelectionArgs {
     /// Exit with 15 instead of rebuilding a file that exists but is stale
     #[arg(long)]
     pub(crate) frozen: bool,
+    /// Replace finished databases in the directory that are for other rules or positions
+    #[arg(long, conflicts_with = "frozen")]
+    pub(crate) replace: bool,
 }
 
 #[derive(Debug, Args)]
@@ -114,11 +117,11 @@ pub(crate) struct PlanArgs {
     pub(crate) hardware: Option<String>,
     /// Show what each method takes for these databases, built or not: a range, both ends included, or one number
     #[arg(long, value_name = "A..B", value_parser = values::stones, group = "databases",
-        conflicts_with_all = ["until", "force", "frozen", "check", "all"])]
+        conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"])]
     pub(crate) stones: Option<RangeInclusive<u32>>,
     /// The earlier name of `--stones 0..N`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(game::STONES_MAX)),
-        group = "databases", conflicts_with_all = ["until", "force", "frozen", "check", "all"], hide = true)]
+        group = "databases", conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"], hide = true)]
     pub(crate) up_to: Option<u32>,
     /// Show what a job of N ranks takes to sweep each database, every rank on such a machine
     #[arg(long, value_name = "N", requires = "databases", value_parser = clap::value_parser!(u16).range(1..=4096))]

@@ -1,0 +1,37 @@
+//! Finished databases whose codec is another than the manifest asks for.
+//!
+//! A codec says how scores are stored, not what they are: it makes nothing stale. Somebody who changes it expects
+//! something to happen all the same.
+
+use crate::databases::artifact;
+use crate::plan::databases;
+use crate::quantity;
+use disk::Disk;
+use pipeline::Plan;
+use stages::Settings;
+use std::collections::BTreeMap;
+use std::path::Path;
+use store::Scores;
+
+/// What there is to say about the databases that a plan leaves as they are, if anything.
+pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan) -> Option<String> {
+    let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    let solved = databases(plan);
+    for stones in (0..=settings.stones_max()).filter(|stones| !solved.contains(stones)) {
+        let codec = Scores::open_windowed(disk, &artifact(stones).below(dir)).map(|file| file.codec());
+        if let Some(codec) = codec.ok().filter(|&codec| codec != settings.codec) {
+            others.entry(codec.to_string()).or_default().push(stones);
+        }
+    }
+    let asked = settings.codec;
+    let of = |(codec, stones): (&String, &Vec<u32>)| format!("{} (codec {codec})", quantity::ranges(stones, |n| n + 1));
+    let kept: Vec<String> = others.iter().map(of).collect();
+    (!kept.is_empty()).then(|| {
+        let dir = dir.display();
+        format!(
+            "databases {} stay as they are: the codec {asked} is for new ones; to convert them:\n  \
+             awari archive --dir {dir} --out ARCHIVES && awari restore --from ARCHIVES --dir NEW --codec {asked}",
+            kept.join(", ")
+        )
+    })
+}
