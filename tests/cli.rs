@@ -123,7 +123,7 @@ fn finished_databases_are_replaced_only_when_asked() {
     let why = "4 finished files from databases/00.awari on are for positions all, the manifest asks for reachable";
     place.awari(&other).is(15).says(&["in run: ", why, "--dir", "--replace", "nothing was changed"]);
     let planned = place.awari(&[&["plan"], &other[1..]].concat()).is(0).says(&["`run` would refuse to start", why]);
-    assert!(planned.out.contains("positions was all, is reachable"), "{planned:?}");
+    assert!(planned.out.contains("recorded: all; the manifest asks for reachable"), "{planned:?}");
     assert_eq!(fs::read(&path).unwrap(), all);
     assert_eq!(fs::read(place.path("run/manifest.toml")).unwrap(), manifest);
     // Without a journal their headers say the same.
