@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
-use pipeline::{Manifest, Orchestrator, RunOptions};
+use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
 use stages::{Awari, Settings, schema};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -220,7 +220,9 @@ fn other_rules_or_positions_never_mix() {
     let all = artifacts(&disk);
     let reachable = Build::new(&[("build.stones", "0..7"), ("game.positions", "reachable")]);
     let (expected, _) = undisturbed(&reachable);
-    reachable.run(&disk).unwrap();
+    let error = reachable.run(&disk).unwrap_err();
+    assert!(matches!(error, PipelineError::Replaces { .. }) && artifacts(&disk) == all, "{error}");
+    reachable.replacing().run(&disk).unwrap();
     assert!(artifacts(&disk) == expected && expected != all);
 }
 

@@ -1,5 +1,5 @@
 //! Sectors that cannot be read, on a real file system: a loop device whose backing file is cut, so that reads of some
-//! blocks of one database fail (EIO). For the slow tier; where the machine does not allow it, prints that it is skipped.
+//! blocks of one database fail (EIO). For the slow tier; the closing summary names it where the machine does not allow it.
 //!
 //! cargo test -p awari --test unreadable -- --ignored --nocapture
 

@@ -234,7 +234,8 @@ fn planes_and_snapshots_of_another_method_are_found() {
     // The snapshot, the temporary, and the capture, which nothing will read.
     place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["3 files removed"]);
     place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0).says(&["2 files removed"]);
-    let left: Vec<_> = fs::read_dir(place.path("run/planes/05")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(place.path("run/planes/05")).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["mine.txt"]);
     assert!(!place.path("run/snapshots/process-5-3").exists());
     place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);

@@ -72,6 +72,12 @@ impl Ended {
 }
 
 impl Build {
+    /// The same, which may replace finished files by files of something else.
+    pub fn replacing(mut self) -> Build {
+        self.options.replace = true;
+        self
+    }
+
     /// A build of an otherwise empty manifest.
     ///
     /// # Panics

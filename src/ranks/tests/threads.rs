@@ -214,7 +214,7 @@ fn a_message_that_is_too_large_is_named() {
     let error = ends[0].send(1, vec![0; MESSAGE_BYTES_MAX + 1]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a message of 2147483648 bytes to rank 1, expected at most 2147483647: run with more ranks"
+        "a message to rank 1 has 2147483648 bytes, the limit is 2147483647; run with more ranks"
     );
     assert_eq!(ends[0].traffic(), Traffic::default());
     ends[0].send(1, vec![0; MESSAGE_BYTES_MAX]).unwrap();
