@@ -8,7 +8,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use tests::torture::Kills;
+use std::time::Duration;
+use tests::torture::{Kills, Storms};
 
 const AWARI: &str = env!("CARGO_BIN_EXE_awari");
 
@@ -160,6 +161,23 @@ fn killed_at_random_moments() {
     let report = kills.run().unwrap();
     assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
     assert_eq!((report.total(), report.kills.len()), (50, Method::ALL.len()), "{:?}", report.kills);
+}
+
+/// A part of what `torture` does by the hundred.
+#[test]
+fn storms_of_commands_in_damaged_directories() {
+    let storms = Storms {
+        awari: AWARI.into(),
+        seed: 1,
+        storms: 10,
+        threads: 2,
+        time_max: Duration::MAX,
+        methods: Method::ALL.to_vec(),
+        only: None,
+    };
+    let report = storms.run().unwrap();
+    assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
+    assert_eq!(report.storms, 10);
 }
 
 fn signal(child: &Child, name: &str) {

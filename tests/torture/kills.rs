@@ -47,7 +47,8 @@ pub struct KillReport {
 /// A build is killed so often at most before it is let finish.
 const KILLS_A_BUILD: u64 = 5;
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+/// Files by their path below the run directory.
+pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A manifest, what an undisturbed build of it makes, and how long that takes.
 struct Undisturbed {
@@ -58,8 +59,8 @@ struct Undisturbed {
     time: Duration,
 }
 
-/// A place for one build.
-struct Place<'a> {
+/// A directory for one build, and what lies beside it.
+pub(super) struct Place<'a> {
     awari: &'a Path,
     directory: tempfile::TempDir,
 }
@@ -154,13 +155,23 @@ impl Kills {
 }
 
 impl<'a> Place<'a> {
-    fn new(awari: &'a Path, manifest: &str) -> io::Result<Place<'a>> {
+    pub(super) fn new(awari: &'a Path, manifest: &str) -> io::Result<Place<'a>> {
         let directory = tempfile::tempdir()?;
         fs::write(directory.path().join("manifest.toml"), manifest)?;
         Ok(Place { awari, directory })
     }
 
-    fn run(&self) -> PathBuf {
+    /// Everything of one build, removed when dropped.
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Leaves everything where it is, for somebody to look at.
+    pub(super) fn keep(self) -> PathBuf {
+        self.directory.keep()
+    }
+
+    pub(super) fn run(&self) -> PathBuf {
         self.directory.path().join("run")
     }
 
@@ -175,7 +186,7 @@ impl<'a> Place<'a> {
         self.command().stderr(Stdio::null()).spawn()
     }
 
-    fn finish(&self) -> Result<(), String> {
+    pub(super) fn finish(&self) -> Result<(), String> {
         let output = self.command().output().map_err(|error| format!("{}: {error}", self.awari.display()))?;
         match output.status.success() {
             true => Ok(()),
@@ -184,7 +195,7 @@ impl<'a> Place<'a> {
     }
 
     /// Compares what is there in the end.
-    fn check(&self, kept: &Files) -> Result<(), String> {
+    pub(super) fn check(&self, kept: &Files) -> Result<(), String> {
         let found = self.files().map_err(|error| error.to_string())?;
         if let Some(path) = found.keys().chain(kept.keys()).find(|path| found.get(*path) != kept.get(*path)) {
             return Err(format!("in the end {} is not as after an undisturbed build", path.display()));
@@ -196,7 +207,7 @@ impl<'a> Place<'a> {
     }
 
     /// The files whose bytes depend on the manifest alone, with their final names.
-    fn files(&self) -> io::Result<Files> {
+    pub(super) fn files(&self) -> io::Result<Files> {
         let mut files = Files::new();
         let run = self.run();
         let mut failed = Ok(());
@@ -209,6 +220,8 @@ impl<'a> Place<'a> {
                     (Ok(name), Ok(bytes)) => {
                         files.insert(name.to_path_buf(), bytes);
                     }
+                    // A command under way may remove it between the two calls.
+                    (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
                     (_, Err(error)) => failed = Err(error),
                     (Err(_), _) => {}
                 }

@@ -1,5 +1,5 @@
-//! Simulates jobs from seeds, injects faults into builds by the thousand and kills the program by the hundred, and counts
-//! what comes of it.
+//! Simulates jobs from seeds, injects faults into builds by the thousand, kills the program by the hundred, damages files
+//! under concurrent commands, and counts what comes of it.
 //!
 //! `cargo build --release && cargo run --release -p tests --bin torture -- --faults 10000 --kills 200`
 
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tests::torture::{Class, Faults, KillReport, Kills, Report, Simulation, Simulations};
+use tests::torture::{Class, Faults, KillReport, Kills, Report, Simulation, Simulations, Storms};
 
 /// Disturbs builds, resumes them, and compares them byte for byte with undisturbed ones.
 #[derive(Parser)]
@@ -23,6 +23,9 @@ struct Args {
     /// Kills of the program.
     #[arg(long, default_value_t = 200)]
     kills: u64,
+    /// Storms of concurrent commands in damaged directories.
+    #[arg(long, default_value_t = 20)]
+    storms: u64,
     /// What all chance comes from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -44,12 +47,15 @@ struct Args {
     /// Only the simulated job of this seed.
     #[arg(long, value_name = "SEED", conflicts_with_all = ["jobs", "seed"])]
     job: Option<u64>,
-    /// No further simulated job begins after so many seconds.
+    /// Seconds after which no further simulated job begins, nor storm.
     #[arg(long, default_value_t = 3600)]
     seconds: u64,
     /// Only the killed build of this number.
     #[arg(long)]
     kill: Option<u64>,
+    /// Only the storm of this number.
+    #[arg(long, conflicts_with_all = ["jobs", "faults", "kills"])]
+    storm: Option<u64>,
     /// The program to kill; otherwise the one beside this one.
     #[arg(long)]
     awari: Option<PathBuf>,
@@ -70,6 +76,9 @@ fn main() -> ExitCode {
         let simulation = Simulation::new(seed);
         println!("{simulation}");
         return ended(&simulations(Simulations { seed, jobs: 1, threads: 1, time_max: Duration::MAX }));
+    }
+    if args.storm.is_some() {
+        return ended(&storms(&args));
     }
     let mut wrong = Vec::new();
     if args.jobs > 0 && args.case.is_none() && args.kill.is_none() {
@@ -92,6 +101,9 @@ fn main() -> ExitCode {
             }
             Err(error) => wrong.push(error),
         }
+    }
+    if args.storms > 0 && args.case.is_none() && args.kill.is_none() {
+        wrong.extend(storms(&args));
     }
     ended(&wrong)
 }
@@ -148,7 +160,8 @@ fn faults(args: &Args) -> Report {
     faults.run()
 }
 
-fn kills(args: &Args) -> Result<KillReport, String> {
+/// The program to disturb.
+fn awari(args: &Args) -> Result<PathBuf, String> {
     let awari = match &args.awari {
         Some(path) => path.clone(),
         None => {
@@ -156,11 +169,39 @@ fn kills(args: &Args) -> Result<KillReport, String> {
             here.with_file_name("awari")
         }
     };
-    if !awari.is_file() {
-        return Err(format!("there is no {}; cargo build --release makes it, or say --awari PATH", awari.display()));
+    match awari.is_file() {
+        true => Ok(awari),
+        false => Err(format!("there is no {}; cargo build --release makes it, or say --awari PATH", awari.display())),
     }
+}
+
+/// Lets storms loose, and says what was wrong.
+fn storms(args: &Args) -> Vec<String> {
+    let start = Instant::now();
+    let report = awari(args).and_then(|awari| {
+        let storms = Storms {
+            awari,
+            seed: args.seed,
+            storms: args.storms,
+            threads: threads(args),
+            time_max: Duration::from_secs(args.seconds),
+            methods: args.method.map_or(Method::ALL.to_vec(), |method| vec![method]),
+            only: args.storm,
+        };
+        storms.run().map_err(|error| error.to_string())
+    });
+    match report {
+        Ok(report) => {
+            println!("{}; {:.0} s", report.table(), start.elapsed().as_secs_f64());
+            report.wrong
+        }
+        Err(error) => vec![error],
+    }
+}
+
+fn kills(args: &Args) -> Result<KillReport, String> {
     let kills = Kills {
-        awari,
+        awari: awari(args)?,
         seed: args.seed,
         kills: args.kills.max(1),
         builds: threads(args),

@@ -16,6 +16,7 @@ mod journal;
 mod kills;
 mod report;
 mod simulation;
+mod storm;
 mod subject;
 
 pub(crate) use build::asked;
@@ -25,6 +26,7 @@ pub use conditions::{Clocks, Conditions, Pace, Stop};
 pub use kills::{KillReport, Kills};
 pub use report::{Report, Tally};
 pub use simulation::{Simulated, Simulation, Simulations};
+pub use storm::{StormReport, Storms};
 pub use subject::Subject;
 
 use case::Case;
