@@ -236,8 +236,7 @@ impl Tables {
     /// leaves the opponent stones: what [`gather`](Self::gather) says of all columns.
     pub(crate) fn quiet_target(&self, stones: u32, class: Class, column: u32) -> Option<u32> {
         let half = self.index.opponent_unrank(stones, column);
-        let map = SowMap::of_columns(&self.rules, 1, std::iter::once(half), class);
-        map.is_quiet(0).then(|| map.targets[0])
+        class.quiet_half(&self.rules, &half).map(|half| Halves::rank(&half))
     }
 
     /// The rules.

@@ -90,6 +90,14 @@ impl Class {
         std::array::from_fn(|pit| laps + u8::from(pit < rest))
     }
 
+    /// The opponent's half after the move, before captures, if nothing is captured and the opponent has stones.
+    pub fn quiet_half(self, rules: &Rules, before: &Half) -> Option<Half> {
+        let gain = self.gain();
+        let sown: Half = std::array::from_fn(|pit| before[pit] + gain[pit]);
+        let mut after = sown;
+        (self.capture(rules, &mut after) == 0 && after != [0; HALF_PITS]).then_some(sown)
+    }
+
     /// Stones captured from the opponent's pits as they stand after sowing; they are taken out.
     fn capture(self, rules: &Rules, half: &mut Half) -> u8 {
         let mut captured = 0;
