@@ -3,7 +3,7 @@
 
 use crate::{Settings, Shared, cluster, files, graph};
 use check::{Choice, Histogram, Statistics};
-use disk::Staged;
+use disk::{Digest, Staged};
 use engines::{Part, Tables};
 use game::{Index, Score};
 use pipeline::{ArtifactName, StageContext, StageError, StageReport};
@@ -38,11 +38,12 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     };
     let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let text = Statistics::new(stones, histogram, choice).json() + "\n";
-    let path = context.output(&files::stats(stones));
+    let name = files::stats(stones);
+    let path = context.output(&name);
     let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;
     staged.write(text.as_bytes())?;
     staged.publish()?;
-    let report = StageReport::new(index.positions());
+    let report = StageReport::new(index.positions()).wrote(name, Digest::of(text.as_bytes()));
     Ok(match loads {
         Some(loads) => loads.report(report),
         None => report,

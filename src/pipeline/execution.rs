@@ -113,7 +113,7 @@ pub(crate) fn execute(
         heap::release();
     }
     let mut memory = PeakMeter::start();
-    let report = std::thread::scope(|scope| {
+    let mut report = std::thread::scope(|scope| {
         let (_running, ended) = mpsc::channel::<()>();
         // Ends when the sender goes, also if the stage panics.
         let memory = &mut memory;
@@ -137,6 +137,7 @@ pub(crate) fn execute(
         std::thread::Builder::new().spawn_scoped(scope, show).map_err(StageError::no_threads)?;
         work.run(stage, context)
     })?;
+    let written = std::mem::take(&mut report.written);
     let traffic = context.disk.traffic() - traffic_start;
     let measured = Measured {
         wall_seconds: watch.elapsed().as_secs_f64(),
@@ -154,6 +155,10 @@ pub(crate) fn execute(
             let path = context.output(name);
             let found = work.inspect(context.disk, &path, artifact)?;
             let digest = made(artifact, &found)?;
+            if written.get(name).is_some_and(|written| *written != digest) {
+                let what = "it is not what was written a moment ago".to_owned();
+                return Err(StageError::Damaged { artifact: name.clone(), what, silent: false });
+            }
             done.found.insert(name.clone(), found);
             (digest, context.disk.bytes(&path)?.unwrap_or(0))
         } else {

@@ -568,6 +568,27 @@ fn an_input_exchanged_under_a_run_is_noticed() {
     }
 }
 
+/// A file without a checksum of its own that changes between its last byte and its record.
+#[test]
+fn an_output_exchanged_before_it_is_recorded_is_noticed() {
+    let other = {
+        let mut salted = toy();
+        salted.salted.insert(2);
+        let bench = Bench::default();
+        bench.run(&salted).unwrap();
+        bench.files().remove("stats/2").unwrap()
+    };
+    assert_ne!(other, reference()["stats/2"]);
+    let bench = Bench::default();
+    let disk = bench.disk.clone();
+    let mut exchanging = toy();
+    exchanging.exchange_after =
+        Some(("stats:2".to_owned(), Box::new(move || disk.put(Path::new("/run/stats/2"), &other))));
+    assert_eq!(bench.run(&exchanging).unwrap_err().exit(), Exit::Integrity);
+    bench.run(&toy()).unwrap();
+    assert_eq!(bench.files(), reference());
+}
+
 #[test]
 fn a_verification_that_fails_condemns_the_database_and_its_capture() {
     let bench = Bench::default();

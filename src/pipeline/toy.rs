@@ -31,6 +31,8 @@ pub(crate) struct Toy {
     pub(crate) fail: BTreeSet<String>,
     /// Forges a file of the disk while a stage runs.
     pub(crate) exchange_in: Option<(String, Box<dyn Fn() + Sync>)>,
+    /// Forges a file of the disk that a stage has just made.
+    pub(crate) exchange_after: Option<(String, Box<dyn Fn() + Sync>)>,
     /// Raises the flag while this stage runs.
     pub(crate) stop_in: Option<(String, &'static AtomicBool)>,
     /// The stages that ran.
@@ -105,6 +107,7 @@ impl Design {
             salted: BTreeSet::new(),
             fail: BTreeSet::new(),
             exchange_in: None,
+            exchange_after: None,
             stop_in: None,
             log: Mutex::new(Vec::new()),
         }
@@ -253,7 +256,14 @@ impl Work for Toy {
                 let content = self.read(context, &database(n))?;
                 let mean = content.iter().map(|b| u64::from(*b)).sum::<u64>() / 32;
                 let name = artifact(&format!("stats/{n}"));
-                self.write(context, &name, mean.to_string().as_bytes())?;
+                let text = mean.to_string();
+                self.write(context, &name, text.as_bytes())?;
+                if let Some((after, exchange)) = &self.exchange_after
+                    && *after == stage.name.to_string()
+                {
+                    exchange();
+                }
+                return Ok(StageReport::new(10).wrote(name, Digest::of(text.as_bytes())));
             }
             _ => {
                 if context.stop_requested() {

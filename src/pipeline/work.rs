@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use disk::{Disk, DiskError, Stopwatch};
+use disk::{Digest, Disk, DiskError, Stopwatch};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::{ArtifactName, ArtifactSpec, Found};
@@ -141,12 +141,23 @@ pub struct StageReport {
     pub positions: u64,
     /// Anything worth counting: passes, changes, cache misses.
     pub counters: BTreeMap<String, Counter>,
+    /// Digests of files without a checksum of their own, as the stage wrote them: a file that reads otherwise afterwards was
+    /// damaged meanwhile.
+    #[serde(skip)]
+    pub written: BTreeMap<ArtifactName, Digest>,
 }
 
 impl StageReport {
     /// A report without counters.
     pub fn new(positions: u64) -> Self {
-        StageReport { positions, counters: BTreeMap::new() }
+        StageReport { positions, ..StageReport::default() }
+    }
+
+    /// Adds the digest of a file as it was written.
+    #[must_use]
+    pub fn wrote(mut self, name: ArtifactName, digest: Digest) -> Self {
+        self.written.insert(name, digest);
+        self
     }
 
     /// Adds a counter.
