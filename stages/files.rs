@@ -29,6 +29,30 @@ pub(crate) fn verification(stones: u32) -> ArtifactName {
     name(format!("verified/{stones:02}"))
 }
 
+/// Whether a file of some build can have a name.
+pub(crate) fn is_name(name: &ArtifactName) -> bool {
+    let mut parts = name.as_str().split('/');
+    let (folder, mut rest) = (parts.next().unwrap_or_default(), parts);
+    let is_number = |text: &str| text.len() >= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbered = |extension: &str, file: Option<&str>| {
+        file.and_then(|file| file.split_once('.')).is_some_and(|(stem, rest)| is_number(stem) && rest == extension)
+    };
+    let is_file = match folder {
+        "databases" => numbered("awari", rest.next()),
+        "captures" => numbered("cap", rest.next()),
+        "stats" => numbered("json", rest.next()),
+        "planes" => {
+            let is_stones = rest.next().is_some_and(is_number);
+            let file = rest.next();
+            is_stones
+                && (["seed", "won", "lost", "plane"].iter().any(|extension| numbered(extension, file))
+                    || ["win.seeds", "candidate.seeds"].iter().any(|name| file == Some(name)))
+        }
+        _ => false,
+    };
+    is_file && rest.next().is_none()
+}
+
 fn name(text: String) -> ArtifactName {
     ArtifactName::new(text).expect("names of artifacts are made of letters, digits and slashes")
 }
@@ -137,7 +161,12 @@ pub(crate) fn write<'a>(
 ) -> Result<Digest, StageError> {
     let mut writer = create(disk, path, settings, kind, index, codec)?;
     let appended = runs.into_iter().try_for_each(|run| writer.append(run));
-    Ok(appended.and_then(|()| writer.finish()).map_err(unwritable)?.digest)
+    let finished = appended.and_then(|()| writer.finish());
+    let finished = finished.map_err(|error| match kind {
+        Kind::Database => unwritable_scores(index.stones(), error),
+        _ => unwritable(error),
+    });
+    Ok(finished?.digest)
 }
 
 /// The error of a stage whose output could not be written.
@@ -145,6 +174,19 @@ pub(crate) fn unwritable(error: StoreError) -> StageError {
     match error {
         StoreError::Disk(error) => StageError::Disk(error),
         error => StageError::failed(error),
+    }
+}
+
+/// The error of a stage that could not write the scores of a database. Scores that cannot be come of wrong captures under
+/// right checksums.
+pub(crate) fn unwritable_scores(stones: u32, error: StoreError) -> StageError {
+    match error {
+        StoreError::OutOfRange { position, value, range, .. } => StageError::Damaged {
+            artifact: capture(stones),
+            what: format!("it gives position {position} of {stones} stones the score {value}, expected {range}"),
+            silent: true,
+        },
+        error => unwritable(error),
     }
 }
 

@@ -191,12 +191,17 @@ impl Work for Awari {
         ["captures", "databases", "planes", "stats"].map(PathBuf::from).into()
     }
 
+    fn is_name(&self, name: &ArtifactName) -> bool {
+        files::is_name(name)
+    }
+
+    fn is_ours(&self, disk: &dyn Disk, path: &Path) -> bool {
+        store::begins_as_ours(disk, path)
+    }
+
     fn recognises(&self, disk: &dyn Disk, path: &Path, name: &ArtifactName) -> Result<bool, DiskError> {
-        let file = match Scores::open_windowed(disk, path) {
-            Ok(file) => file,
-            Err(StoreError::Disk(error)) if !error.is_not_found() => return Err(error),
-            Err(_) => return Ok(false),
-        };
+        // What cannot be opened (a link, a pipe) is none of ours.
+        let Ok(file) = Scores::open_windowed(disk, path) else { return Ok(false) };
         let of = file.identity();
         let stones = u32::from(of.stones);
         let named = match of.kind {

@@ -91,8 +91,9 @@ impl<'a> Sweep<'a> {
         let Sweep { settings, index, context, .. } = self;
         let path = context.output(&files::database(stones));
         let mut writer = files::create(context.disk(), &path, settings, Kind::Database, index, settings.codec)?;
-        tiled.scores(|rows| writer.append(rows).map_err(files::unwritable))?;
-        writer.finish().map_err(files::unwritable)?;
+        let unwritable = |error| files::unwritable_scores(stones, error);
+        tiled.scores(|rows| writer.append(rows).map_err(unwritable))?;
+        writer.finish().map_err(unwritable)?;
         Ok(())
     }
 }

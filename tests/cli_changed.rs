@@ -11,7 +11,7 @@ use served::Served;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Large enough that what is cut off has pages of its own.
@@ -210,6 +210,32 @@ fn no_command_is_killed_by_a_file_that_changes() {
         is_over.store(true, Ordering::Relaxed);
     });
     assert!(refused > 0, "no command has met a change");
+}
+
+/// A supervisor may start a program with every signal blocked.
+#[test]
+fn a_server_that_was_started_with_signals_blocked_goes_on() {
+    let (place, bytes) = built("raw");
+    let mut command = Command::new("env");
+    command.args([
+        "--block-signal=BUS",
+        env!("CARGO_BIN_EXE_awari"),
+        "serve",
+        "--dir",
+        "run",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let served = Served::of({
+        command.current_dir(place.path(""));
+        command
+    });
+    let question = format!("/v1/probe?pos={}", POSITION.replace(' ', "+"));
+    let right = served.get(&question);
+    Change::Cut.make(&place, &bytes);
+    assert_eq!(served.ask(&question).0, 503);
+    Change::undo(&place, &bytes);
+    assert_eq!(served.get(&question), right);
 }
 
 /// What verify finds goes into the journal, and the next run makes the file again; what a run finds as well.

@@ -18,9 +18,10 @@ pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan
     let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let solved = databases(plan);
     for stones in (0..=settings.stones_max()).filter(|stones| !solved.contains(stones)) {
-        let codec = Scores::open_windowed(disk, &artifact(stones).below(dir)).map(|file| file.codec());
-        if let Some(codec) = codec.ok().filter(|&codec| codec != settings.codec) {
-            others.entry(codec.to_string()).or_default().push(stones);
+        let Ok(file) = Scores::open_windowed(disk, &artifact(stones).below(dir)) else { continue };
+        // Of other positions, it will be replaced.
+        if file.codec() != settings.codec && file.identity().positions == settings.set.to_string() {
+            others.entry(file.codec().to_string()).or_default().push(stones);
         }
     }
     let asked = settings.codec;

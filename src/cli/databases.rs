@@ -9,7 +9,7 @@ use pipeline::ArtifactName;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use store::{BlockCache, CachedScores, Scores};
 
@@ -17,8 +17,9 @@ use store::{BlockCache, CachedScores, Scores};
 pub(crate) struct Shelf {
     /// Those whose frame is sound.
     pub(crate) sound: Databases<CachedScores>,
-    /// The others by their stones: the file, and what is wrong with it.
-    pub(crate) damaged: BTreeMap<u32, (PathBuf, String)>,
+    /// The others by their stones: what is wrong with the file, and whether that is damage, as against a file that cannot be
+    /// opened.
+    pub(crate) damaged: BTreeMap<u32, (String, bool)>,
 }
 
 impl Shelf {
@@ -31,8 +32,8 @@ impl Shelf {
                 Held::Sound(scores) => {
                     shelf.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?
                 }
-                Held::Damaged { path, what } => {
-                    shelf.damaged.insert(stones, (path, what));
+                Held::Damaged { what, is_damage, .. } => {
+                    shelf.damaged.insert(stones, (what, is_damage));
                 }
             }
         }

@@ -7,7 +7,7 @@ use crate::quantity;
 use disk::machine::{Machine, Place, Speed};
 use disk::{Disk, Io, RealDisk, clock};
 use engines::Kernel;
-use pipeline::{Budget, Exit};
+use pipeline::{Budget, Directory, Exit};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,13 @@ const SYNC_SECONDS_MAX: f64 = 0.05;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
-    let exists = args.dir.is_dir();
-    let place_at = nearest(&args.dir);
+    let dir = args.dir.as_deref().unwrap_or(Path::new("."));
+    let exists = dir.is_dir();
+    let place_at = nearest(dir);
     let mut findings = Vec::new();
+    if let Some(dir) = &args.dir {
+        of_directory(&disk, dir, &mut findings);
+    }
     let machine = Machine::look();
     let kernels: Vec<String> = Kernel::available().map(|kernel| kernel.to_string()).collect();
     of_machine(&machine, &kernels, &mut findings);
@@ -60,7 +64,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
             ));
         }
     }
-    let seen = Seen { machine, kernels, place_at, place, speeds, exists, dir: &args.dir, findings };
+    let seen = Seen { machine, kernels, place_at, place, speeds, exists, dir, findings };
     if args.json {
         print_json(&seen.json())?;
     } else {
@@ -91,6 +95,21 @@ impl Finding {
 fn nearest(dir: &Path) -> PathBuf {
     let there = dir.ancestors().find(|at| at.is_dir());
     there.filter(|at| !at.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
+}
+
+/// Whether a run would take the directory.
+fn of_directory(disk: &RealDisk, dir: &Path, findings: &mut Vec<Finding>) {
+    let is_artifact = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "awari");
+    let holds_artifacts = || {
+        Ok(["databases", "captures"]
+            .iter()
+            .any(|folder| disk.list(&dir.join(folder)).is_ok_and(|paths| paths.iter().any(is_artifact))))
+    };
+    if dir.exists() && !dir.is_dir() {
+        findings.push(Finding::problem(format!("{} is a file; --dir names a directory", dir.display())));
+    } else if let Err(error) = Directory::check(disk, dir, &holds_artifacts) {
+        findings.push(Finding::problem(error.to_string()));
+    }
 }
 
 fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<Finding>) {

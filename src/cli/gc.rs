@@ -67,6 +67,9 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
             let _ = writeln!(text, "  {}", path.display());
         }
     }
+    if let Some(holder) = &garbage.holder {
+        let _ = writeln!(text, "{} is in use ({holder}): temporary files and snapshots are not listed", dir.display());
+    }
     if text.is_empty() {
         text.push_str("nothing to remove\n");
     } else {

@@ -81,6 +81,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<Exit, CliError> {
+    signals::unblock();
     signals::catch_file_size_limit()?;
     completions::answer();
     let arguments = match Arguments::try_parse() {

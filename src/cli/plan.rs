@@ -48,6 +48,9 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     if let Some(kept) = codecs::kept(&disk, settings, &dir, &plan) {
         say(kept);
     }
+    if let Err(error) = orchestrator.check_directory() {
+        say(format_args!("`run` would refuse to start: {error}"));
+    }
     if let Err(error) = orchestrator.allows(&plan) {
         say(format_args!("`run` would refuse to start: {error}"));
     }

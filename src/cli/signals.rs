@@ -4,7 +4,7 @@ use crate::error::CliError;
 use crate::output::say;
 use disk::machine::is_signal_ignored;
 use pipeline::Exit;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGXFSZ};
+use signal_hook::consts::{SIGBUS, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 use std::sync::Arc;
@@ -13,6 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The signals that ask to stop. `nohup` has its commands go on when their terminal is closed.
 pub(crate) fn asking() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM, SIGUSR1, SIGHUP].into_iter().filter(|&signal| !(signal == SIGHUP && is_signal_ignored(SIGHUP)))
+}
+
+/// Lets through what is handled: a process can be started with any signals blocked, and a supervisor may have done so.
+pub(crate) fn unblock() {
+    disk::unblock(&[SIGBUS, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGXFSZ]);
 }
 
 /// Lets a write beyond the limit of a file's size (`ulimit -f`) fail, where it would end the process.

@@ -72,7 +72,7 @@ pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &
 }
 
 fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
-    if let Some((_, what)) = shelf.damaged.get(&stones) {
+    if let Some((what, _)) = shelf.damaged.get(&stones) {
         return Err(CliError::Damaged { what: what.clone() });
     }
     let database = shelf.sound.get(stones)?;

@@ -99,7 +99,7 @@ enum Status {
     Differs,
     /// Databases that its captures lead to are missing, damaged or wrong; its checksums are right.
     Unchecked,
-    /// There is no such database.
+    /// There is no such database, or it cannot be opened.
     Missing,
 }
 
@@ -206,8 +206,8 @@ impl Verifier<'_> {
     fn verify(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Outcome, CliError> {
         let begun = Instant::now();
         let outcome = |status, line: String| Ok(Outcome::new(status, vec![line]));
-        if let Some((_, what)) = self.shelf.damaged.get(&stones) {
-            return outcome(Status::Damaged, what.clone());
+        if let Some((what, is_damage)) = self.shelf.damaged.get(&stones) {
+            return outcome(if *is_damage { Status::Damaged } else { Status::Missing }, what.clone());
         }
         let Ok(database) = self.shelf.sound.get(stones) else {
             return outcome(Status::Missing, format!("no such file: {}", artifact(stones)));

@@ -106,6 +106,20 @@ fn add_slot() -> &'static Slot {
     }
 }
 
+/// Lets signals through that whoever started the process has blocked: a blocked `SIGBUS` would end it before any handler
+/// is asked. To be called before there are other threads, which take over what is blocked.
+pub fn unblock(signals: &[i32]) {
+    // SAFETY: the set is initialised by `sigemptyset`; nothing else is read or written.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        signals.iter().for_each(|&signal| {
+            libc::sigaddset(&mut set, signal);
+        });
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, ptr::null_mut());
+    }
+}
+
 fn install() -> Result<Previous, i32> {
     let code = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
     PAGE_BYTES.store(rustix::param::page_size(), Ordering::Relaxed);

@@ -247,6 +247,15 @@ impl DiskError {
         }
     }
 
+    /// Whether a limit of the process or of the system is the cause, and not the file: too many open files, no memory.
+    pub fn is_of_limits(&self) -> bool {
+        const CODES: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
+        match self {
+            DiskError::Io { source, .. } => source.raw_os_error().is_some_and(|code| CODES.contains(&code)),
+            _ => false,
+        }
+    }
+
     /// The file or directory that the error is about.
     pub fn path(&self) -> Option<&Path> {
         match self {

@@ -45,6 +45,7 @@ mod staged;
 mod traffic;
 mod uring;
 
+pub use bus::unblock;
 pub use clock::{Clock, Stopwatch, SystemClock};
 pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation};
@@ -57,7 +58,7 @@ pub use map::{
 pub use memory::{Among, Fault, MemoryDisk, PlannedFault, Strike};
 pub use pool::POOL_BYTES_MAX;
 pub use real::RealDisk;
-pub use staged::{Staged, is_leftover, remove_leftovers, set_aside};
+pub use staged::{Staged, is_leftover, remove_leftovers, set_aside, staged_path};
 pub use traffic::Traffic;
 
 use std::path::{Path, PathBuf};

@@ -142,6 +142,9 @@ impl fmt::Debug for Lock {
 /// What each note begins with.
 const NOTE_BEGIN: &[u8] = b"process ";
 
+/// What follows the number of the process.
+const NOTE_HOST: &[u8] = b" on ";
+
 /// Who we are, for those who find the lock taken.
 pub(crate) fn holder_note(note: &str) -> String {
     format!("process {} on {} since {}: {note}\n", std::process::id(), clock::host(), clock::utc(clock::now_seconds()))
@@ -154,7 +157,9 @@ pub fn is_lock_note(bytes: &[u8]) -> bool {
 
 /// Whether a lock file with these bytes has a note.
 pub(crate) fn has_note(bytes: &[u8]) -> bool {
-    bytes.starts_with(NOTE_BEGIN)
+    let Some(rest) = bytes.strip_prefix(NOTE_BEGIN) else { return false };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && rest[digits..].starts_with(NOTE_HOST)
 }
 
 /// The beginning of a lock file.
@@ -224,7 +229,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let content = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
-        for (number, foreign) in [&b"my notes"[..], b"\0my notes"].into_iter().enumerate() {
+        for (number, foreign) in [&b"my notes"[..], b"\0my notes", b"process list: mine"].into_iter().enumerate() {
             std::fs::write(&path, foreign).unwrap();
             assert_eq!(Lock::holder(&path).unwrap(), None);
             let lock = Lock::take(&path, "first").unwrap();
@@ -234,12 +239,12 @@ mod tests {
             drop(lock);
         }
         // Without a note, as after a loss of power, and with an old and longer one.
-        for ours in [vec![], vec![0; 100], [NOTE_BEGIN, &[b'x'; 2000]].concat()] {
+        for ours in [vec![], vec![0; 100], [b"process 7 on ", &[b'x'; 2000][..]].concat()] {
             std::fs::write(&path, ours).unwrap();
             drop(Lock::take(&path, "third").unwrap());
             assert!(content("lock").ends_with(b": third\n") && content("lock").len() < 200);
         }
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 4);
     }
 
     #[test]

@@ -131,13 +131,15 @@ pub(crate) fn probe(disk: &dyn Disk, directory: &Path, bytes: u64) -> Result<(),
 
 /// Whether a path is the temporary of a [`Staged`] file.
 pub fn is_leftover(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        return false;
-    };
-    name.starts_with('.')
-        && name
-            .rsplit_once(MARK)
-            .is_some_and(|(_, process)| !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit()))
+    staged_path(path).is_some()
+}
+
+/// The path under which the temporary of a [`Staged`] file would have been published.
+pub fn staged_path(temporary: &Path) -> Option<PathBuf> {
+    let name = temporary.file_name()?.to_str()?.strip_prefix('.')?;
+    let (name, process) = name.rsplit_once(MARK)?;
+    let is_number = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !name.is_empty()).then(|| temporary.with_file_name(name))
 }
 
 /// Names under which a file that is not ours is kept where a file of ours takes its name: `NAME.kept-N`.

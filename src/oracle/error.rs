@@ -33,7 +33,8 @@ pub enum OracleError {
     /// Databases that do not belong together.
     #[error(
         "{} has rules {}, positions {}, but {} has rules {}, positions {}: all databases of a directory must have the \
-         same rules and positions; move one of them away",
+         same rules and positions; if a run that replaces them was stopped, `awari run MANIFEST --replace` goes on; \
+         otherwise move those of one kind to another directory",
         .0.path.display(), .0.rules, .0.positions, .0.first_path.display(), .0.first_rules, .0.first_positions
     )]
     Mixed(Box<Mixed>),

@@ -19,12 +19,14 @@ pub struct Library {
 pub enum Held {
     /// Its frame is sound, and it is what its name says.
     Sound(Box<Scores>),
-    /// Its frame is not as it was written.
+    /// It cannot be used: its frame is not as it was written, or it cannot be opened.
     Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+        /// Whether its bytes are wrong, as against a file that cannot be opened (of another kind, without permission).
+        is_damage: bool,
     },
 }
 
@@ -48,7 +50,9 @@ impl Library {
             let file = match opened {
                 Ok(file) => file,
                 Err(error) if is_of_the_file(&error) => {
-                    library.held.insert(stones, Held::Damaged { path, what: error.to_string() });
+                    let is_damage =
+                        error.is_damage() || matches!(&error, StoreError::Disk(error) if error.is_unreadable());
+                    library.held.insert(stones, Held::Damaged { path, what: error.to_string(), is_damage });
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -80,7 +84,7 @@ impl Library {
             if file.range() != range {
                 let (expected, found) = (format!("values in {range}"), format!("values in {}", file.range()));
                 let what = StoreError::Mismatch { path: path.clone(), expected, found }.to_string();
-                library.held.insert(stones, Held::Damaged { path, what });
+                library.held.insert(stones, Held::Damaged { path, what, is_damage: true });
                 continue;
             }
             let scores = file.expect(&expected, &library.shape(stones)?)?;
@@ -161,7 +165,7 @@ impl Library {
 /// Whether something is wrong with a file, as against with what is around it: the other files can be used.
 fn is_of_the_file(error: &StoreError) -> bool {
     match error {
-        StoreError::Disk(error) => error.is_unreadable(),
+        StoreError::Disk(error) => !error.is_of_limits(),
         StoreError::Version { .. } => true,
         error => error.is_damage(),
     }

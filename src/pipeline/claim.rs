@@ -10,11 +10,12 @@
 
 use std::path::{Path, PathBuf};
 
-use disk::{Disk, DiskError, is_leftover, is_lock_note, set_aside};
+use disk::{Disk, DiskError, is_leftover, is_lock_note, set_aside, staged_path};
 
-use crate::artifact::{ArtifactKind, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, Found};
 use crate::directory::{heartbeat_path, journal_path, lock_path, manifest_path, snapshots_path, stop_path, unusable};
 use crate::error::PipelineError;
+use crate::heartbeat::Heartbeat;
 use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError, could_be_journal};
 use crate::orchestrator::survey;
 use crate::preflight::PreflightError;
@@ -84,11 +85,24 @@ pub(crate) fn claim(
 /// Whether any artifact of some work is in a directory.
 pub(crate) fn holds_artifacts(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<bool, PipelineError> {
     let found = survey(disk, directory, work)?;
-    let is_there = |spec: &&crate::ArtifactSpec| {
-        spec.kind != ArtifactKind::Report
-            && matches!(found.get(&spec.name), Some(Found::Header { .. } | Found::Damaged(_)))
+    let is_there = |spec: &&crate::ArtifactSpec| match found.get(&spec.name) {
+        _ if spec.kind == ArtifactKind::Report => false,
+        Some(Found::Header { .. }) => true,
+        Some(Found::Damaged(_)) => work.is_ours(disk, &spec.name.below(directory)),
+        _ => false,
     };
     Ok(work.graph().artifacts().any(|spec| is_there(&spec)))
+}
+
+/// Names at the top of a run directory under which files are written aside first.
+const STAGED: [&str; 7] = ["journal", "manifest.toml", "heartbeat", "stop", "lock", "probe", "speed"];
+
+/// Whether a file in a run directory is what a dead run left of a file of its own, or of an artifact.
+pub(crate) fn is_leftover_of(directory: &Path, path: &Path, work: &dyn Work) -> bool {
+    let Some(path) = staged_path(path) else { return false };
+    let Some(name) = path.strip_prefix(directory).ok().and_then(Path::to_str) else { return false };
+    let is_log = || name.starts_with("logs/") && name.ends_with(".log");
+    STAGED.contains(&name) || is_log() || ArtifactName::new(name).is_ok_and(|name| work.is_name(&name))
 }
 
 /// The entries of a directory that are not what a run could have left before its lock was durable. A directory among
@@ -134,7 +148,7 @@ pub(crate) fn lock_is_of_others(disk: &dyn Disk, directory: &Path) -> bool {
 /// # Errors
 /// What the operating system says.
 pub(crate) fn keep_others(disk: &dyn Disk, directory: &Path) -> Result<(), DiskError> {
-    let is_heartbeat = |bytes: &[u8]| bytes.starts_with(b"{\"run\":");
+    let is_heartbeat = |bytes: &[u8]| serde_json::from_slice::<Heartbeat>(bytes).is_ok();
     let is_request = |bytes: &[u8]| bytes.trim_ascii().iter().all(u8::is_ascii_digit);
     type IsOurs<'a> = &'a dyn Fn(&[u8]) -> bool;
     let ours: [(PathBuf, u64, IsOurs); 3] = [

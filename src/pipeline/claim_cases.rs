@@ -29,7 +29,9 @@ fn bench_with(files: &[(&str, &[u8])]) -> Bench {
 
 #[test]
 fn directories_of_others_are_refused_untouched() {
-    let foreign: [&[(&str, &[u8])]; 10] = [
+    let foreign: [&[(&str, &[u8])]; 12] = [
+        &[("lock", b"process list: mine")],
+        &[("databases/2", b"my diary")],
         &[("manifest.toml", b"[package]")],
         &[("journal", b"Dear diary,")],
         &[("journal", b"\0\0Dear diary")],

@@ -57,6 +57,18 @@ impl<'d> Directory<'d> {
         Ok(Directory { journal, _lock: lock })
     }
 
+    /// Whether a directory can be a run directory: it is one, or nothing in it would be replaced. Writes nothing.
+    ///
+    /// # Errors
+    /// [`PipelineError::Preflight`] if it holds files of others, or cannot be read.
+    pub fn check(
+        disk: &dyn Disk,
+        path: &Path,
+        holds_artifacts: &dyn Fn() -> Result<bool, PipelineError>,
+    ) -> Result<(), PipelineError> {
+        claim(disk, path, holds_artifacts).map(|_| ())
+    }
+
     /// Its journal.
     pub fn journal(&mut self) -> &mut Journal<'d> {
         &mut self.journal

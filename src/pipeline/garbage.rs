@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use disk::{Disk, DiskError, is_leftover};
 use serde::Serialize;
 
-use crate::artifact::{ArtifactName, Found};
+use crate::artifact::ArtifactName;
+use crate::claim::is_leftover_of;
 use crate::directory::{heartbeat_path, journal_path, manifest_path, snapshots_path, stop_path, unusable};
 use crate::error::PipelineError;
 use crate::journal::Contents;
@@ -21,6 +22,7 @@ use crate::plan::{Keep, PlanOptions, Settled, Why, plan};
 use crate::record::Record;
 use crate::snapshots::is_snapshots;
 use crate::state::State;
+use crate::status::holder;
 
 /// Why something is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -56,8 +58,10 @@ pub struct Item {
 pub struct Garbage {
     /// What nothing needs, by reason and path.
     pub items: Vec<Item>,
-    /// Files that nobody knows. Never removed.
+    /// Files that neither the manifest, nor the journal, nor their header says are ours. Never removed.
     pub strange: Vec<PathBuf>,
+    /// Who holds the directory, if a command is at work in it: its temporary files and snapshots are left out.
+    pub holder: Option<String>,
 }
 
 impl Orchestrator<'_> {
@@ -66,8 +70,14 @@ impl Orchestrator<'_> {
     /// # Errors
     /// As [`Orchestrator::plan`].
     pub fn garbage(&self) -> Result<Garbage, PipelineError> {
+        let holder = holder(self.disk, &self.directory);
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
-        self.collect(&State::replay(&journal.entries))
+        let mut garbage = self.collect(&State::replay(&journal.entries))?;
+        if holder.is_some() {
+            let is_in_use = |item: &Item| matches!(item.why, Needless::Leftover | Needless::Snapshot);
+            garbage.items.retain(|item| !is_in_use(item));
+        }
+        Ok(Garbage { holder, ..garbage })
     }
 
     /// Removes what is needless for one of the reasons given, and returns it.
@@ -150,7 +160,8 @@ impl Orchestrator<'_> {
         };
         let known = |path: &Path| {
             name_of(path).is_some_and(|name| {
-                found.get(&name).is_some_and(|found| *found != Found::Absent) || state.built(&name).is_some()
+                // What a run publishes meanwhile is in the graph, though it was not there a moment ago.
+                graph.artifact(&name).is_some() || state.built(&name).is_some()
             })
         };
         let mut folders = self.directories();
@@ -163,7 +174,7 @@ impl Orchestrator<'_> {
         files.extend(self.disk.list(&self.directory).map_err(unusable)?);
         files.extend(self.disk.list(&self.directory.join(LOGS)).map_err(unusable)?);
         for path in files {
-            if is_leftover(&path) {
+            if is_leftover_of(&self.directory, &path, self.work) {
                 let bytes = length(self.disk, std::slice::from_ref(&path));
                 put(path, bytes, Needless::Leftover, None);
                 continue;

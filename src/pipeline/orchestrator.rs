@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use disk::{Digest, Disk, DiskError, Staged, clock, remove_leftovers};
+use disk::{Digest, Disk, DiskError, Staged, clock};
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::budget::Budget;
-use crate::claim::{MANIFEST_MARK, holds_artifacts, keep_manifest};
+use crate::claim::{MANIFEST_MARK, holds_artifacts, is_leftover_of, keep_manifest};
 use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, unusable};
 use crate::error::PipelineError;
 use crate::execution::{execute, fingerprints_of};
@@ -175,6 +175,15 @@ impl<'a> Orchestrator<'a> {
         Space::survey(self.disk, &self.directory, found, folders).map_err(|source| unusable(&self.directory, source))
     }
 
+    /// Whether the directory can be a run directory. Writes nothing.
+    ///
+    /// # Errors
+    /// [`PipelineError::Preflight`] if it holds files of others, or cannot be read.
+    pub fn check_directory(&self) -> Result<(), PipelineError> {
+        let holds = || holds_artifacts(self.disk, &self.directory, self.work);
+        Directory::check(self.disk, &self.directory, &holds)
+    }
+
     /// Whether the room there is suffices for a plan.
     ///
     /// # Errors
@@ -287,7 +296,11 @@ impl<'a> Orchestrator<'a> {
 
     fn remove_leftovers(&self) -> Result<(), DiskError> {
         for directory in &self.directories() {
-            remove_leftovers(self.disk, directory)?;
+            for path in self.disk.list(directory)? {
+                if is_leftover_of(&self.directory, &path, self.work) {
+                    self.disk.remove(&path)?;
+                }
+            }
         }
         Ok(())
     }

@@ -785,7 +785,14 @@ fn garbage_is_told_of_and_goes_when_asked() {
     let held = Directory::open(&bench.disk, Path::new(DIRECTORY), "somebody", &|| Ok(true)).unwrap();
     let refused = bench.orchestrator(&smaller).remove_garbage(&reasons).unwrap_err();
     assert_eq!(refused.exit(), Exit::Locked);
+    // What the holder is writing is no garbage.
+    put("databases/.2.tmp-78");
+    let garbage = bench.orchestrator(&smaller).garbage().unwrap();
+    assert!(garbage.holder.is_some_and(|holder| holder.contains("somebody")));
+    assert!(garbage.items.iter().all(|item| item.why == Needless::Kept), "{:?}", garbage.items);
     drop(held);
+    let garbage = bench.orchestrator(&smaller).garbage().unwrap();
+    assert!(garbage.holder.is_none() && garbage.items.iter().any(|item| item.why == Needless::Leftover));
 }
 
 /// What nothing declares and nothing recorded: each file is garbage for a reason, or strange.
@@ -1009,7 +1016,14 @@ fn leftovers_of_dead_runs_go() {
     for name in ["/run/.manifest.toml.tmp-9", "/run/databases/.7.tmp-9", "/run/captures/.7.tmp-1"] {
         bench.disk.put(Path::new(name), b"half");
     }
+    // Of others, though they look alike.
+    let foreign = ["/run/.thesis.tmp-2024", "/run/databases/.thesis.tmp-2024"];
+    foreign.iter().for_each(|name| bench.disk.put(Path::new(name), b"mine"));
     bench.run(&toy()).unwrap();
+    for name in foreign {
+        assert!(bench.disk.peek(Path::new(name)).is_some(), "{name}");
+        bench.disk.remove(Path::new(name)).unwrap();
+    }
     assert_eq!(bench.files(), reference());
 }
 

@@ -205,6 +205,15 @@ impl Work for Toy {
         vec![PathBuf::from("planes")]
     }
 
+    fn is_name(&self, name: &ArtifactName) -> bool {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        name.as_str().starts_with("planes/") || name.as_str().split_once('/').is_some_and(|(_, file)| is_number(file))
+    }
+
+    fn is_ours(&self, disk: &dyn Disk, path: &Path) -> bool {
+        disk.read(path, 1 << 20).is_ok_and(|bytes| bytes.starts_with(b"toy "))
+    }
+
     fn recognises(&self, disk: &dyn Disk, path: &Path, _name: &ArtifactName) -> Result<bool, DiskError> {
         Ok(decode(&disk.read(path, 1 << 20)?).is_some())
     }

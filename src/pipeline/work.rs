@@ -33,6 +33,12 @@ pub trait Work: Sync {
         Vec::new()
     }
 
+    /// Whether an artifact of any graph of this work can have this name.
+    fn is_name(&self, name: &ArtifactName) -> bool;
+
+    /// Whether a file begins as the artifacts of this work do, whole or damaged. What cannot be read does not.
+    fn is_ours(&self, disk: &dyn Disk, path: &Path) -> bool;
+
     /// Whether the file of a name is a complete artifact, of this graph or of one for another method or other bounds.
     ///
     /// # Errors

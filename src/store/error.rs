@@ -6,6 +6,19 @@ use disk::{Digest, DiskError};
 
 use crate::codec::ValueRange;
 
+/// How to get a file back that is damaged: a run believes what its journal says of a file until `verify` has recorded
+/// otherwise.
+fn remedy(path: &Path) -> String {
+    let is_of_run = |folder: &Path| ["databases", "captures", "planes"].iter().any(|name| folder.ends_with(name));
+    let folder = path.ancestors().skip(1).take(2).find(|folder| is_of_run(folder));
+    let directory = match folder.and_then(Path::parent) {
+        Some(directory) if directory.as_os_str().is_empty() => ".".to_owned(),
+        Some(directory) => directory.display().to_string(),
+        None => "DIR".to_owned(),
+    };
+    format!("`awari verify --dir {directory}` records it, and the next `awari run MANIFEST` rebuilds it")
+}
+
 /// A file that cannot be written, or cannot be trusted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,8 +28,9 @@ pub enum StoreError {
     Disk(#[from] DiskError),
     /// Not one of our files, or only a piece of one.
     #[error(
-        "{} is not a complete awari file: expected {expected}, found {found}; `awari run MANIFEST` rebuilds it",
-        path.display()
+        "{} is not a complete awari file: expected {expected}, found {found}; {}",
+        path.display(),
+        remedy(path)
     )]
     NotOurs {
         /// The file.
@@ -42,8 +56,9 @@ pub enum StoreError {
     },
     /// A file of ours whose bytes have changed.
     #[error(
-        "{} is damaged in {part}: expected {expected}, found {found}; `awari run MANIFEST` rebuilds it",
-        path.display()
+        "{} is damaged in {part}: expected {expected}, found {found}; {}",
+        path.display(),
+        remedy(path)
     )]
     Damaged {
         /// The file.
@@ -57,9 +72,9 @@ pub enum StoreError {
     },
     /// A file that others write to while it is read.
     #[error(
-        "{} changes while it is read, which no file of a run does: see what writes to it; if `awari verify` then finds it \
-         damaged, `awari run MANIFEST` rebuilds it",
-        path.display()
+        "{} changes while it is read, which no file of a run does: see what writes to it; then {}",
+        path.display(),
+        remedy(path)
     )]
     Changing {
         /// The file.
@@ -90,8 +105,9 @@ pub enum StoreError {
     },
     /// The scores of a file do not have the digest that the file says they have.
     #[error(
-        "{} holds scores of digest {found}, expected {expected}; `awari run MANIFEST` rebuilds it",
-        path.display()
+        "{} holds scores of digest {found}, expected {expected}; {}",
+        path.display(),
+        remedy(path)
     )]
     DigestDiffers {
         /// The file.

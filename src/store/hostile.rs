@@ -131,7 +131,7 @@ fn messages(way: Way) {
         ),
         "{text}"
     );
-    assert!(text.ends_with("; `awari run MANIFEST` rebuilds it"), "{text}");
+    assert!(text.ends_with("`awari run MANIFEST` rebuilds it"), "{text}");
     let last = file.len() - FOOTER_BYTES - 8 * INDEX_ENTRY_BYTES - 1;
     file[last] ^= 1;
     let scores = example.open(way, &file).unwrap();

@@ -58,7 +58,7 @@ pub use division::{Division, PartWriter, Whole};
 pub use error::StoreError;
 pub use identity::{Identity, Kind, Orientation, Role};
 pub use layout::BLOCK_POSITIONS;
-pub use open::Unverified;
+pub use open::{Unverified, begins_as_ours};
 pub use pages::{PageCache, PageCounts, Pages};
 pub use scores::{Run, Scores};
 pub use shape::{Shape, SlabShape};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use disk::Digest;
+use disk::{Digest, Disk};
 
 use crate::codec::{Codec, ValueRange};
 use crate::error::StoreError;
@@ -26,6 +26,13 @@ pub struct Unverified {
     pub(crate) layout: Layout,
     pub(crate) footer: Footer,
     pub(crate) index: Vec<u8>,
+}
+
+/// Whether a file begins as files of ours do, whole or damaged. What cannot be read does not.
+pub fn begins_as_ours(disk: &dyn Disk, path: &Path) -> bool {
+    let mut start = [0; MAGIC.len()];
+    disk.open(path).is_ok_and(|file| file.bytes() >= MAGIC.len() as u64 && file.read_at(0, &mut start).is_ok())
+        && start == MAGIC
 }
 
 impl Unverified {

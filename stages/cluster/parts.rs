@@ -57,7 +57,8 @@ impl Output<'_> {
             // Whoever has enough says why.
             (None, false) => Ok(None),
         };
-        let encoded = agree(communicator, encoded.map_err(files::unwritable))?;
+        let unwritable = |error| files::unwritable_scores(self.index.stones(), error);
+        let encoded = agree(communicator, encoded.map_err(unwritable))?;
         let (summary, region) = encoded.expect("a rank that has enough failed");
         let summaries = communicator.gather(0, summary).map_err(Failure::lost)?;
         let whole = summaries.map(|summaries| {
@@ -108,7 +109,8 @@ impl Output<'_> {
             (None, true) => writer.map(|writer| writer.finish()).transpose().map(drop),
             (failed, _) => failed.map_or(Ok(()), Err),
         };
-        agree(communicator, written.map_err(files::unwritable))
+        let unwritable = |error| files::unwritable_scores(self.index.stones(), error);
+        agree(communicator, written.map_err(unwritable))
     }
 
     /// The file in so many parts.

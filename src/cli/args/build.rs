@@ -292,9 +292,9 @@ Examples:
 
 Measures the speed of the disk with a file that is removed afterwards. Exits with 12 if a run would be refused there.")]
 pub(crate) struct DoctorArgs {
-    /// Directory for runs; it need not exist yet
-    #[arg(long, value_name = "DIR", default_value = ".", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: PathBuf,
+    /// Run directory; it need not exist yet [default: only the file system of the current directory is measured]
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
+    pub(crate) dir: Option<PathBuf>,
     /// Bytes to write and read to measure the speed of the disk; 0 skips the measurement
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     pub(crate) bytes: Budget,
