@@ -147,7 +147,7 @@ fn who_panics_hangs_nobody() {
 #[test]
 fn who_is_silent_hangs_nobody() {
     if let Some(output) = check_broken("silent", 3) {
-        assert!(output.contains("nothing came from rank 2 for 2 s"), "{output}");
+        assert!(output.contains("no message from rank 2 for 2 s"), "{output}");
     }
 }
 
