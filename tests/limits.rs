@@ -177,10 +177,19 @@ fn arguments_that_are_no_text() {
     ] {
         assert_ne!(awari(arguments).code, Some(0), "{arguments:?}");
     }
+    let shown = awari(&[b"stage", b"m.toml", b"sweep:3", b"--progress", b"json", b"--scratch", b"\xff"]).is(0);
+    assert!(shown.out.contains("\"directory\":\"\u{fffd}"), "{shown:?}");
     assert!(fs::rename(place.path("run"), folder.join("run")).is_ok());
     let moved = b"odd \xff\x1b[31m/run";
     for command in [&b"verify"[..], b"stats", b"status", b"gc"] {
         awari(&[command, b"--dir", moved]).is(0);
+    }
+    // JSON has no such bytes, and no such characters.
+    fs::write(folder.join("run/databases").join(odd), "").unwrap();
+    for command in [&[&b"status"[..]][..], &[b"gc"], &[b"doctor", b"--bytes", b"0"]] {
+        let json = awari(&[command, &[b"--json", b"--dir", moved]].concat()).is(0);
+        assert!(json.out.contains("odd \u{fffd}\\u001b[31m"), "{json:?}");
+        json.json();
     }
     // A very long one.
     awari(&[b"run", b"m.toml", b"--set", &[&b"build."[..], &b"x".repeat(100_000)].concat(), b"--set", b"x=1"]);

@@ -7,7 +7,7 @@ use crate::quantity;
 use disk::machine::{Machine, Place, Speed};
 use disk::{Disk, Io, RealDisk, clock};
 use engines::Kernel;
-use pipeline::{Budget, Directory, Exit};
+use pipeline::{Budget, Directory, Exit, PathText};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -268,7 +268,7 @@ impl Seen<'_> {
             "open_files_max": machine.open_files_max,
             "locked_bytes_max": machine.locked_bytes_max,
             "io_uring": machine.ring_refused.is_none(),
-            "directory": self.dir,
+            "directory": PathText(self.dir),
             "file_system": self.place.as_ref().map(|place| &place.file_system),
             "shared": self.place.as_ref().map(|place| place.is_shared),
             "free_bytes": self.place.as_ref().map(|place| place.free_bytes),

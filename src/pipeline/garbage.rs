@@ -18,6 +18,7 @@ use crate::directory::{heartbeat_path, journal_path, manifest_path, snapshots_pa
 use crate::error::PipelineError;
 use crate::journal::Contents;
 use crate::orchestrator::{Orchestrator, survey};
+use crate::path_text;
 use crate::plan::{Keep, PlanOptions, Settled, Why, plan};
 use crate::record::Record;
 use crate::snapshots::is_snapshots;
@@ -44,6 +45,7 @@ pub enum Needless {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
     /// The file, or the directory of a snapshot.
+    #[serde(serialize_with = "path_text::one")]
     pub path: PathBuf,
     /// Its length, or that of the files in it.
     pub bytes: u64,
@@ -59,6 +61,7 @@ pub struct Garbage {
     /// What nothing needs, by reason and path.
     pub items: Vec<Item>,
     /// Files that neither the manifest, nor the journal, nor their header says are ours. Never removed.
+    #[serde(serialize_with = "path_text::many")]
     pub strange: Vec<PathBuf>,
     /// Who holds the directory, if a command is at work in it: its temporary files and snapshots are left out.
     pub holder: Option<String>,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::artifact::ArtifactName;
 use crate::counts::Counts;
+use crate::path_text;
 use crate::progress::Reading;
 use crate::reason::Reason;
 use crate::record::{Measured, RunEnd};
@@ -38,6 +39,7 @@ pub enum Event {
     /// The directory is locked, the plan is made.
     RunStarted {
         /// The run directory, or the scratch directory of a single-stage run.
+        #[serde(serialize_with = "path_text::one")]
         directory: PathBuf,
         /// The number of this run in its directory, from 1.
         run: u64,

@@ -20,6 +20,7 @@ use crate::graph::Graph;
 use crate::journal::Contents;
 use crate::observer::Event;
 use crate::orchestrator::{Orchestrator, survey};
+use crate::path_text;
 use crate::plan::{Findings, Prediction, find};
 use crate::preflight::Room;
 use crate::progress::Progress;
@@ -51,6 +52,7 @@ pub struct Single {
     /// What it took.
     pub measured: Measured,
     /// Where its outputs are, if they were kept.
+    #[serde(serialize_with = "path_text::optional")]
     pub directory: Option<PathBuf>,
 }
 

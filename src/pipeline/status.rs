@@ -19,6 +19,7 @@ use crate::graph::Graph;
 use crate::heartbeat::Heartbeat;
 use crate::journal::Contents;
 use crate::orchestrator::survey;
+use crate::path_text;
 use crate::plan::{Keep, Plan, PlanOptions, Why, plan};
 use crate::reason::Reason;
 use crate::record::{Measured, RunEnd};
@@ -30,6 +31,7 @@ use crate::work::Work;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     /// The directory.
+    #[serde(serialize_with = "path_text::one")]
     pub directory: PathBuf,
     /// The latest run, if the journal knows any.
     pub run: Option<RunStatus>,
