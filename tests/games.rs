@@ -88,6 +88,9 @@ fn a_game_is_played_taken_back_and_saved() {
     assert!(kept.starts_with(&format!("[FEN \"{START}\"]\n\n1. F ")), "{kept}");
     place.awari(&["analyze", "--dir", "run", "kept.ogn"]).is(0);
     place.awari(&["play", "--dir", "run", "--level", "best"]).is(2);
+    let said = told(&place, &args, &format!("{}\nsave other.ogn\n{}\nF\n", "F".repeat(70_000), "x".repeat(100)));
+    assert!(said.contains("more than 65536 bytes and was ignored\nSouth> saved"), "{said}");
+    assert!(said.contains("South plays F2"), "{said}");
 }
 
 /// The program against itself, at every level: each game ends by the rules.

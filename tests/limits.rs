@@ -90,6 +90,13 @@ fn little_memory() {
     let mebibytes = [1, 4, 8, 16, 28, 32, 36, 40, 48, 64, 100, 200, 500, 1000].map(|size| size << 20);
     assert!(under(&place, &each("as", &mebibytes[4..])) > 5);
     assert!(under(&place, &each("data", &mebibytes[..8])) > 3);
+    // However long a line of stdin is.
+    for command in ["play", "engine"] {
+        let endless =
+            format!("head -c 400M /dev/zero | tr '\\0' a | (ulimit -v 300000; \"$AWARI\" {command} --dir run)");
+        let ended = place.shell(&endless).is(0);
+        assert!(ended.out.contains("more than 65536 bytes") && ended.out.len() < 1000, "{command}: {ended:?}");
+    }
     // Known before anything starts.
     let large = "--set build.stones=0..19 --set build.method=sweep --memory 2GiB --dir large";
     place

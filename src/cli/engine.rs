@@ -6,6 +6,7 @@
 use crate::args::EngineArgs;
 use crate::databases::library;
 use crate::error::CliError;
+use crate::lines::Lines;
 use crate::output::print;
 use crate::play::Chance;
 use disk::{RealDisk, clock};
@@ -16,13 +17,9 @@ use game::transcript::Transcript;
 use oracle::{Level, Oracle, OracleError};
 use pipeline::Exit;
 use std::fmt::Write;
-use std::io::{BufRead, Read};
 
 /// Decoded blocks of compressed databases.
 const CACHE_BYTES_MAX: u64 = 256 << 20;
-
-/// A longer line is no command.
-const LINE_BYTES_MAX: u64 = 1 << 16;
 
 /// Moves of the line that is told.
 const LINE_MOVES_MAX: usize = 30;
@@ -31,16 +28,15 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit, CliError> {
     let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
     let game = Game::new(*oracle.rules());
     let mut engine = Engine { oracle, game, level: Level::Perfect, chance: Chance(clock::now_seconds()) };
-    let mut input = std::io::stdin().lock();
-    loop {
-        let mut line = Vec::new();
-        let read = input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(CliError::Stdin)?;
-        let line = String::from_utf8_lossy(&line);
-        if read == 0 || line.trim() == "quit" {
-            return Ok(Exit::Done);
+    let mut lines = Lines::new(std::io::stdin().lock());
+    while let Some(line) = lines.next().map_err(CliError::Stdin)? {
+        match line {
+            Ok(line) if line == "quit" => break,
+            Ok(line) => print(&engine.obey(&line)?)?,
+            Err(refused) => print(&format!("info string {refused}\n"))?,
         }
-        print(&engine.obey(line.trim())?)?;
     }
+    Ok(Exit::Done)
 }
 
 struct Engine {

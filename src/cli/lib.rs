@@ -22,6 +22,7 @@ mod explain;
 mod export;
 mod gc;
 mod job_outlook;
+mod lines;
 mod logs;
 mod outlook;
 mod output;

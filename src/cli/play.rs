@@ -3,6 +3,7 @@
 use crate::args::{PlayArgs, PlaySide};
 use crate::databases::library;
 use crate::error::CliError;
+use crate::lines::Lines;
 use crate::output::print;
 use crate::probe::{board, line, text};
 use disk::{RealDisk, clock};
@@ -13,7 +14,6 @@ use game::{Index, Orientation, PositionSet};
 use oracle::{Oracle, OracleError};
 use pipeline::Exit;
 use std::fmt::Display;
-use std::io::BufRead;
 use std::path::Path;
 
 /// Decoded blocks of compressed databases.
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
     };
     let mut table = Table { game: Game::from(*oracle.rules(), &start), oracle, args, chance };
     table.show()?;
-    let mut lines = std::io::stdin().lock().lines();
+    let mut lines = Lines::new(std::io::stdin().lock());
     loop {
         if let Some(outcome) = table.game.outcome() {
             print(&format!("{}\n", self::outcome(&outcome)))?;
@@ -43,12 +43,14 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
             continue;
         }
         print(&format!("{}> ", side_name(table.game.now().seats.side)))?;
-        let Some(said) = lines.next() else {
-            print("\n")?;
-            return Ok(Exit::Done);
-        };
-        if !table.obey(said.map_err(CliError::Stdin)?.trim())? {
-            return Ok(Exit::Done);
+        match lines.next().map_err(CliError::Stdin)? {
+            None => {
+                print("\n")?;
+                return Ok(Exit::Done);
+            }
+            Some(Err(refused)) => print(&format!("{refused}\n"))?,
+            Some(Ok(said)) if !table.obey(&said)? => return Ok(Exit::Done),
+            Some(Ok(_)) => {}
         }
     }
 }

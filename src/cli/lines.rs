@@ -1,0 +1,70 @@
+//! Lines of stdin, of bounded length.
+
+use std::io::{self, BufRead, Read};
+
+/// The most bytes of a line, without its end. A game of a thousand moves has a tenth of them.
+const BYTES_MAX: usize = 64 << 10;
+
+/// Reads lines. Holds [`BYTES_MAX`] bytes of a line at most, whatever its length.
+pub(crate) struct Lines<R>(R);
+
+/// Why a line is not used. The next one is read as if it did not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// It is too long for a command.
+    #[error("the line has more than {BYTES_MAX} bytes and was ignored")]
+    TooLong,
+    /// It is no text.
+    #[error("the line is not UTF-8 and was ignored")]
+    NotText,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Lines of a reader.
+    pub(crate) fn new(reader: R) -> Lines<R> {
+        Lines(reader)
+    }
+
+    /// The next line without the white space around it; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Result<String, Refused>>> {
+        let mut line = Vec::new();
+        let taken = BYTES_MAX as u64 + 1;
+        if self.0.by_ref().take(taken).read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        if line.len() > BYTES_MAX && !line.ends_with(b"\n") {
+            self.0.skip_until(b'\n')?;
+            return Ok(Some(Err(Refused::TooLong)));
+        }
+        let text = std::str::from_utf8(&line).map(|text| text.trim().to_owned());
+        Ok(Some(text.map_err(|_| Refused::NotText)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_up_to_their_bound() {
+        let most = "x".repeat(BYTES_MAX);
+        let text = [b" a b\r\n\n", most.as_bytes(), b"\nx", most.as_bytes(), b"\n\xff\nlast"].concat();
+        let mut lines = Lines::new(&text[..]);
+        let expected = [Ok("a b"), Ok(""), Ok(&most), Err(Refused::TooLong), Err(Refused::NotText), Ok("last")];
+        for expected in expected {
+            assert_eq!(lines.next().unwrap(), Some(expected.map(str::to_owned)));
+        }
+        assert_eq!(lines.next().unwrap(), None);
+    }
+
+    #[test]
+    fn a_long_line_is_not_held() {
+        let endless = io::BufReader::new(io::repeat(b'a').take(1 << 30));
+        let mut lines = Lines::new(endless);
+        assert_eq!(lines.next().unwrap(), Some(Err(Refused::TooLong)));
+        assert_eq!(lines.next().unwrap(), None);
+    }
+}
