@@ -236,8 +236,12 @@ fn outputs_and_surroundings_that_are_not_there() {
         // Whoever reads goes away at once.
         of("{ AWARI; echo \"code $?\" >&2; } | true; sleep 0.01").says(&["code 0"]);
     }
-    // A run does not end because its events reach no one.
-    place.shell("\"$AWARI\" run m.toml --progress json --force sweep:3 > /dev/full").is(0);
+    // A run does not end because its events reach no one, and does not hide that they are lost.
+    let lost = place.shell("\"$AWARI\" run m.toml --progress json --force sweep:3 > /dev/full");
+    let lost = lost.is(12).says(&["cannot write the result to stdout", "the run goes on", "stones 0..3"]);
+    assert_eq!(lost.err.matches("stdout").count(), 1, "{lost:?}");
+    place.awari(&["plan", "m.toml", "--check"]).is(0);
+    place.shell("\"$AWARI\" stage m.toml sweep:3 --progress json 2>&1 > /dev/full | grep 'goes on'").is(0);
     for surroundings in
         ["env -i", "env TERM=dumb COLUMNS=0 LINES=0", "env LC_ALL=C LANG=xx", "env TMPDIR=/nowhere HOME="]
     {

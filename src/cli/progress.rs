@@ -2,34 +2,79 @@
 
 use crate::args::ProgressMode;
 use crate::bar::Bar;
-use crate::output::print_json_line;
+use crate::output::{print_json_line, say};
 use crate::plain::Plain;
 use crate::quantity;
 use pipeline::forecast::AtHand;
 use pipeline::forecast::Forecast;
 use pipeline::progress::{Bound, PassReading};
-use pipeline::{Event, Heartbeat, Observer, Reading, Silent};
+use pipeline::{Event, Exit, Heartbeat, Observer, Reading, Silent};
 use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Whoever shows a run in this way.
-pub(crate) fn observer(mode: ProgressMode) -> Box<dyn Observer> {
-    match mode {
-        ProgressMode::Auto if std::io::stderr().is_terminal() => Box::new(Bar::new()),
-        ProgressMode::Bar => Box::new(Bar::new()),
-        ProgressMode::Auto | ProgressMode::Plain => Box::new(Plain::new()),
-        ProgressMode::Json => Box::new(Json),
-        ProgressMode::None => Box::new(Silent),
+/// Shows a run in one of the ways.
+pub(crate) struct Shown {
+    observer: Box<dyn Observer>,
+    /// Raised once a part of what was to be shown cannot be written.
+    is_lost: Arc<AtomicBool>,
+}
+
+impl Shown {
+    pub(crate) fn new(mode: ProgressMode) -> Shown {
+        let is_lost = Arc::default();
+        let observer: Box<dyn Observer> = match mode {
+            ProgressMode::Auto if std::io::stderr().is_terminal() => Box::new(Bar::new()),
+            ProgressMode::Bar => Box::new(Bar::new()),
+            ProgressMode::Auto | ProgressMode::Plain => Box::new(Plain::new()),
+            ProgressMode::Json => Box::new(Json { is_lost: Arc::clone(&is_lost) }),
+            ProgressMode::None => Box::new(Silent),
+        };
+        Shown { observer, is_lost }
+    }
+
+    /// Takes away what is still on the screen. Returns whether everything was shown.
+    pub(crate) fn end(self) -> bool {
+        !self.is_lost.load(Ordering::Acquire)
+    }
+}
+
+impl Observer for Shown {
+    fn notice(&self, event: &Event) {
+        self.observer.notice(event);
+    }
+
+    fn interval(&self) -> Duration {
+        self.observer.interval()
+    }
+}
+
+/// The exit code of a command that has shown a run: lost output is told unless there is worse to tell.
+pub(crate) fn exit_of(exit: Exit, is_shown: bool) -> Exit {
+    match exit {
+        Exit::Done if !is_shown => Exit::PreflightFailed,
+        exit => exit,
     }
 }
 
 /// Prints each event on stdout, as a JSON object on a line of its own.
-struct Json;
+struct Json {
+    is_lost: Arc<AtomicBool>,
+}
 
 impl Observer for Json {
     fn notice(&self, event: &Event) {
-        // Events are numbers and strings, which JSON can say; and a run does not end because nobody watches.
-        let _ = print_json_line(event);
+        // A line behind one that was torn would mislead its reader.
+        if self.is_lost.load(Ordering::Acquire) {
+            return;
+        }
+        // Work is worth more than its events: the run goes on.
+        if let Err(error) = print_json_line(event)
+            && !self.is_lost.swap(true, Ordering::AcqRel)
+        {
+            say(format_args!("awari: {error}; the run goes on without events"));
+        }
     }
 
     fn interval(&self) -> Duration {

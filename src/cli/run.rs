@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::logs::{self, Logged};
 use crate::output::{say, say_unwrapped};
 use crate::place::Place;
-use crate::progress::observer;
+use crate::progress::{Shown, exit_of};
 use crate::quantity;
 use crate::request::{Request, command_line};
 use crate::screen::Width;
@@ -63,15 +63,15 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Ex
     let dir = request.dir();
     // Those of a stage, the one that shows progress, and one that writes.
     machine::probe_threads(request.settings().threads + 2).map_err(CliError::Thread)?;
-    let observer = observer(args.progress);
+    let shown = Shown::new(args.progress);
     let options = request.options(Some(&args.selection));
     let budget = options.memory.bytes();
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
-    let beating = Beating::new(&disk, &dir, &*observer, stop);
+    let beating = Beating::new(&disk, &dir, &shown, stop);
     let logged = Logged::new(&disk, &dir, &beating);
     let done = orchestrator.observer(&logged).stop(stop).run();
     // Takes the bar away before anything is said about the end.
-    drop(observer);
+    let is_shown = shown.end();
     let done = done.map_err(|error| {
         let next = Next { args, dir: &dir }.of(&error);
         CliError::Run { error: Box::new(error), next }
@@ -96,7 +96,7 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Ex
         return Ok(done.exit());
     }
     if is_quiet {
-        return Ok(done.exit());
+        return Ok(exit_of(done.exit(), is_shown));
     }
     if done.ran.is_empty() {
         let bytes = status.artifacts.iter().map(|artifact| artifact.bytes).fold(0, u64::saturating_add);
@@ -107,7 +107,7 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Ex
     if let Some(kept) = codecs::kept(&disk, request.settings(), &dir, &done.plan) {
         say(kept);
     }
-    Ok(done.exit())
+    Ok(exit_of(done.exit(), is_shown))
 }
 
 /// What to do about a run that ended early.

@@ -3,7 +3,7 @@
 use crate::args::StageArgs;
 use crate::error::CliError;
 use crate::output::{print, say};
-use crate::progress::observer;
+use crate::progress::{Shown, exit_of};
 use crate::quantity;
 use crate::request::Request;
 use crate::signals;
@@ -20,17 +20,17 @@ pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
         None => Scratch::Temporary(std::env::temp_dir()),
     };
     let stop = signals::stop_flag()?;
-    let observer = observer(args.progress);
+    let shown = Shown::new(args.progress);
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(None));
-    let single = orchestrator.observer(&*observer).stop(&stop).single(&args.stage, &scratch);
-    drop(observer);
+    let single = orchestrator.observer(&shown).stop(&stop).single(&args.stage, &scratch);
+    let is_shown = shown.end();
     let single = single?;
 
     for output in &single.outputs {
         print(&line(output))?;
     }
     say(outcome(&single));
-    Ok(if single.is_identical() { Exit::Done } else { Exit::Integrity })
+    Ok(exit_of(if single.is_identical() { Exit::Done } else { Exit::Integrity }, is_shown))
 }
 
 /// `databases/14.awari identical DIGEST`

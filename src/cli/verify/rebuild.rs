@@ -7,7 +7,7 @@ use crate::args::{ProgressMode, VerifyArgs};
 use crate::databases::artifact;
 use crate::error::CliError;
 use crate::output::say;
-use crate::progress::observer;
+use crate::progress::Shown;
 use crate::quantity;
 use crate::request::command_line;
 use check::{CheckError, Database, Databases, Differences};
@@ -125,9 +125,9 @@ impl<'a> Rebuild<'a> {
     /// [`CheckError::Stopped`], or whatever ended the rebuild.
     pub(crate) fn up_to(&self, stones: u32) -> Result<(), CliError> {
         let options = RunOptions { until: Some(format!("stats:{stones}")), ..self.options.clone() };
-        let watching = observer(ProgressMode::Auto);
+        let watching = Shown::new(ProgressMode::Auto);
         let orchestrator = Orchestrator::new(self.disk, &self.directory.path, &self.work, options);
-        let done = orchestrator.observer(&*watching).stop(self.stop).run();
+        let done = orchestrator.observer(&watching).stop(self.stop).run();
         // Takes the bar away before anything is said.
         drop(watching);
         if self.stop.load(Ordering::Relaxed) {
