@@ -315,6 +315,45 @@ fn databases_alone_are_enough() {
 }
 
 #[test]
+fn finished_databases_that_are_gone_are_named() {
+    let place = Place::built(6, PositionSet::All);
+    let bytes = fs::read(place.database(6)).unwrap();
+    let gone = |stones: u32| fs::remove_file(place.database(stones)).unwrap();
+    let again = |stones: &str| format!("stones {stones}: finished according to the journal, but missing; to rebuild");
+    gone(6);
+    let last = place.verify(&[]).is(16).prints(&[&every(5, "verified")[..], &[(6, "missing")]].concat());
+    last.says(&["no such file: databases/06.awari", &again("6"), "awari run run/manifest.toml --dir run"]);
+    // Only those that are asked for count.
+    place.verify(&["--stones", "0..5"]).is(0).prints(&every(5, "verified"));
+    place.verify(&["--stones", "6"]).is(16).prints(&[(6, "missing")]).says(&[&again("6")]);
+    place.verify(&["--stones", "5..7"]).is(16).prints(&[(5, "verified"), (6, "missing"), (7, "missing")]);
+    place.verify(&["--stones", "7"]).is(3);
+    // What has the name is no file.
+    fs::create_dir(place.database(6)).unwrap();
+    place.verify(&[]).is(16).says(&["06.awari: it is not a regular file; move it away", &again("6")]);
+    fs::remove_dir(place.database(6)).unwrap();
+    // One that is needed by others.
+    gone(3);
+    let gap = place.verify(&["--stones", "2..5"]).is(16).says(&[&again("3")]);
+    gap.prints(&[(2, "verified"), (3, "missing"), (4, "verified"), (5, "unchecked")]);
+    for stones in [0, 1, 2, 4, 5] {
+        gone(stones);
+    }
+    place.verify(&[]).is(16).prints(&every(6, "missing")).says(&[&again("0..6")]);
+    place.awari(&["run", "m.toml"]).is(0);
+    assert!(fs::read(place.database(6)).unwrap() == bytes);
+    place.verify(&[]).is(0).prints(&every(6, "verified"));
+    // One that awari itself has removed is not missed.
+    place.awari(&["run", "m.toml", "--set", "build.stones=0..5"]).is(0);
+    place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0);
+    place.verify(&[]).is(0).prints(&every(5, "verified"));
+    // Nor can any be without a journal.
+    gone(5);
+    fs::remove_file(place.path("run/journal")).unwrap();
+    place.verify(&[]).is(0).prints(&every(4, "verified"));
+}
+
+#[test]
 fn scratch_may_be_elsewhere() {
     let place = Place::built(4, PositionSet::All);
     fs::create_dir(place.path("elsewhere")).unwrap();

@@ -8,7 +8,7 @@ mod files;
 mod rebuild;
 
 use crate::args::VerifyArgs;
-use crate::databases::{Shelf, artifact, chosen, library, threads};
+use crate::databases::{Shelf, artifact, library, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
 use crate::quantity;
@@ -17,14 +17,17 @@ use crate::signals;
 use check::{CheckError, Extent, Mistake, Published, Sample};
 use disk::{Disk, RealDisk, clock};
 use files::Files;
+use oracle::Library;
 use pipeline::directory::{journal_path, manifest_path};
+use pipeline::journal::Contents;
 use pipeline::record::Record;
+use pipeline::state::State;
 use pipeline::{ArtifactName, Directory, Exit, Orchestrator, PipelineError, Reason};
 use rebuild::{Comparison, Order, Rebuild, built_alike};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -39,8 +42,23 @@ const CHANCE: f64 = 0.95;
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let dir = &args.databases.dir;
-    let library = library(&disk, dir)?;
-    let chosen = chosen(&library, &args.databases)?;
+    let asked = args.databases.stones.clone();
+    let library = match library(&disk, dir) {
+        // The journal may know some.
+        Err(CliError::NoDatabases { .. }) => Library::new([])?,
+        other => other?,
+    };
+    let mut gone = gone(&disk, dir, &library);
+    gone.retain(|stones, _| asked.as_ref().is_none_or(|range| range.contains(stones)));
+    let known: BTreeSet<u32> = library.held().keys().chain(gone.keys()).copied().collect();
+    let chosen: Vec<u32> = match &asked {
+        None => known.into_iter().collect(),
+        Some(range) if known.iter().any(|stones| range.contains(stones)) => range.clone().collect(),
+        Some(_) => Vec::new(),
+    };
+    if chosen.is_empty() {
+        return Err(CliError::NoDatabases { dir: dir.clone(), stones: asked });
+    }
     let (rules, set) = (library.rules(), library.set());
     let shelf = Shelf::new(library)?;
     // Whoever only reads may be ended by a signal at any time; a rebuild has a directory to remove first.
@@ -67,7 +85,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     if let Some(files) = &files {
         files.check(chosen.iter().filter_map(|stones| shelf.sound.get(*stones).ok()))?;
     }
-    let verifier = Verifier { shelf, args, rebuild, files, stop: Arc::clone(&stop) };
+    let verifier = Verifier { shelf, gone, args, rebuild, files, stop: Arc::clone(&stop) };
     let exit = verifier.verify_all(&disk, chosen);
     // Removes what was rebuilt.
     drop(verifier);
@@ -135,6 +153,8 @@ impl Outcome {
 
 struct Verifier<'a> {
     shelf: Shelf,
+    /// Databases that the journal calls finished and that are no files, by their stones: what is wrong.
+    gone: BTreeMap<u32, String>,
     args: &'a VerifyArgs,
     rebuild: Option<Rebuild<'a>>,
     files: Option<Files<'a>>,
@@ -165,12 +185,19 @@ impl Verifier<'_> {
         let differing: Vec<u32> =
             outcomes.iter().filter(|(_, status)| **status == Status::Differs).map(|(stones, _)| *stones).collect();
         let bad: Vec<u32> = outcomes.iter().filter(|(_, status)| is_bad(status)).map(|(stones, _)| *stones).collect();
+        let gone: Vec<u32> = self.gone.keys().copied().collect();
         if !bad.is_empty() {
-            let bad = quantity::ranges(&bad, |stones| stones + 1);
             for line in doubtful(disk, dir) {
                 say(line);
             }
-            say(format_args!("stones {bad}: damaged or wrong; to rebuild them:\n  {}", rebuilding(disk, dir)));
+        }
+        let unsound = [(bad, "damaged or wrong"), (gone, "finished according to the journal, but missing")];
+        let unsound = unsound.into_iter().filter(|(stones, _)| !stones.is_empty());
+        let unsound: Vec<String> = unsound
+            .map(|(stones, what)| format!("stones {}: {what}", quantity::ranges(&stones, |stones| stones + 1)))
+            .collect();
+        if !unsound.is_empty() {
+            say(format_args!("{}; to rebuild them:\n  {}", unsound.join("; "), rebuilding(disk, dir)));
             return Ok(Exit::Integrity);
         }
         if !differing.is_empty() {
@@ -208,6 +235,9 @@ impl Verifier<'_> {
         let outcome = |status, line: String| Ok(Outcome::new(status, vec![line]));
         if let Some((what, is_damage)) = self.shelf.damaged.get(&stones) {
             return outcome(if *is_damage { Status::Damaged } else { Status::Missing }, what.clone());
+        }
+        if let Some(what) = self.gone.get(&stones) {
+            return outcome(Status::Missing, what.clone());
         }
         let Ok(database) = self.shelf.sound.get(stones) else {
             return outcome(Status::Missing, format!("no such file: {}", artifact(stones)));
@@ -364,6 +394,38 @@ fn failed(error: CheckError) -> Result<Findings, CliError> {
         },
         wrong => Ok(Findings::wrong(wrong.to_string())),
     }
+}
+
+/// Databases that the journal calls finished and has not seen removed, and that are no files: what is wrong with each, by
+/// its stones. The library was read before.
+fn gone(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, String> {
+    let journal = match Contents::read(disk, &journal_path(dir)) {
+        Ok(journal) => journal,
+        Err(error) => {
+            say(format_args!("cannot tell from the journal whether databases are missing: {error}"));
+            return BTreeMap::new();
+        }
+    };
+    let state = State::replay(&journal.entries);
+    let finished = state.artifacts().filter(|(_, built)| !built.removed).filter_map(|(name, _)| {
+        let path = name.below(dir);
+        let stones = Library::stones_of(&path).filter(|&stones| artifact(stones) == *name)?;
+        Some((stones, path))
+    });
+    let of_file = |(stones, path): (u32, PathBuf)| {
+        if library.held().contains_key(&stones) {
+            return None;
+        }
+        match disk.bytes(&path) {
+            // A run has finished it since.
+            Ok(Some(_)) => None,
+            Ok(None) => {
+                Some((stones, format!("finished according to the journal, but no such file: {}", artifact(stones))))
+            }
+            Err(error) => Some((stones, format!("finished according to the journal, but {error}; move it away"))),
+        }
+    };
+    finished.filter_map(of_file).collect()
 }
 
 /// The first characters of a digest, enough for a person to compare.

@@ -35,8 +35,8 @@ Examples:
   awari export --dir runs/quickstart --format vu --out scores
   awari verify --dir runs/quickstart --against-files scores
 
-Reads nothing but the databases. Damage is recorded in the journal, so that the next `awari run`
-rebuilds the database.
+Reads the databases, and in the journal which of them are finished. Damage is recorded in the
+journal, so that the next `awari run` rebuilds the database.
 
 Always checks every checksum, every score (or a sample) against those of the children, and the
 published counts, where they exist. This alone does not prove the scores: positions that lead to each
@@ -56,7 +56,7 @@ Prints a line for each database, `stones,status`, with the strongest result:
   verified    every score follows from those of the children
   sampled     the scores of a sample do
   unchecked   smaller databases are missing, damaged or wrong
-  missing     there is no such database
+  missing     there is no such database; exit code 16 if the journal calls it finished
   damaged     a checksum differs, or the file cannot be read; exit code 16
   wrong       the file is intact, but scores are wrong; exit code 16
   differs     the file of --against-files has other scores; exit code 16, though either may be right")]
