@@ -401,6 +401,7 @@ fn the_server_is_as_described() {
             (&plain, "/v1/databases/{stones}", get("/v1/databases/2"), 200),
             (&plain, "/v1/databases/{stones}", get("/v1/databases/6"), 404),
             (&plain, "/v1/databases/{stones}", get("/v1/databases/x"), 404),
+            (&plain, "/v1/databases/{stones}", get("/v1/databases/%ff"), 404),
             (&plain, "/v1/openapi.json", get("/v1/openapi.json"), 200),
             (&plain, "/healthz", get("/healthz"), 200),
             (&plain, "/metrics", get("/metrics"), 200),
@@ -634,8 +635,17 @@ fn ambiguous_requests_are_refused() {
         ("a zero byte in a name", post("A\0: b\r\nContent-Length: 0\r\n", ""), &["400"]),
         ("many headers", post(&many, ""), &["431"]),
         ("a request behind a long body", post("Content-Length: 200000\r\n", &" ".repeat(200_000)), &["413"]),
-        ("a body that breaks off", "POST /v1/transcript HTTP/1.1\r\nContent-Length: 9\r\n\r\nF4".to_owned(), &["400"]),
+        (
+            "a body that breaks off",
+            "POST /v1/transcript HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nF4".to_owned(),
+            &["400"],
+        ),
+        ("no host", "GET /healthz HTTP/1.1\r\n\r\n".to_owned(), &["400"]),
+        ("two hosts", "GET /healthz HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n".to_owned(), &["400"]),
+        ("two hosts of HTTP/1.0", "GET /healthz HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n".to_owned(), &["400"]),
+        ("what is no host", "GET /healthz HTTP/1.1\r\nHost: x/y\r\n\r\n".to_owned(), &["400"]),
         // These are plain.
+        ("an empty host", "GET /healthz HTTP/1.1\r\nHost:\r\n\r\n".to_owned(), &["200"]),
         ("chunks", post("Transfer-Encoding: Chunked\r\n", "2\r\nF4\r\n0\r\n\r\n"), &["200"]),
         ("a length twice", post("Content-Length: 2\r\nContent-Length: 2\r\n", "F4"), &["200", "200"]),
         ("lines without a carriage return", post("Content-Length: 2\r\n", "F4").replace("\r\n", "\n"), &["200", "200"]),
@@ -645,10 +655,12 @@ fn ambiguous_requests_are_refused() {
         let statuses: Vec<&str> =
             found.match_indices("HTTP/1.").filter_map(|(at, _)| found.get(at + 9..at + 12)).collect();
         assert_eq!(statuses, expected, "{what}: {found}");
+        let is_refusal = |code: &str| found.contains(&format!("{{\"code\":\"{code}\""));
+        assert_eq!(is_refusal("bad-host"), what.contains(" host") && expected[0] == "400", "{what}: {found}");
     }
     // A body that comes too slowly.
     let mut slow = TcpStream::connect(address).unwrap();
-    slow.write_all(b"POST /v1/transcript HTTP/1.1\r\nContent-Length: 9\r\n\r\nF4").unwrap();
+    slow.write_all(b"POST /v1/transcript HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nF4").unwrap();
     let mut found = Vec::new();
     slow.read_to_end(&mut found).unwrap();
     assert!(found.starts_with(b"HTTP/1.1 408 "), "{}", String::from_utf8_lossy(&found));

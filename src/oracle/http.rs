@@ -16,6 +16,7 @@ mod batch;
 mod body;
 mod catalogue;
 mod framing;
+mod host;
 mod limits;
 mod metrics;
 mod play;

@@ -1,6 +1,7 @@
 //! Connections: accepted up to a bound, each for a bounded time, and ended politely.
 
 use super::framing::{Followed, TwoLengths};
+use super::host::{self, BadHost};
 use super::limits::Limits;
 use axum::Router;
 use axum::http::{self, header::TRANSFER_ENCODING};
@@ -136,6 +137,9 @@ async fn connection(
     let marked = service_fn(move |mut request: http::Request<_>| {
         if two_lengths.load(Ordering::Acquire) && request.headers().contains_key(TRANSFER_ENCODING) {
             request.extensions_mut().insert(TwoLengths);
+        }
+        if !host::is_sound(request.version(), request.headers()) {
+            request.extensions_mut().insert(BadHost);
         }
         service.call(request)
     });

@@ -2,6 +2,7 @@
 
 use super::catalogue::{Catalogue, Count};
 use super::framing::TwoLengths;
+use super::host::BadHost;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::probe::Probed;
@@ -9,7 +10,7 @@ use super::refusal::Refusal;
 use super::{batch, play, reply, transcript};
 use crate::{Answer, Line, Oracle, page};
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{MatchedPath, Path, Query, Request, State};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Method, StatusCode};
@@ -156,8 +157,13 @@ async fn databases(State(site): State<Arc<Site>>) -> Response {
     reply::json(StatusCode::OK, &site.catalogue.listed())
 }
 
-async fn database(State(site): State<Arc<Site>>, Path(stones): Path<String>) -> Result<Response, Refusal> {
-    let shown = stones.parse().ok().and_then(|stones| site.catalogue.shown(stones));
+async fn database(
+    State(site): State<Arc<Site>>,
+    stones: Result<Path<String>, PathRejection>,
+) -> Result<Response, Refusal> {
+    // What is no text is no number of stones either.
+    let stones = stones.ok().and_then(|Path(stones)| stones.parse().ok());
+    let shown = stones.and_then(|stones| site.catalogue.shown(stones));
     let shown = shown.ok_or_else(|| {
         let hint = "/v1/databases lists the available databases";
         Refusal::new(StatusCode::NOT_FOUND, "no-database", "there is no such database", hint)
@@ -199,6 +205,9 @@ async fn around(State(site): State<Arc<Site>>, request: Request, next: Next) -> 
     let response = if request.extensions().get::<TwoLengths>().is_some() {
         let message = "the request has a Content-Length and a Transfer-Encoding, which may differ";
         Refusal::new(StatusCode::BAD_REQUEST, "two-lengths", message, "send one of them").into_response()
+    } else if request.extensions().get::<BadHost>().is_some() {
+        let message = "the request needs one Host header, with the name of a host";
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-host", message, "send Host: NAME or Host: NAME:PORT").into_response()
     } else if codings.len() > 1 || !codings.iter().all(is_chunked) {
         let message = "the only Transfer-Encoding of this server is chunked";
         Refusal::new(StatusCode::NOT_IMPLEMENTED, "bad-coding", message, "send the body as it is").into_response()
