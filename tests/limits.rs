@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 
 mod place;
 use place::{Ended, Place, ended, ended_child, signal};
+use std::process::Stdio;
 use tests::needs::Need;
 
 /// What a command may exit with.
@@ -142,6 +143,27 @@ fn few_files_little_stack_and_time() {
     let long = "run m.toml --set build.stones=0..20 --set build.method=sweep --memory 2GiB --dir long";
     let stopped = place.shell(&format!("exec prlimit --cpu=2:60 \"$AWARI\" {long}"));
     stopped.is(75).says(&["stop"]);
+}
+
+/// The test file of `doctor` has no name that could be left behind.
+#[test]
+fn a_doctor_that_is_killed_leaves_nothing_behind() {
+    let place = Place::new(1);
+    fs::create_dir(place.path("empty")).unwrap();
+    let empty = place.path("empty").canonicalize().unwrap();
+    let mut command = place.command(&["doctor", "--dir", "empty", "--bytes", "1GiB"]);
+    let mut doctor = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let open = format!("/proc/{}/fd", doctor.id());
+    let is_in_use = || {
+        let mut open = fs::read_dir(&open).into_iter().flatten().flatten();
+        open.any(|file| fs::read_link(file.path()).is_ok_and(|path| path.starts_with(&empty)))
+    };
+    while !is_in_use() {
+        assert!(doctor.try_wait().unwrap().is_none(), "it ended before");
+    }
+    doctor.kill().unwrap();
+    doctor.wait().unwrap();
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
 }
 
 #[test]

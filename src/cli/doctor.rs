@@ -4,7 +4,7 @@ use crate::args::DoctorArgs;
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity;
-use disk::machine::{Machine, Place, Speed};
+use disk::machine::{Machine, Place, Speed, probe_lock};
 use disk::{Disk, Io, RealDisk, clock};
 use engines::Kernel;
 use pipeline::{Budget, Directory, Exit, PathText};
@@ -170,13 +170,9 @@ fn of_lock(disk: &RealDisk, place_at: &Path, exists: bool, findings: &mut Vec<Fi
         _ => None,
     };
     findings.extend(noticed);
-    let path = place_at.join(format!(".doctor.tmp-{}", std::process::id()));
-    // One of that name is of a dead process.
-    let _ = disk.remove(&path);
-    if let Err(error) = disk.lock(&path, "awari doctor") {
+    if let Err(error) = probe_lock(place_at) {
         findings.push(Finding::problem(error.to_string()));
     }
-    let _ = disk.remove(&path);
 }
 
 /// All that was seen.

@@ -92,11 +92,11 @@ fn set_aside(folder: &Folder, name: &OsStr) -> io::Result<()> {
 }
 
 /// A locked file.
-struct Held(File);
+pub(crate) struct Held(File);
 
 impl Held {
     /// Locks an open file.
-    fn of(file: File, path: &Path) -> Result<Held, DiskError> {
+    pub(crate) fn of(file: File, path: &Path) -> Result<Held, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Lock, path, source);
         match file.try_lock() {
             Ok(()) => Ok(Held(file)),

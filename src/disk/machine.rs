@@ -1,20 +1,21 @@
 //! What the machine and a place in its file systems offer, for people who ask why a run is slow or refused.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
 use rustix::process::{Resource, getrlimit};
 
 use crate::clock::kibibytes;
 use crate::error::{DiskError, Operation};
-use crate::folder::Folder;
-use crate::staged::temporary_of;
-use crate::{Disk, Io, RealDisk, direct};
+use crate::file::RealFile;
+use crate::lock::Held;
+use crate::output::RealOutput;
+use crate::real::nameless;
+use crate::{Input, Io, Output, RealDisk, direct};
 
 /// Bytes of one request of a stream.
 const PIECE_BYTES: usize = 1 << 20;
@@ -154,15 +155,7 @@ impl Place {
         let kind = file_system(directory).map_err(failed)?;
         let room = rustix::fs::statvfs(directory).map_err(|errno| failed(errno.into()))?;
         let known = FILE_SYSTEMS.iter().find(|(number, ..)| *number == kind);
-        let path = temporary_of(&directory.join("probe"))?;
-        let looked = || {
-            let (folder, name) = Folder::of(&path)?;
-            let file = folder.create(name, OFlags::WRONLY)?;
-            let direct = direct::turn_on(&file).is_some();
-            folder.remove(name)?;
-            Ok(direct)
-        };
-        let direct = looked().map_err(|source| DiskError::from_io(Operation::Create, &path, source))?;
+        let direct = direct::turn_on(&nameless(&directory.join("probe"))?).is_some();
         Ok(Place {
             file_system: known.map_or_else(|| format!("{kind:#x}"), |(_, name, _)| (*name).to_owned()),
             is_shared: known.is_some_and(|(.., is_shared)| *is_shared),
@@ -180,6 +173,15 @@ pub(crate) fn file_system(directory: &Path) -> std::io::Result<u64> {
     Ok(rustix::fs::statfs(directory)?.f_type as u32 as u64)
 }
 
+/// Takes a lock in a directory for a moment, on a file without a name.
+///
+/// # Errors
+/// What the operating system says, or that the file system has no locks.
+pub fn probe_lock(directory: &Path) -> Result<(), DiskError> {
+    let path = directory.join("lock");
+    Held::of(nameless(&path)?, &path).map(drop)
+}
+
 /// How fast a disk is, as the streams of a run use it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
@@ -192,19 +194,22 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// Writes and reads a file of `bytes` in a directory, and removes it.
+    /// Writes and reads a file of `bytes` in a directory. The file has no name, so that it is gone with the process.
     ///
     /// # Errors
     /// What the operating system says.
     pub fn measure(disk: &RealDisk, directory: &Path, bytes: u64) -> Result<Speed, DiskError> {
-        let path = temporary_of(&directory.join("speed"))?;
-        let measured = measure(disk, &path, bytes.max(PIECE_BYTES as u64));
-        disk.remove(&path)?;
-        measured
+        let path = directory.join("speed");
+        let file = nameless(&path)?;
+        measure(disk, &file, &path, bytes.max(PIECE_BYTES as u64))
     }
 }
 
-fn measure(disk: &RealDisk, path: &Path, bytes: u64) -> Result<Speed, DiskError> {
+/// Measures with a file that is empty; `path` names it in errors.
+fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Speed, DiskError> {
+    let failed = |source| DiskError::from_io(Operation::Create, path, source);
+    let again = || file.try_clone().map_err(failed);
+    let pool = || Arc::clone(&disk.pool);
     // Not all alike, so that no drive that compresses looks faster than it is.
     let mut piece = vec![0u8; PIECE_BYTES];
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
@@ -218,28 +223,31 @@ fn measure(disk: &RealDisk, path: &Path, bytes: u64) -> Result<Speed, DiskError>
     let rate = |since: Instant| pieces as f64 * PIECE_BYTES as f64 / since.elapsed().as_secs_f64().max(1e-9);
 
     let begun = Instant::now();
-    let mut output = disk.create(path)?;
+    let mut output = RealOutput::create(again()?, path, false, pool());
     for _ in 0..pieces {
         output.write(&piece)?;
     }
     output.sync()?;
     let write = rate(begun);
     drop(output);
+    let bytes = file.metadata().map_err(failed)?.len();
 
     // Four pieces at once, as a stage reads.
-    let file = disk.open(path)?;
+    let input = RealFile::input(again()?, path, bytes, pool());
     let mut buffer = vec![0u8; 4 * PIECE_BYTES];
     let begun = Instant::now();
     let mut offset = 0;
-    while offset < file.bytes() {
-        let length = (buffer.len() as u64).min(file.bytes() - offset) as usize;
-        file.read_at(offset, &mut buffer[..length])?;
+    while offset < bytes {
+        let length = (buffer.len() as u64).min(bytes - offset) as usize;
+        input.read_at(offset, &mut buffer[..length])?;
         offset += length as u64;
     }
     let read = rate(begun);
-    drop(file);
+    drop(input);
 
-    let mut output = disk.append(path)?;
+    // Small records go through the page cache, as those of the journal do.
+    direct::turn_off(file).map_err(failed)?;
+    let mut output = RealOutput::append(again()?, path, bytes, false, pool());
     let begun = Instant::now();
     for _ in 0..SYNCS {
         output.write(&piece[..512])?;
@@ -272,6 +280,7 @@ mod tests {
         let disk = RealDisk::default();
         let speed = Speed::measure(&disk, directory.path(), 3 << 20).unwrap();
         assert!(speed.write > 0.0 && speed.read > 0.0 && speed.sync_seconds > 0.0);
+        probe_lock(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
         assert!(Place::look(&directory.path().join("absent")).is_err());
     }

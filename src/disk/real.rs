@@ -276,7 +276,7 @@ fn list(directory: &Path, is_listed: impl Fn(&FileType) -> bool) -> Result<Vec<P
 }
 
 /// A new file without a name in the directory of `path`: it cannot outlive the process, whenever that is killed.
-fn nameless(path: &Path) -> Result<File, DiskError> {
+pub(crate) fn nameless(path: &Path) -> Result<File, DiskError> {
     let failed = |source| DiskError::from_io(Operation::Create, path, source);
     let folder = Folder::make(parent(path)).map_err(failed)?;
     match folder.create_nameless() {
