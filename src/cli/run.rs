@@ -144,6 +144,7 @@ impl Next<'_> {
                 let explain = self.args.manifest.manifest.display().to_string();
                 vec![format!("why: {} STAGE", command(&["awari", "explain", &explain]))]
             }
+            PipelineError::Replaces { .. } => vec!["nothing was changed".to_owned()],
             _ => Vec::new(),
         }
     }

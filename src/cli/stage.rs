@@ -5,11 +5,13 @@ use crate::error::CliError;
 use crate::output::{print, say};
 use crate::progress::{Shown, exit_of};
 use crate::quantity;
-use crate::request::Request;
+use crate::request::{Request, command_line};
 use crate::signals;
 use disk::RealDisk;
 use pipeline::single::{Comparison, Output, Scratch, Single};
-use pipeline::{Exit, Orchestrator};
+use pipeline::{Exit, Orchestrator, PipelineError, StageName};
+use std::ffi::OsString;
+use std::path::Path;
 
 pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
@@ -24,13 +26,29 @@ pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(None));
     let single = orchestrator.observer(&shown).stop(&stop).single(&args.stage, &scratch);
     let is_shown = shown.end();
-    let single = single?;
+    let single = single.map_err(|error| match error {
+        PipelineError::InputMissing(missing) => {
+            let next = vec![format!("to build it: {}", building(args, &dir, &missing.maker))];
+            CliError::Run { error: Box::new(PipelineError::InputMissing(missing)), next }
+        }
+        other => other.into(),
+    })?;
 
     for output in &single.outputs {
         print(&line(output))?;
     }
     say(outcome(&single));
     Ok(exit_of(if single.is_identical() { Exit::Done } else { Exit::Integrity }, is_shown))
+}
+
+/// The command that builds what the stage reads.
+fn building(args: &StageArgs, dir: &Path, maker: &StageName) -> String {
+    let mut words: Vec<OsString> = vec!["awari".into(), "run".into(), args.manifest.manifest.clone().into()];
+    words.extend(["--dir".into(), dir.into(), "--until".into(), maker.to_string().into()]);
+    for (key, value) in &args.manifest.changes.set {
+        words.extend(["--set".into(), format!("{key}={value}").into()]);
+    }
+    command_line(words)
 }
 
 /// `databases/14.awari identical DIGEST`

@@ -47,7 +47,7 @@ impl fmt::Display for Operation {
             Operation::Sync => "sync",
             Operation::Truncate => "truncate",
             Operation::Map => "map",
-            Operation::Measure => "measure",
+            Operation::Measure => "find the length of",
             Operation::List => "list",
             Operation::Rename => "rename",
             Operation::Remove => "remove",
@@ -132,7 +132,7 @@ pub enum DiskError {
     },
     /// Somebody else holds the lock.
     #[error(
-        "{} is locked by {holder}; wait for that process to end, or stop it (the lock ends with the process)",
+        "{} is locked by {holder}; wait for that process to end, or stop it",
         path.display()
     )]
     Locked {

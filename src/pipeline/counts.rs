@@ -79,6 +79,18 @@ impl Counts {
         }
     }
 
+    /// Counts a stage of a standing as one to run.
+    pub(crate) fn run(&mut self, standing: Standing) {
+        let from = match standing {
+            Standing::ToRun => return,
+            Standing::UpToDate => &mut self.up_to_date,
+            Standing::NotNeeded => &mut self.not_needed,
+            Standing::NotRequested => &mut self.not_requested,
+        };
+        *from = from.saturating_sub(1);
+        self.to_run += 1;
+    }
+
     /// All stages.
     pub fn stages(&self) -> usize {
         Standing::ALL.iter().map(|standing| self.of(*standing)).sum()

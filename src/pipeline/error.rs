@@ -16,7 +16,7 @@ use crate::work::StageError;
 
 /// What a single stage reads is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{stage} reads {artifact}, which {what}; build it first with `run --until {maker}`")]
+#[error("{stage} reads {artifact}, which {what}; {maker} makes it")]
 pub struct MissingInput {
     /// The stage to be rerun, or one before it.
     pub stage: StageName,
@@ -36,20 +36,28 @@ pub enum PipelineError {
     #[error("{}", lines(.0))]
     Manifest(Vec<Diagnostic>),
     /// No stage has this name.
-    #[error("there is no stage {name}; {}", suggestion(suggestions))]
+    #[error("{}; {}", unknown(name), suggestion(suggestions))]
     UnknownStage {
         /// What the user wrote.
         name: String,
         /// Names near to it, or examples.
         suggestions: Vec<StageName>,
     },
+    /// A stage is forced that comes after the last one to run.
+    #[error("--force {stage} contradicts --until {until}: {stage} comes after {until}; leave out one of the two")]
+    ForcedTooLate {
+        /// The stage that is forced.
+        stage: StageName,
+        /// The last stage to run.
+        until: StageName,
+    },
     /// Disk, memory or directory do not allow the run.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
     /// Another process works in the directory.
     #[error(
-        "{} is in use by {holder}; wait for it to end, or stop it (the lock ends with the process)",
-        directory.display()
+        "{} is in use by {holder}; wait for it to end, or stop it with `awari stop --dir {}`",
+        directory.display(), directory.display()
     )]
     Locked {
         /// The run directory.
@@ -58,14 +66,16 @@ pub enum PipelineError {
         holder: String,
     },
     /// Something is stale and must not be rebuilt.
-    #[error("{}; leave out --frozen to rebuild", frozen(stale))]
+    #[error("{}; {}", frozen(stale), unfreezing(*replaces))]
     Frozen {
         /// The stages that would run.
         stale: Vec<Step>,
+        /// Whether finished files would be replaced by files of something else, for which `replace` is needed.
+        replaces: bool,
     },
     /// Finished files would be replaced by files of something else, and nobody said that they may be.
     #[error(
-        "{}; nothing was changed; build in another directory with --dir, or replace them with --replace",
+        "{}; build in another directory with --dir, or replace them with --replace",
         replacing(directory, replaced)
     )]
     Replaces {
@@ -132,6 +142,7 @@ impl PipelineError {
         match self {
             PipelineError::Manifest(_) => Exit::ManifestInvalid,
             PipelineError::UnknownStage { .. }
+            | PipelineError::ForcedTooLate { .. }
             | PipelineError::ScratchInRunDirectory { .. }
             | PipelineError::ScratchIsRunDirectory { .. } => Exit::Usage,
             PipelineError::Disk(DiskError::Overtaken { .. }) => Exit::Locked,
@@ -154,6 +165,10 @@ fn lines(diagnostics: &[Diagnostic]) -> String {
     lines.join("\n")
 }
 
+fn unknown(name: &str) -> String {
+    if name.is_empty() { "the name of a stage is empty".to_owned() } else { format!("there is no stage {name}") }
+}
+
 fn suggestion(names: &[StageName]) -> String {
     let names: Vec<String> = names.iter().map(StageName::to_string).collect();
     match names.len() {
@@ -172,10 +187,19 @@ fn replacing(directory: &Path, replaced: &[Replaced]) -> String {
         }
     }
     let kinds = kinds.iter().map(|(Replaced { artifact, field, was, is }, count)| match count {
-        1 => format!("{artifact} is one for {field} {was}, the manifest asks for {is}"),
-        _ => format!("{count} finished files from {artifact} on are for {field} {was}, the manifest asks for {is}"),
+        1 => format!("{artifact} is for {field} {was}, but the manifest asks for {field} {is}"),
+        _ => format!(
+            "{count} finished files, from {artifact} on, are for {field} {was}, but the manifest asks for {field} {is}"
+        ),
     });
     format!("in {}: {}", directory.display(), kinds.collect::<Vec<_>>().join("; "))
+}
+
+fn unfreezing(replaces: bool) -> &'static str {
+    match replaces {
+        true => "build in another directory with --dir, or replace finished files with --replace instead of --frozen",
+        false => "leave out --frozen to rebuild",
+    }
 }
 
 fn frozen(stale: &[Step]) -> String {

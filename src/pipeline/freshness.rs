@@ -275,7 +275,7 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings)
         if let Some(was) = identity.get(key).filter(|was| !spec.is_satisfied(key, was)) {
             if known.is_some() && expected.is_some() {
                 // Not what was made here.
-                let what = format!("it is one for {key} {was}, recorded is {is}");
+                let what = format!("it is for {key} {was}, but the journal records {key} {is}");
                 return stale(Reason::Unreadable { artifact: artifact(), what });
             }
             return Freshness::Stale {

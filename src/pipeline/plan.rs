@@ -162,8 +162,8 @@ pub struct Prediction {
 /// Makes a plan, as if no space were taken yet by what it rebuilds.
 ///
 /// # Errors
-/// [`PipelineError::UnknownStage`] if `until` or `force` names none; [`PipelineError::Frozen`] if
-/// something is stale and must not be rebuilt.
+/// [`PipelineError::UnknownStage`] if `until` or `force` names none; [`PipelineError::ForcedTooLate`] if `until` comes
+/// before a stage of `force`; [`PipelineError::Frozen`] if something is stale and must not be rebuilt.
 pub fn plan(graph: &Graph, state: &State, found: &Findings, options: &PlanOptions) -> Result<Plan, PipelineError> {
     plan_of(graph, &evaluate(graph, state, found), found, &Space::default(), options)
 }
@@ -182,7 +182,12 @@ pub(crate) fn plan_of(
     };
     let mut forced = BTreeSet::new();
     for name in &options.force {
-        forced.insert(find(graph, name)?);
+        let at = find(graph, name)?;
+        if at > last {
+            let until = graph.stages()[last].name.clone();
+            return Err(PipelineError::ForcedTooLate { stage: graph.stages()[at].name.clone(), until });
+        }
+        forced.insert(at);
     }
     let reasons = demand(graph, freshness, &forced, options.keep);
     let runs: Vec<bool> = reasons.iter().map(Option::is_some).collect();
@@ -205,13 +210,6 @@ pub(crate) fn plan_of(
             }),
         }
     }
-    if options.frozen {
-        let stale = |step: &&Step| step.reason.is_stale();
-        let stale: Vec<Step> = plan.steps.iter().filter(stale).cloned().collect();
-        if !stale.is_empty() {
-            return Err(PipelineError::Frozen { stale });
-        }
-    }
     for (name, freshness) in freshness.iter() {
         if let Freshness::Fresh { digest, adopted: Some(fingerprint) } = freshness {
             plan.adopted.push(Adopted { artifact: name.clone(), digest: *digest, fingerprint: fingerprint.clone() });
@@ -219,8 +217,23 @@ pub(crate) fn plan_of(
     }
     let outputs = places.iter().flat_map(|&at| &graph.numbers(at).outputs);
     plan.replaced = outputs.filter_map(|&output| replaced(graph.numbered(output), freshness.of(output))).collect();
+    if options.frozen {
+        let stale = |step: &&Step| step.reason.is_stale();
+        let stale: Vec<Step> = plan.steps.iter().filter(stale).cloned().collect();
+        if !stale.is_empty() {
+            return Err(PipelineError::Frozen { stale, replaces: !plan.replaced.is_empty() });
+        }
+    }
     if options.keep == Keep::Targets {
         plan.removable = removable(graph, freshness, &runs, found);
+        let removed: BTreeSet<&ArtifactName> = plan.removable.iter().collect();
+        // What a run removes is not needed, whether it is still there or not.
+        for settled in plan.fresh.iter_mut().filter(|settled| settled.why != Why::NotRequested) {
+            let outputs = graph.stage(&settled.stage).map_or(&[][..], |stage| &stage.outputs);
+            if !outputs.is_empty() && outputs.iter().all(|output| removed.contains(output)) {
+                settled.why = Why::NotNeeded;
+            }
+        }
     }
     plan.prediction = predict(graph, &places, options.keep, space);
     Ok(plan)

@@ -152,6 +152,33 @@ fn unknown_stages_are_answered_with_known_ones() {
     check("solve:9", &format!("there is no stage solve:9; {examples} solve:0, solve:3"));
     check("slove:1", &format!("there is no stage slove:1; {examples} solve:1"));
     check("what?", &format!("there is no stage what?; {examples} capture:3, solve:3, verify:3, stats:3"));
+    check("", &format!("the name of a stage is empty; {examples} capture:3, solve:3, verify:3, stats:3"));
+}
+
+#[test]
+fn a_stage_after_the_last_one_cannot_be_forced() {
+    let mut bench = built();
+    bench.options.force = vec!["solve:2".to_owned()];
+    bench.options.until = Some("solve:2".to_owned());
+    assert_eq!(bench.plan(&toy()).unwrap().counts().to_run, 2);
+    bench.options.until = Some("solve:1".to_owned());
+    let error = bench.plan(&toy()).unwrap_err();
+    let expected = "--force solve:2 contradicts --until solve:1: solve:2 comes after solve:1; leave out one of the two";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.exit(), Exit::Usage);
+}
+
+#[test]
+fn what_a_run_removes_is_not_needed() {
+    let mut bench = Bench::default();
+    bench.options.keep = Keep::All;
+    bench.run(&toy()).unwrap();
+    let kept = bench.plan(&toy()).unwrap().counts();
+    bench.options.keep = Keep::Targets;
+    let plan = bench.plan(&toy()).unwrap();
+    assert_eq!(plan.removable.len(), 4);
+    assert_eq!((kept.not_needed, plan.counts().not_needed), (0, 4));
+    assert_eq!(plan.counts(), bench.run(&toy()).unwrap().plan.counts());
 }
 
 #[test]
@@ -169,6 +196,9 @@ fn frozen_rebuilds_nothing_but_builds_what_is_new() {
          verify:3 would be rebuilt (after solve:3, if databases/3 changes); \
          stats:3 would be rebuilt (after solve:3, if databases/3 changes); leave out --frozen to rebuild"
     );
+    let other = Design { rules: "other", ..Design::default() };
+    let error = bench.plan(&other.toy()).unwrap_err().to_string();
+    assert!(error.ends_with("with --replace instead of --frozen"), "{error}");
 }
 
 #[test]

@@ -662,10 +662,7 @@ fn a_single_stage_leaves_its_outputs_in_a_scratch_directory_of_the_users() {
     bench.remove("databases/0");
     let error = bench.single(&toy, "solve:1").unwrap_err();
     assert_eq!(error.exit(), Exit::PreflightFailed);
-    assert_eq!(
-        error.to_string(),
-        "capture:1 reads databases/0, which is absent; build it first with `run --until solve:0`"
-    );
+    assert_eq!(error.to_string(), "capture:1 reads databases/0, which is absent; solve:0 makes it");
 }
 
 #[test]
@@ -963,7 +960,8 @@ fn every_command_counts_alike() {
     check(&bench, &toy(), [4, 12, 0, 0, 0]);
     check(&bench, &toy(), [0, 16, 0, 0, 0]);
     bench.options.keep = Keep::Targets;
-    check(&bench, &toy(), [0, 16, 0, 0, 0]);
+    // The run that removes the captures counts them as the next one does.
+    check(&bench, &toy(), [0, 12, 4, 0, 0]);
     check(&bench, &toy(), [0, 12, 4, 0, 0]);
     bench.remove("journal");
     check(&bench, &toy(), [8, 4, 4, 0, 4]);

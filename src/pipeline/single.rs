@@ -327,7 +327,7 @@ fn usable(graph: &Graph, state: &State, found: &Findings, name: &ArtifactName) -
             let other =
                 |(key, value): &(&String, &String)| spec.identity.contains_key(*key) && !spec.is_satisfied(key, value);
             match identity.iter().find(other) {
-                Some((key, value)) => Err(format!("is one for {key} {value}")),
+                Some((key, value)) => Err(format!("is for {key} {value}")),
                 None => Ok(()),
             }
         }

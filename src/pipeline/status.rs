@@ -10,7 +10,7 @@ use std::time::Duration;
 use disk::{Digest, Disk};
 use serde::Serialize;
 
-use crate::artifact::ArtifactName;
+use crate::artifact::{ArtifactName, Found};
 use crate::counts::Counts;
 use crate::directory::{journal_path, lock_path};
 use crate::error::PipelineError;
@@ -39,7 +39,7 @@ pub struct Status {
     pub stages: Vec<StageStatus>,
     /// The stages by standing, as `plan` counts them; `None` if the graph is not known.
     pub counts: Option<Counts>,
-    /// The files and what the journal says of them.
+    /// The files and what the journal says of them; those that are not there are left out.
     pub artifacts: Vec<ArtifactStatus>,
     /// Bytes of the journal that a crash has torn; the next run cuts them off.
     pub journal_torn_bytes: u64,
@@ -162,8 +162,9 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
     let stalled = running.and_then(|run| run.heartbeat.as_ref()?.stalled(disk.clock().utc().as_secs()));
     let running = running.map(|run| run.number);
     let options = PlanOptions { keep, ..PlanOptions::default() };
+    let found = work.map(|work| survey(disk, directory, work)).transpose()?.unwrap_or_default();
     let planned = match work {
-        Some(work) => Some((work, plan(work.graph(), &state, &survey(disk, directory, work)?, &options)?)),
+        Some(work) => Some((work, plan(work.graph(), &state, &found, &options)?)),
         None => None,
     };
     let mut stages: Vec<StageStatus> = match &planned {
@@ -176,12 +177,19 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
             stages.collect()
         }
     };
+    let counts = planned.as_ref().map(|(_, plan)| {
+        let mut counts = plan.counts();
+        // Those that are forced, whose outputs are up to date until they are replaced.
+        let is_running = |stage: &&StageStatus| stage.state == StageState::Running;
+        stages.iter().filter(is_running).for_each(|stage| counts.run(plan.standing(&stage.stage)));
+        counts
+    });
     if let Some(what) = stalled {
         for stage in stages.iter_mut().filter(|stage| stage.state == StageState::Running) {
             stage.state = StageState::Stalled(what.clone());
         }
     }
-    let artifacts = state.artifacts().filter(|(_, built)| !built.removed);
+    let artifacts = state.artifacts().filter(|(name, built)| !built.removed && found.get(name) != Some(&Found::Absent));
     let artifacts = artifacts.map(|(name, built)| ArtifactStatus {
         artifact: name.clone(),
         digest: built.artifact.digest,
@@ -194,7 +202,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
         directory: directory.to_path_buf(),
         run,
         stages,
-        counts: planned.map(|(_, plan)| plan.counts()),
+        counts,
         artifacts: artifacts.collect(),
         journal_torn_bytes: journal.torn_bytes,
     })
