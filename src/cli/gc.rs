@@ -32,8 +32,12 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
             print_json(&removed)?;
         }
         let bytes = removed.iter().map(|item| item.bytes).sum();
-        let files = quantity::plural(removed.len() as u64, "file");
-        say(format_args!("{files} removed, {}", Budget::show(bytes)));
+        if removed.is_empty() {
+            say("nothing to remove");
+        } else {
+            let files = quantity::plural(removed.len() as u64, "file");
+            say(format_args!("{files} removed, {}", Budget::show(bytes)));
+        }
         return Ok(Exit::Done);
     }
     let garbage = orchestrator.garbage()?;
@@ -65,6 +69,9 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
         );
         for path in garbage.strange.iter().take(LISTED_MAX) {
             let _ = writeln!(text, "  {}", path.display());
+        }
+        if garbage.strange.len() > LISTED_MAX {
+            let _ = writeln!(text, "  and {} more", garbage.strange.len() - LISTED_MAX);
         }
     }
     if let Some(holder) = &garbage.holder {

@@ -176,6 +176,8 @@ impl Orchestrator<'_> {
         }
         files.extend(self.disk.list(&self.directory).map_err(unusable)?);
         files.extend(self.disk.list(&self.directory.join(LOGS)).map_err(unusable)?);
+        // Snapshots are directories.
+        files.extend(self.disk.list(&snapshots_path(&self.directory)).map_err(unusable)?);
         for path in files {
             if is_leftover_of(&self.directory, &path, self.work) {
                 let bytes = length(self.disk, std::slice::from_ref(&path));
