@@ -136,7 +136,7 @@ impl Hardware {
                 "Speed of random memory accesses in percent of the reference; the method counting depends on it.",
             ))
             .table("disk", "The disk of the run directory.")
-            .key(Key::required("disk.free", Type::Size, "Room."))
+            .key(Key::required("disk.free", Type::Size, "Free space on the disk of the run directory."))
             .key(Key::required("disk.read", Type::Size, "Bytes read a second, sequentially.").check(above_zero))
             .key(Key::required("disk.write", Type::Size, "Bytes written a second, sequentially.").check(above_zero))
             .key(Key::required(

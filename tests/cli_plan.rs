@@ -66,7 +66,11 @@ fn plans_are_made_for_other_machines() {
     let ended = place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(0);
     assert!(ended.out.starts_with("predicted for machine.toml: 8 threads on 8 cores at 200 %"), "{}", ended.out);
     ended.says(&["would refuse to start", "of disk space, 20 MiB are free in machine.toml"]);
-    place.awari(&["plan", "m.toml", "--hardware", "this", "--check"]).is(10);
+    let this = place.awari(&["plan", "m.toml", "--hardware", "this", "--check"]).is(10);
+    assert!(this.out.starts_with("predicted for this machine: "), "{}", this.out);
+    machine(&MACHINE.replace("free", "# free"));
+    let lacking = place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(11);
+    lacking.says(&["disk.free is missing", "Free space on the disk of the run directory."]);
     let reference = place.awari(&["plan", "m.toml", "--hardware", "reference"]).is(0);
     assert!(reference.out.starts_with("predicted for reference: 2 threads on 2 cores at 100 %"), "{}", reference.out);
     assert!(!place.path("run").exists());

@@ -13,7 +13,7 @@ use disk::{RealDisk, clock};
 use game::Rules;
 use game::notation::MoveText;
 use game::play::Game;
-use game::transcript::Transcript;
+use game::transcript::{Transcript, TranscriptError};
 use oracle::{Level, Oracle, OracleError};
 use pipeline::Exit;
 use std::fmt::Write;
@@ -139,5 +139,8 @@ fn position(rules: Rules, text: &str) -> Result<Game, String> {
         None => return Err(format!("expected startpos or fen POSITION, found {start}")),
     };
     let transcript = Transcript::parse(rules, &(head + moves));
-    transcript.map(|transcript| transcript.game).map_err(|error| error.to_string())
+    transcript.map(|transcript| transcript.game).map_err(|error| match error {
+        TranscriptError::Start(error) => format!("fen: {error}"),
+        other => other.to_string(),
+    })
 }

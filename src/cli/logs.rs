@@ -125,7 +125,7 @@ impl Observer for Logged<'_> {
 
 /// What a stage took and counted.
 fn measures(measured: &pipeline::record::Measured) -> String {
-    let mut text = format!("{:.3} s, {:.3} s of processors", measured.wall_seconds, measured.cpu_seconds);
+    let mut text = format!("{:.3} s, {:.3} s of processor time", measured.wall_seconds, measured.cpu_seconds);
     let bytes = [
         ("peak memory", measured.memory_peak_bytes),
         ("read", measured.read_bytes),

@@ -80,9 +80,10 @@ impl Predicted {
 pub(crate) fn heading(name: &str, settings: &Settings) -> String {
     let Hardware { cores, core_speed, disk_bytes, read, write, operations, .. } = settings.hardware;
     let a_second = |bytes: f64| format!("{}/s", Budget::show(bytes as u64));
+    let machine = if name == Hardware::NAMES[0] { "this machine" } else { name };
     let room = disk_bytes.map_or(String::new(), |bytes| format!("{} of ", Budget::show(bytes)));
     format!(
-        "predicted for {name}: {} on {} at {:.0} % of the reference speed, {} of memory, {room}disk: {} read, {} \
+        "predicted for {machine}: {} on {} at {:.0} % of the reference speed, {} of memory, {room}disk: {} read, {} \
          written, {} blocks/s\n",
         quantity::plural(settings.threads as u64, "thread"),
         quantity::plural(cores as u64, "core"),

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &StopArgs) -> Result<Exit, CliError> {
     StopRequest { run: run.number }.post(&disk, dir)?;
     let watch = ["awari", "status", "--dir", &dir.display().to_string(), "--watch"].map(str::to_owned);
     say(format_args!(
-        "stop requested of run {} (process {} on {}): it finishes the current step and exits with 75; to watch it:\n  {}",
+        "run {} (process {} on {}) was asked to stop: it finishes the current step and exits with 75; to watch it:\n  {}",
         run.number,
         run.pid,
         run.host,
