@@ -196,7 +196,7 @@ pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageErr
         StoreError::Disk(error) => StageError::Disk(error),
         error => StageError::Damaged {
             artifact: artifact.clone(),
-            what: error.to_string(),
+            what: error.what(),
             // Every other error is one that each reader runs into.
             silent: matches!(error, StoreError::DigestDiffers { .. }),
         },

@@ -157,8 +157,8 @@ impl Work for Awari {
         Ok(match Scores::open_windowed(disk, path) {
             Err(StoreError::Disk(error)) if error.is_not_found() => Found::Absent,
             Err(StoreError::Disk(error)) => return Err(error),
-            Err(error) if error.is_damage() => Found::Damaged(error.to_string()),
-            Err(error) => Found::Unreadable(error.to_string()),
+            Err(error) if error.is_damage() => Found::Damaged(error.what()),
+            Err(error) => Found::Unreadable(error.what()),
             Ok(file) if file.identity().kind != kind => {
                 Found::Unreadable(format!("it is {}, not a {kind}", file.identity()))
             }

@@ -90,7 +90,7 @@ pub(crate) fn wrong(error: CheckError, stones: u32, paths: &[PathBuf]) -> StageE
             let at = paths.iter().position(|path| error.path() == Some(path)).filter(|at| at + 1 < paths.len());
             files::unreadable(&files::database(at.map_or(stones, |at| at as u32)), *error)
         }
-        wrong => StageError::Damaged { artifact: files::database(stones), what: wrong.to_string(), silent: true },
+        wrong => StageError::Damaged { artifact: files::database(stones), what: wrong.what(), silent: true },
     }
 }
 

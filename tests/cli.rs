@@ -110,7 +110,10 @@ fn a_run_can_be_cut_short_forced_and_overridden() {
     place.awari(&["run", "m.toml", "--until", "swep:2"]).is(2).says(&["no stage swep:2", "sweep:2"]);
     // Positions are part of the identity of every file.
     let frozen = ["run", "m.toml", "--set", "game.positions=reachable", "--frozen"];
-    place.awari(&frozen).is(15).says(&["recorded: all; the manifest asks for reachable", "leave out --frozen"]);
+    place
+        .awari(&frozen)
+        .is(15)
+        .says(&["recorded: all; the manifest asks for reachable", "--replace instead of --frozen"]);
 }
 
 #[test]
@@ -120,10 +123,11 @@ fn finished_databases_are_replaced_only_when_asked() {
     let all = fs::read(&path).unwrap();
     let manifest = fs::read(place.path("run/manifest.toml")).unwrap();
     let other = ["run", "m.toml", "--set", "game.positions=reachable"];
-    let why = "4 finished files from databases/00.awari on are for positions all, the manifest asks for reachable";
+    let why = "4 finished files, from databases/00.awari on, are for positions all, but the manifest asks for positions reachable";
     place.awari(&other).is(15).says(&["in run: ", why, "--dir", "--replace", "nothing was changed"]);
     let planned = place.awari(&[&["plan"], &other[1..]].concat()).is(0).says(&["`run` would refuse to start", why]);
     assert!(planned.out.contains("recorded: all; the manifest asks for reachable"), "{planned:?}");
+    assert!(!planned.err.contains("nothing was changed"), "{planned:?}");
     assert_eq!(fs::read(&path).unwrap(), all);
     assert_eq!(fs::read(place.path("run/manifest.toml")).unwrap(), manifest);
     // Without a journal their headers say the same.
@@ -132,7 +136,10 @@ fn finished_databases_are_replaced_only_when_asked() {
     place.awari(&[&other[..], &["--replace"]].concat()).is(0);
     assert_ne!(fs::read(&path).unwrap(), all);
     place.awari(&other).is(0).says(&["nothing to do"]);
-    place.awari(&["run", "m.toml"]).is(15).says(&["are for positions reachable, the manifest asks for all"]);
+    place
+        .awari(&["run", "m.toml"])
+        .is(15)
+        .says(&["are for positions reachable, but the manifest asks for positions all"]);
 }
 
 #[test]
@@ -157,7 +164,11 @@ fn databases_keep_their_codec_and_it_is_said() {
     let place = Place::built(3);
     let raw = ["run", "m.toml", "--set", "store.codec=raw"];
     let kept = "databases 0..3 (codec packed) stay as they are: the codec raw is for new ones";
-    place.awari(&raw).is(0).says(&["nothing to do", kept, "awari restore --from ARCHIVES --dir NEW --codec raw"]);
+    place.awari(&raw).is(0).says(&[
+        "nothing to do",
+        kept,
+        "awari restore --from ARCHIVES --dir NEW --codec raw && awari run MANIFEST --dir NEW",
+    ]);
     place.awari(&[&["plan"], &raw[1..]].concat()).is(0).says(&[kept]);
     place.awari(&[&raw[..], &["--force", "sweep:3"]].concat()).is(0).says(&["databases 0..2 (codec packed)"]);
     assert!(!place.awari(&["run", "m.toml"]).is(0).err.contains("0..2"));
@@ -209,6 +220,72 @@ fn command_lines_that_make_no_sense() {
 }
 
 #[test]
+fn a_file_is_not_a_run_directory() {
+    let place = Place::new(3);
+    let commands: [&[&str]; 10] = [
+        &["status"],
+        &["stop"],
+        &["report", "--out", "report.html"],
+        &["verify"],
+        &["stats"],
+        &["gc"],
+        &["restore", "--from", "."],
+        &["run", "m.toml"],
+        &["plan", "m.toml"],
+        &["stage", "m.toml", "sweep:3"],
+    ];
+    for command in commands {
+        let ended = place.awari(&[command, &["--dir", "m.toml"]].concat()).is(12);
+        assert_eq!(ended.err, "awari: m.toml is a file; --dir wants a directory\n", "{command:?}");
+    }
+}
+
+#[test]
+fn paths_that_are_no_manifest() {
+    let place = Place::built(3);
+    let absent = place.awari(&["run", "nosuch.toml"]).is(11).err;
+    assert!(
+        absent.starts_with("awari: cannot read nosuch.toml: no such file or directory; nothing was done ("),
+        "{absent}"
+    );
+    assert!(!absent.contains("quickstart"), "{absent}");
+    place.awari(&["run", "run"]).is(11).says(&["run is a directory, expected a manifest", "run/manifest.toml"]);
+    for command in ["stage", "explain"] {
+        place.awari(&[command, "sweep:3", "m.toml"]).is(11).says(&["sweep:3 is the name of a stage", "comes first"]);
+    }
+    let hardware = place.awari(&["plan", "m.toml", "--hardware", "server.toml"]).is(11).err;
+    assert_eq!(hardware.matches("server.toml").count(), 2, "{hardware}");
+    place.awari(&["run", "m.toml", "--until", ""]).is(2).says(&["the name of a stage is empty; "]);
+    let unbuilt = ["stage", "m.toml", "verify:3", "--dir", "nosuch", "--set", "store.codec=raw"];
+    place.awari(&unbuilt).is(12).says(&["awari run m.toml --dir nosuch --until sweep:0 --set store.codec=raw"]);
+    let ranks = place.awari(&["plan", "--ranks", "4", "m.toml"]).is(2).says(&["--ranks", "--stones 0..24"]).err;
+    assert!(!ranks.contains("--up-to"), "{ranks}");
+    place.awari(&["plan", "--ranks", "2", "--up-to", "3"]).is(0);
+    assert!(!place.awari(&["plan"]).is(2).err.contains("--up-to"));
+    let late = ["run", "m.toml", "--force", "sweep:3", "--until", "sweep:2"];
+    place.awari(&late).is(2).says(&["--force sweep:3 contradicts --until sweep:2"]);
+    let other = ["plan", "m.toml", "--set", "game.positions=reachable", "--frozen"];
+    place.awari(&other).is(15).says(&["--replace instead of --frozen"]);
+}
+
+#[test]
+fn a_removal_lists_all_and_says_when_there_is_nothing() {
+    let place = Place::built(3);
+    let gc = |args: &[&str]| place.awari(&[&["gc", "--dir", "run"], args].concat()).is(0);
+    assert_eq!(gc(&["--kept", "--delete"]).err, "nothing to remove\n");
+    for number in 0..9 {
+        fs::write(place.path(&format!("run/databases/mine{number}")), "x").unwrap();
+    }
+    fs::create_dir_all(place.path("run/snapshots")).unwrap();
+    fs::write(place.path("run/snapshots/mine"), "x").unwrap();
+    let out = gc(&[]).out;
+    assert!(out.starts_with("10 files that neither") && out.contains("\n  and 2 more\n"), "{out}");
+    let strange = gc(&["--json"]).json()["strange"].to_string();
+    assert!(strange.contains("run/snapshots/mine"), "{strange}");
+    assert_eq!(gc(&["--unasked", "--kept", "--delete"]).err, "nothing to remove\n");
+}
+
+#[test]
 fn directories_that_cannot_be_used() {
     let place = Place::new(3);
     place.awari(&["run", "m.toml", "--dir", "m.toml/run"]).is(12).says(&["cannot use the directory m.toml/run"]);
@@ -231,7 +308,11 @@ fn directories_that_cannot_be_used() {
 fn a_second_run_is_turned_away() {
     let place = Place::built(3);
     let lock = RealDisk::default().lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
-    place.awari(&["run", "m.toml"]).is(13).says(&["run is in use by process", "awari run elsewhere.toml"]);
+    place.awari(&["run", "m.toml"]).is(13).says(&[
+        "run is in use by process",
+        "awari run elsewhere.toml",
+        "stop it with `awari stop --dir run`",
+    ]);
     // Reading is no matter of the lock.
     place.awari(&["verify", "--dir", "run"]).is(0);
     place.awari(&["status", "--dir", "run"]).is(0);
@@ -292,7 +373,7 @@ fn positions_are_written_in_many_ways() {
     place.awari(&["probe", "--dir", "run", "0 0 0"]).is(2).says(&["expected 12 numbers"]);
     place.awari(&["probe", "--dir", "run", "0 0 0 0 0 x 0 0 0 0 0 0"]).is(2).says(&["found `x`"]);
     let missing = place.awari(&["probe", "--dir", "run", "4 4 4 4 4 4 4 4 4 4 4 4"]).is(3);
-    missing.says(&["no 48-stone database here", "(the largest has 4)"]);
+    missing.says(&["no database of 48 stones in run/databases (the largest has 4)"]);
     // A little beyond the databases, a search tells between what a score lies.
     let bounds = place.awari(&["probe", "--dir", "run", "--json", "1 1 1 1 1 1 0 0 0 0 0 1"]).is(0).json();
     assert_eq!((&bounds["score"]["lo"], &bounds["score"]["hi"]), (&Value::from(0), &Value::from(7)));
@@ -333,7 +414,17 @@ fn statistics_are_the_published_ones() {
     assert_eq!(json.json()[6]["positions"], 12_376);
     assert!(place.awari(&["stats", "--dir", "run", "--format", "svg"]).is(0).out.starts_with("<svg"));
     assert!(place.awari(&["stats", "--dir", "run"]).is(0).out.contains("mean score"));
-    place.awari(&["stats", "--dir", "run", "--stones", "9"]).is(3).says(&["no databases of 9 stones"]);
+    place.awari(&["stats", "--dir", "run", "--stones", "9"]).is(3).says(&[
+        "no databases of 9 stones in run/databases",
+        "awari run run/manifest.toml --dir run --set build.stones=0..9",
+    ]);
+    let build = "in run/databases (the largest has 6); to build it: awari run run/manifest.toml --dir run --set";
+    let export = ["export", "--dir", "run", "--out", "out", "--format", "raw", "--stones", "5..8"];
+    place.awari(&export).is(3).says(&["no database of 7 stones", build, "build.stones=0..7"]);
+    place
+        .awari(&["stats", "--dir", "run", "--stones", "5..8"])
+        .is(3)
+        .says(&["no database of 7 stones in run/databases"]);
     // What runs have counted is gone, or is of other databases: counted again.
     fs::write(place.path("run/stats/05.json"), fs::read(place.path("run/stats/04.json")).unwrap()).unwrap();
     fs::remove_file(place.path("run/stats/06.json")).unwrap();
@@ -357,7 +448,18 @@ fn damage_is_found_named_and_repaired() {
         let found = place.awari(&["verify", "--dir", "run"]).is(16).says(&["05.awari", "the next run rebuilds it"]);
         assert!(found.out.contains("4,verified\n5,damaged\n6,verified\n"), "{}", found.out);
         if byte == bytes / 2 {
-            assert!(found.err.contains("1 damaged block") && found.err.contains("block 3 of 6"), "{}", found.err);
+            assert!(
+                found.err.contains("  5  run/databases/05.awari is damaged: block 3 of 6 (slab 3,"),
+                "{}",
+                found.err
+            );
+            let plan = place.awari(&["plan", "m.toml"]).is(0).out;
+            let status = place.awari(&["status", "--dir", "run"]).is(0).out;
+            for out in [plan, status] {
+                assert_eq!(out.matches("databases/05.awari is damaged: block 3 of 6").count(), 1, "{out}");
+                assert_eq!(out.matches("expected checksum").count(), 1, "{out}");
+                assert!(!out.contains("run/databases/") && !out.contains("MANIFEST"), "{out}");
+            }
         }
         place.awari(&["plan", "m.toml", "--check"]).is(10);
         place.awari(&["run", "m.toml"]).is(0).says(&["5 stones: done in", "matches published counts"]);
@@ -482,7 +584,7 @@ fn a_run_is_stopped_from_elsewhere_and_goes_on() {
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
     let stop = place.awari(&["stop", "--dir", "run"]).is(0);
     let process = format!("run 1 (process {} on ", child.id());
-    stop.says(&[&process, "stop requested of run", "awari status --dir run --watch"]);
+    stop.says(&[&process, " was asked to stop: ", "awari status --dir run --watch"]);
     let last = events.last().unwrap();
     assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
     ended_child(child).is(75).says(&["stop requested; finishing the current step", "stopped after", "to resume:"]);

@@ -102,7 +102,8 @@ fn what_is_no_file_is_named() {
             for (code, said) in place.all_commands() {
                 if code != 0 {
                     // A folder is passed over where databases are listed: the one is missing.
-                    let is_missing = code == 3 && said.contains("-stone database here");
+                    let is_missing =
+                        code == 3 && (said.contains("no database of ") || said.contains("which does not exist"));
                     let name = Path::new(file).file_name().unwrap().to_str().unwrap();
                     assert!(said.contains(name) || is_missing, "{file} is {what}: {code}, {said}");
                     refused += 1;

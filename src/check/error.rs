@@ -107,6 +107,23 @@ pub enum CheckError {
     },
 }
 
+impl CheckError {
+    /// What is wrong with the database, for a message that names the file and the remedy itself.
+    pub fn what(&self) -> String {
+        match self {
+            CheckError::Store(error) => error.what(),
+            CheckError::Damaged { blocks, first, .. } => {
+                let first: Vec<String> = first.iter().map(StoreError::what).collect();
+                match blocks.len() {
+                    1 => first.join("; "),
+                    count => format!("{count} blocks; {}", first.join("; ")),
+                }
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 impl From<StoreError> for CheckError {
     fn from(error: StoreError) -> CheckError {
         CheckError::Store(Box::new(error))

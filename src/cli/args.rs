@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 use engines::Kernel;
 use pipeline::Budget;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use build::{
     DoctorArgs, ExplainArgs, GcArgs, PlanArgs, ProgressMode, ReportArgs, RunArgs, SelectionArgs, SlurmScriptArgs,
@@ -99,6 +99,24 @@ pub(crate) enum Command {
     Engine(EngineArgs),
     /// Print the script that completes commands in a shell
     Completions(CompletionsArgs),
+}
+
+impl Command {
+    /// The run directory of a command that reads databases.
+    pub(crate) fn databases_dir(&self) -> Option<&Path> {
+        match self {
+            Command::Verify(args) => Some(&args.databases.dir),
+            Command::Stats(args) => Some(&args.databases.dir),
+            Command::Export(args) => Some(&args.databases.dir),
+            Command::Archive(args) => Some(&args.databases.dir),
+            Command::Probe(args) => Some(&args.dir),
+            Command::Serve(args) => Some(&args.dir),
+            Command::Analyze(args) => Some(&args.dir),
+            Command::Play(args) => Some(&args.dir),
+            Command::Engine(args) => Some(&args.dir),
+            _ => None,
+        }
+    }
 }
 
 /// A manifest, and what the command line changes in it.

@@ -2,10 +2,12 @@
 
 use crate::args::DatabasesArgs;
 use crate::error::CliError;
+use crate::request::command_line;
 use check::Databases;
 use disk::{Disk, clock};
 use oracle::{Held, Library};
 use pipeline::ArtifactName;
+use pipeline::directory::manifest_path;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -17,9 +19,19 @@ use store::{BlockCache, CachedScores, Scores};
 pub(crate) struct Shelf {
     /// Those whose frame is sound.
     pub(crate) sound: Databases<CachedScores>,
-    /// The others by their stones: what is wrong with the file, and whether that is damage, as against a file that cannot be
-    /// opened.
-    pub(crate) damaged: BTreeMap<u32, (String, bool)>,
+    /// The others by their stones.
+    pub(crate) damaged: BTreeMap<u32, Damaged>,
+}
+
+/// A file that cannot be used.
+pub(crate) struct Damaged {
+    pub(crate) path: PathBuf,
+    /// The message on it, with its path and the remedy.
+    pub(crate) message: String,
+    /// What is wrong, without them.
+    pub(crate) what: String,
+    /// Whether its bytes are wrong, as against a file that cannot be opened.
+    pub(crate) is_damage: bool,
 }
 
 impl Shelf {
@@ -32,8 +44,8 @@ impl Shelf {
                 Held::Sound(scores) => {
                     shelf.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?
                 }
-                Held::Damaged { what, is_damage, .. } => {
-                    shelf.damaged.insert(stones, (what, is_damage));
+                Held::Damaged { path, what, brief, is_damage } => {
+                    shelf.damaged.insert(stones, Damaged { path, message: what, what: brief, is_damage });
                 }
             }
         }
@@ -43,11 +55,12 @@ impl Shelf {
 
 /// Opens all databases of a directory.
 pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> {
+    refuse_file(disk, dir)?;
     let paths = disk.list(&dir.join("databases"))?;
     let named = paths.into_iter().filter(|path| Library::stones_of(path).is_some());
     let library = Library::new(named.map(|path| (path.clone(), Scores::open(disk, &path))))?;
     if library.held().is_empty() {
-        return Err(CliError::NoDatabases { dir: dir.to_path_buf(), stones: None });
+        return Err(CliError::NoDatabases { dir: dir.to_path_buf(), stones: None, build: building(dir, None) });
     }
     Ok(library)
 }
@@ -61,8 +74,34 @@ pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>
     match &args.stones {
         None => Ok(library.held().keys().copied().collect()),
         Some(range) if there(range) => Ok(range.clone().collect()),
-        Some(range) => Err(CliError::NoDatabases { dir: args.dir.clone(), stones: Some(range.clone()) }),
+        Some(range) => Err(CliError::NoDatabases {
+            dir: args.dir.clone(),
+            stones: Some(range.clone()),
+            build: building(&args.dir, Some(*range.end())),
+        }),
     }
+}
+
+/// Refuses a run directory that is a file.
+///
+/// # Errors
+/// [`CliError::NotADirectory`].
+pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<(), CliError> {
+    match disk.bytes(dir) {
+        Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
+        _ => Ok(()),
+    }
+}
+
+/// The command that builds databases in a directory, up to so many stones if the manifest does not ask for them.
+pub(crate) fn building(dir: &Path, stones: Option<u32>) -> String {
+    let path = manifest_path(dir);
+    let manifest = if path.is_file() { path.into_os_string() } else { "MANIFEST".into() };
+    let mut words = vec!["awari".into(), "run".into(), manifest, "--dir".into(), dir.as_os_str().to_owned()];
+    if let Some(stones) = stones {
+        words.extend(["--set".into(), format!("build.stones=0..{stones}").into()]);
+    }
+    command_line(words)
 }
 
 /// The name under which a run knows a database.

@@ -1,8 +1,10 @@
 //! What ends a command early, as text and exit code.
 
 use crate::args::Listen;
+use crate::databases::building;
 use crate::diagnostics;
 use crate::output::say;
+use crate::quantity::plural;
 use check::CheckError;
 use disk::DiskError;
 use exchange::ExchangeError;
@@ -12,18 +14,32 @@ use oracle::OracleError;
 use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic};
 use pipeline::{Exit, PipelineError, StageError};
 use ranks::CommunicationError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// The manifest cannot be read.
-    #[error("cannot read the manifest: {0}; nothing was done (manifests/quickstart.toml is an example)")]
+    /// A manifest or a description of hardware cannot be read.
+    #[error("{0}; nothing was done")]
     Unreadable(DiskError),
+    /// The path of a manifest on the command line leads to none.
+    #[error("{what}; nothing was done ({help})")]
+    NoManifestThere {
+        /// What there is instead.
+        what: String,
+        /// What to write.
+        help: String,
+    },
+    /// A file stands where the run directory should be.
+    #[error("{} is a file; --dir wants a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// `plan --ranks` without the databases to predict.
+    #[error("--ranks predicts the databases of --stones, which is missing, such as --stones 0..24")]
+    RanksWithoutStones,
     /// No machine has the name, and the file that would describe one cannot be read.
     #[error(
         "the hardware {name} is neither a known name ({}) nor a readable file: {error}; nothing was done \
-         (manifests/hardware/server.toml is an example)",
+         (such a file needs cores and memory in the table [machine], and free, read, write and operations in [disk])",
         stages::Hardware::NAMES.join(", ")
     )]
     NoHardware {
@@ -111,13 +127,37 @@ pub(crate) enum CliError {
     )]
     NoManifest(PathBuf),
     /// There are no databases to look at.
-    #[error("no databases{} in {}; `awari run MANIFEST --dir {}` builds them",
-        of_stones(stones), dir.join("databases").display(), dir.display())]
+    #[error("no databases{} in {}; to build them: {build}", of_stones(stones), dir.join("databases").display())]
     NoDatabases {
         /// The run directory.
         dir: PathBuf,
         /// The stones that were asked for.
         stones: Option<std::ops::RangeInclusive<u32>>,
+        /// The command that builds them.
+        build: String,
+    },
+    /// One database that is needed does not exist.
+    #[error("no database of {} in {}{}; to build it: {build}", plural(u64::from(*stones), "stone"),
+        dir.join("databases").display(), of_largest(*largest))]
+    NoDatabase {
+        /// The run directory.
+        dir: PathBuf,
+        /// Its stones.
+        stones: u32,
+        /// The stones of the largest database, where known.
+        largest: Option<u32>,
+        /// The command that builds it.
+        build: String,
+    },
+    /// A database that an archive needs does not exist.
+    #[error("{} needs {}, which does not exist; to restore it too: {restore}", archive.display(), needed.display())]
+    NoSmaller {
+        /// The archive.
+        archive: PathBuf,
+        /// The database.
+        needed: PathBuf,
+        /// The command that restores both.
+        restore: String,
     },
     /// There are no archives to restore.
     #[error("no archives{} in {}; `awari archive` writes them", of_stones(stones), dir.display())]
@@ -210,9 +250,11 @@ impl CliError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             CliError::Unreadable(_)
+            | CliError::NoManifestThere { .. }
             | CliError::NoHardware { .. }
             | CliError::NotText { .. }
             | CliError::Manifest { .. } => Exit::ManifestInvalid,
+            CliError::RanksWithoutStones => Exit::Usage,
             CliError::PathNotText(_) | CliError::Position(_) | CliError::Game(_) | CliError::NoGame(_) => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
             CliError::NoMpi => Exit::Usage,
@@ -220,6 +262,7 @@ impl CliError {
             CliError::Run { error, .. } => error.exit(),
             CliError::NoRun { .. } => Exit::Locked,
             CliError::NoRunDirectory(_)
+            | CliError::NotADirectory(_)
             | CliError::NothingRuns(_)
             | CliError::CurrentDirectory(_)
             | CliError::NoManifest(_)
@@ -231,7 +274,10 @@ impl CliError {
             | CliError::Stdin(_)
             | CliError::Stdout(_)
             | CliError::Serve { .. } => Exit::PreflightFailed,
-            CliError::NoDatabases { .. } | CliError::NoArchives { .. } => Exit::NoAnswer,
+            CliError::NoDatabases { .. }
+            | CliError::NoDatabase { .. }
+            | CliError::NoSmaller { .. }
+            | CliError::NoArchives { .. } => Exit::NoAnswer,
             CliError::OtherDatabase { .. } => Exit::PreflightFailed,
             CliError::Damaged { .. } => Exit::Integrity,
             CliError::Oracle(error) if error.is_damage() => Exit::Integrity,
@@ -252,6 +298,16 @@ impl CliError {
             },
             CliError::Json(_) => Exit::Internal,
         }
+    }
+
+    /// The same error with the directory of the databases, if one of them does not exist.
+    pub(crate) fn of_directory(self, dir: &Path) -> CliError {
+        let (stones, largest) = match self {
+            CliError::Oracle(OracleError::Missing { stones, largest }) => (stones, largest),
+            CliError::Check(CheckError::Missing { stones }) => (stones, None),
+            other => return other,
+        };
+        CliError::NoDatabase { dir: dir.to_path_buf(), stones, largest, build: building(dir, Some(stones)) }
     }
 
     /// Tells a person.
@@ -275,10 +331,14 @@ fn mistakes(count: usize) -> String {
     }
 }
 
+fn of_largest(largest: Option<u32>) -> String {
+    largest.map_or_else(String::new, |largest| format!(" (the largest has {largest})"))
+}
+
 fn of_stones(stones: &Option<std::ops::RangeInclusive<u32>>) -> String {
     match stones {
         None => String::new(),
-        Some(range) if range.start() == range.end() => format!(" of {} stones", range.start()),
+        Some(range) if range.start() == range.end() => format!(" of {}", plural(u64::from(*range.start()), "stone")),
         Some(range) => format!(" of {} to {} stones", range.start(), range.end()),
     }
 }

@@ -112,7 +112,7 @@ fn run() -> Result<Exit, CliError> {
         Command::Run(args) => args.log.into(),
         _ => LevelFilter::OFF,
     });
-    match &arguments.command {
+    let done = match &arguments.command {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Status(args) => status::run(args),
@@ -134,5 +134,9 @@ fn run() -> Result<Exit, CliError> {
         Command::Play(args) => play::run(args),
         Command::Engine(args) => engine::run(args),
         Command::Completions(args) => completions::run(args),
+    };
+    match arguments.command.databases_dir() {
+        Some(dir) => done.map_err(|error| error.of_directory(dir)),
+        None => done,
     }
 }

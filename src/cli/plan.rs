@@ -23,6 +23,9 @@ const THIS: &str = "this";
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
+    if args.ranks.is_some() && args.databases().is_none() {
+        return Err(CliError::RanksWithoutStones);
+    }
     let request = Request::read_to_plan(&disk, args)?;
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);
@@ -180,13 +183,12 @@ fn text(plan: &Plan, all: bool) -> String {
         ));
     }
     if !plan.adopted.is_empty() {
-        text.push_str(&format!(
-            "{} files that are not in the journal will be adopted (headers checked)\n",
-            plan.adopted.len()
-        ));
+        let files = quantity::plural(plan.adopted.len() as u64, "file");
+        text.push_str(&format!("`run` adopts {files} not in the journal (headers checked)\n"));
     }
     if !plan.removable.is_empty() {
-        text.push_str(&format!("{} files that are no longer needed are removed\n", plan.removable.len()));
+        let files = quantity::plural(plan.removable.len() as u64, "file");
+        text.push_str(&format!("`run` removes {files} no longer needed\n"));
     }
     text
 }

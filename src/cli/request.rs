@@ -1,11 +1,12 @@
 //! What is asked for: a manifest, with what the command line changes in it.
 
 use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
+use crate::databases::refuse_file;
 use crate::error::CliError;
 use crate::output::is_command;
-use disk::Disk;
+use disk::{Disk, DiskError};
 use game::{PositionSet, STONES_MAX};
-use pipeline::{Budget, Manifest, RunOptions, Work};
+use pipeline::{Budget, Manifest, RunOptions, StageName, Work};
 use stages::cluster::Job;
 use stages::{Awari, Hardware, Settings, schema};
 use std::ffi::OsStr;
@@ -25,10 +26,11 @@ pub(crate) struct Request {
 impl Request {
     /// Reads the manifest of a command line, to build what it asks for.
     pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<Request, CliError> {
-        let text = read_text(disk, &args.manifest)?;
+        let text = read_manifest(disk, &args.manifest)?;
         let overrides = with_directory(&args.manifest, &text, args.changes.overrides()?);
         let request = Request::parse(&args.manifest, text.clone(), &overrides, |_| {})?;
         let settings = request.settings();
+        refuse_file(disk, &settings.dir)?;
         if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
             let message = format!("must end at {}: files cannot hold the opening position yet", STONES_MAX - 1);
             let help = "choose fewer stones, or predict with `awari plan`";
@@ -47,7 +49,7 @@ impl Request {
     /// Reads what a command line wants to be planned, and for which machine.
     pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<Request, CliError> {
         let (path, text) = match &args.manifest {
-            Some(path) => (path.as_path(), read_text(disk, path)?),
+            Some(path) => (path.as_path(), read_manifest(disk, path)?),
             None => (Path::new("--stones"), String::new()),
         };
         let mut overrides = with_directory(path, &text, args.changes.overrides()?);
@@ -58,7 +60,7 @@ impl Request {
         if let Some(stones) = args.databases() {
             overrides.push(("build.stones".to_owned(), format!("\"0..{}\"", stones.end())));
         }
-        Request::parse(path, text, &overrides, |settings| {
+        let request = Request::parse(path, text, &overrides, |settings| {
             let Some(hardware) = hardware else { return };
             let is_given = |key: &str| overrides.iter().any(|(of, _)| of == key);
             settings.hardware = hardware;
@@ -68,11 +70,16 @@ impl Request {
             if !is_given("build.threads") {
                 settings.threads = hardware.cores;
             }
-        })
+        })?;
+        if args.databases().is_none() {
+            refuse_file(disk, &request.dir())?;
+        }
+        Ok(request)
     }
 
     /// Reads the resolved manifest that a run has left in its directory; none if there is none.
     pub(crate) fn of_directory(disk: &dyn Disk, dir: &Path) -> Result<Option<Request>, CliError> {
+        refuse_file(disk, dir)?;
         let path = pipeline::directory::manifest_path(dir);
         match read_text(disk, &path) {
             Err(CliError::Unreadable(error)) if error.is_not_found() => Ok(None),
@@ -190,6 +197,37 @@ fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware, CliError> {
         Ok(file) => Ok(Hardware::of_manifest(&file)),
         Err(diagnostics) => Err(CliError::Manifest { name: name.to_owned(), text, diagnostics }),
     }
+}
+
+/// Reads the manifest that a command line names.
+fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<String, CliError> {
+    read_text(disk, path).map_err(|error| match error {
+        CliError::Unreadable(error) => no_manifest(disk, path, &error),
+        other => other,
+    })
+}
+
+/// What a command line names instead of a manifest, and what to write.
+fn no_manifest(disk: &dyn Disk, path: &Path, error: &DiskError) -> CliError {
+    let shown = path.display();
+    if path.is_dir() {
+        let left = pipeline::directory::manifest_path(path);
+        let help = match disk.bytes(&left) {
+            Ok(Some(_)) => format!("the manifest of its latest run is {}", left.display()),
+            _ => "it holds no manifest.toml of a run either".to_owned(),
+        };
+        return CliError::NoManifestThere { what: format!("{shown} is a directory, expected a manifest"), help };
+    }
+    let is_stage = path.to_str().is_some_and(|name| name.parse::<StageName>().is_ok() && name.contains(':'));
+    if error.is_not_found() && is_stage {
+        let help = "the manifest comes first, then the stage".to_owned();
+        return CliError::NoManifestThere {
+            what: format!("{shown} is the name of a stage, expected a manifest"),
+            help,
+        };
+    }
+    let help = "a manifest of two lines is enough: `[build]` and `stones = \"0..12\"`".to_owned();
+    CliError::NoManifestThere { what: error.to_string(), help }
 }
 
 fn read_text(disk: &dyn Disk, path: &Path) -> Result<String, CliError> {

@@ -72,8 +72,8 @@ pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &
 }
 
 fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
-    if let Some((what, _)) = shelf.damaged.get(&stones) {
-        return Err(CliError::Damaged { what: what.clone() });
+    if let Some(damaged) = shelf.damaged.get(&stones) {
+        return Err(CliError::Damaged { what: damaged.message.clone() });
     }
     let database = shelf.sound.get(stones)?;
     let extent = match database.positions() {
@@ -82,7 +82,7 @@ fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
     };
     match Statistics::of(&shelf.sound, stones, extent) {
         Err(CheckError::Missing { stones: missing }) => {
-            say(format_args!("cannot value captures with {stones} stones: no {missing}-stone database here"));
+            say(format_args!("cannot value captures with {stones} stones: {} does not exist", artifact(missing)));
             Ok(Statistics::new(stones, Histogram::of(database)?, Choice::default()))
         }
         counted => Ok(counted?),

@@ -8,7 +8,7 @@ mod files;
 mod rebuild;
 
 use crate::args::VerifyArgs;
-use crate::databases::{Shelf, artifact, library, threads};
+use crate::databases::{Damaged, Shelf, artifact, library, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
 use crate::quantity;
@@ -141,13 +141,24 @@ impl fmt::Display for Status {
 struct Outcome {
     status: Status,
     lines: Vec<String>,
+    /// What the journal is to say of it, which names the file itself.
+    recorded: String,
     /// Whether a stage that read it did not notice what is wrong.
     silent: bool,
 }
 
 impl Outcome {
     fn new(status: Status, lines: Vec<String>) -> Outcome {
-        Outcome { status, lines, silent: status == Status::Wrong }
+        let recorded = lines.join("; ");
+        Outcome { status, lines, recorded, silent: status == Status::Wrong }
+    }
+
+    /// Of a damaged file: what is wrong with it, the sum first.
+    fn damaged(path: &Path, mut lines: Vec<String>) -> Outcome {
+        // The sum and the first block; tables show it.
+        let recorded = lines.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
+        lines[0] = format!("{} is damaged: {}", path.display(), lines[0]);
+        Outcome { recorded, ..Outcome::new(Status::Damaged, lines) }
     }
 }
 
@@ -233,8 +244,12 @@ impl Verifier<'_> {
     fn verify(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Outcome, CliError> {
         let begun = Instant::now();
         let outcome = |status, line: String| Ok(Outcome::new(status, vec![line]));
-        if let Some((what, is_damage)) = self.shelf.damaged.get(&stones) {
-            return outcome(if *is_damage { Status::Damaged } else { Status::Missing }, what.clone());
+        match self.shelf.damaged.get(&stones) {
+            Some(Damaged { path, what, is_damage: true, .. }) => {
+                return Ok(Outcome::damaged(path, vec![what.clone()]));
+            }
+            Some(Damaged { message, .. }) => return outcome(Status::Missing, message.clone()),
+            None => {}
         }
         if let Some(what) = self.gone.get(&stones) {
             return outcome(Status::Missing, what.clone());
@@ -251,7 +266,7 @@ impl Verifier<'_> {
             // Blocks are checked by all who read them, the digest of the whole is not.
             let silent =
                 matches!(&error, CheckError::Store(error) if matches!(**error, StoreError::DigestDiffers { .. }));
-            return Ok(Outcome { silent, ..Outcome::new(Status::Damaged, damage(error)?) });
+            return Ok(Outcome { silent, ..Outcome::damaged(scores.path(), damage(error)?) });
         }
         let blocks = quantity::plural(scores.block_count() as u64, "block") + " sound";
         let by_rules = match self.unusable(stones, smaller) {
@@ -450,17 +465,18 @@ fn damage(error: CheckError) -> Result<Vec<String>, CliError> {
         CheckError::Store(error) if matches!(&*error, StoreError::Disk(disk) if !disk.is_unreadable()) => {
             Err(CheckError::Store(error).into())
         }
-        CheckError::Damaged { path, blocks, first } => {
-            let count = quantity::plural(blocks.len() as u64, "damaged block");
-            let all = quantity::ranges(&blocks, |block| block + 1);
-            let mut lines = vec![format!("{}: {count}: {all}", path.display())];
-            lines.extend(first.iter().map(ToString::to_string));
+        CheckError::Damaged { blocks, first, .. } => {
+            let mut lines: Vec<String> = first.iter().map(StoreError::what).collect();
+            if blocks.len() > 1 {
+                let all = quantity::ranges(&blocks, |block| block + 1);
+                lines.insert(0, format!("{} blocks: {all}", blocks.len()));
+            }
             if blocks.len() > first.len() {
                 lines.push(format!("and {} more", blocks.len() - first.len()));
             }
             Ok(lines)
         }
-        other => Ok(vec![other.to_string()]),
+        other => Ok(vec![other.what()]),
     }
 }
 
@@ -476,7 +492,7 @@ impl JournalOf<'_> {
     fn note(&mut self, verifier: &Verifier<'_>, stones: u32, outcome: &Outcome) {
         let (how, sampled) = match outcome.status {
             Status::Damaged | Status::Wrong => {
-                let what = outcome.lines.join("; ");
+                let what = outcome.recorded.clone();
                 let record = Record::DamageFound { artifact: artifact(stones), what, silent: outcome.silent };
                 match self.append(record) {
                     Ok(()) => say("     recorded in the journal; the next run rebuilds it"),

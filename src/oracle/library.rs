@@ -23,11 +23,23 @@ pub enum Held {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The message on it, with its path and the remedy.
         what: String,
+        /// What is wrong with it, without them.
+        brief: String,
         /// Whether its bytes are wrong, as against a file that cannot be opened (of another kind, without permission).
         is_damage: bool,
     },
+}
+
+impl Held {
+    fn damaged(path: PathBuf, error: &StoreError) -> Held {
+        let is_damage = match error {
+            StoreError::Disk(error) => error.is_unreadable(),
+            _ => true,
+        };
+        Held::Damaged { path, what: error.to_string(), brief: error.what(), is_damage }
+    }
 }
 
 impl Library {
@@ -50,9 +62,7 @@ impl Library {
             let file = match opened {
                 Ok(file) => file,
                 Err(error) if is_of_the_file(&error) => {
-                    let is_damage =
-                        error.is_damage() || matches!(&error, StoreError::Disk(error) if error.is_unreadable());
-                    library.held.insert(stones, Held::Damaged { path, what: error.to_string(), is_damage });
+                    library.held.insert(stones, Held::damaged(path, &error));
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -83,8 +93,8 @@ impl Library {
             let range = ValueRange::new(-(stones as i8), stones as i8);
             if file.range() != range {
                 let (expected, found) = (format!("values in {range}"), format!("values in {}", file.range()));
-                let what = StoreError::Mismatch { path: path.clone(), expected, found }.to_string();
-                library.held.insert(stones, Held::Damaged { path, what, is_damage: true });
+                let error = StoreError::Mismatch { path: path.clone(), expected, found };
+                library.held.insert(stones, Held::damaged(path, &error));
                 continue;
             }
             let scores = file.expect(&expected, &library.shape(stones)?)?;

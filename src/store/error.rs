@@ -155,6 +155,30 @@ impl StoreError {
         )
     }
 
+    /// What is wrong with the file, for a message that names the file and the remedy itself.
+    pub fn what(&self) -> String {
+        match self {
+            StoreError::NotOurs { expected, found, .. } => {
+                format!("not a complete awari file: expected {expected}, found {found}")
+            }
+            StoreError::Version { expected, found, .. } => {
+                format!("format version {found}, expected at most {expected}")
+            }
+            StoreError::Damaged { part, expected, found, .. } => format!("{part}: expected {expected}, found {found}"),
+            StoreError::Changing { .. } => "it changes while it is read".to_owned(),
+            StoreError::Mismatch { expected, found, .. } => {
+                format!("the wrong file: expected {expected}, found {found}")
+            }
+            StoreError::DigestDiffers { expected, found, .. } => {
+                format!("scores of digest {found}, expected {expected}")
+            }
+            StoreError::Disk(_)
+            | StoreError::Archive { .. }
+            | StoreError::OutOfRange { .. }
+            | StoreError::Unsupported { .. } => self.to_string(),
+        }
+    }
+
     /// The file that the error is about, if it is one about a file of ours.
     pub fn path(&self) -> Option<&Path> {
         match self {

@@ -106,7 +106,7 @@ Examples:
 With --hardware, threads and memory are those of that machine, unless --threads or --memory is given.")]
 pub(crate) struct PlanArgs {
     /// Path of the manifest
-    #[arg(value_name = "MANIFEST", required_unless_present = "databases")]
+    #[arg(value_name = "MANIFEST", required_unless_present_any = ["stones", "up_to", "ranks"])]
     pub(crate) manifest: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
@@ -116,15 +116,15 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hardware: Option<String>,
     /// Show what each method takes for these databases, built or not: a range, both ends included, or one number
-    #[arg(long, value_name = "A..B", value_parser = values::stones, group = "databases",
+    #[arg(long, value_name = "A..B", value_parser = values::stones, conflicts_with = "up_to",
         conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"])]
     pub(crate) stones: Option<RangeInclusive<u32>>,
     /// The earlier name of `--stones 0..N`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(game::STONES_MAX)),
-        group = "databases", conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"], hide = true)]
+        conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"], hide = true)]
     pub(crate) up_to: Option<u32>,
     /// Show what a job of N ranks takes to sweep each database, every rank on such a machine
-    #[arg(long, value_name = "N", requires = "databases", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) ranks: Option<u16>,
     /// Exit with 10 if any stage is to run
     #[arg(long)]
