@@ -83,6 +83,34 @@ fn an_explanation_shows_the_two_values_that_differ() {
     place.awari(&["explain", "m.toml", "swep:5"]).is(2).says(&["sweep:5"]);
 }
 
+#[test]
+fn a_status_counts_each_stage_once() {
+    let place = Place::built(6);
+    let other = ["run", "m.toml", "--replace", "--set", "game.positions=reachable", "--until", "sweep:3"];
+    place.awari(&other).is(0);
+    let out = place.awari(&["status", "--dir", "run"]).is(0).out;
+    let counts = out.lines().find(|line| line.starts_with("28 stages: ")).unwrap();
+    let number = |words: &str| -> u64 {
+        let before = counts.split(words).next().unwrap().trim_end();
+        before.rsplit([' ', '(']).next().unwrap().parse().unwrap()
+    };
+    assert_eq!(number("to run") + number("up to date") + number("not needed"), 28, "{counts}");
+    assert!(counts.contains(&format!("to run ({} stale), ", number("stale"))), "{counts}");
+    let row = out.lines().find(|line| line.starts_with("  sweep:4 ")).unwrap();
+    assert_eq!(row.matches("out of date").count(), 1, "{row}");
+    assert!(row.contains(" to run: databases/04.awari is out of date: "), "{row}");
+}
+
+#[test]
+fn a_database_that_was_deleted_is_not_listed() {
+    let place = Place::built(6);
+    fs::remove_file(place.path("run/databases/03.awari")).unwrap();
+    let out = place.awari(&["status", "--dir", "run"]).is(0).out;
+    assert!(!out.lines().any(|line| line.trim_start().starts_with("3 ")), "{out}");
+    assert!(out.contains("stones 0..2, 4..6: matches published counts"), "{out}");
+    assert!(out.contains("to run: databases/03.awari is absent"), "{out}");
+}
+
 /// What plan, explain and run say of the stages, in text and as JSON, and status after the run.
 #[test]
 fn commands_count_stages_alike() {
@@ -116,7 +144,8 @@ fn commands_count_stages_alike() {
     check(&[], &[], "15 up to date, 5 not needed");
     check(&["--set", "build.method=counting"], &[], "15 up to date, 5 not needed");
     check(&["--set", "store.keep=all"], &[], "5 to run, 15 up to date");
-    check(&[], &["--force", "stats:1"], "1 to run, 19 up to date");
+    // The captures that were kept are no longer needed, before the run removes them and after it.
+    check(&[], &["--force", "stats:1"], "1 to run, 14 up to date, 5 not needed");
     fs::write(place.path("run/databases/03.awari"), "no database").unwrap();
     check(&[], &[], "3 to run, 13 up to date, 4 not needed");
     fs::remove_file(place.path("run/journal")).unwrap();
@@ -275,7 +304,7 @@ fn every_stage_has_a_log_across_restarts() {
     let log = fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap();
     let begins: Vec<&str> = log.lines().filter(|line| line.contains("INFO begins; reason: ")).collect();
     assert!(begins.len() == 2 && begins[0].contains("is absent") && begins[1].contains("forced"), "{log}");
-    assert!(log.contains("solved after") && log.contains("passes "), "{log}");
+    assert!(log.contains(" s of processor time, ") && log.contains("solved after") && log.contains("passes "), "{log}");
     let whole = fs::read_to_string(place.path("run/logs/run.log")).unwrap();
     assert!(whole.contains("run 2: 2 to run") && whole.contains("the run ends"), "{whole}");
     place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "off"]).is(0);

@@ -9,7 +9,7 @@ use crate::screen::Width;
 use crate::table::Table;
 use disk::{RealDisk, clock};
 use pipeline::explain::{Explained, Explanation, Field};
-use pipeline::{Exit, Orchestrator, Standing};
+use pipeline::{Exit, Orchestrator};
 use std::fmt::Write;
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
@@ -31,29 +31,24 @@ fn text(explanation: &Explanation) -> String {
     let Explanation { stage, standing, counts, why, outputs, .. } = explanation;
     let mut text = format!("{stage} is {standing}: {why}\n");
     for output in outputs {
-        let _ = write!(text, "\n{}", artifact(output, *standing));
+        let _ = write!(text, "\n{}", artifact(output));
     }
     let _ = write!(text, "\n{}: {counts}\n", quantity::plural(counts.stages() as u64, "stage"));
     text
 }
 
-fn artifact(output: &Explained, standing: Standing) -> String {
-    let Explained { artifact, stale, made_by, made_at, fields, .. } = output;
+fn artifact(output: &Explained) -> String {
+    let Explained { artifact, made_by, made_at, fields, .. } = output;
     let made = match (made_by, made_at) {
         (Some(stage), Some(at)) => format!("made by {stage} at {}", clock::utc(*at)),
         (None, Some(at)) => format!("adopted (header checked) at {}", clock::utc(*at)),
         _ => "not in the journal".to_owned(),
     };
-    let state = match stale {
-        None => "is up to date",
-        Some(_) if standing == Standing::NotNeeded => "is not needed",
-        Some(_) => "is not up to date",
-    };
-    let mut table = Table::new(&["", "recorded", "on disk", "asked for", ""]);
+    let mut table = Table::new(&["", "recorded", "on disk", "requested", ""]);
     for Field { field, recorded, on_disk, asked, agrees } in fields {
         let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
         let mark = if *agrees { "" } else { "<- differs" };
         table.add_row([field.clone(), cell(recorded), cell(on_disk), cell(asked), mark.to_owned()]);
     }
-    format!("{artifact} {state}; {made}\n{}\n", table.fit(Width::stdout()))
+    format!("{artifact}: {made}\n{}\n", table.fit(Width::stdout()))
 }

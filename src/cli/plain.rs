@@ -74,7 +74,10 @@ impl SoFar {
         }
         match event {
             Event::RunStarted { directory, counts, seconds, .. } => {
-                lines.push(format!("{}: {counts}; about {}", directory.display(), quantity::about(*seconds)));
+                // Of a run without stages the end says it all.
+                if counts.to_run > 0 {
+                    lines.push(format!("{}: {counts}; about {}", directory.display(), quantity::about(*seconds)));
+                }
             }
             Event::Progress { stage, reading, seconds } => {
                 let mut parts = Pace::of_event(reading, *seconds).words();

@@ -1,7 +1,7 @@
 //! `awari status`: how far a run directory is.
 
 use crate::args::StatusArgs;
-use crate::databases::artifact;
+use crate::databases::{artifact, building};
 use crate::error::CliError;
 use crate::output::{print_json, print_text, say};
 use crate::progress::Pace;
@@ -12,6 +12,7 @@ use crate::summary::Summary;
 use crate::together;
 use crate::watch;
 use disk::{Disk, RealDisk, clock};
+use oracle::Library;
 use pipeline::directory::{journal_path, manifest_path};
 use pipeline::record::Measured;
 use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status, status};
@@ -28,20 +29,46 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     if args.watch {
         return watch::run(&disk, dir, args.json);
     }
-    let Seen { request, status } = look(&disk, dir)?;
+    let seen = look(&disk, dir)?;
+    let Seen { request, status } = &seen;
     if args.json {
-        print_json(&status)?;
+        print_json(status)?;
         return Ok(Exit::Done);
     }
-    let mut text = head(&status, disk.bytes(&manifest_path(dir))?.is_some());
-    if let Some(request) = &request {
-        let summary = Summary::new(request.settings(), &status);
+    let mut text = head(status, disk.bytes(&manifest_path(dir))?.is_some());
+    if let Some(request) = request {
+        let summary = Summary::new(request.settings(), status);
         if !summary.is_empty() {
             let _ = write!(text, "\n{}\n{}\n", summary.table(Width::stdout()), summary.published());
         }
     }
+    if status.artifacts.is_empty() {
+        text.push_str(&unrecorded(&disk, dir)?);
+    }
     print_text(&text)?;
     Ok(Exit::Done)
+}
+
+/// The databases of a directory whose journal names no file, as after `restore`, and how to adopt them.
+fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String, CliError> {
+    let mut stones = Vec::new();
+    let mut bytes = 0u64;
+    for path in disk.list(&dir.join("databases"))? {
+        if let Some(number) = Library::stones_of(&path) {
+            stones.push(number);
+            bytes = bytes.saturating_add(disk.bytes(&path).ok().flatten().unwrap_or(0));
+        }
+    }
+    stones.sort_unstable();
+    if stones.is_empty() {
+        return Ok(String::new());
+    }
+    Ok(format!(
+        "databases {}, {}, are not in the journal; to adopt and verify them:\n  {}\n",
+        quantity::ranges(&stones, |stones| stones + 1),
+        Budget::show(bytes),
+        building(dir, None)
+    ))
 }
 
 /// A run directory at one moment.
@@ -55,6 +82,7 @@ pub(crate) struct Seen {
 pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<Seen, CliError> {
     let request = match Request::of_directory(disk, dir) {
         Ok(request) => request,
+        Err(error @ CliError::NotADirectory(_)) => return Err(error),
         Err(error) => {
             error.show();
             say("showing the journal without the manifest");
@@ -77,7 +105,7 @@ fn head(status: &Status, has_manifest: bool) -> String {
         Some(run) => text.push_str(&latest(run)),
         None => text.push_str("no run yet\n"),
     }
-    if !has_manifest {
+    if !has_manifest && !status.stages.is_empty() {
         text.push_str("there is no manifest.toml; only stages in the journal are shown\n");
     }
     if status.journal_torn_bytes > 0 {
@@ -98,8 +126,12 @@ fn head(status: &Status, has_manifest: bool) -> String {
     }
     text.push_str(&traffic(&status.stages));
     text.push_str(&together::told(&status.stages));
+    let is_said = |what: &str| {
+        let listed = open.iter().take(STAGES_LISTED_MAX);
+        listed.filter_map(|stage| stage.reason.as_deref()).any(|reason| reason.ends_with(what))
+    };
     for artifact in &status.artifacts {
-        if let Some(what) = &artifact.damage {
+        if let Some(what) = artifact.damage.as_ref().filter(|what| !is_said(what)) {
             let _ = writeln!(text, "  {} is damaged: {what}", artifact.artifact);
         }
     }
@@ -157,26 +189,38 @@ fn traffic(stages: &[StageStatus]) -> String {
     if lines.is_empty() { lines } else { format!("bytes read and written, mapped files not counted:\n{lines}") }
 }
 
-/// How many stages have which standing, and what is known of those to run beyond that, in one line.
+/// How many stages have which standing, in one line; of those to run, how many are in which state.
 fn counts(status: &Status) -> String {
     let count = |is: fn(&StageState) -> bool| status.stages.iter().filter(|stage| is(&stage.state)).count();
     let (number, counts) = match status.counts {
         Some(counts) => (counts.stages(), counts.to_string()),
         None => (status.stages.len(), format!("{} done", count(|state| *state == StageState::Done))),
     };
+    // What is known of those to run beyond that.
     let more = [
         (count(|state| *state == StageState::Running), "running"),
         (count(|state| matches!(state, StageState::Stalled(_))), "stalled"),
-        (count(|state| *state == StageState::Interrupted), "begun"),
+        (count(|state| *state == StageState::Interrupted), "interrupted"),
         (count(|state| matches!(state, StageState::Failed(_))), "failed"),
-        (count(|state| *state == StageState::Stale), "out of date"),
+        (count(|state| *state == StageState::Stale), "stale"),
     ];
     let more: Vec<String> =
         more.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    match (number, more.is_empty()) {
-        (0, _) => String::new(),
-        (_, true) => format!("{}: {counts}\n", quantity::plural(number as u64, "stage")),
-        (_, false) => format!("{}: {counts}; {}\n", quantity::plural(number as u64, "stage"), more.join(", ")),
+    let counts = match more.is_empty() {
+        true => counts,
+        false => {
+            let more = more.join(", ");
+            let to_run = status.counts.map(|of| format!("{} {}", of.to_run, Standing::ToRun)).unwrap_or_default();
+            match counts.strip_prefix(&to_run).filter(|_| !to_run.is_empty()) {
+                Some(rest) => format!("{to_run} ({more}){rest}"),
+                // Without a manifest those to run are not known.
+                None => format!("{counts} ({more})"),
+            }
+        }
+    };
+    match number {
+        0 => String::new(),
+        _ => format!("{}: {counts}\n", quantity::plural(number as u64, "stage")),
     }
 }
 
@@ -195,10 +239,10 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
             None => "running".to_owned(),
         },
         StageState::Stalled(what) => format!("stalled: {what}"),
-        StageState::Interrupted => "begun, not finished".to_owned(),
+        StageState::Interrupted => format!("{} (interrupted)", Standing::ToRun),
         StageState::Failed(message) => format!("failed: {message}"),
-        StageState::Stale => "out of date".to_owned(),
-        StageState::Pending => Standing::ToRun.to_string(),
+        // What is out of date, says the reason.
+        StageState::Stale | StageState::Pending => Standing::ToRun.to_string(),
         StageState::NotNeeded => Standing::NotNeeded.to_string(),
     };
     match &stage.reason {

@@ -186,7 +186,7 @@ fn state(stages: &[&StageStatus]) -> String {
     } else if settled == all {
         Standing::UpToDate.to_string()
     } else if first(|state| *state == StageState::Stale).is_some() {
-        "out of date".to_owned()
+        Standing::ToRun.to_string()
     } else if settled > 0 || first(|state| *state == StageState::Interrupted).is_some() {
         format!("{settled} of {all} stages done")
     } else {
