@@ -1,9 +1,11 @@
 //! `awari archive` and `awari restore`: databases in their smallest form, and back.
 
 use crate::args::{ArchiveArgs, RestoreArgs};
-use crate::databases::{artifact, cache_bytes, chosen, library, threads};
+use crate::databases::{artifact, building, cache_bytes, chosen, library, refuse_file, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
+use crate::quantity;
+use crate::request::command_line;
 use crate::signals;
 use disk::{Disk, RealDisk};
 use engines::Tables;
@@ -14,10 +16,11 @@ use pipeline::Exit;
 use pipeline::directory::Directory;
 use stages::files;
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use store::{Archive, BlockCache, CachedScores, Kind, Scores, Unverified};
+use store::{Archive, BlockCache, CachedScores, Codec, Kind, Scores, StoreError, Unverified};
 
 /// What archives are called: `12.archive`.
 const SUFFIX: &str = ".archive";
@@ -54,6 +57,7 @@ pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
 
 pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
+    refuse_file(&disk, &args.dir)?;
     let archives = archives(&disk, &args.from)?;
     let chosen: Vec<_> = match &args.stones {
         Some(range) => archives.into_iter().filter(|(stones, ..)| range.contains(stones)).collect(),
@@ -70,11 +74,15 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let _held = Directory::open(&disk, &args.dir, "awari restore", &databases)?;
     let tables = Tables::new(rules, set, chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0));
     let mut smaller = Smaller::new(&args.dir, rules, set);
+    let stones_max = chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0);
+    // Databases that are there with another codec than the one asked for.
+    let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    let mut is_new = false;
     for (stones, (path, file)) in chosen {
         let identity = files::identity(rules.name, set, Kind::Database, stones);
         let shape = files::shape_of(&set.slabs(stones), identity.orientation);
         let range = files::range(Kind::Database, stones);
-        let archive = Archive::expect(file, &identity, &shape).map_err(OracleError::from)?;
+        let archive = Archive::expect(file, &identity, &shape).map_err(|error| damaged_archive(error, &path))?;
         if archive.range() != range {
             let what = format!("{} has values in {}, expected {range}", path.display(), archive.range());
             return Err(CliError::Damaged { what });
@@ -82,24 +90,74 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
         let to = artifact(stones).below(&args.dir);
         if let Some(bytes) = disk.bytes(&to)? {
             let there = Scores::open(&disk, &to).and_then(|there| there.expect(&identity, &shape));
-            if there.is_ok_and(|there| there.digest() == archive.digest()) {
+            if let Some(there) = there.ok().filter(|there| there.digest() == archive.digest()) {
+                if args.codec.is_some_and(|codec| codec != there.codec()) {
+                    others.entry(there.codec().to_string()).or_default().push(stones);
+                }
                 told(&Exported { path: to, bytes, is_new: false })?;
                 continue;
             }
             return Err(CliError::OtherDatabase { path: to });
         }
-        let target = Target { identity: &identity, shape: &shape, range, codec: args.codec };
+        let target = Target { identity: &identity, shape: &shape, range, codec: args.codec.unwrap_or(Codec::Zstd) };
         let one = || {
             let captures = smaller.captures(&disk, &tables, stones, &stop)?;
             Ok(exchange::restore(&disk, &archive, &captures, &to, &target, &stop)?)
         };
         match threads.install(one) {
-            Ok(file) => told(&file)?,
+            Ok(file) => {
+                is_new = true;
+                told(&file)?;
+            }
+            Err(CliError::Oracle(OracleError::Missing { stones, .. })) => {
+                return Err(CliError::NoSmaller {
+                    archive: path,
+                    needed: artifact(stones).below(&args.dir),
+                    restore: restoring(args, stones_max),
+                });
+            }
+            Err(CliError::Exchange(ExchangeError::Store(error))) if error.path() == Some(&path) => {
+                return Err(damaged_archive(*error, &path));
+            }
             Err(CliError::Exchange(ExchangeError::Stopped)) => return Ok(stopped(stones)),
             Err(error) => return Err(error),
         }
     }
+    for (codec, stones) in others {
+        say(format_args!(
+            "databases {} have the codec {codec} and stay as they are: --codec is for new files; to convert them, restore \
+             into another directory",
+            quantity::ranges(&stones, |stones| stones + 1)
+        ));
+    }
+    if is_new {
+        say(format_args!("to adopt the databases: {}", building(&args.dir, None)));
+    }
     Ok(Exit::Done)
+}
+
+/// The command that restores all databases up to so many stones.
+fn restoring(args: &RestoreArgs, stones_max: u32) -> String {
+    let [awari, restore, from, dir, stones] = ["awari", "restore", "--from", "--dir", "--stones"].map(OsStr::new);
+    let range = OsString::from(format!("0..{stones_max}"));
+    command_line([awari, restore, from, args.from.as_os_str(), dir, args.dir.as_os_str(), stones, &range])
+}
+
+/// The error of an archive that cannot be used.
+fn damaged_archive(error: StoreError, path: &Path) -> CliError {
+    if let StoreError::Disk(error) = error {
+        return error.into();
+    }
+    let out = path.parent().unwrap_or(Path::new("."));
+    let again = ["awari", "archive", "--dir", "DIR", "--force", "--out"].map(OsStr::new).into_iter();
+    let again = command_line(again.chain([out.as_os_str()]));
+    CliError::Damaged {
+        what: format!(
+            "the archive {} is damaged: {}; to write it again from its database: {again}",
+            path.display(),
+            error.what()
+        ),
+    }
 }
 
 fn told(file: &Exported) -> Result<(), CliError> {
@@ -156,7 +214,7 @@ fn archives(disk: &RealDisk, dir: &Path) -> Result<BTreeMap<u32, (PathBuf, Unver
     let mut archives = BTreeMap::new();
     for path in disk.list(dir)? {
         if let Some(stones) = Library::stones_before(&path, SUFFIX) {
-            let file = Scores::open(disk, &path).map_err(OracleError::from)?;
+            let file = Scores::open(disk, &path).map_err(|error| damaged_archive(error, &path))?;
             archives.insert(stones, (path, file));
         }
     }

@@ -31,7 +31,8 @@ pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan
         let dir = dir.display();
         format!(
             "databases {} stay as they are: the codec {asked} is for new ones; to convert them:\n  \
-             awari archive --dir {dir} --out ARCHIVES && awari restore --from ARCHIVES --dir NEW --codec {asked}",
+             awari archive --dir {dir} --out ARCHIVES && awari restore --from ARCHIVES --dir NEW --codec {asked} && \
+             awari run MANIFEST --dir NEW",
             kept.join(", ")
         )
     })

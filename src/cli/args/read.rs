@@ -194,7 +194,7 @@ Examples:
 
 Writes databases/NN.awari for each NN.archive, from the fewest stones up, after comparing the digest of its scores. An
 existing database with the same scores stays; one with other scores is an error. Ctrl-C keeps the databases that are
-complete; `awari run --dir` adopts them.")]
+complete; `awari run MANIFEST --dir DIR` adopts them.")]
 pub(crate) struct RestoreArgs {
     /// Directory of the archives
     #[arg(long, value_name = "DIR")]
@@ -205,9 +205,9 @@ pub(crate) struct RestoreArgs {
     /// Only the databases of these numbers of stones: a range, both ends included, or one number
     #[arg(long, value_name = "A..B", value_parser = values::stones)]
     pub(crate) stones: Option<RangeInclusive<u32>>,
-    /// Codec of the databases
-    #[arg(long, value_name = "CODEC", default_value_t = Codec::Zstd, value_parser = values::codecs())]
-    pub(crate) codec: Codec,
+    /// Codec of the databases that are written [default: zstd]
+    #[arg(long, value_name = "CODEC", value_parser = values::codecs())]
+    pub(crate) codec: Option<Codec>,
     /// Number of threads; 0 is one a core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub(crate) threads: u16,
