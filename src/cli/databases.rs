@@ -11,7 +11,7 @@ use pipeline::directory::manifest_path;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{BlockCache, CachedScores, Scores};
 

@@ -8,7 +8,7 @@ mod files;
 mod rebuild;
 
 use crate::args::VerifyArgs;
-use crate::databases::{Damaged, Shelf, artifact, library, threads};
+use crate::databases::{Damaged, Shelf, artifact, building, library, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
 use crate::quantity;
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
         Some(_) => Vec::new(),
     };
     if chosen.is_empty() {
-        return Err(CliError::NoDatabases { dir: dir.clone(), stones: asked });
+        let build = building(dir, asked.as_ref().map(|range| *range.end()));
+        return Err(CliError::NoDatabases { dir: dir.clone(), stones: asked, build });
     }
     let (rules, set) = (library.rules(), library.set());
     let shelf = Shelf::new(library)?;
