@@ -224,6 +224,24 @@ mod tests {
                         memory_speed = 80\n\n[disk]\nfree = \"4 TiB\"\n\
                         read = \"3 GB\"\nwrite = \"2 GB\"\noperations = 100_000\n";
 
+    /// All keys are required, except the speeds of cores and memory and the network.
+    #[test]
+    fn the_example_says_which_keys_are_required() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/hardware/server.toml");
+        let text = std::fs::read_to_string(path).unwrap();
+        let read = |text: &str| Manifest::parse(text, "m.toml", &Hardware::schema(), &[]);
+        let whole = read(&text).unwrap();
+        let keys: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && line.contains(" = ")).collect();
+        for line in &keys {
+            let without = read(&text.replace(line, ""));
+            let is_optional =
+                ["core_speed", "memory_speed", "bandwidth", "latency"].iter().any(|key| line.starts_with(key));
+            assert_eq!(without.is_ok(), is_optional, "{line}");
+            assert!(without.is_err() || without.unwrap().to_toml() == whole.to_toml(), "{line}: another default");
+        }
+        assert_eq!(keys.len(), 10);
+    }
+
     #[test]
     fn a_file_is_read() {
         let file = Manifest::parse(FILE, "m.toml", &Hardware::schema(), &[]).unwrap();

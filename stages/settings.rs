@@ -279,6 +279,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn read(text: &str) -> Result<Settings, String> {
         let text = format!("[build]\nstones = \"0..9\"\n{text}");
@@ -286,6 +287,56 @@ mod tests {
             Ok(manifest) => Ok(Settings::new(&manifest)),
             Err(mistakes) => Err(mistakes.into_iter().map(|mistake| mistake.message + "\n").collect()),
         }
+    }
+
+    /// The keys of a manifest with their values, as the program prints them.
+    fn values(text: &str) -> BTreeMap<String, String> {
+        let printed = Manifest::parse(text, "m.toml", &schema(), &[]).unwrap().to_toml();
+        let mut table = String::new();
+        let mut values = BTreeMap::new();
+        for line in printed.lines() {
+            match line.split_once(" = ") {
+                Some((name, value)) if !line.starts_with('#') => {
+                    values.insert(format!("{table}.{name}"), value.to_owned());
+                }
+                _ if line.starts_with('[') => table = line.trim_matches(['[', ']']).to_owned(),
+                _ => {}
+            }
+        }
+        values
+    }
+
+    #[test]
+    fn the_example_gives_every_key_with_its_default() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/quickstart.toml");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (shown, defaults) = (values(&text), values("[build]\nstones = 3"));
+        let (mut table, mut comment, mut found) = (String::new(), String::new(), Vec::new());
+        for line in text.lines() {
+            if let Some(more) = line.strip_prefix('#') {
+                comment.push_str(more);
+            } else if line.starts_with('[') {
+                table = line.trim_matches(['[', ']']).to_owned();
+                comment.clear();
+            } else if let Some((name, _)) = line.split_once(" = ") {
+                let key = format!("{table}.{name}");
+                let said = comment.split_once("Default: ").map(|(_, value)| value.trim_end_matches('.'));
+                match key.as_str() {
+                    "build.stones" => assert!(said.is_none() && comment.ends_with("Required.")),
+                    "run.dir" => assert_eq!(said, Some("\"runs/NAME\" for NAME.toml")),
+                    _ if shown[&key] == defaults[&key] => assert_eq!(said, None, "{key}"),
+                    _ => assert_eq!(said, Some(&*defaults[&key]), "{key}"),
+                }
+                found.push(key);
+                comment.clear();
+            } else {
+                comment.clear();
+            }
+        }
+        assert!(text.contains("# [build.methods]\n") && defaults["build.methods"] == "{}");
+        found.push("build.methods".to_owned());
+        found.sort();
+        assert!(defaults.keys().eq(&found), "{found:?}");
     }
 
     #[test]
