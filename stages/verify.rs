@@ -4,6 +4,7 @@ use crate::{Settings, Shared, files, graph, settings::Verify};
 use check::{CheckError, Database, Databases, Extent, Histogram, Look, Published, Sample, Verified};
 use disk::{Digest, Disk};
 use engines::Bytes;
+use game::quantity::plural;
 use game::{Index, Score};
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
@@ -104,7 +105,7 @@ pub(crate) fn report(shared: &Shared, digest: Digest, verified: &Verified) -> Re
             Published::Matches => 1u64,
             Published::Absent => 0,
             Published::Differs { score, expected, found } => {
-                let what = format!("{found} positions score {score}, published: {expected}");
+                let what = format!("{} of score {score}, published: {expected}", plural(found, "position"));
                 return Err(StageError::Damaged { artifact: files::database(stones), what, silent: true });
             }
         };

@@ -173,6 +173,8 @@ fn an_outlook_shows_every_database_and_method() {
     for part in ["\ntime:\n", "\npeak memory:\n", "84,672,315", "0..20 fit: about"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
+    let one = place.awari(&["plan", "--stones", "5"]).is(0).out;
+    assert!(one.contains("\n5 fits: about"), "{one}");
     // On disk, sweep and all stages around it take less than a byte a position.
     let text =
         place.awari(&["plan", "--stones", "0..20", "--memory", "64 MiB", "--set", "build.method=sweep"]).is(0).out;

@@ -59,6 +59,9 @@ fn every_move_of_a_game_is_judged_as_the_rules_do() {
     // Of an opening nothing is known to databases of seven stones.
     let opening = place.awari(&["analyze", "--dir", "run", "F4 f4 B5"]).is(3).out;
     assert!(opening.contains("3 of 3 moves not judged (more than 7 stones)"), "{opening}");
+    let one = ["analyze", "--dir", "run", "[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F"];
+    let one = place.awari(&one).is(3).out;
+    assert!(one.contains("1 of 1 move not judged (more than 7 stones)\nSouth: 1 move, 0 judged"), "{one}");
     place.awari(&["analyze", "--dir", "run", "F4 F4"]).is(2).says(&["move 2, `F4`: North is to move"]);
     // A name of a file that is not there is no game.
     for name in ["nosuch.ogn", "games/nosuch", "nosuch", "face.ogn"] {

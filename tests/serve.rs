@@ -273,6 +273,33 @@ fn the_page_shows_positions_without_a_script() {
 }
 
 #[test]
+fn a_wrong_query_is_named_in_words_of_its_user() {
+    let site = site(Codec::Packed, false, Limits::default());
+    run(async {
+        let pos = "pos=0+0+0+0+0+2+1+0+0+0+0+0";
+        let number = "expected a whole number, at most 4294967295";
+        for (path, expected) in [
+            ("/v1/probe".to_owned(), "missing parameter `pos`".to_owned()),
+            (format!("/v1/probe?{pos}&more=1"), "unknown parameter `more`, expected `pos`".to_owned()),
+            (format!("/v1/probe?{pos}&{pos}"), "duplicate parameter `pos`".to_owned()),
+            ("/v1/choose?level=good".to_owned(), "missing parameter `pos`".to_owned()),
+            (format!("/v1/choose?{pos}&level=good&seed=x"), format!("seed: {number}")),
+            (format!("/v1/choose?{pos}&level=good&seed=4294967296"), format!("seed: {number}")),
+            (format!("/v1/mainline?{pos}&moves=-1"), format!("moves: {number}")),
+            ("/v1/transcript?moves=F".to_owned(), "missing parameter `pos`".to_owned()),
+        ] {
+            let (head, body) = send(&site, get(&path)).await;
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(head.status(), 400);
+            assert_eq!((&body["code"], &body["message"]), (&json!("bad-query"), &json!(expected)), "{path}");
+        }
+        let (_, page) = send(&site, get(&format!("/?{pos}&{pos}"))).await;
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("duplicate parameter `pos`"), "{page}");
+    });
+}
+
+#[test]
 fn games_are_read_and_written() {
     let site = site(Codec::Packed, false, Limits::default());
     run(async {

@@ -4,8 +4,9 @@
 //! Each bar is a stack of the databases, few stones light and at the bottom, many stones dark. The SVG needs nothing
 //! outside itself.
 
-use crate::report::{grouped, total};
+use crate::report::total;
 use crate::{Histogram, Shares, Statistics};
+use game::quantity::plural;
 use std::fmt::Write;
 
 // The picture, in pixels.
@@ -77,19 +78,19 @@ impl Scale {
 
 fn head(text: &mut String, databases: &[Statistics], all: &Histogram) {
     let stones = match databases {
-        [] => "no".to_owned(),
-        [one] => one.stones().to_string(),
-        [first, .., last] => format!("{} to {}", first.stones(), last.stones()),
+        [] => "no stones".to_owned(),
+        [one] => plural(one.stones().into(), "stone"),
+        [first, .., last] => format!("{} to {}", first.stones(), plural(last.stones().into(), "stone")),
     };
     let Shares { won, drawn, lost } = all.shares();
     let _ = writeln!(
         text,
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="13" fill="#222">
-<title>Scores of the awari positions with {stones} stones</title>
+<title>Scores of the awari positions with {stones}</title>
 <rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
-<text x="{LEFT}" y="30" font-size="18">Scores of the awari positions with {stones} stones</text>
-<text x="{LEFT}" y="52" fill="#555">{} positions, mean score {:+.2}; {:.1} % won, {:.1} % drawn, {:.1} % lost by the player to move</text>"##,
-        grouped(all.total()),
+<text x="{LEFT}" y="30" font-size="18">Scores of the awari positions with {stones}</text>
+<text x="{LEFT}" y="52" fill="#555">{}, mean score {:+.2}; {:.1} % won, {:.1} % drawn, {:.1} % lost by the player to move</text>"##,
+        plural(all.total(), "position"),
         all.mean(),
         won * 100.0,
         drawn * 100.0,
@@ -144,13 +145,13 @@ fn bar(text: &mut String, scale: &Scale, databases: &[Statistics], score: i8, po
         }
         let _ = writeln!(
             text,
-            r##"<rect x="{:.2}" y="{top:.2}" width="{:.2}" height="{:.2}" fill="{}"><title>{} stones, score {score:+}: {} positions</title></rect>"##,
+            r##"<rect x="{:.2}" y="{top:.2}" width="{:.2}" height="{:.2}" fill="{}"><title>{}, score {score:+}: {}</title></rect>"##,
             scale.x(score) + scale.bar * 0.06,
             scale.bar * 0.88,
             bottom - top,
             shade(at, databases.len()),
-            database.stones(),
-            grouped(here),
+            plural(database.stones().into(), "stone"),
+            plural(here, "position"),
         );
     }
 }
@@ -218,7 +219,11 @@ mod tests {
         let databases = solved(0, PositionSet::All);
         let one = Statistics::of(&databases, 0, Extent::Full).unwrap();
         let picture = svg(&[one]);
-        assert!(picture.contains("0 stones, score +0: 1 positions"));
+        assert!(picture.contains("0 stones, score +0: 1 position<"));
+        assert!(picture.contains("<text x=\"72\" y=\"52\" fill=\"#555\">1 position, mean"), "{picture}");
+        let one = Statistics::of(&solved(1, PositionSet::All), 1, Extent::Full).unwrap();
+        let picture = svg(&[one]);
+        assert!(picture.contains("with 1 stone<") && picture.contains("1 stone, score -1: "), "{picture}");
         assert!(!picture.contains("NaN") && !picture.contains("inf"));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Mistake;
 use game::notation::PositionText;
+use game::quantity::plural;
 use game::{Board, PositionSet, Score};
 use std::fmt;
 use std::path::PathBuf;
@@ -40,7 +41,7 @@ pub enum CheckError {
         stones: u32,
     },
     /// A database holds too few scores or too many.
-    #[error("the {stones}-stone database has {found} scores, expected {expected} (positions {set})")]
+    #[error("the {stones}-stone database has {}, expected {expected} (positions {set})", plural(*found, "score"))]
     Size {
         /// Its stones.
         stones: u32,
@@ -76,7 +77,8 @@ pub enum CheckError {
         set: PositionSet,
     },
     /// Scores that do not follow from those of the children.
-    #[error("{mistakes} of {checked} positions checked in the {stones}-stone database are wrong: {}", Listed(first))]
+    #[error("{mistakes} of {} checked in the {stones}-stone database {} wrong: {}",
+        plural(*checked, "position"), if *mistakes == 1 { "is" } else { "are" }, Listed(first))]
     Wrong {
         /// The stones of the database.
         stones: u32,
@@ -89,8 +91,9 @@ pub enum CheckError {
     },
     /// Claims that no line of play proves.
     #[error(
-        "the {stones}-stone database claims {unproved} scores of {bound} or -{bound} that cannot be derived, \
+        "the {stones}-stone database claims {} of {bound} or -{bound} that cannot be derived, \
          for example {} which it scores {claimed}: its scores are consistent at best, not proved",
+        plural(*unproved, "score"),
         PositionText::of_board(*board)
     )]
     Uncertified {

@@ -4,6 +4,7 @@
 //! that [`Statistics::json`] writes. Both end with a line feed.
 
 use crate::{Choice, Histogram, Shares, Statistics};
+use game::quantity::grouped;
 use std::fmt::Write;
 
 /// The columns of the table, the first line of it.
@@ -88,19 +89,6 @@ pub(crate) fn total(databases: &[Statistics]) -> Histogram {
     databases.iter().fold(Histogram::EMPTY, |sum, database| sum.plus(database.histogram()))
 }
 
-/// A number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 fn offered_share(choice: Choice) -> f64 {
     choice.offered as f64 / choice.positions.max(1) as f64
 }
@@ -165,12 +153,5 @@ stones  positions  mean score    won   drawn    lost  capture or not  better not
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value.as_array().unwrap().len(), 4);
         assert_eq!(value[3]["stones"], 3);
-    }
-
-    #[test]
-    fn thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
     }
 }

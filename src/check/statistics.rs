@@ -18,6 +18,7 @@
 use crate::look::{Databases, Look};
 use crate::walk::{Seen, Tally, walk};
 use crate::{CheckError, Extent, Histogram, Shares, Verified};
+use game::quantity::plural;
 use game::{STONES_MAX, Score};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -67,7 +68,7 @@ impl Statistics {
         let refused = |found: String| CheckError::Statistics { found };
         let record: Record = serde_json::from_str(json).map_err(|error| refused(error.to_string()))?;
         if record.stones > STONES_MAX {
-            return Err(refused(format!("{} stones", record.stones)));
+            return Err(refused(plural(record.stones.into(), "stone")));
         }
         let mut histogram = Histogram::EMPTY;
         let mut total = 0u64;
@@ -78,11 +79,11 @@ impl Statistics {
             total = total
                 .checked_add(positions)
                 .filter(|&total| total <= record.positions)
-                .ok_or_else(|| refused(format!("more than {} positions", record.positions)))?;
+                .ok_or_else(|| refused(format!("more than {}", plural(record.positions, "position"))))?;
             histogram.add(score, positions);
         }
         if total != record.positions {
-            return Err(refused(format!("scores of {total} of {} positions", record.positions)));
+            return Err(refused(format!("scores of {total} of {}", plural(record.positions, "position"))));
         }
         Ok(Statistics { stones: record.stones, histogram, choice: record.captures })
     }

@@ -5,6 +5,7 @@ use crate::databases::library;
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::probe::pit_name;
+use crate::quantity;
 use crate::screen::Width;
 use crate::table::Table;
 use disk::{Disk, RealDisk};
@@ -69,8 +70,9 @@ fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> Strin
     let known = review.turns.iter().filter(|one| one.best.is_some()).count();
     let unknown = review.turns.len() - known;
     if unknown > 0 {
-        let why = largest.map_or_else(String::new, |largest| format!(" (more than {largest} stones)"));
-        let _ = writeln!(text, "{unknown} of {} moves not judged{why}", review.turns.len());
+        let why = largest
+            .map_or_else(String::new, |largest| format!(" (more than {})", quantity::plural(largest.into(), "stone")));
+        let _ = writeln!(text, "{unknown} of {} not judged{why}", quantity::plural(review.turns.len() as u64, "move"));
     }
     if known > 0 {
         let mut table = Table::new(&["", "move", "stones", "value", "best", "loss", "better"]).numbers([0, 2, 3, 4, 5]);
@@ -96,8 +98,10 @@ fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> Strin
         let average = player.average_loss().map_or_else(String::new, |loss| format!(", {loss:.2} a move"));
         let _ = writeln!(
             text,
-            "{}: {moves} moves, {judged} judged, {errors} wrong, {lost} stones lost{average}",
-            side_name(side)
+            "{}: {}, {judged} judged, {errors} wrong, {} lost{average}",
+            side_name(side),
+            quantity::plural(moves as u64, "move"),
+            quantity::plural(lost as u64, "stone"),
         );
     }
     if let Some(outcome) = transcript.game.outcome() {

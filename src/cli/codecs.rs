@@ -29,8 +29,11 @@ pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan
     let kept: Vec<String> = others.iter().map(of).collect();
     (!kept.is_empty()).then(|| {
         let dir = dir.display();
+        let is_one = others.values().map(Vec::len).sum::<usize>() == 1;
+        let (databases, stay, are, them) =
+            if is_one { ("database", "stays", "it is", "it") } else { ("databases", "stay", "they are", "them") };
         format!(
-            "databases {} stay as they are: the codec {asked} is for new ones; to convert them:\n  \
+            "{databases} {} {stay} as {are}: the codec {asked} is for new ones; to convert {them}:\n  \
              awari archive --dir {dir} --out ARCHIVES && awari restore --from ARCHIVES --dir NEW --codec {asked} && \
              awari run MANIFEST --dir NEW",
             kept.join(", ")

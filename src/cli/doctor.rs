@@ -129,7 +129,8 @@ fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<Finding>
     }
     if let Some(files) = machine.open_files_max.filter(|&files| files < OPEN_FILES_MIN) {
         findings.push(Finding::problem(format!(
-            "only {files} files may be open, expected at least {OPEN_FILES_MIN}; raise the limit with `ulimit -n 1024`"
+            "only {} may be open, expected at least {OPEN_FILES_MIN}; raise the limit with `ulimit -n 1024`",
+            quantity::plural(files, "file")
         )));
     }
 }
@@ -213,7 +214,8 @@ impl Seen<'_> {
         }
         lines.push(("directory", at));
         if let Some(place) = &self.place {
-            let files = place.free_files.map_or(String::new(), |files| format!(", {} files", quantity::grouped(files)));
+            let files =
+                place.free_files.map_or(String::new(), |files| format!(", {}", quantity::plural(files, "file")));
             lines.push(("file system", place.file_system.clone()));
             lines.push(("room", Budget::show(place.free_bytes) + &files));
             lines.push(("off the cache", if place.direct { "yes" } else { "no" }.to_owned()));

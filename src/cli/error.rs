@@ -6,12 +6,12 @@ use crate::diagnostics;
 use crate::output::say;
 use crate::quantity::plural;
 use check::CheckError;
-use disk::DiskError;
+use disk::{DiskError, reason};
 use exchange::ExchangeError;
 use game::notation::NotationError;
 use game::transcript::TranscriptError;
 use oracle::OracleError;
-use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic};
+use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic, Origin};
 use pipeline::{Exit, PipelineError, StageError};
 use ranks::CommunicationError;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub(crate) enum CliError {
         path: PathBuf,
     },
     /// The manifest has mistakes, all of them.
-    #[error("{} in {name}; nothing was done", mistakes(diagnostics.len()))]
+    #[error("{} {}; nothing was done", mistakes(diagnostics.len()), place(name, diagnostics))]
     Manifest {
         /// The name of the manifest.
         name: String,
@@ -64,11 +64,17 @@ pub(crate) enum CliError {
         /// What is wrong with it.
         diagnostics: Vec<Diagnostic>,
     },
+    /// The command line asks for what no manifest may say, and there is no manifest.
+    #[error("{} on the command line; nothing was done", mistakes(diagnostics.len()))]
+    CommandLine {
+        /// What is wrong with it.
+        diagnostics: Vec<Diagnostic>,
+    },
     /// A path that is no text cannot stand in a manifest, nor in a script.
     #[error("the path {} is not UTF-8 and cannot be written to a manifest or a script; choose another", .0.display())]
     PathNotText(PathBuf),
     /// Nobody knows where paths begin.
-    #[error("cannot find the current directory: {0}; change to an existing one")]
+    #[error("cannot find the current directory: {}; change to an existing one", reason(.0))]
     CurrentDirectory(std::io::Error),
     /// A launcher of MPI started this program, which has none.
     #[cfg_attr(feature = "mpi", expect(dead_code, reason = "it has one"))]
@@ -195,7 +201,7 @@ pub(crate) enum CliError {
     #[error("{} is neither a file nor a game; a game is moves such as F4 f4 B5", .0.display())]
     NoGame(PathBuf),
     /// What a person or a program was to say could not be read.
-    #[error("cannot read stdin: {0}")]
+    #[error("cannot read stdin: {}", reason(.0))]
     Stdin(std::io::Error),
     /// The oracle.
     #[error(transparent)]
@@ -207,7 +213,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
     /// A thread cannot be had.
-    #[error("a thread cannot be started: {0}; allow more (ulimit -u, ulimit -v, or the pids control group)")]
+    #[error("a thread cannot be started: {}; allow more (ulimit -u, ulimit -v, or the pids control group)", reason(.0))]
     Thread(std::io::Error),
     /// The stack of the first thread is too small for the program.
     #[error(
@@ -222,12 +228,13 @@ pub(crate) enum CliError {
     },
     /// Threads cannot be had.
     #[error(
-        "cannot start threads: {0}; allow more (ulimit -u, ulimit -v, or the pids control group), or choose fewer with \
-         --threads"
+        "cannot start threads: {}; allow more (ulimit -u, ulimit -v, or the pids control group), or choose fewer with \
+         --threads",
+        reason(.0)
     )]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// Nothing can be served there.
-    #[error("cannot listen at {address}: {error}; choose another address with --listen")]
+    #[error("cannot listen at {address}: {}; choose another address with --listen", reason(error))]
     Serve {
         /// Where.
         address: Listen,
@@ -235,10 +242,10 @@ pub(crate) enum CliError {
         error: std::io::Error,
     },
     /// Signals cannot be caught.
-    #[error("cannot install signal handlers: {0}")]
+    #[error("cannot install signal handlers: {}", reason(.0))]
     Signals(std::io::Error),
     /// A result could not be written.
-    #[error("cannot write the result to stdout: {0}")]
+    #[error("cannot write the result to stdout: {}", reason(.0))]
     Stdout(std::io::Error),
     /// A result could not be said in JSON.
     #[error("cannot write the result as JSON: {0}")]
@@ -254,8 +261,12 @@ impl CliError {
             | CliError::NoHardware { .. }
             | CliError::NotText { .. }
             | CliError::Manifest { .. } => Exit::ManifestInvalid,
-            CliError::RanksWithoutStones => Exit::Usage,
-            CliError::PathNotText(_) | CliError::Position(_) | CliError::Game(_) | CliError::NoGame(_) => Exit::Usage,
+            CliError::RanksWithoutStones
+            | CliError::CommandLine { .. }
+            | CliError::PathNotText(_)
+            | CliError::Position(_)
+            | CliError::Game(_)
+            | CliError::NoGame(_) => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
             CliError::NoMpi => Exit::Usage,
             CliError::Ranks(_) | CliError::Rank { .. } => Exit::StageFailed,
@@ -312,8 +323,10 @@ impl CliError {
 
     /// Tells a person.
     pub(crate) fn show(&self) {
-        if let CliError::Manifest { name, text, diagnostics } = self {
-            diagnostics::show(name, text, diagnostics);
+        match self {
+            CliError::Manifest { name, text, diagnostics } => diagnostics::show(name, text, diagnostics),
+            CliError::CommandLine { diagnostics } => diagnostics::show("", "", diagnostics),
+            _ => {}
         }
         say(format_args!("awari: {self}"));
     }
@@ -335,10 +348,20 @@ fn of_largest(largest: Option<u32>) -> String {
     largest.map_or_else(String::new, |largest| format!(" (the largest has {largest})"))
 }
 
+/// Where the mistakes were made.
+fn place(name: &str, diagnostics: &[Diagnostic]) -> String {
+    let in_file = diagnostics.iter().filter(|diagnostic| matches!(diagnostic.origin, Origin::File(_))).count();
+    match in_file {
+        0 => "on the command line".to_owned(),
+        count if count == diagnostics.len() => format!("in {name}"),
+        _ => format!("in {name} and on the command line"),
+    }
+}
+
 fn of_stones(stones: &Option<std::ops::RangeInclusive<u32>>) -> String {
     match stones {
         None => String::new(),
-        Some(range) if range.start() == range.end() => format!(" of {}", plural(u64::from(*range.start()), "stone")),
-        Some(range) => format!(" of {} to {} stones", range.start(), range.end()),
+        Some(range) if range.start() == range.end() => format!(" of {}", plural((*range.start()).into(), "stone")),
+        Some(range) => format!(" of {} to {}", range.start(), plural((*range.end()).into(), "stone")),
     }
 }

@@ -115,7 +115,7 @@ impl<'a> JobOutlook<'a> {
         let mut text = String::new();
         if let (Some((first, _)), Some(last)) = (self.rows.first(), last) {
             let sent = Budget::show(sent as u64);
-            text += &format!("{first}..{last} fit: about {}, {sent} sent\n", quantity::about(seconds));
+            text += &format!("{}: about {}, {sent} sent\n", quantity::fitting(*first, *last), quantity::about(seconds));
         }
         if let Some((stones, of)) = self.rows.iter().find(|(_, of)| !of.fits) {
             let needs = Budget::show(of.memory_bytes);

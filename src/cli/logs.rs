@@ -97,7 +97,11 @@ impl Observer for Logged<'_> {
             Event::DamageFound { artifact, what } => tracing::warn!(shown = true, "damage in {artifact}: {what}"),
             Event::JournalCut { bytes } => {
                 self.open(None);
-                tracing::warn!(shown = true, "{bytes} bytes of a torn record cut off the journal after a crash");
+                tracing::warn!(
+                    shown = true,
+                    "{} of a torn record cut off the journal after a crash",
+                    quantity::plural(*bytes, "byte")
+                );
             }
             Event::Adopted { artifacts } => {
                 tracing::info!("{} adopted (headers checked)", quantity::plural(artifacts.len() as u64, "file"))

@@ -190,9 +190,8 @@ impl<'a> Outlook<'a> {
         if let (Some(first), Some(last)) = (fitting.first(), fitting.last()) {
             let used = || fitting.iter().map(|row| row.of_chosen());
             text += &format!(
-                "{}..{} fit: about {}, at most {} of memory and {} of disk\n",
-                first.stones,
-                last.stones,
+                "{}: about {}, at most {} of memory and {} of disk\n",
+                quantity::fitting(first.stones, last.stones),
                 quantity::about(used().map(|of| of.seconds).sum()),
                 Budget::show(used().map(|of| of.memory_bytes).max().unwrap_or(0)),
                 Budget::show(used().map(|of| of.disk_bytes).max().unwrap_or(0)),

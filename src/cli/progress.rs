@@ -205,7 +205,8 @@ pub(crate) fn remark(event: &Event) -> Option<String> {
             many => format!("{} files were not in the journal: adopted (headers checked)", many.len()),
         }),
         Event::JournalCut { bytes } => Some(format!(
-            "a crash has torn the end of the journal: {bytes} bytes cut off; the work since then is repeated"
+            "a crash has torn the end of the journal: {} cut off; the work since then is repeated",
+            quantity::plural(*bytes, "byte")
         )),
         Event::DamageFound { artifact, what } => Some(format!("damage in {artifact}: {what}")),
         Event::RunStarted { .. }

@@ -1,17 +1,6 @@
 //! Numbers as people read them.
 
-/// A number with its thousands apart: `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use game::quantity::{grouped, plural};
 
 /// A time: `3.4 ms`, `0.30 s`, `12.3 s`, `5 min 20 s`, `3 h 07 min`, `4 d 03 h`.
 pub(crate) fn time(seconds: f64) -> String {
@@ -60,10 +49,9 @@ pub(crate) fn rate_over(positions: u64, seconds: f64) -> Option<String> {
 /// What a database of fewer positions takes, in time and in its file, is not for its positions.
 pub(crate) const POSITIONS_MIN: u64 = 100_000;
 
-/// A number of things: `1 stone`, `2 stones`.
-pub(crate) fn plural(number: u64, thing: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{s}", grouped(number))
+/// The databases that fit a machine: `5 fits`, `5..7 fit`.
+pub(crate) fn fitting(first: u32, last: u32) -> String {
+    if first == last { format!("{first} fits") } else { format!("{first}..{last} fit") }
 }
 
 /// Numbers as ranges: `1, 3..5, 9`.
@@ -85,13 +73,6 @@ pub(crate) fn ranges<T: Copy + PartialEq + std::fmt::Display>(numbers: &[T], nex
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(grouped(999), "999");
-    }
 
     #[test]
     fn memory() {
@@ -139,6 +120,12 @@ mod tests {
         assert_eq!(rate_over(10_000_000, 0.0005), None);
         assert_eq!(rate_over(0, 5.0), None);
         assert_eq!(rate_over(10_000_000, 0.5).unwrap(), "20.0 M/s");
+    }
+
+    #[test]
+    fn one_database_fits() {
+        assert_eq!(fitting(5, 5), "5 fits");
+        assert_eq!(fitting(0, 5), "0..5 fit");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::args::{StatsArgs, StatsFormat};
 use crate::databases::{Shelf, artifact, chosen, library, statistics, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
+use crate::quantity::plural;
 use crate::screen::Width;
 use check::{CheckError, Choice, Extent, Histogram, Sample, Statistics};
 use disk::{Digest, Disk, RealDisk};
@@ -82,7 +83,8 @@ fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
     };
     match Statistics::of(&shelf.sound, stones, extent) {
         Err(CheckError::Missing { stones: missing }) => {
-            say(format_args!("cannot value captures with {stones} stones: {} does not exist", artifact(missing)));
+            let stones = plural(stones.into(), "stone");
+            say(format_args!("cannot value captures with {stones}: {} does not exist", artifact(missing)));
             Ok(Statistics::new(stones, Histogram::of(database)?, Choice::default()))
         }
         counted => Ok(counted?),

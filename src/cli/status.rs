@@ -111,8 +111,8 @@ fn head(status: &Status, has_manifest: bool) -> String {
     if status.journal_torn_bytes > 0 {
         let _ = writeln!(
             text,
-            "the last {} bytes of the journal were torn by a crash; the next run removes them",
-            status.journal_torn_bytes
+            "{} at the end of the journal torn by a crash; the next run removes them",
+            quantity::plural(status.journal_torn_bytes, "byte")
         );
     }
     text.push_str(&counts(status));

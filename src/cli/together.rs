@@ -47,20 +47,20 @@ pub(crate) fn told(stages: &[StageStatus]) -> String {
     let Some(most) = all.iter().map(|one| one.ranks).reduce(f64::max) else { return String::new() };
     let sum = |of: fn(&Together) -> f64| all.iter().map(of).sum::<f64>();
     let mut text = format!(
-        "{} done by up to {most:.0} ranks: {} in {} messages, waited {} of the time (most: of one rank, by the mean)\n",
+        "{} done by up to {most:.0} ranks: {} in {}, waited {} of the time (most: of one rank, by the mean)\n",
         quantity::plural(all.len() as u64, "stage"),
         megabytes(sum(|one| one.bytes_sent)),
-        quantity::grouped(sum(|one| one.messages_sent) as u64),
+        quantity::plural(sum(|one| one.messages_sent) as u64, "message"),
         percent(sum(|one| one.waited_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
     );
     for one in &all[all.len().saturating_sub(STAGES_MAX)..] {
         let _ = writeln!(
             text,
-            "  {:<12} {:.0} ranks, {} in {} messages, waited {}, most: {:.2} of the work, {:.2} of the bytes",
+            "  {:<12} {:.0} ranks, {} in {}, waited {}, most: {:.2} of the work, {:.2} of the bytes",
             one.stage,
             one.ranks,
             megabytes(one.bytes_sent),
-            quantity::grouped(one.messages_sent as u64),
+            quantity::plural(one.messages_sent as u64, "message"),
             percent(one.waited_share),
             one.work_most_by_mean,
             one.bytes_most_by_mean,

@@ -73,9 +73,10 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
             let alike = built_alike(&disk, dir, method, &chosen);
             if !alike.is_empty() {
                 say(format_args!(
-                    "databases {} were built by {method} or a similar method: a rebuild by another method is a \
+                    "{} {} built by {method} or a similar method: a rebuild by another method is a \
                      stronger check",
-                    quantity::ranges(&alike, |stones| stones + 1)
+                    if alike.len() == 1 { "database" } else { "databases" },
+                    quantity::ranges(&alike, |stones| stones + 1) + if alike.len() == 1 { " was" } else { " were" },
                 ));
             }
             Some(Rebuild::new(&disk, Order { rules, set, stones_max, method }, args, &stop)?)
@@ -261,7 +262,7 @@ impl Verifier<'_> {
         let scores = database.scores().scores();
         let positions = database.positions();
         if positions >= ANNOUNCED_POSITIONS_MIN {
-            say(format_args!("{stones:>3}  {} positions ...", quantity::grouped(positions)));
+            say(format_args!("{stones:>3}  {} ...", quantity::plural(positions, "position")));
         }
         if let Err(error) = check::check_integrity(scores) {
             // Blocks are checked by all who read them, the digest of the whole is not.
@@ -318,9 +319,12 @@ impl Verifier<'_> {
         };
         let mut parts = vec![match extent {
             Extent::Sample(sample) if !verified.is_full() => format!(
-                "{} scores follow from the rules (if {} did not, the sample would have found one with a probability \
+                "{} from the rules (if {} did not, the sample would have found one with a probability \
                  of {:.0} %)",
-                quantity::grouped(verified.checked()),
+                match verified.checked() {
+                    1 => "1 score follows".to_owned(),
+                    checked => format!("{} scores follow", quantity::grouped(checked)),
+                },
                 quantity::grouped(sample.noticed(verified.histogram().total(), CHANCE)),
                 CHANCE * 100.0
             ),
@@ -330,7 +334,10 @@ impl Verifier<'_> {
             Published::Matches => parts.push("matches published counts".to_owned()),
             Published::Absent => {}
             Published::Differs { score, expected, found } => {
-                return Ok(Findings::wrong(format!("{found} positions score {score}, published: {expected}")));
+                return Ok(Findings::wrong(format!(
+                    "{} of score {score}, published: {expected}",
+                    quantity::plural(found, "position")
+                )));
             }
         }
         let mut status = if verified.is_full() { Status::Verified } else { Status::Sampled };

@@ -4,6 +4,23 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A number of bytes in a message: `1 byte`, `2 bytes`.
+pub fn bytes(number: u64) -> String {
+    if number == 1 { "1 byte".to_owned() } else { format!("{number} bytes") }
+}
+
+/// What the operating system says of an error, without the number that the standard library adds: `Is a directory`.
+pub fn reason(error: &impl fmt::Display) -> String {
+    const NUMBER: &str = " (os error ";
+    let text = error.to_string();
+    match text.rsplit_once(NUMBER) {
+        Some((words, rest)) if rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-') == ")" => {
+            words.to_owned()
+        }
+        _ => text,
+    }
+}
+
 /// What was being done when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -121,7 +138,7 @@ pub enum DiskError {
         path: PathBuf,
     },
     /// The file is larger than its reader accepts.
-    #[error("{} has {bytes} bytes, expected at most {bytes_max}; it cannot be the expected file", path.display())]
+    #[error("{} has {}, expected at most {bytes_max}; it cannot be the expected file", path.display(), self::bytes(*bytes))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -150,13 +167,16 @@ pub enum DiskError {
         why: String,
     },
     /// The kernel allows no rings.
-    #[error("io_uring cannot be used here: {source}; the kernel, a container or a limit forbids it; use --io plain")]
+    #[error(
+        "io_uring cannot be used here: {}; the kernel, a container or a limit forbids it; use --io plain",
+        reason(source)
+    )]
     RingRefused {
         /// What the operating system said.
         source: io::Error,
     },
     /// Anything else.
-    #[error("cannot {operation} {}: {source}{}", path.display(), failing(source))]
+    #[error("cannot {operation} {}: {}{}", path.display(), reason(source), failing(source))]
     Io {
         /// What was being done.
         operation: Operation,
@@ -317,9 +337,9 @@ struct Shortage {
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.needed, self.free) {
-            (Some(needed), Some(free)) => write!(f, ": {needed} bytes needed, {free} free"),
-            (Some(needed), None) => write!(f, ": {needed} bytes needed"),
-            (None, Some(free)) => write!(f, ": {free} bytes free"),
+            (Some(needed), Some(free)) => write!(f, ": {} needed, {free} free", bytes(needed)),
+            (Some(needed), None) => write!(f, ": {} needed", bytes(needed)),
+            (None, Some(free)) => write!(f, ": {} free", bytes(free)),
             (None, None) => Ok(()),
         }
     }
@@ -333,6 +353,18 @@ mod tests {
     fn check(kind: io::ErrorKind, expect: &str) {
         let error = DiskError::from_io(Operation::Write, Path::new("/d/x"), kind.into());
         assert_eq!(error.with_shortage(10, Some(3)).to_string(), expect);
+    }
+
+    #[test]
+    fn the_operating_system_is_quoted_in_its_words() {
+        let error = io::Error::from_raw_os_error(libc::EISDIR);
+        assert!(error.to_string().contains("(os error 21)"));
+        assert_eq!(reason(&error), "Is a directory");
+        let error = DiskError::from_io(Operation::Read, Path::new("d"), error);
+        assert_eq!(error.to_string(), "cannot read d: Is a directory");
+        for text in ["", "it ends early", "x (os error 5) y", "(os error )x"] {
+            assert_eq!(reason(&text), text);
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ mod uring;
 pub use bus::unblock;
 pub use clock::{Clock, Stopwatch, SystemClock};
 pub use digest::{Digest, DigestError};
-pub use error::{DiskError, Operation};
+pub use error::{DiskError, Operation, bytes, reason};
 pub use io::{Io, IoError};
 pub use joint::{Edge, Joint, Region, edges_of};
 pub use lock::{Lock, is_lock_note};

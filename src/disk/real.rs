@@ -329,7 +329,7 @@ fn here_if_empty(path: &Path) -> &Path {
 
 /// Why a file cannot be cut to a length it does not have.
 pub(crate) fn too_short(found: u64, expected: u64) -> io::Error {
-    io::Error::other(format!("it has {found} bytes, expected at least {expected}"))
+    io::Error::other(format!("it has {}, expected at least {expected}", crate::error::bytes(found)))
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Why a database does not go out, or a file of others cannot be compared.
 
 use disk::DiskError;
+use game::quantity::plural;
 use std::path::PathBuf;
 use store::StoreError;
 use thiserror::Error;
@@ -30,7 +31,7 @@ pub enum ExchangeError {
         offset: u64,
     },
     /// There is not enough memory for an array.
-    #[error("cannot allocate {bytes} bytes: {source}")]
+    #[error("cannot allocate {}: {}", disk::bytes(*bytes as u64), disk::reason(source))]
     Memory {
         /// How many bytes.
         bytes: usize,
@@ -57,8 +58,8 @@ pub enum ExchangeError {
     },
     /// Text of so many positions is rarely meant.
     #[error(
-        "the {stones}-stone database has {positions} positions, as csv about {bytes} bytes; expected at most {limit} \
-         positions: choose another format, or write it with --force"
+        "the {stones}-stone database has {}, as csv about {}; expected at most {}: choose another format, or write it with --force",
+        plural(*positions, "position"), disk::bytes(*bytes), plural(*limit, "position")
     )]
     TooLarge {
         /// The stones of the database.
@@ -78,8 +79,9 @@ pub enum ExchangeError {
     },
     /// There is nothing to compare with.
     #[error(
-        "{} does not exist: expected a file of {expected} bytes with the scores of {stones} stones; exclude these \
-         with --stones", path.display()
+        "{} does not exist: expected a file of {} with the scores of {}; exclude these \
+         with --stones",
+        path.display(), disk::bytes(*expected), plural((*stones).into(), "stone")
     )]
     Missing {
         /// The file.
@@ -91,8 +93,9 @@ pub enum ExchangeError {
     },
     /// The file has another length than such scores take.
     #[error(
-        "{} has {found} bytes, expected {expected}, one for each reachable position of {stones} stones: it is \
-         incomplete or has another layout", path.display()
+        "{} has {}, expected {expected}, one for each reachable position of {}: it is \
+         incomplete or has another layout",
+        path.display(), disk::bytes(*found), plural((*stones).into(), "stone")
     )]
     Length {
         /// The file.

@@ -12,6 +12,7 @@ mod half;
 mod index;
 pub mod notation;
 pub mod play;
+pub mod quantity;
 pub mod reference;
 mod rules;
 pub mod sow;

@@ -67,7 +67,7 @@ pub enum TranscriptError {
         reason: Illegal,
     },
     /// The number of stones sown is not that of the pit.
-    #[error("move {number}: {found} says {expected} stones, pit {pit} holds {is}")]
+    #[error("move {number}: {found} says {expected} {}, pit {pit} holds {is}", if expected == "1" { "stone" } else { "stones" })]
     Sown {
         /// The move, from 1.
         number: usize,
@@ -81,7 +81,7 @@ pub enum TranscriptError {
         is: u8,
     },
     /// The number of stones captured is not that of the board.
-    #[error("move {number}: {found} says {expected} stones are captured, the move captures {is}")]
+    #[error("move {number}: {found} says that {expected} {} captured, the move captures {is}", if expected == "1" { "stone is" } else { "stones are" })]
     Captured {
         /// The move, from 1.
         number: usize,
@@ -430,7 +430,9 @@ mod tests {
         let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect, "{text}");
         check("F4 F4", "move 2, `F4`: North is to move, with pits a to f");
         check("F4 f4 B5 d5 E6", "move 5: E6 says 6 stones, pit E holds 5");
-        check("F4 f4x2", "move 2: f4x2 says 2 stones are captured, the move captures 0");
+        check("F4 f4x2", "move 2: f4x2 says that 2 stones are captured, the move captures 0");
+        check("F1", "move 1: F1 says 1 stone, pit F holds 4");
+        check("F4 f4x1", "move 2: f4x1 says that 1 stone is captured, the move captures 0");
         check("F4 e4 F", "move 3, `F`: pit F is empty");
         check("F4 what", "move 2: expected a move such as F, f4 or B5x2, found `what`");
         check(

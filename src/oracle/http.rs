@@ -34,6 +34,6 @@ pub use site::{Site, router};
 
 pub(crate) use catalogue::Count;
 pub(crate) use probe::{STARVES, Value, best_first, category, loss};
-pub(crate) use refusal::Refusal;
+pub(crate) use refusal::{Refusal, query_mistake};
 pub(crate) use reply::not_kept;
 pub(crate) use transcript::play_all;

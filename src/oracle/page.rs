@@ -8,7 +8,7 @@
 mod board;
 mod details;
 
-use crate::http::{Refusal, Site, category, not_kept, play_all};
+use crate::http::{Refusal, Site, category, not_kept, play_all, query_mistake};
 use crate::{Answer, Bounds};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use details::Details;
 use game::notation::PositionText;
 use game::play::{End, Game};
+use game::quantity::plural;
 use game::transcript::side_name;
 use game::{Board, Rules, Score};
 use maud::{DOCTYPE, Markup, html};
@@ -64,7 +65,7 @@ pub(crate) async fn show(
     State(site): State<Arc<Site>>,
     query: Result<Query<Address>, QueryRejection>,
 ) -> impl IntoResponse {
-    let address = query.map(|Query(address)| address).map_err(|error| error.body_text());
+    let address = query.map(|Query(address)| address).map_err(|error| query_mistake(&error));
     let mut is_whole = true;
     let (status, markup) = match address.as_ref().map_err(String::clone).and_then(Shown::new) {
         Ok(shown) => {
@@ -249,7 +250,9 @@ fn banner(shown: &Shown, answer: &Result<Answer, Refusal>, beyond: Option<u32>) 
     match answer {
         _ if shown.hidden => format!("{side} to move."),
         Err(refusal) => {
-            let reach = beyond.map(|stones| format!(" (the largest has {stones} stones)")).unwrap_or_default();
+            let reach = beyond
+                .map(|stones| format!(" (the largest has {})", plural(stones.into(), "stone")))
+                .unwrap_or_default();
             format!("{side} to move; {}{reach}.", refusal.message)
         }
         Ok(answer) => match answer.score.score() {
@@ -289,5 +292,5 @@ fn signed(score: Score) -> String {
 }
 
 fn stones(count: Score) -> String {
-    if count == 1 { "1 stone".to_owned() } else { format!("{count} stones") }
+    plural(count.unsigned_abs().into(), "stone")
 }

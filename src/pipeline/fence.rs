@@ -65,7 +65,7 @@ impl Fence {
         };
         let bytes = self.bytes();
         if found < bytes {
-            return Err(self.overtaken(format!("has shrunk from {bytes} bytes to {found}")));
+            return Err(self.overtaken(format!("has shrunk from {} to {found}", disk::bytes(bytes))));
         }
         if found == bytes {
             return Ok(Vec::new());

@@ -170,8 +170,13 @@ impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the {} of {} stones (rules {}, positions {}, {})",
-            self.kind, self.stones, self.rules, self.positions, self.orientation
+            "the {} of {} stone{} (rules {}, positions {}, {})",
+            self.kind,
+            self.stones,
+            if self.stones == 1 { "" } else { "s" },
+            self.rules,
+            self.positions,
+            self.orientation
         )
     }
 }

@@ -52,14 +52,14 @@ impl Unverified {
         // Copies of the file itself: what they say is used for as long as the file is open, whatever becomes of it.
         let read = |offset: u64, bytes: usize| {
             source.copy(offset, bytes).map_err(|error| match error.is_cut_short() {
-                true => not_ours(format!("{} bytes", source.bytes()), "fewer, for it was cut".to_owned()),
+                true => not_ours(disk::bytes(source.bytes()), "fewer, for it was cut".to_owned()),
                 false => StoreError::Disk(error),
             })
         };
 
         let bytes_min = (HEADER_FIXED_BYTES + FOOTER_BYTES) as u64;
         if source.bytes() < bytes_min {
-            let found = format!("{} bytes", source.bytes());
+            let found = disk::bytes(source.bytes());
             return Err(not_ours(format!("at least {bytes_min} bytes"), found));
         }
         let start = read(0, HEADER_FIXED_BYTES)?;
@@ -97,7 +97,7 @@ impl Unverified {
         if !fits {
             return Err(damaged("the footer")(Malformed::new(
                 format!("an index of {index_bytes} bytes that ends at {index_end}"),
-                format!("{} bytes at {}", footer.index_bytes, footer.index_offset),
+                format!("{} at {}", disk::bytes(footer.index_bytes), footer.index_offset),
             )));
         }
         let index = read(footer.index_offset, index_bytes as usize)?;

@@ -1,5 +1,6 @@
 //! Charts by number of stones: lines, or stacks.
 
+use crate::quantity::plural;
 use maud::{Markup, html};
 
 // The picture, in its own units; the page scales it.
@@ -87,7 +88,7 @@ pub(super) fn chart(
                                 @if to > from {
                                     rect class={ "fill" (number_of) } x=(number(x(stones as f64) - width * 0.38)) y=(number(y(to)))
                                         width=(number(width * 0.76)) height=(number(y(from) - y(to))) {
-                                        title { (stones) " stones, " (series[number_of].name) ": " (show(to - from)) }
+                                        title { (plural(stones as u64, "stone")) ", " (series[number_of].name) ": " (show(to - from)) }
                                     }
                                 }
                             }
@@ -101,7 +102,7 @@ pub(super) fn chart(
                             }).collect::<Vec<_>>().join(" ")) {}
                             @for (stones, value) in points {
                                 circle class={ "fill" (number_of) } cx=(number(x(stones as f64))) cy=(number(y(value))) r="2.6" {
-                                    title { (stones) " stones, " (series.name) ": " (show(value)) }
+                                    title { (plural(stones as u64, "stone")) ", " (series.name) ": " (show(value)) }
                                 }
                             }
                         }

@@ -237,11 +237,11 @@ fn charts(history: &History) -> Markup {
 fn remarks(history: &History, journal: &Contents) -> Markup {
     let mut lines = Vec::new();
     for (bytes, what) in [
-        (journal.torn_bytes, "at the end of the journal were torn by a crash; the next run removes them"),
-        (journal.damaged_bytes, "inside the journal are damaged and were skipped"),
+        (journal.torn_bytes, "at the end of the journal torn by a crash; the next run removes them"),
+        (journal.damaged_bytes, "inside the journal damaged, and skipped"),
     ] {
         if bytes > 0 {
-            lines.push(format!("{} bytes {what}", quantity::grouped(bytes)));
+            lines.push(format!("{} {what}", quantity::plural(bytes, "byte")));
         }
     }
     if journal.fenced > 0 {

@@ -60,19 +60,22 @@ impl<'a> Files<'a> {
         let found = exchange::compare(self.disk, scores, index, self.directory, MEMORY_BYTES, stop)?;
         let name = exchange::file_of(index.stones());
         let path = self.directory.join(&name);
-        let agreement = format!("{name} has the same {} scores", quantity::grouped(found.positions));
+        let agreement = format!("{name} has the same {}", quantity::plural(found.positions, "score"));
         if found.differing == 0 {
             return Ok(Compared { agreement, differences: Vec::new() });
         }
         let mut head = format!(
-            "{} has other scores of {} of {} positions",
+            "{} has other scores of {} of {}",
             path.display(),
             quantity::grouped(found.differing),
-            quantity::grouped(found.positions)
+            quantity::plural(found.positions, "position")
         );
         if found.senseless > 0 {
             let senseless = quantity::grouped(found.senseless);
-            head.push_str(&format!("; impossible with {} stones: {senseless}", index.stones()));
+            head.push_str(&format!(
+                "; impossible with {}: {senseless}",
+                quantity::plural(index.stones().into(), "stone")
+            ));
         }
         let mut differences = vec![head];
         differences.extend(found.first.iter().map(ToString::to_string));

@@ -13,11 +13,24 @@ use game::notation::{MoveText, PositionText};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// A whole number in a query.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct Whole(u32);
+
+impl TryFrom<String> for Whole {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Whole, String> {
+        text.parse().map(Whole).map_err(|_| format!("expected a whole number, at most {}", u32::MAX))
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LineQuery {
     pos: String,
-    moves: Option<u32>,
+    moves: Option<Whole>,
 }
 
 #[derive(Serialize)]
@@ -53,10 +66,10 @@ pub(super) async fn mainline(
     State(site): State<Arc<Site>>,
     query: Result<Query<LineQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
+    let Query(query) = query.map_err(|error| Refusal::query(&error))?;
     let from = position(&query.pos)?;
     let moves_max = match query.moves {
-        Some(moves) => usize::try_from(moves).unwrap_or(usize::MAX).min(site.limits.line_moves_max),
+        Some(Whole(moves)) => usize::try_from(moves).unwrap_or(usize::MAX).min(site.limits.line_moves_max),
         None => site.limits.line_moves_max,
     };
     let (score, line) = site
@@ -90,7 +103,7 @@ pub(super) async fn mainline(
 pub(super) struct ChooseQuery {
     pos: String,
     level: String,
-    seed: Option<u32>,
+    seed: Option<Whole>,
 }
 
 #[derive(Serialize)]
@@ -109,13 +122,13 @@ pub(super) async fn choose(
     State(site): State<Arc<Site>>,
     query: Result<Query<ChooseQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
+    let Query(query) = query.map_err(|error| Refusal::query(&error))?;
     let from = position(&query.pos)?;
     let level: Level = query.level.parse().map_err(|error: LevelError| {
         let hint = "level=fair, good, strong, expert or perfect";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-level", error.to_string(), hint)
     })?;
-    let seed = query.seed.unwrap_or_else(|| site.seed());
+    let seed = query.seed.map_or_else(|| site.seed(), |Whole(seed)| seed);
     let chosen = site
         .search(move |site| -> Result<_, OracleError> {
             let answer = site.oracle.answer(&from.board())?;

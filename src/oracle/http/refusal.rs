@@ -1,6 +1,7 @@
 //! Why a request gets no answer, as a status and a JSON object.
 
 use crate::OracleError;
+use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
@@ -26,7 +27,8 @@ impl Refusal {
     }
 
     /// A query that does not say what the route needs.
-    pub(crate) fn query(message: impl Into<String>) -> Refusal {
+    pub(crate) fn query(error: &QueryRejection) -> Refusal {
+        let message = query_mistake(error);
         let hint = "/v1/openapi.json lists the parameters of every route";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-query", message, hint)
     }
@@ -42,6 +44,13 @@ impl Refusal {
         let hint = "the log of the server has the details; try another position";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request failed inside the server", hint)
     }
+}
+
+/// What is wrong with a query: what a program calls a field is a parameter to its user.
+pub(crate) fn query_mistake(error: &QueryRejection) -> String {
+    let text = error.body_text();
+    let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+    text.replacen(" field `", " parameter `", 1)
 }
 
 impl From<NotationError> for Refusal {

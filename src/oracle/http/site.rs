@@ -147,7 +147,7 @@ async fn probe(
     State(site): State<Arc<Site>>,
     query: Result<Query<ProbeQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
+    let Query(query) = query.map_err(|error| Refusal::query(&error))?;
     let position = position(&query.pos)?;
     let answer = site.answer(position.board()).await?;
     Ok(reply::json(StatusCode::OK, &Probed::new(&position, &answer)))

@@ -93,7 +93,7 @@ pub(super) async fn write(
     State(site): State<Arc<Site>>,
     query: Result<Query<WriteQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let Query(query) = query.map_err(|error| Refusal::query(error.body_text()))?;
+    let Query(query) = query.map_err(|error| Refusal::query(&error))?;
     let mut game = Game::from(*site.oracle.rules(), &position(&query.pos)?);
     play_all(&mut game, &query.moves).map_err(|what| {
         Refusal::new(StatusCode::BAD_REQUEST, "bad-moves", what, "moves=FfBd, up to the end of the game")

@@ -6,6 +6,7 @@ use super::{Shown, signed, stones, worth};
 use crate::http::{Count, STARVES, Site, Value, best_first, category, loss};
 use crate::{Answer, Line, LineEnd};
 use game::notation::{MoveText, Side};
+use game::quantity::plural;
 use game::{Illegal, Score};
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -116,7 +117,7 @@ impl Details<'_> {
             html! {
                 rect class={ (tone) @if score == Some(one.score) { " now" } } x=(left + 1) width=(BAR - 2)
                     y=(format!("{:.2}", HEIGHT - height)) height=(format!("{height:.2}")) {
-                    title { (signed(one.score)) ": " (grouped(one.positions)) " positions" }
+                    title { (signed(one.score)) ": " (plural(one.positions, "position")) }
                 }
             }
         };
@@ -125,7 +126,7 @@ impl Details<'_> {
             let fitting: u64 = self.histogram.iter().filter(|one| fits(one.score)).map(|one| one.positions).sum();
             format!("{:.1}\u{a0}%", 100.0 * fitting as f64 / all as f64)
         };
-        let of = format!("{} positions of {}", grouped(all), stones(outer));
+        let of = format!("{} of {}", plural(all, "position"), stones(outer));
         html! {
             figure id="histogram" {
                 svg viewBox={ "0 0 " ((2 * usize::from(outer.unsigned_abs()) + 1) * BAR) " " (HEIGHT) }
@@ -156,28 +157,6 @@ fn starving(answer: &Answer, side: Side) -> Markup {
     html! {
         @if !names.is_empty() {
             tfoot { tr { td colspan="4" { (names.join(", ")) ": " (STARVES) } } }
-        }
-    }
-}
-
-/// A number with its thousands apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let first = digits.len() % 3;
-    let (head, rest) = digits.split_at(first);
-    let mut groups: Vec<&str> = if head.is_empty() { Vec::new() } else { vec![head] };
-    groups.extend((0..rest.len()).step_by(3).map(|at| &rest[at..at + 3]));
-    groups.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_stand_apart() {
-        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")] {
-            assert_eq!(grouped(number), text);
         }
     }
 }

@@ -193,9 +193,11 @@ impl Scores {
     /// The error of a block that was not read.
     pub(super) fn unread(&self, block: usize, error: DiskError) -> StoreError {
         match error.is_cut_short() {
-            true => {
-                self.damaged(block, format!("a file of {} bytes", self.bytes()), "fewer, for it was cut".to_owned())
-            }
+            true => self.damaged(
+                block,
+                format!("a file of {}", disk::bytes(self.bytes())),
+                "fewer, for it was cut".to_owned(),
+            ),
             false => StoreError::Disk(error),
         }
     }
