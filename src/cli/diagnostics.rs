@@ -13,7 +13,8 @@ const LINE_BYTES_MAX: usize = 400;
 pub(crate) fn show(name: &str, text: &str, diagnostics: &[Diagnostic]) {
     let plain = !std::io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     for diagnostic in diagnostics {
-        if plain || is_long(text, diagnostic) {
+        let is_option = matches!(diagnostic.origin, Origin::Option(_));
+        if plain || is_option || is_long(text, diagnostic) {
             say(diagnostic);
         } else {
             say_commands(rendered(name, text, diagnostic));
@@ -26,6 +27,7 @@ fn is_long(text: &str, diagnostic: &Diagnostic) -> bool {
     let text = match &diagnostic.origin {
         Origin::File(_) => text,
         Origin::Set(argument) => argument,
+        Origin::Option(_) => return false,
     };
     // The line itself, and those that are shown around it.
     let line = diagnostic.line.saturating_sub(1);
@@ -49,6 +51,7 @@ fn rendered(name: &str, text: &str, diagnostic: &Diagnostic) -> String {
     let source = match &diagnostic.origin {
         Origin::File(_) => NamedSource::new(masked(name), masked(text)),
         Origin::Set(argument) => NamedSource::new("--set", masked(argument)),
+        Origin::Option(name) => NamedSource::new(name, String::new()),
     };
     let Diagnostic { origin, line, column, span, message, help } = diagnostic.clone();
     let help = help.map(|help| masked(&help));

@@ -6,6 +6,7 @@ use crate::error::CliError;
 use crate::output::is_command;
 use disk::{Disk, DiskError};
 use game::{PositionSet, STONES_MAX};
+use pipeline::manifest::{Diagnostic, Origin};
 use pipeline::{Budget, Manifest, RunOptions, StageName, Work};
 use stages::cluster::Job;
 use stages::{Awari, Hardware, Settings, schema};
@@ -35,7 +36,7 @@ impl Request {
             let message = format!("must end at {}: files cannot hold the opening position yet", STONES_MAX - 1);
             let help = "choose fewer stones, or predict with `awari plan`";
             let diagnostics = vec![request.manifest.diagnose("build.stones", &message, Some(help))];
-            return Err(CliError::Manifest { name: args.manifest.display().to_string(), text, diagnostics });
+            return Err(mistaken(&args.manifest, text, diagnostics, &overrides));
         }
         Ok(request)
     }
@@ -50,7 +51,7 @@ impl Request {
     pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<Request, CliError> {
         let (path, text) = match &args.manifest {
             Some(path) => (path.as_path(), read_manifest(disk, path)?),
-            None => (Path::new("--stones"), String::new()),
+            None => (Path::new(""), String::new()),
         };
         let mut overrides = with_directory(path, &text, args.changes.overrides()?);
         let hardware = match &args.hardware {
@@ -58,11 +59,11 @@ impl Request {
             None => args.manifest.is_none().then(Hardware::this),
         };
         if let Some(stones) = args.databases() {
-            overrides.push(("build.stones".to_owned(), format!("\"0..{}\"", stones.end())));
+            overrides.push(Override::option("--stones", "build.stones", format!("\"0..{}\"", stones.end())));
         }
         let request = Request::parse(path, text, &overrides, |settings| {
             let Some(hardware) = hardware else { return };
-            let is_given = |key: &str| overrides.iter().any(|(of, _)| of == key);
+            let is_given = |key: &str| overrides.iter().any(|one| one.key == key);
             settings.hardware = hardware;
             if !is_given("build.memory") {
                 settings.memory_bytes = hardware.memory_bytes;
@@ -91,17 +92,16 @@ impl Request {
     fn parse(
         path: &Path,
         text: String,
-        overrides: &[(String, String)],
+        overrides: &[Override],
         adapt: impl FnOnce(&mut Settings),
     ) -> Result<Request, CliError> {
-        let name = path.display().to_string();
-        match Manifest::parse(&text, &name, &schema(), overrides) {
+        match read_manifest(path, &text, overrides) {
             Ok(manifest) => {
                 let mut settings = Settings::new(&manifest);
                 adapt(&mut settings);
                 Ok(Request { manifest, work: Awari::new(settings) })
             }
-            Err(diagnostics) => Err(CliError::Manifest { name, text, diagnostics }),
+            Err(diagnostics) => Err(mistaken(path, text, diagnostics, overrides)),
         }
     }
 
@@ -153,33 +153,84 @@ impl Request {
 
 impl ChangeArgs {
     /// The keys that are changed, in order. Options count as `--set` of the key they stand for, after all others.
-    fn overrides(&self) -> Result<Vec<(String, String)>, CliError> {
-        let mut overrides = self.set.clone();
-        let mut set = |key: &str, value: String| overrides.push((key.to_owned(), value));
+    fn overrides(&self) -> Result<Vec<Override>, CliError> {
+        let given = |(key, value): &(String, String)| Override { option: None, key: key.clone(), value: value.clone() };
+        let mut overrides: Vec<Override> = self.set.iter().map(given).collect();
         if let Some(threads) = self.threads {
-            set("build.threads", threads.to_string());
+            overrides.push(Override::option("--threads", "build.threads", threads.to_string()));
         }
         if let Some(memory) = self.memory {
-            set("build.memory", quoted(&memory.to_string()));
+            overrides.push(Override::memory(memory));
         }
         if let Some(dir) = &self.dir {
             let dir = dir.to_str().ok_or_else(|| CliError::PathNotText(dir.clone()))?;
-            set("run.dir", quoted(dir));
+            overrides.push(Override::option("--dir", "run.dir", quoted(dir)));
         }
         Ok(overrides)
     }
 }
 
+/// A key of a manifest with the value that the command line gives it.
+#[derive(Clone, Debug)]
+pub(crate) struct Override {
+    /// The option that stands for the key; none where it is set by `--set`.
+    option: Option<&'static str>,
+    key: String,
+    value: String,
+}
+
+impl Override {
+    fn option(option: &'static str, key: &str, value: String) -> Override {
+        Override { option: Some(option), key: key.to_owned(), value }
+    }
+
+    /// `--memory`.
+    pub(crate) fn memory(memory: Budget) -> Override {
+        Override::option("--memory", "build.memory", quoted(&memory.to_string()))
+    }
+}
+
+/// Reads a manifest with what the command line changes in it.
+fn read_manifest(path: &Path, text: &str, overrides: &[Override]) -> Result<Manifest, Vec<Diagnostic>> {
+    let pairs: Vec<_> = overrides.iter().map(|one| (one.key.clone(), one.value.clone())).collect();
+    Manifest::parse(text, &path.display().to_string(), &schema(), &pairs)
+}
+
+/// Mistakes in a manifest, or on the command line. A mistake in the value of an option names the option.
+fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrides: &[Override]) -> CliError {
+    for diagnostic in &mut diagnostics {
+        let Origin::Set(argument) = &diagnostic.origin else { continue };
+        let is_it = |one: &&Override| *argument == format!("{}={}", one.key, one.value);
+        if let Some(option) = overrides.iter().filter(is_it).find_map(|one| one.option) {
+            diagnostic.origin = Origin::Option(option);
+        }
+    }
+    match path.as_os_str().is_empty() {
+        true => CliError::CommandLine { diagnostics },
+        false => CliError::Manifest { name: path.display().to_string(), text, diagnostics },
+    }
+}
+
+/// Reads a manifest that the program has written, with what the command line changes in it.
+///
+/// # Errors
+/// [`CliError::CommandLine`] if that makes no sense.
+pub(crate) fn read_own_manifest(text: &str, overrides: &[Override]) -> Result<Manifest, CliError> {
+    let none = Path::new("");
+    read_manifest(none, text, overrides).map_err(|diagnostics| mistaken(none, text.to_owned(), diagnostics, overrides))
+}
+
 /// The same where the run directory is given: if nothing else says where it is, it is named after the manifest, so that
 /// two manifests do not share one.
-fn with_directory(path: &Path, text: &str, mut overrides: Vec<(String, String)>) -> Vec<(String, String)> {
+fn with_directory(path: &Path, text: &str, mut overrides: Vec<Override>) -> Vec<Override> {
     const KEY: &str = "run.dir";
     let name = path.file_stem().and_then(|stem| stem.to_str());
     let Some(name) = name.filter(|name| !name.starts_with('-')) else { return overrides };
     // A manifest with mistakes is reported as it stands.
-    let given = Manifest::parse(text, "", &schema(), &overrides).map(|manifest| manifest.is_given(KEY));
+    let given = read_manifest(path, text, &overrides).map(|manifest| manifest.is_given(KEY));
     if given == Ok(false) {
-        overrides.push((KEY.to_owned(), quoted(&format!("runs/{name}"))));
+        let value = quoted(&format!("runs/{name}"));
+        overrides.push(Override { option: None, key: KEY.to_owned(), value });
     }
     overrides
 }

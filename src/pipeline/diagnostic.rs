@@ -30,6 +30,8 @@ pub enum Origin {
     File(String),
     /// On the command line: this is `KEY=VALUE` of `--set KEY=VALUE`.
     Set(String),
+    /// On the command line: an option, such as `--memory`, that stands for a key.
+    Option(&'static str),
 }
 
 impl fmt::Display for Diagnostic {
@@ -37,6 +39,7 @@ impl fmt::Display for Diagnostic {
         match &self.origin {
             Origin::File(name) => write!(f, "{name}:{}:{}: ", self.line, self.column)?,
             Origin::Set(argument) => write!(f, "--set {}: ", shown(argument))?,
+            Origin::Option(name) => write!(f, "{name}: ")?,
         }
         write!(f, "{}", self.message)?;
         match &self.help {

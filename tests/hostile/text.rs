@@ -33,6 +33,7 @@ pub fn manifest(bytes: &[u8]) {
                 let source = match &diagnostic.origin {
                     pipeline::manifest::Origin::File(_) => text,
                     pipeline::manifest::Origin::Set(argument) => argument,
+                    pipeline::manifest::Origin::Option(_) => unreachable!("only the command line has options"),
                 };
                 let span = diagnostic.span.clone();
                 assert!(source.get(span.clone()).is_some(), "{span:?} is a place in {source:?}: {diagnostic}");

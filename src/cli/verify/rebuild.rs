@@ -9,14 +9,14 @@ use crate::error::CliError;
 use crate::output::say;
 use crate::progress::Shown;
 use crate::quantity;
-use crate::request::command_line;
+use crate::request::{Override, command_line, read_own_manifest};
 use check::{CheckError, Database, Databases, Differences};
 use disk::{Digest, Disk};
 use game::{PositionSet, Rules};
 use pipeline::journal::Contents;
 use pipeline::state::State;
 use pipeline::{Budget, Keep, Manifest, Orchestrator, RunOptions};
-use stages::{Awari, Method, Settings, schema};
+use stages::{Awari, Method, Settings};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{CachedScores, Scores};
@@ -74,8 +74,8 @@ impl<'a> Rebuild<'a> {
     /// Prepares a rebuild, and makes sure that there is room for all of it.
     ///
     /// # Errors
-    /// [`CliError::Disk`] if the place cannot be used; [`pipeline::PipelineError::Preflight`] with what is short; [`CliError::Manifest`] if there is no building so many
-    /// stones.
+    /// [`CliError::Disk`] if the place cannot be used; [`pipeline::PipelineError::Preflight`] with what is short; [`CliError::CommandLine`] if there
+    /// is no building so many stones.
     pub(crate) fn new(
         disk: &'a dyn Disk,
         order: Order,
@@ -159,15 +159,9 @@ fn manifest(order: Order, args: &VerifyArgs) -> Result<Manifest, CliError> {
         "[game]\nrules = \"{}\"\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = {}\n",
         order.rules.name, order.set, order.stones_max, order.method, args.databases.threads
     );
-    if let Some(memory) = args.memory {
-        text.push_str(&format!("memory = \"{memory}\"\n"));
-    }
     text.push_str("[check]\nverify = \"none\"\npublished = false\n");
-    Manifest::parse(&text, "--against", &schema(), &[]).map_err(|diagnostics| CliError::Manifest {
-        name: "the command line".to_owned(),
-        text,
-        diagnostics,
-    })
+    let changes: Vec<Override> = args.memory.map(Override::memory).into_iter().collect();
+    read_own_manifest(&text, &changes)
 }
 
 /// The databases of a directory that its journal says were built in the same way. Methods that solve bound after bound
