@@ -174,6 +174,8 @@ fn databases_keep_their_codec_and_it_is_said() {
     assert!(!place.awari(&["run", "m.toml"]).is(0).err.contains("0..2"));
     place.awari(&["archive", "--dir", "run", "--out", "archives"]).is(0);
     place.awari(&["restore", "--from", "archives", "--dir", "new", "--codec", "raw"]).is(0);
+    let one = "database 3 (codec raw) stays as it is: the codec packed is for new ones; to convert it:";
+    place.awari(&["run", "m.toml"]).is(0).says(&[one]);
     let again = place.awari(&[&raw[..], &["--dir", "new"]].concat()).is(0);
     assert!(!again.err.contains("stay as they are"), "{again:?}");
 }
@@ -193,7 +195,7 @@ fn manifest_mistakes_come_all_at_once() {
         "m.toml:9:2: unknown table [stor] (did you mean [store]?)",
         "--set check.verify=ful: check.verify must be one of",
         "did you mean \"full\"?",
-        "awari: 6 mistakes in m.toml; nothing was done",
+        "awari: 6 mistakes in m.toml and on the command line; nothing was done",
     ]);
     assert!(!place.path("run").exists());
     for args in [["plan", "m.toml"], ["run", "m.toml"]] {
@@ -212,6 +214,7 @@ fn command_lines_that_make_no_sense() {
     place.awari(&["run", "m.toml", "--set", "build.threads"]).is(2).says(&["KEY=VALUE"]);
     place.awari(&["run", "m.toml", "--memory", "much"]).is(2).says(&["512 MiB"]);
     place.awari(&["stats", "--dir", "run", "--stones", "5..3"]).is(2).says(&["did you mean 3..5?"]);
+    place.awari(&["run", "m.toml", "--threads", "-1"]).is(2).says(&["'--threads <N>'", "within 0..1024"]);
     let help = place.awari(&["--help"]).is(0);
     for command in ["run", "plan", "status", "stage", "verify", "stats", "probe", "completions", "Exit codes"] {
         assert!(help.out.contains(command), "{command}");
@@ -283,6 +286,39 @@ fn a_removal_lists_all_and_says_when_there_is_nothing() {
     let strange = gc(&["--json"]).json()["strange"].to_string();
     assert!(strange.contains("run/snapshots/mine"), "{strange}");
     assert_eq!(gc(&["--unasked", "--kept", "--delete"]).err, "nothing to remove\n");
+}
+
+#[test]
+fn a_mistake_names_the_option_that_it_was_made_in() {
+    let place = Place::new(3);
+    let memory = "--memory: build.memory must be at least 48 MiB";
+    let own = |args: &[&str], exit: i32, first: &str| {
+        let said = place.awari(args).is(exit).err;
+        assert!(said.contains(first) && !said.contains("m.toml"), "{said}");
+        assert!(said.ends_with("awari: a mistake on the command line; nothing was done\n"), "{said}");
+    };
+    own(&["run", "m.toml", "--memory", "5"], 11, memory);
+    own(&["run", "m.toml", "--set", "foo=1"], 11, "--set foo=1: unknown key foo");
+    own(&["plan", "--stones", "8", "--memory", "1MiB"], 2, memory);
+    place.awari(&["run", "m.toml"]).is(0);
+    let against = ["verify", "--dir", "run", "--stones", "2", "--against", "counting", "--memory", "1MiB"];
+    own(&against, 2, memory);
+    fs::write(place.path("bad.toml"), "[build]\nstones = \"0..3\"\nthread = 1\n").unwrap();
+    let mixed = place.awari(&["run", "bad.toml", "--memory", "5"]).is(11);
+    mixed.says(&["bad.toml:3:1", memory, "2 mistakes in bad.toml and on the command line"]);
+}
+
+#[test]
+fn an_empty_variable_for_the_directory_is_none() {
+    let place = Place::new(3);
+    let awari = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("AWARI_DIR", "");
+        place::ended(command)
+    };
+    awari(&["run", "m.toml"]).is(0);
+    awari(&["status", "--dir", "run"]).is(0);
+    awari(&["status"]).is(2).says(&["--dir <DIR>"]);
 }
 
 #[test]

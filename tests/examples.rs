@@ -43,11 +43,20 @@ fn examples(help: &str) -> Vec<String> {
     let heading = ["\nExamples:\n", "\nExample:\n"].into_iter().find_map(|heading| help.split_once(heading));
     let (_, rest) = heading.unwrap_or_else(|| panic!("no examples in {help}"));
     let lines: Vec<&str> = rest.lines().take_while(|line| !line.is_empty()).collect();
-    // Clap breaks lines of more than 100 characters.
+    let mut commands: Vec<String> = Vec::new();
+    for line in lines {
+        match (line.strip_prefix("    "), commands.last_mut()) {
+            (Some(more), Some(command)) => {
+                assert!([" \\", " |", " &&"].iter().any(|end| command.ends_with(end)), "{command} is not continued");
+                *command = format!("{} {more}", command.strip_suffix(" \\").unwrap_or(command));
+            }
+            _ => commands.push(line.trim().to_owned()),
+        }
+    }
     let is_command =
-        |line: &&str| ["awari ", "curl ", "printf ", "source "].iter().any(|word| line.trim().starts_with(word));
-    assert!(lines.iter().all(is_command), "too long, or not a command: {lines:?}");
-    lines.into_iter().map(|line| line.trim().to_owned()).collect()
+        |line: &String| ["awari ", "curl ", "printf ", "source "].iter().any(|word| line.starts_with(word));
+    assert!(commands.iter().all(is_command), "too long, or not a command: {commands:?}");
+    commands
 }
 
 /// A directory as that of the repository is after the first command of the README.
@@ -163,9 +172,9 @@ fn serve(desk: &Desk, examples: &[String]) {
         };
         let served = Served::of(desk.shell(&format!("exec {line}")));
         for question in &questions {
-            let (_, url) = question.strip_prefix("curl 'http://").unwrap().split_once('/').unwrap();
-            let path = format!("/{}", url.strip_suffix('\'').unwrap());
-            assert_eq!(served.json(&path)["stones"], 3, "{question}");
+            let (url, query) = question.strip_prefix("curl -G http://").unwrap().split_once(" -d ").unwrap();
+            let (_, path) = url.split_once('/').unwrap();
+            assert_eq!(served.json(&format!("/{path}?{query}"))["stones"], 3, "{question}");
         }
     }
 }

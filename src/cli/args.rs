@@ -5,10 +5,12 @@ mod read;
 mod values;
 
 use crate::candidates;
-use clap::{Args, Parser, Subcommand};
+use clap::builder::Resettable;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 use engines::Kernel;
 use pipeline::Budget;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub(crate) use build::{
@@ -32,18 +34,28 @@ pub(crate) const DIR_VARIABLE: &str = "AWARI_DIR";
     max_term_width = 100,
     after_help = "\
 Examples:
-  awari run manifests/quickstart.toml          # build databases; the same command resumes
-  awari plan manifests/small.toml              # what would run, why, and what it takes
-  awari status --dir runs/quickstart           # the progress of a run
-  awari verify --dir runs/quickstart           # check every score and every checksum
+  awari run manifests/quickstart.toml  # build, or resume
+  awari plan manifests/small.toml      # what would run
+  awari status --dir runs/quickstart   # progress of a run
+  awari verify --dir runs/quickstart   # check all scores
   awari probe --dir runs/quickstart 0 0 0 0 0 2  1 0 0 0 0 0
 
 The variable AWARI_DIR stands for --dir.
 
 Exit codes:
-  0 done, 1 internal error, 2 usage, 3 no database has the answer, 10 work pending, 11 invalid manifest,
-  12 preflight failed, 13 locked, 14 stage failed, 15 stale but --frozen, 16 damaged or wrong,
-  75 stopped on request and resumable, 130 stopped by a second signal"
+    0  done
+    1  internal error
+    2  the command line is invalid
+    3  no database has the answer
+   10  work is pending (`plan --check`)
+   11  the manifest has mistakes
+   12  disk, memory, a limit or the directory forbids it
+   13  another process holds the directory
+   14  a stage failed; finished work is kept
+   15  --frozen forbids rebuilding, or --replace is needed
+   16  something is damaged or wrong
+   75  stopped on request; the same command resumes
+  130  stopped at once by a second signal"
 )]
 pub(crate) struct Arguments {
     /// Vector instructions to use: portable (none), avx2 or avx512; changes no byte of any file [default: the fastest that
@@ -53,6 +65,30 @@ pub(crate) struct Arguments {
     pub(crate) kernel: Option<Kernel>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// The arguments of this process.
+    ///
+    /// # Errors
+    /// What is wrong with them, or what they ask to be printed.
+    pub(crate) fn of_process() -> Result<Arguments, clap::Error> {
+        let variable = std::env::var_os(DIR_VARIABLE);
+        let mut program = without_empty_variable(Arguments::command(), variable.as_deref());
+        let mut matches = program.try_get_matches_from_mut(std::env::args_os())?;
+        Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut program))
+    }
+}
+
+/// The program, which takes no directory from an empty variable.
+fn without_empty_variable(program: clap::Command, variable: Option<&OsStr>) -> clap::Command {
+    if variable.is_none_or(|value| !value.is_empty()) {
+        return program;
+    }
+    let is_it = |option: &clap::Arg| option.get_env() == Some(OsStr::new(DIR_VARIABLE));
+    program.mut_subcommands(|command| {
+        command.mut_args(|option| if is_it(&option) { option.env(Resettable::Reset) } else { option })
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -136,10 +172,10 @@ pub(crate) struct ChangeArgs {
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
     /// Number of threads; 0 is one a core [default: build.threads of the manifest]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(0..=1024))]
     pub(crate) threads: Option<u16>,
     /// Memory limit, such as "512 MiB" or 2GiB [default: build.memory of the manifest]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE")]
     pub(crate) memory: Option<Budget>,
     /// Override a key of the manifest; the value is TOML or a plain string; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::setting, add = ArgValueCandidates::new(candidates::keys))]
@@ -151,8 +187,8 @@ pub(crate) struct ChangeArgs {
 Example:
   source <(awari completions bash)
 
-Put the line into ~/.bashrc. Completes commands, options and their values: methods, levels, kernels, keys of manifests, and
-the stages of the manifest on the command line.")]
+Put the line into ~/.bashrc. Completes commands, options and their values: methods, levels, kernels, keys of manifests, \
+and the stages of the manifest on the command line.")]
 pub(crate) struct CompletionsArgs {
     /// Name of the shell
     #[arg(value_name = "SHELL")]
@@ -162,11 +198,115 @@ pub(crate) struct CompletionsArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+
+    /// A value such as -5 is refused for what it is, by the option that it was given to.
+    #[test]
+    fn a_value_may_begin_with_a_hyphen_where_a_number_or_a_size_is_expected() {
+        let program = Arguments::command();
+        let options = program.get_subcommands().flat_map(clap::Command::get_opts);
+        let is_number = |option: &&clap::Arg| {
+            let name = option.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
+            ["N", "SIZE", "A..B"].contains(&name)
+        };
+        let numbers: Vec<_> = options.filter(is_number).collect();
+        assert!(numbers.len() > 15);
+        for option in numbers {
+            assert!(option.is_allow_hyphen_values_set(), "{option}");
+        }
+        for (line, expected) in [
+            ("run m.toml --memory -5", "\"-5\" is not a size"),
+            ("run m.toml --memory -5MiB", "\"-5MiB\" is not a size"),
+            ("run m.toml --threads -1", "expected a whole number within 0..1024"),
+            ("run m.toml --threads 1.5", "expected a whole number within 0..1024"),
+            ("run m.toml --threads 1025", "expected a whole number within 0..1024"),
+            ("run m.toml --threads=", "expected a whole number within 0..1024"),
+            ("slurm-script m.toml --nodes 0", "expected a whole number within 1..65536"),
+            ("verify --dir d --sample 0", "expected a whole number, 1 or more"),
+            ("verify --dir d --sample 5 --seed -1", "expected a whole number, 0 or more"),
+            ("play --dir d --seed x", "expected a whole number, 0 or more"),
+            ("plan --stones 3 --ranks 5000", "expected a whole number within 1..4096"),
+            ("stats --dir d --stones -3", "expected A..B, both ends included, or one number, within 0..48"),
+        ] {
+            let error = Arguments::try_parse_from(words(&format!("awari {line}"))).unwrap_err().to_string();
+            assert!(error.contains(expected) && !error.contains("use '-- "), "{line}: {error}");
+        }
+    }
+
+    /// An empty variable is one that is not set.
+    #[test]
+    fn an_empty_directory_in_the_environment_is_none() {
+        let program = without_empty_variable(Arguments::command(), Some(OsStr::new("")));
+        assert!(program.try_get_matches_from(["awari", "run", "m.toml"]).is_ok());
+        let program = || Arguments::command();
+        let variables = |program: &clap::Command| {
+            program
+                .get_subcommands()
+                .flat_map(clap::Command::get_opts)
+                .filter(|option| option.get_env().is_some())
+                .count()
+        };
+        assert!(variables(&program()) > 15);
+        assert_eq!(variables(&without_empty_variable(program(), Some(OsStr::new("")))), 0);
+        for kept in [None, Some(OsStr::new("d"))] {
+            assert_eq!(variables(&without_empty_variable(program(), kept)), variables(&program()));
+        }
+    }
 
     #[test]
     fn the_command_line_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    /// The help texts of the program and of every command, each with its name.
+    fn helps(width: usize) -> Vec<(String, String)> {
+        let mut program = Arguments::command().term_width(width);
+        program.build();
+        let names: Vec<String> = program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let of = |name: &String| {
+            let mut program = program.clone();
+            let command = program.find_subcommand_mut(name).unwrap();
+            (name.clone(), command.render_long_help().to_string())
+        };
+        let commands: Vec<_> = names.iter().filter(|name| *name != "help").map(of).collect();
+        [("awari".to_owned(), program.clone().render_long_help().to_string())].into_iter().chain(commands).collect()
+    }
+
+    /// A paragraph is one line of the source, so that it is broken once, at the width of the terminal.
+    #[test]
+    fn paragraphs_of_help_are_broken_at_the_width_of_the_terminal_alone() {
+        let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+        for (name, help) in helps(10_000) {
+            let lines: Vec<&str> = help.lines().collect();
+            for pair in lines.windows(2) {
+                assert!(!(is_text(pair[0]) && is_text(pair[1])), "awari {name}: a paragraph of two lines: {pair:?}");
+            }
+        }
+        for width in [60, 80, 100] {
+            for (name, help) in helps(width) {
+                // Clap breaks no line of the usage.
+                let is_too_long = |line: &&str| line.chars().count() > width && !line.starts_with("Usage: ");
+                let too_long = help.lines().find(is_too_long);
+                assert!(too_long.is_none(), "awari {name} at {width} columns: {too_long:?}");
+                let lines: Vec<&str> = help.lines().collect();
+                for pair in lines.windows(2).filter(|pair| is_text(pair[0]) && is_text(pair[1])) {
+                    let first = pair[1].split(' ').next().unwrap();
+                    let fits = pair[0].chars().count() + 1 + first.chars().count() <= width;
+                    assert!(!fits, "awari {name} at {width} columns: broken early: {pair:?}");
+                }
+            }
+        }
+    }
+
+    /// Examples and tables: a broken command is two commands, and a broken row of a table has no columns.
+    #[test]
+    fn examples_and_tables_of_help_fit_a_terminal_of_60_columns() {
+        let texts = |command: &clap::Command| command.get_after_help().map(ToString::to_string);
+        let program = Arguments::command();
+        let all: Vec<String> = program.get_subcommands().chain([&program]).filter_map(texts).collect();
+        assert!(all.len() > 20);
+        for line in all.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with(' ')) {
+            assert!(line.chars().count() <= 60, "{line}");
+        }
     }
 
     /// The words of a command, without what the shell does with its output.

@@ -51,7 +51,6 @@ mod verify;
 mod watch;
 
 use args::{Arguments, Command};
-use clap::Parser;
 use disk::{heap, machine};
 use engines::Kernel;
 use error::CliError;
@@ -85,7 +84,7 @@ fn run() -> Result<Exit, CliError> {
     signals::unblock();
     signals::catch_file_size_limit()?;
     completions::answer();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::of_process() {
         Ok(arguments) => arguments,
         Err(error) => {
             error.print().or_else(output::gone).map_err(CliError::Stdout)?;

@@ -32,10 +32,14 @@ pub(crate) struct SelectionArgs {
 #[command(after_help = "\
 Examples:
   awari run manifests/quickstart.toml
-  awari run manifests/quickstart.toml --until sweep:8 --dir runs/other
-  awari run manifests/quickstart.toml --dir runs/zstd --set store.codec=zstd
-  awari run manifests/quickstart.toml --dir runs/third --set 'build.methods.\"9..10\"=two-bit'
-  awari run manifests/quickstart.toml --force verify:12 --progress json > events.jsonl
+  awari run manifests/quickstart.toml --until sweep:8 \\
+    --dir runs/other
+  awari run manifests/quickstart.toml --dir runs/zstd \\
+    --set store.codec=zstd
+  awari run manifests/quickstart.toml --dir runs/third \\
+    --set 'build.methods.\"9..10\"=two-bit'
+  awari run manifests/quickstart.toml --force verify:12 \\
+    --progress json > events.jsonl
 
 Ctrl-C finishes the current step, keeps all finished work, and exits with 75; the same command resumes.")]
 pub(crate) struct RunArgs {
@@ -97,11 +101,14 @@ pub(crate) enum ProgressMode {
 #[command(after_help = "\
 Examples:
   awari plan manifests/small.toml
-  awari plan manifests/small.toml --check || echo work is pending
+  awari plan manifests/small.toml --check || echo pending
   awari plan manifests/small.toml --json > plan.json
-  awari plan manifests/workstation.toml --hardware manifests/hardware/server.toml
-  awari plan --stones 0..48 --hardware manifests/hardware/server.toml
-  awari plan --stones 0..48 --ranks 64 --hardware manifests/hardware/server.toml
+  awari plan manifests/workstation.toml \\
+    --hardware manifests/hardware/server.toml
+  awari plan --stones 0..48 \\
+    --hardware manifests/hardware/server.toml
+  awari plan --stones 0..48 --ranks 64 \\
+    --hardware manifests/hardware/server.toml
 
 With --hardware, threads and memory are those of that machine, unless --threads or --memory is given.")]
 pub(crate) struct PlanArgs {
@@ -116,15 +123,15 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hardware: Option<String>,
     /// Show what each method takes for these databases, built or not: a range, both ends included, or one number
-    #[arg(long, value_name = "A..B", value_parser = values::stones, conflicts_with = "up_to",
+    #[arg(long, allow_hyphen_values = true, value_name = "A..B", value_parser = values::stones, conflicts_with = "up_to",
         conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"])]
     pub(crate) stones: Option<RangeInclusive<u32>>,
     /// The earlier name of `--stones 0..N`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(game::STONES_MAX)),
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(0..=game::STONES_MAX.into()),
         conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"], hide = true)]
     pub(crate) up_to: Option<u32>,
     /// Show what a job of N ranks takes to sweep each database, every rank on such a machine
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(1..=4096))]
     pub(crate) ranks: Option<u16>,
     /// Exit with 10 if any stage is to run
     #[arg(long)]
@@ -167,10 +174,11 @@ pub(crate) struct StatusArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  awari stop --dir runs/small && awari status --dir runs/small --watch
+  awari stop --dir runs/small &&
+    awari status --dir runs/small --watch
 
-Works like Ctrl-C in the terminal of the run: the run finishes the current step, keeps all finished work, and exits with 75;
-the same command resumes. Exits with 12 if no run is active, and with 13 if another command holds the directory.")]
+Works like Ctrl-C in the terminal of the run: the run finishes the current step, keeps all finished work, and exits \
+with 75; the same command resumes. Exits with 12 if no run is active, and with 13 if another command holds the directory.")]
 pub(crate) struct StopArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -180,16 +188,18 @@ pub(crate) struct StopArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari slurm-script manifests/cluster.toml --nodes 8 --time 1-00:00:00 > job.sh && sbatch job.sh
-  awari slurm-script manifests/cluster.toml --nodes 8 --threads 32 --memory 60GiB | sbatch -p long
+  awari slurm-script manifests/cluster.toml --nodes 8 \\
+    --time 1-00:00:00 > job.sh && sbatch job.sh
+  awari slurm-script manifests/cluster.toml --nodes 8 \\
+    --threads 32 --memory 60GiB | sbatch -p long
 
-One rank a node, with the threads and the memory of the manifest. Ten minutes before its time limit the job stops as with
-Ctrl-C, and requeues itself until all is built. It runs in the current directory.")]
+One rank a node, with the threads and the memory of the manifest. Ten minutes before its time limit the job stops as \
+with Ctrl-C, and requeues itself until all is built. It runs in the current directory.")]
 pub(crate) struct SlurmScriptArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
     /// Number of nodes, with one rank on each
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1, value_parser = values::number::<u32>(1..=65_536))]
     pub(crate) nodes: u32,
     /// Time limit of the job, as Slurm writes it: minutes, H:M:S, or D-H:M:S [default: that of the partition]
     #[arg(long, value_name = "TIME", value_parser = values::time_limit)]
@@ -199,11 +209,12 @@ pub(crate) struct SlurmScriptArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  awari stage manifests/quickstart.toml sweep:12 --scratch again
+  awari stage manifests/quickstart.toml sweep:12 \\
+    --scratch again
 
 The run directory is only read. Inputs that were not kept are rebuilt in the scratch directory first.
-Prints a line for each output: its name, identical, different, passed or nothing-recorded, and its digest.
-Exits with 16 if an output differs from the recorded one.")]
+
+Prints a line for each output: its name, identical, different, passed or nothing-recorded, and its digest. Exits with 16 if an output differs from the recorded one.")]
 pub(crate) struct StageArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
@@ -225,7 +236,8 @@ pub(crate) struct StageArgs {
 #[command(after_help = "\
 Examples:
   awari explain manifests/quickstart.toml sweep:12
-  awari explain manifests/quickstart.toml verify:12 --set check.verify=full --json")]
+  awari explain manifests/quickstart.toml verify:12 --json \\
+    --set check.verify=full")]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
@@ -244,8 +256,8 @@ pub(crate) struct ExplainArgs {
 Example:
   awari report --dir runs/quickstart -o report.html
 
-A self-contained HTML file: every run and restart, the stages over time, their rates, memory and traffic, the scores. It
-may be written while a run is active.")]
+A self-contained HTML file: every run and restart, the stages over time, their rates, memory and traffic, the scores. \
+It may be written while a run is active.")]
 pub(crate) struct ReportArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -260,7 +272,7 @@ pub(crate) struct ReportArgs {
 Examples:
   awari gc --dir runs/quickstart
   awari gc --dir runs/quickstart --delete
-  awari gc --dir runs/quickstart --unasked --delete   # also files that are not requested
+  awari gc --dir runs/quickstart --unasked --delete
 
 Without --delete nothing is removed. Files that neither the manifest nor the journal names are never removed.")]
 pub(crate) struct GcArgs {
@@ -296,7 +308,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
     /// Bytes to write and read to measure the speed of the disk; 0 skips the measurement
-    #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB")]
     pub(crate) bytes: Budget,
     /// Print JSON
     #[arg(long)]

@@ -18,10 +18,10 @@ pub(crate) struct DatabasesArgs {
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
     /// Only the databases of these numbers of stones: a range, both ends included, or one number
-    #[arg(long, value_name = "A..B", value_parser = values::stones)]
+    #[arg(long, allow_hyphen_values = true, value_name = "A..B", value_parser = values::stones)]
     pub(crate) stones: Option<RangeInclusive<u32>>,
     /// Number of threads; 0 is one a core
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u16>(0..=1024))]
     pub(crate) threads: u16,
 }
 
@@ -29,45 +29,54 @@ pub(crate) struct DatabasesArgs {
 #[command(after_help = "\
 Examples:
   awari verify --dir runs/quickstart
-  awari verify --dir runs/quickstart --stones 9..12 --sample 1000
+  awari verify --dir runs/quickstart --stones 9..12 \\
+    --sample 1000
   awari verify --dir runs/quickstart --certify
-  awari verify --dir runs/quickstart --stones 0..10 --against counting
-  awari export --dir runs/quickstart --format vu --out scores
+  awari verify --dir runs/quickstart --stones 0..10 \\
+    --against counting
+  awari export --dir runs/quickstart --format vu \\
+    --out scores
   awari verify --dir runs/quickstart --against-files scores
 
-Reads the databases, and in the journal which of them are finished. Damage is recorded in the
-journal, so that the next `awari run` rebuilds the database.
+Reads the databases, and in the journal which of them are finished. Damage is recorded in the journal, so that the next \
+`awari run` rebuilds the database.
 
-Always checks every checksum, every score (or a sample) against those of the children, and the
-published counts, where they exist. This alone does not prove the scores: positions that lead to each
-other can agree on wrong scores. --certify proves them, if the databases from 0 stones up have no gap;
-published counts prove them for all positions of up to 16 stones. --against uses nothing in the
-directory: it rebuilds from 0 stones up, in a new directory inside the run directory (or inside
---scratch), and compares content digests; where they differ, it lists positions with the rebuilt score
-as the expected one. The new directory is removed at the end and on Ctrl-C; after a second Ctrl-C or
-kill -9 it stays, as against-PID-TIME, and may be removed.
---against-files compares every entry of files scores.N, in the format of the files that the Vrije
-Universiteit published in 2002 and that `awari export --format vu` writes, for reachable positions.
-With several options, every check must pass.
+Always checks every checksum, every score (or a sample) against those of the children, and the published counts, where \
+they exist. This alone does not prove the scores: positions that lead to each other can agree on wrong scores. \
+--certify proves them, if the databases from 0 stones up have no gap; published counts prove them for all positions of \
+up to 16 stones.
 
-Prints a line for each database, `stones,status`, with the strongest result:
-  certified   proved: consistent, and every win and loss derived from positions that are proved
-  rebuilt     another method makes the same scores
-  verified    every score follows from those of the children
-  sampled     the scores of a sample do
-  unchecked   smaller databases are missing, damaged or wrong
-  missing     there is no such database; exit code 16 if the journal calls it finished
-  damaged     a checksum differs, or the file cannot be read; exit code 16
-  wrong       the file is intact, but scores are wrong; exit code 16
-  differs     the file of --against-files has other scores; exit code 16, though either may be right")]
+--against uses nothing in the directory: it rebuilds from 0 stones up, in a new directory inside the run directory (or \
+inside --scratch), and compares content digests; where they differ, it lists positions with the rebuilt score as the \
+expected one. The new directory is removed at the end and on Ctrl-C; after a second Ctrl-C or kill -9 it stays, as \
+against-PID-TIME, and may be removed.
+
+--against-files compares every entry of files scores.N, in the format of the files that the Vrije Universiteit \
+published in 2002 and that `awari export --format vu` writes, for reachable positions.
+
+With several options, every check must pass. Prints a line for each database, `stones,status`, with the strongest \
+result:
+  certified  every win and loss is derived: a proof
+  rebuilt    another method makes the same scores
+  verified   every score follows from those of the children
+  sampled    the scores of a sample do
+  unchecked  smaller databases are missing or damaged
+  missing    there is no such database
+  damaged    a checksum differs, or it cannot be read
+  wrong      the file is intact, but scores are wrong
+  differs    the file of --against-files has other scores
+
+Exits with 16 if a database is damaged, wrong or differs, or is missing though the journal calls it finished. Of two \
+files that differ, either may be right.")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) databases: DatabasesArgs,
     /// Derive the scores of one position in N, and of at least 100,000 a database
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(1..=u64::MAX))]
     pub(crate) sample: Option<u64>,
     /// Seed of the sample; runs sample with seed 0
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, requires = "sample",
+        value_parser = values::number::<u64>(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Prove the scores: derive every win and loss that the databases claim
     #[arg(long)]
@@ -82,7 +91,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "DIR", requires = "against")]
     pub(crate) scratch: Option<PathBuf>,
     /// Memory limit of the rebuild [default: 2 GiB]
-    #[arg(long, value_name = "SIZE", requires = "against")]
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", requires = "against")]
     pub(crate) memory: Option<Budget>,
 }
 
@@ -90,8 +99,9 @@ pub(crate) struct VerifyArgs {
 #[command(after_help = "\
 Examples:
   awari stats --dir runs/quickstart
-  awari stats --dir runs/quickstart --stones 0..8 --format csv > scores.csv
-  awari stats --dir runs/quickstart --format svg > scores.svg")]
+  awari stats --dir runs/quickstart --stones 0..8 \\
+    --format csv > scores.csv
+  awari stats --dir runs/quickstart --format svg > all.svg")]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) databases: DatabasesArgs,
@@ -117,8 +127,10 @@ pub(crate) enum StatsFormat {
 #[command(after_help = "\
 Examples:
   awari probe --dir runs/quickstart 0 0 0 0 0 2  1 0 0 0 0 0
-  awari probe --dir runs/quickstart '0 0 0 0 0 2 1 0 0 0 0 0' --json
-  awari probe --dir runs/quickstart 0-0-0-0-0-2-1-0-0-0-0-0-22-23-S
+  awari probe --dir runs/quickstart --json \\
+    '0 0 0 0 0 2 1 0 0 0 0 0'
+  awari probe --dir runs/quickstart \\
+    0-0-0-0-0-2-1-0-0-0-0-0-22-23-S
 
 The twelve numbers are the stones in pits A to F of the player to move, then in a to f of the opponent.")]
 pub(crate) struct ProbeArgs {
@@ -136,18 +148,24 @@ pub(crate) struct ProbeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari export --dir runs/quickstart --format raw --out exported
-  awari export --dir runs/quickstart --stones 0..6 --format csv --out exported
-  awari export --dir runs/quickstart --format vu --out scores
+  awari export --dir runs/quickstart --format raw --out raw
+  awari export --dir runs/quickstart --stones 0..6 \\
+    --format csv --out exported
+  awari export --dir runs/quickstart --format vu \\
+    --out scores
 
-  raw      NN.raw, a signed byte a position in canonical order, and NN.json, which describes it
-  csv      NN.csv, `position,score`: a line for each position; for small databases
+Formats:
+  raw      NN.raw, a signed byte a position, and NN.json
+  csv      NN.csv, `position,score`; for small databases
   parquet  NN.parquet, a table of twelve pits and the score
-  vu       scores.N, the format published by the Vrije Universiteit in 2002 (doi:10.48338/vu01-11wjke): a
-           signed byte for each reachable position, in lexicographic order of the pits f, e, ... a, F, ... A
+  vu       scores.N, as the Vrije Universiteit published it
 
-Prints a line for each file: its path, written or identical, and its size in bytes. An existing file with the same bytes
-stays; one with other bytes is an error, unless --force is given. Ctrl-C keeps the files that are complete.")]
+The positions of NN.raw are in canonical order; NN.json describes the file. scores.N is the format of 2002 \
+(doi:10.48338/vu01-11wjke): a signed byte for each reachable position, in lexicographic order of the pits from f back \
+to a, then from F back to A.
+
+Prints a line for each file: its path, written or identical, and its size in bytes. An existing file with the same \
+bytes stays; one with other bytes is an error, unless --force is given. Ctrl-C keeps the files that are complete.")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) databases: DatabasesArgs,
@@ -161,7 +179,7 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     pub(crate) force: bool,
     /// Memory limit for reordering scores
-    #[arg(long, value_name = "SIZE", default_value = "512 MiB")]
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "512 MiB")]
     pub(crate) memory: Budget,
 }
 
@@ -169,9 +187,10 @@ pub(crate) struct ExportArgs {
 #[command(after_help = "\
 Examples:
   awari archive --dir runs/quickstart --out archives
-  awari archive --dir runs/quickstart --stones 11..12 --out archives
+  awari archive --dir runs/quickstart --stones 11..12 \\
+    --out archives
 
-NN.archive holds the scores of NN.awari in about two thirds of the space: each is coded given the best score that a
+NN.archive holds the scores of NN.awari in about two thirds of the space: each is coded given the best score that a \
 capture reaches, which follows from the databases of fewer stones. Both this command and `awari restore` need these.
 
 Prints a line for each file, like `awari export`. Takes a byte of memory a position.")]
@@ -190,10 +209,11 @@ pub(crate) struct ArchiveArgs {
 #[command(after_help = "\
 Examples:
   awari restore --from archives --dir runs/again
-  awari restore --from archives --dir runs/third --stones 0..8 --codec packed
+  awari restore --from archives --dir runs/third \\
+    --stones 0..8 --codec packed
 
-Writes databases/NN.awari for each NN.archive, from the fewest stones up, after comparing the digest of its scores. An
-existing database with the same scores stays; one with other scores is an error. Ctrl-C keeps the databases that are
+Writes databases/NN.awari for each NN.archive, from the fewest stones up, after comparing the digest of its scores. An \
+existing database with the same scores stays; one with other scores is an error. Ctrl-C keeps the databases that are \
 complete; `awari run MANIFEST --dir DIR` adopts them.")]
 pub(crate) struct RestoreArgs {
     /// Directory of the archives
@@ -203,13 +223,13 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
     /// Only the databases of these numbers of stones: a range, both ends included, or one number
-    #[arg(long, value_name = "A..B", value_parser = values::stones)]
+    #[arg(long, allow_hyphen_values = true, value_name = "A..B", value_parser = values::stones)]
     pub(crate) stones: Option<RangeInclusive<u32>>,
     /// Codec of the databases that are written [default: zstd]
     #[arg(long, value_name = "CODEC", value_parser = values::codecs())]
     pub(crate) codec: Option<Codec>,
     /// Number of threads; 0 is one a core
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u16>(0..=1024))]
     pub(crate) threads: u16,
 }
 
@@ -231,11 +251,11 @@ pub(crate) enum ExportFormat {
 Examples:
   awari serve --dir runs/quickstart
   awari serve --dir runs/quickstart --listen localhost:8081
-  curl 'http://127.0.0.1:8080/v1/probe?pos=0+0+0+0+0+2+1+0+0+0+0+0'
+  curl -G http://127.0.0.1:8080/v1/probe \\
+    -d pos=0+0+0+0+0+2+1+0+0+0+0+0
 
-Prints the address of the page when ready to answer; /v1/openapi.json describes the API. Ctrl-C finishes
-the requests under way and exits. Only this machine can connect, unless --listen names another address,
-such as 0.0.0.0:8080. The server speaks plain HTTP; put a proxy in front of it for encryption.")]
+Prints the address of the page when ready to answer; /v1/openapi.json describes the API. Ctrl-C finishes the requests \
+under way and exits. Only this machine can connect, unless --listen names another address, such as 0.0.0.0:8080. The server speaks plain HTTP; put a proxy in front of it for encryption.")]
 pub(crate) struct ServeArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -249,12 +269,13 @@ pub(crate) struct ServeArgs {
 #[command(after_help = "\
 Examples:
   awari analyze --dir runs/quickstart game.ogn
-  awari analyze --dir runs/quickstart '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D2 a1 F2'
+  awari analyze --dir runs/quickstart \\
+    '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D2 a1 F2'
   awari analyze --dir runs/quickstart --json - < game.ogn
 
-A game is a list of moves such as F4 f4 B5 d5 E5x2, or a file in the Oware Game Notation. A move names its pit, A to F for
-South and a to f for North; the number of stones in the pit, the captures and move numbers may be left out. A position of
-more stones than the largest database is judged if a search finds its value.")]
+A game is a list of moves such as F4 f4 B5 d5 E5x2, or a file in the Oware Game Notation. A move names its pit, A to F \
+for South and a to f for North; the number of stones in the pit, the captures and move numbers may be left out. A \
+position of more stones than the largest database is judged if a search finds its value.")]
 pub(crate) struct AnalyzeArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -270,11 +291,12 @@ pub(crate) struct AnalyzeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari play --dir runs/quickstart --position '0 1 0 2 0 1  1 0 2 0 1 0'
-  awari play --dir runs/quickstart --level strong --side north --position random:12
+  awari play --dir runs/quickstart \\
+    --position '0 1 0 2 0 1  1 0 2 0 1 0'
+  awari play --dir runs/quickstart --level strong \\
+    --side north --position random:12
 
-A move is its pit, with or without the number of stones in it: F or F4 for South, f or f4 for North.
-Other commands: values, best, line, undo, board, save FILE, quit.")]
+A move is its pit, with or without the number of stones in it: F or F4 for South, f or f4 for North. Other commands: values, best, line, undo, board, save FILE, quit.")]
 pub(crate) struct PlayArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -289,7 +311,7 @@ pub(crate) struct PlayArgs {
     #[arg(long, value_name = "POSITION")]
     pub(crate) position: Option<String>,
     /// Seed of the random choices [default: the time]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
 }
 
@@ -309,9 +331,11 @@ pub(crate) enum PlaySide {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  printf 'position fen 0-0-0-0-0-2-1-1-0-0-0-1-20-23-S\\ngo\\n' | awari engine --dir runs/quickstart
+  printf 'position fen %s\\ngo\\n' \\
+    0-0-0-0-0-2-1-1-0-0-0-1-20-23-S |
+    awari engine --dir runs/quickstart
 
-Commands: uci, ugi, isready, ucinewgame, uginewgame, setoption name Level value LEVEL, position startpos|fen POS
+Commands: uci, ugi, isready, ucinewgame, uginewgame, setoption name Level value LEVEL, position startpos|fen POS \
 [moves FfBd], go, stop, quit. Scores count stones for the player to move, in hundredths (cp).")]
 pub(crate) struct EngineArgs {
     /// Run directory

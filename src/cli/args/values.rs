@@ -1,6 +1,6 @@
 //! What the values of arguments mean.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
 use engines::Kernel;
 use oracle::Level;
@@ -32,6 +32,25 @@ pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
         format!("this processor has {}", names.join(", "))
     })
 }
+
+/// A whole number within a range.
+pub(super) fn number<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
+    range: RangeInclusive<u64>,
+) -> impl TypedValueParser<Value = T> {
+    let parse = move |text: &str| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match (*range.start(), *range.end()) {
+            (first, u64::MAX) => format!("expected a whole number, {first} or more"),
+            (first, last) => format!("expected a whole number within {first}..{last}"),
+        })
+    };
+    StringValueParser::new().try_map(move |text| parse(&text).map_err(Mistake))
+}
+
+/// What is wrong with a value.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Mistake(String);
 
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     // Quoted parts of a key hold dots, never `=`: ranges are all that is ever quoted.
