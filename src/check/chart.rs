@@ -220,7 +220,7 @@ mod tests {
         let one = Statistics::of(&databases, 0, Extent::Full).unwrap();
         let picture = svg(&[one]);
         assert!(picture.contains("0 stones, score +0: 1 position<"));
-        assert!(picture.contains("<text x=\"72\" y=\"52\" fill=\"#555\">1 position, mean"), "{picture}");
+        assert!(picture.contains(">1 position, mean"), "{picture}");
         let one = Statistics::of(&solved(1, PositionSet::All), 1, Extent::Full).unwrap();
         let picture = svg(&[one]);
         assert!(picture.contains("with 1 stone<") && picture.contains("1 stone, score -1: "), "{picture}");

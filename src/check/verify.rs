@@ -375,7 +375,7 @@ mod tests {
         let text = error.to_string();
         assert!(
             text.contains(
-                "of 78 positions checked in the 2-stone database are wrong: \
+                "of 78 positions checked in the 2-stone database is wrong: \
                  position 0 0 0 0 0 0 2 0 0 0 0 0: expected -2, found 1"
             ),
             "{text}"
