@@ -360,6 +360,8 @@ fn scratch_may_be_elsewhere() {
     let rebuilt = place.verify(&["--against", "counting", "--scratch", "elsewhere"]).is(0);
     rebuilt.prints(&every(4, "rebuilt")).says(&["rebuilding 0..4 by counting in elsewhere/against-"]);
     assert!(place.names("elsewhere").is_empty());
+    let anew = place.verify(&["--against", "counting", "--scratch", "fresh"]).is(0);
+    assert!(anew.err.contains("fresh/against-") && !place.path("fresh").exists(), "{anew:?}");
     place.verify(&["--against", "counting", "--scratch", "m.toml"]).is(12).says(&["m.toml"]);
 }
 
@@ -367,6 +369,12 @@ fn scratch_may_be_elsewhere() {
 fn room_is_looked_for_first() {
     let place = Place::built(4, PositionSet::All);
     let names = place.names("run");
+    // Each database is reported once, unless progress is asked for.
+    let quiet = place.verify(&["--against", "counting"]).is(0);
+    assert_eq!(quiet.err.matches("against-").count(), 1, "{}", quiet.err);
+    let plain = place.verify(&["--against", "counting", "--progress", "plain"]).is(0);
+    assert!(plain.err.matches("to run").count() > 3, "{}", plain.err);
+    place.verify(&["--progress", "none"]).is(2).says(&["--against"]);
     let short = ["--against", "counting", "--threads", "16", "--memory", "48 MiB"];
     let refused = place.verify(&short).is(12).says(&["of memory, the budget is 48 MiB"]);
     assert_eq!(refused.out, "", "nothing was verified");

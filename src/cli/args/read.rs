@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use store::Codec;
 
-use super::DIR_VARIABLE;
 use super::values::{self, Listen};
+use super::{DIR_VARIABLE, ProgressMode};
 
 /// A directory with databases, and which of them.
 #[derive(Clone, Debug, Args)]
@@ -90,6 +90,10 @@ pub(crate) struct VerifyArgs {
     /// Directory in which to rebuild, in a new directory that is removed afterwards [default: the run directory]
     #[arg(long, value_name = "DIR", requires = "against")]
     pub(crate) scratch: Option<PathBuf>,
+    /// Progress of the rebuild: a bar, plain lines on stderr, or events as JSON lines on stdout [default: a bar on a
+    /// terminal, none elsewhere]
+    #[arg(long, value_name = "HOW", requires = "against")]
+    pub(crate) progress: Option<ProgressMode>,
     /// Memory limit of the rebuild [default: 2 GiB]
     #[arg(long, allow_hyphen_values = true, value_name = "SIZE", requires = "against")]
     pub(crate) memory: Option<Budget>,

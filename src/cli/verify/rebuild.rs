@@ -17,6 +17,7 @@ use pipeline::journal::Contents;
 use pipeline::state::State;
 use pipeline::{Budget, Keep, Manifest, Orchestrator, RunOptions};
 use stages::{Awari, Method, Settings};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{CachedScores, Scores};
@@ -45,6 +46,7 @@ pub(crate) struct Rebuild<'a> {
     options: RunOptions,
     directory: Temporary<'a>,
     stop: &'a AtomicBool,
+    progress: ProgressMode,
 }
 
 /// How a database compares with the rebuilt one.
@@ -60,11 +62,17 @@ pub(crate) enum Comparison {
 struct Temporary<'a> {
     disk: &'a dyn Disk,
     path: PathBuf,
+    /// The directory around it, if that was made for it.
+    made: Option<PathBuf>,
 }
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        if let Err(error) = self.disk.remove_dir_all(&self.path) {
+        let mut done = self.disk.remove_dir_all(&self.path);
+        if let Some(made) = self.made.as_ref().filter(|made| self.disk.list(made).is_ok_and(|names| names.is_empty())) {
+            done = done.and_then(|()| self.disk.remove_dir_all(made));
+        }
+        if let Err(error) = done {
             say(format_args!("cannot remove {}: {error}", self.path.display()));
         }
     }
@@ -96,9 +104,10 @@ impl<'a> Rebuild<'a> {
         };
         // Made first: a place that cannot be used is better known before hours are predicted for it.
         let place = args.scratch.as_ref().unwrap_or(&args.databases.dir);
+        let made = (!place.is_dir()).then(|| place.clone());
         disk.create_dir(place)?;
         let path = disk.create_private_dir(place, "against-")?;
-        let directory = Temporary { disk, path: path.clone() };
+        let directory = Temporary { disk, path: path.clone(), made };
         let orchestrator = Orchestrator::new(disk, &path, &work, options.clone());
         let plan = orchestrator.plan()?;
         orchestrator.preflight(&plan)?;
@@ -111,7 +120,10 @@ impl<'a> Rebuild<'a> {
             Budget::show(plan.prediction.disk_bytes),
             Budget::show(plan.prediction.memory_bytes),
         ));
-        Ok(Rebuild { disk, order, work, options, directory, stop })
+        // Each database is a run of its own, and is reported when it is verified.
+        let unasked = if std::io::stderr().is_terminal() { ProgressMode::Bar } else { ProgressMode::None };
+        let progress = args.progress.unwrap_or(unasked);
+        Ok(Rebuild { disk, order, work, options, directory, stop, progress })
     }
 
     /// The method.
@@ -125,7 +137,7 @@ impl<'a> Rebuild<'a> {
     /// [`CheckError::Stopped`], or whatever ended the rebuild.
     pub(crate) fn up_to(&self, stones: u32) -> Result<(), CliError> {
         let options = RunOptions { until: Some(format!("stats:{stones}")), ..self.options.clone() };
-        let watching = Shown::new(ProgressMode::Auto);
+        let watching = Shown::new(self.progress);
         let orchestrator = Orchestrator::new(self.disk, &self.directory.path, &self.work, options);
         let done = orchestrator.observer(&watching).stop(self.stop).run();
         // Takes the bar away before anything is said.
