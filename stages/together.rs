@@ -62,6 +62,8 @@ pub struct Together {
     pub memory_bytes: u64,
     /// Memory of all ranks for what they hold, in bytes.
     pub held_bytes: u64,
+    /// Memory of all ranks for all that they need, in bytes.
+    pub all_bytes: u64,
     /// Bytes that all ranks send each other while they solve.
     pub sent_bytes: f64,
     /// Messages that they send for it.
@@ -180,6 +182,7 @@ impl<'a> Jobs<'a> {
             latency_seconds,
             collect_seconds,
             memory_bytes: fullest,
+            all_bytes: footprints.iter().map(memory).sum(),
             held_bytes: footprints.iter().map(Footprint::memory_bytes).sum(),
             sent_bytes,
             messages: messages * ranks as f64,
@@ -220,6 +223,7 @@ mod tests {
         assert!((all[0].cpu_seconds / alone - 1.0).abs() < 1e-9);
         // Ranks hold 1.7 times the database together, or more, and captures of all of it.
         assert!(all[1].held_bytes > 2 * settings.set.positions(30));
+        assert!(all.iter().all(|of| of.all_bytes >= of.held_bytes && of.all_bytes >= of.memory_bytes));
     }
 
     #[test]

@@ -140,7 +140,8 @@ fn an_outlook_shows_what_a_job_takes() {
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    place.awari(&["plan", "m.toml", "--ranks", "4"]).is(2);
+    let needed = place.awari(&["plan", "m.toml", "--ranks", "4"]).is(2).err;
+    assert!(needed.contains("--stones <A..B>") && !needed.contains("up-to"), "{needed}");
 }
 
 #[test]
@@ -175,6 +176,9 @@ fn an_outlook_shows_every_database_and_method() {
     }
     let one = place.awari(&["plan", "--stones", "5"]).is(0).out;
     assert!(one.contains("\n5 fits: about"), "{one}");
+    // The room is that of the disk a run would write to.
+    let here = place.awari(&["plan", "--stones", "0..48", "--memory", "512 GiB"]).is(0).out;
+    assert!(!here.contains("0..48 fit") && here.contains(" does not fit: "), "{here}");
     // On disk, sweep and all stages around it take less than a byte a position.
     let text =
         place.awari(&["plan", "--stones", "0..20", "--memory", "64 MiB", "--set", "build.method=sweep"]).is(0).out;

@@ -6,11 +6,12 @@ mod values;
 
 use crate::candidates;
 use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 use engines::Kernel;
 use pipeline::Budget;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 pub(crate) use build::{
@@ -75,8 +76,25 @@ impl Arguments {
     pub(crate) fn of_process() -> Result<Arguments, clap::Error> {
         let variable = std::env::var_os(DIR_VARIABLE);
         let mut program = without_empty_variable(Arguments::command(), variable.as_deref());
-        let mut matches = program.try_get_matches_from_mut(std::env::args_os())?;
-        Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut program))
+        Arguments::read(&mut program, std::env::args_os())
+    }
+
+    fn read(
+        program: &mut clap::Command,
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Arguments, clap::Error> {
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+        let matches = program.try_get_matches_from_mut(&words);
+        let mut matches = matches.map_err(|error| with_directory_named(program, &words, error))?;
+        let arguments = Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(program))?;
+        match &arguments.command {
+            // Said here: clap would name the earlier name of --stones too.
+            Command::Plan(plan) if plan.ranks.is_some() && plan.databases().is_none() => {
+                let plan = program.find_subcommand_mut("plan").expect("its arguments were read");
+                Err(plan.error(ErrorKind::MissingRequiredArgument, "--ranks needs --stones <A..B>"))
+            }
+            _ => Ok(arguments),
+        }
     }
 }
 
@@ -89,6 +107,19 @@ fn without_empty_variable(program: clap::Command, variable: Option<&OsStr>) -> c
     program.mut_subcommands(|command| {
         command.mut_args(|option| if is_it(&option) { option.env(Resettable::Reset) } else { option })
     })
+}
+
+/// The same error, with the option that names the run directory where a directory stands without it.
+fn with_directory_named(program: &clap::Command, words: &[OsString], mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
+    let command = words.iter().skip(1).find_map(|word| program.find_subcommand(word));
+    let has_directory = |command: &clap::Command| command.get_opts().any(|option| option.get_long() == Some("dir"));
+    if is_unknown && command.is_some_and(has_directory) {
+        let tip = format!("a run directory is named with '--dir {word}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 #[derive(Debug, Subcommand)]
@@ -229,6 +260,20 @@ mod tests {
         ] {
             let error = Arguments::try_parse_from(words(&format!("awari {line}"))).unwrap_err().to_string();
             assert!(error.contains(expected) && !error.contains("use '-- "), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_directory_without_its_option_is_met_with_a_hint() {
+        let said = |line: &str| {
+            let words = words(&format!("awari {line}"));
+            Arguments::read(&mut Arguments::command(), words).unwrap_err().to_string()
+        };
+        for line in ["status runs/m", "verify runs/m", "gc runs/m --delete", "--kernel portable stats runs/m"] {
+            assert!(said(line).contains("tip: a run directory is named with '--dir runs/m'"), "{line}: {}", said(line));
+        }
+        for line in ["completions bash runs/m", "status --nosuch"] {
+            assert!(!said(line).contains("tip: a run directory"), "{line}: {}", said(line));
         }
     }
 

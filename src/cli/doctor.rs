@@ -46,6 +46,12 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     if let Some(place) = &place {
         of_lock(&disk, &place_at, exists, &mut findings);
         let bytes = args.bytes.bytes().min(place.free_bytes / 2);
+        if bytes < args.bytes.bytes() {
+            let (asked, used) = (args.bytes, Budget::show(bytes));
+            findings.push(Finding::note(format!(
+                "the speed of the disk is measured with {used}, half of the free space, instead of {asked}"
+            )));
+        }
         for io in [Io::Uring, Io::Plain] {
             if bytes > 0
                 && let Ok(disk) = RealDisk::new(io)
@@ -92,7 +98,7 @@ impl Finding {
 }
 
 /// The directory, or the nearest one above it that exists.
-fn nearest(dir: &Path) -> PathBuf {
+pub(crate) fn nearest(dir: &Path) -> PathBuf {
     let there = dir.ancestors().find(|at| at.is_dir());
     there.filter(|at| !at.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
 }
@@ -221,14 +227,14 @@ impl Seen<'_> {
             lines.push(("off the cache", if place.direct { "yes" } else { "no" }.to_owned()));
         }
         for (io, speed) in &self.speeds {
-            let megabytes = |rate: f64| quantity::grouped((rate / 1e6) as u64);
+            let rate = |rate: f64| Budget::show(rate as u64);
             let name = if *io == Io::Uring { "disk by uring" } else { "disk by plain" };
             lines.push((
                 name,
                 format!(
-                    "{} MB/s written, {} MB/s read, durable in {}",
-                    megabytes(speed.write),
-                    megabytes(speed.read),
+                    "{}/s written, {}/s read, durable in {}",
+                    rate(speed.write),
+                    rate(speed.read),
                     quantity::time(speed.sync_seconds)
                 ),
             ));

@@ -96,7 +96,7 @@ impl<'a> JobOutlook<'a> {
                 quantity::time(of.latency_seconds),
                 quantity::time(of.collect_seconds),
                 format!("{} {}", Budget::show(of.memory_bytes), if of.fits { ' ' } else { '-' }),
-                Budget::show(of.held_bytes),
+                Budget::show(of.all_bytes),
                 Budget::show(of.sent_bytes as u64),
                 quantity::grouped(of.messages as u64),
                 of.limit.to_string(),

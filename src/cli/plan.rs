@@ -2,6 +2,7 @@
 
 use crate::args::PlanArgs;
 use crate::codecs;
+use crate::doctor::nearest;
 use crate::error::CliError;
 use crate::job_outlook::JobOutlook;
 use crate::outlook::{Machine, Outlook, Predicted, heading};
@@ -10,7 +11,7 @@ use crate::quantity;
 use crate::request::Request;
 use crate::screen::Width;
 use crate::table::Table;
-use disk::RealDisk;
+use disk::{Disk, RealDisk};
 use pipeline::plan::Step;
 use pipeline::preflight::Room;
 use pipeline::{Budget, Counts, Exit, Orchestrator, Plan};
@@ -30,9 +31,14 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);
     if let Some(stones) = args.databases() {
+        // This machine has what is free where a run would write.
+        let mut settings = settings.clone();
+        if machine == THIS {
+            settings.hardware.disk_bytes = disk.free_bytes(&nearest(&dir)).ok();
+        }
         match args.ranks {
-            Some(ranks) => JobOutlook::new(settings, stones, ranks.into()).show(machine, args.json)?,
-            None => Outlook::new(settings, stones).show(machine, args.json)?,
+            Some(ranks) => JobOutlook::new(&settings, stones, ranks.into()).show(machine, args.json)?,
+            None => Outlook::new(&settings, stones).show(machine, args.json)?,
         }
         return Ok(Exit::Done);
     }

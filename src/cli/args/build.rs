@@ -123,12 +123,12 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hardware: Option<String>,
     /// Show what each method takes for these databases, built or not: a range, both ends included, or one number
-    #[arg(long, allow_hyphen_values = true, value_name = "A..B", value_parser = values::stones, conflicts_with = "up_to",
+    #[arg(long, allow_hyphen_values = true, value_name = "A..B", value_parser = values::stones,
         conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"])]
     pub(crate) stones: Option<RangeInclusive<u32>>,
     /// The earlier name of `--stones 0..N`
-    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(0..=game::STONES_MAX.into()),
-        conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"], hide = true)]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", hide = true, conflicts_with_all = ["stones", "until", "force", "frozen", "replace", "check", "all"],
+        value_parser = values::number::<u32>(0..=game::STONES_MAX.into()))]
     pub(crate) up_to: Option<u32>,
     /// Show what a job of N ranks takes to sweep each database, every rank on such a machine
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(1..=4096))]
