@@ -449,7 +449,11 @@ fn statistics_are_the_published_ones() {
     let json = place.awari(&["stats", "--dir", "run", "--format", "json"]).is(0);
     assert_eq!(json.json()[6]["positions"], 12_376);
     assert!(place.awari(&["stats", "--dir", "run", "--format", "svg"]).is(0).out.starts_with("<svg"));
-    assert!(place.awari(&["stats", "--dir", "run"]).is(0).out.contains("mean score"));
+    let table = place.awari(&["stats", "--dir", "run"]).is(0).out;
+    for part in ["mean score", "\n\ncapture or not: share of", "\nbetter not: share of these in which every best move"]
+    {
+        assert!(table.contains(part), "{table}");
+    }
     place.awari(&["stats", "--dir", "run", "--stones", "9"]).is(3).says(&[
         "no databases of 9 stones in run/databases",
         "awari run run/manifest.toml --dir run --set build.stones=0..9",
@@ -605,6 +609,7 @@ fn the_first_signal_stops_and_the_same_command_resumes() {
         let last = events.last().unwrap();
         assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
         let ended = ended_child(child).is(75).says(&["stopped after", "to resume:"]);
+        assert_eq!(ended.err.matches("to run,").count(), 1, "the counts are said once: {}", ended.err);
         let resume = ended.err.lines().last().unwrap().trim();
         assert!(!resume.contains("--force"), "stats:1 is done: {resume}");
         assert!(place.awari(&["status", "--dir", "run"]).is(0).out.contains("stopped on request"));

@@ -60,8 +60,15 @@ fn every_move_of_a_game_is_judged_as_the_rules_do() {
     let opening = place.awari(&["analyze", "--dir", "run", "F4 f4 B5"]).is(3).out;
     assert!(opening.contains("3 of 3 moves not judged (more than 7 stones)"), "{opening}");
     let one = ["analyze", "--dir", "run", "[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F"];
-    let one = place.awari(&one).is(3).out;
-    assert!(one.contains("1 of 1 move not judged (more than 7 stones)\nSouth: 1 move, 0 judged"), "{one}");
+    let one = place.awari(&one).is(0).out;
+    assert!(one.contains("South: 1 move, 1 judged") && one.contains("North: 0 moves, "), "{one}");
+    let empty = place.awari(&["analyze", "--dir", "run", "[Event \"none\"]"]).is(3).out;
+    assert_eq!(empty, "Event: none\nthe game has no moves: there is nothing to judge\n");
+    // A pipe is as good as a file, and losses are counted as everywhere else.
+    let piped = place.shell("cat game.ogn | \"$AWARI\" analyze --dir run /dev/stdin").is(0);
+    assert_eq!(piped.out, shown);
+    let worst = losses.iter().max().unwrap();
+    assert!(shown.contains(&format!("  {worst}  ")), "{shown}");
     place.awari(&["analyze", "--dir", "run", "F4 F4"]).is(2).says(&["move 2, `F4`: North is to move"]);
     // A name of a file that is not there is no game.
     for name in ["nosuch.ogn", "games/nosuch", "nosuch", "face.ogn"] {
@@ -76,6 +83,8 @@ fn a_game_is_played_taken_back_and_saved() {
     let place = Place::built(7);
     let args = ["play", "--dir", "run", "--position", START, "--level", "perfect", "--seed", "1"];
     let said = told(&place, &args, "help\nvalues\nbest\nline\na\nA\nF\nundo\nF\nsave kept.ogn\nquit\n");
+    let again = told(&place, &args, "undo\nquit\n");
+    assert!(again.contains("there is no move to undo\n"), "{again}");
     for part in
         ["North 21   South 20", "score ", "North plays ", "saved in kept.ogn", "South is to move", "pit A is empty"]
     {

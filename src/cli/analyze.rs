@@ -46,11 +46,11 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
             text
         }
         [word] if !word.contains(char::is_whitespace) && !is_moves(word) => {
-            let path = Path::new(word);
-            if disk.bytes(path)?.is_none() {
-                return Err(CliError::NoGame(path.to_path_buf()));
-            }
-            disk.read(path, GAME_BYTES_MAX)?
+            // Or a pipe, as a shell makes one for <(...).
+            disk.read(Path::new(word), GAME_BYTES_MAX).map_err(|error| match error.is_not_found() {
+                true => CliError::NoGame(word.into()),
+                false => error.into(),
+            })?
         }
         [path] if disk.bytes(Path::new(path)).is_ok_and(|bytes| bytes.is_some()) => {
             disk.read(Path::new(path), GAME_BYTES_MAX)?
@@ -66,6 +66,10 @@ fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> Strin
     for (name, value) in &transcript.tags {
         let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let _ = writeln!(text, "{name}: {value}");
+    }
+    if review.turns.is_empty() {
+        text.push_str("the game has no moves: there is nothing to judge\n");
+        return text;
     }
     let known = review.turns.iter().filter(|one| one.best.is_some()).count();
     let unknown = review.turns.len() - known;
@@ -87,7 +91,7 @@ fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> Strin
                 before.board.stones().to_string(),
                 cell(value),
                 cell(best),
-                loss.filter(|&loss| loss > 0).map_or_else(String::new, |loss| format!("-{loss}")),
+                loss.filter(|&loss| loss > 0).map_or_else(String::new, |loss| loss.to_string()),
                 better.join(" "),
             ]);
         }

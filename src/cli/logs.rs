@@ -74,8 +74,8 @@ impl Observer for Logged<'_> {
                 tracing::info!("{stage}: stage {number} of {steps}; reason: {reason}");
                 self.open(Some(stage));
                 tracing::info!(
-                    "begins; reason: {reason}; predicted: {:.1} s, {} of memory, {} of disk",
-                    cost.seconds,
+                    "begins; reason: {reason}; predicted: {}, {} of memory, {} of disk",
+                    quantity::about(cost.seconds),
                     Budget::show(cost.memory_bytes),
                     Budget::show(cost.disk_bytes)
                 );

@@ -131,8 +131,13 @@ impl Table<'_> {
             },
             "undo" => {
                 // Back to where this person was to move.
-                while self.game.take_back().is_some() && !self.is_persons_turn() {}
-                self.show()?;
+                match self.game.take_back() {
+                    None => print("there is no move to undo\n")?,
+                    Some(_) => {
+                        while !self.is_persons_turn() && self.game.take_back().is_some() {}
+                        self.show()?;
+                    }
+                }
             }
             "save" if !rest.is_empty() => self.save(Path::new(rest.trim()))?,
             _ => match WrittenMove::read(said) {

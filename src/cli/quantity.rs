@@ -7,6 +7,7 @@ pub(crate) fn time(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match seconds {
         s if s <= 0.0 => "0 s".to_owned(),
+        s if s < 0.00005 => "<0.1 ms".to_owned(),
         s if s < 0.00995 => format!("{:.1} ms", s * 1e3),
         s if s < 0.0995 => format!("{:.0} ms", s * 1e3),
         s if s < 9.95 => format!("{s:.2} s"),
@@ -85,6 +86,7 @@ mod tests {
     fn times() {
         for (seconds, text) in [
             (0.0, "0 s"),
+            (0.00003, "<0.1 ms"),
             (0.00034, "0.3 ms"),
             (0.034, "34 ms"),
             (0.34, "0.34 s"),

@@ -95,7 +95,7 @@ impl Request {
         overrides: &[Override],
         adapt: impl FnOnce(&mut Settings),
     ) -> Result<Request, CliError> {
-        match read_manifest(path, &text, overrides) {
+        match parse_manifest(path, &text, overrides) {
             Ok(manifest) => {
                 let mut settings = Settings::new(&manifest);
                 adapt(&mut settings);
@@ -191,7 +191,7 @@ impl Override {
 }
 
 /// Reads a manifest with what the command line changes in it.
-fn read_manifest(path: &Path, text: &str, overrides: &[Override]) -> Result<Manifest, Vec<Diagnostic>> {
+fn parse_manifest(path: &Path, text: &str, overrides: &[Override]) -> Result<Manifest, Vec<Diagnostic>> {
     let pairs: Vec<_> = overrides.iter().map(|one| (one.key.clone(), one.value.clone())).collect();
     Manifest::parse(text, &path.display().to_string(), &schema(), &pairs)
 }
@@ -217,7 +217,7 @@ fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrid
 /// [`CliError::CommandLine`] if that makes no sense.
 pub(crate) fn read_own_manifest(text: &str, overrides: &[Override]) -> Result<Manifest, CliError> {
     let none = Path::new("");
-    read_manifest(none, text, overrides).map_err(|diagnostics| mistaken(none, text.to_owned(), diagnostics, overrides))
+    parse_manifest(none, text, overrides).map_err(|diagnostics| mistaken(none, text.to_owned(), diagnostics, overrides))
 }
 
 /// The same where the run directory is given: if nothing else says where it is, it is named after the manifest, so that
@@ -227,7 +227,7 @@ fn with_directory(path: &Path, text: &str, mut overrides: Vec<Override>) -> Vec<
     let name = path.file_stem().and_then(|stem| stem.to_str());
     let Some(name) = name.filter(|name| !name.starts_with('-')) else { return overrides };
     // A manifest with mistakes is reported as it stands.
-    let given = read_manifest(path, text, &overrides).map(|manifest| manifest.is_given(KEY));
+    let given = parse_manifest(path, text, &overrides).map(|manifest| manifest.is_given(KEY));
     if given == Ok(false) {
         let value = quoted(&format!("runs/{name}"));
         overrides.push(Override { option: None, key: KEY.to_owned(), value });

@@ -85,8 +85,12 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Ex
         say(summary.table(Width::stderr()));
     }
     if let Some(peak) = done.memory_peak_bytes.filter(|_| !done.ran.is_empty() && !is_quiet) {
-        let (peak, budget) = (quantity::mebibytes(peak), quantity::mebibytes(budget));
-        say(format_args!("{}; peak {peak} of {budget} budget", done.plan.counts()));
+        let (peak, budget) = (Budget::show(peak), Budget::show(budget));
+        // A run that stopped says below how far it came.
+        match done.exit() {
+            Exit::Stopped => say(format_args!("peak {peak} of {budget} budget")),
+            _ => say(format_args!("{}; peak {peak} of {budget} budget", done.plan.counts())),
+        }
     }
     if done.exit() == Exit::Stopped {
         let ran = quantity::plural(done.ran.len() as u64, "stage");

@@ -45,12 +45,25 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
     }
     let all: Vec<Statistics> = known.into_values().collect();
     print(&match args.format {
-        StatsFormat::Table => check::table(&all, Width::stdout().columns),
+        StatsFormat::Table => explained(check::table(&all, Width::stdout().columns)),
         StatsFormat::Csv => check::csv(&all),
         StatsFormat::Json => check::json(&all),
         StatsFormat::Svg => check::svg(&all),
     })?;
     Ok(Exit::Done)
+}
+
+/// The table, and what its last columns show where there is room for them.
+fn explained(table: String) -> String {
+    let head = table.lines().next().unwrap_or_default().to_owned();
+    let columns = [
+        ("capture or not", "share of positions that offer a capture and another move"),
+        ("better not", "share of these in which every best move captures nothing"),
+    ];
+    let shown = columns.iter().filter(|(name, _)| head.contains(name));
+    let notes: String = shown.map(|(name, meaning)| format!("{name}: {meaning}\n")).collect();
+    let sampled = if table.contains('~') { "~: by a sample of the positions\n" } else { "" };
+    if notes.is_empty() { table } else { format!("{table}\n{notes}{sampled}") }
 }
 
 /// What runs have counted from the databases as they are now.
