@@ -96,8 +96,8 @@ fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
     };
     match Statistics::of(&shelf.sound, stones, extent) {
         Err(CheckError::Missing { stones: missing }) => {
-            let stones = plural(stones.into(), "stone");
-            say(format_args!("cannot value captures with {stones}: {} does not exist", artifact(missing)));
+            let with = plural(stones.into(), "stone");
+            say(format_args!("cannot value captures with {with}: {} does not exist", artifact(missing)));
             Ok(Statistics::new(stones, Histogram::of(database)?, Choice::default()))
         }
         counted => Ok(counted?),
