@@ -24,8 +24,19 @@ pub(super) fn is_sound(version: Version, headers: &HeaderMap) -> bool {
 
 /// Whether a value is a host, with a port or without, or the empty one of a URI without a host.
 fn is_host(value: &HeaderValue) -> bool {
-    let bytes = value.as_bytes();
-    bytes.is_empty() || (Authority::try_from(bytes).is_ok() && !bytes.contains(&b'@'))
+    let Ok(text) = value.to_str() else { return false };
+    if text.is_empty() {
+        return true;
+    }
+    let Ok(authority) = text.parse::<Authority>() else { return false };
+    // Names of users are no part of a host.
+    let port = text.strip_prefix(authority.host());
+    port.is_some_and(|port| port.is_empty() || is_port(port))
+}
+
+/// Whether text is a colon and a number, which may be absent.
+fn is_port(text: &str) -> bool {
+    text.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -34,10 +45,10 @@ mod tests {
 
     #[test]
     fn hosts_are_told_from_other_values() {
-        for sound in ["", "x", "localhost:8080", "127.0.0.1", "[::1]:80", "a-b.example.org", "a_b"] {
+        for sound in ["", "x", "localhost:8080", "127.0.0.1", "[::1]:80", "a-b.example.org", "a_b", "x:"] {
             assert!(is_host(&HeaderValue::from_static(sound)), "{sound}");
         }
-        for other in ["a b", "a/b", "user@host", "a,b", "http://x", "x:80:90", "[::1"] {
+        for other in ["a b", "a/b", "user@host", "user@user", "http://x", "x:80:90", "x:8o", "[::1"] {
             assert!(!is_host(&HeaderValue::from_static(other)), "{other}");
         }
     }
