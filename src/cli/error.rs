@@ -33,9 +33,6 @@ pub(crate) enum CliError {
     /// A file stands where the run directory should be.
     #[error("{} is a file; --dir wants a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// `plan --ranks` without the databases to predict.
-    #[error("--ranks predicts the databases of --stones, which is missing, such as --stones 0..24")]
-    RanksWithoutStones,
     /// No machine has the name, and the file that would describe one cannot be read.
     #[error(
         "the hardware {name} is neither a known name ({}) nor a readable file: {error}; nothing was done \
@@ -261,8 +258,7 @@ impl CliError {
             | CliError::NoHardware { .. }
             | CliError::NotText { .. }
             | CliError::Manifest { .. } => Exit::ManifestInvalid,
-            CliError::RanksWithoutStones
-            | CliError::CommandLine { .. }
+            CliError::CommandLine { .. }
             | CliError::PathNotText(_)
             | CliError::Position(_)
             | CliError::Game(_)

@@ -24,9 +24,6 @@ const THIS: &str = "this";
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
-    if args.ranks.is_some() && args.databases().is_none() {
-        return Err(CliError::RanksWithoutStones);
-    }
     let request = Request::read_to_plan(&disk, args)?;
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);

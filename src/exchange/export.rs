@@ -230,7 +230,7 @@ mod tests {
         let options = Options { format: Format::Csv, force: false, memory_bytes: 100, stop: &stop };
         let disk = MemoryDisk::new();
         let error = export(&disk, &scores, &index, Path::new("out"), &options).unwrap_err().to_string();
-        assert!(error.contains("has 7726160 positions") && error.contains("--force"), "{error}");
+        assert!(error.contains("has 7,726,160 positions") && error.contains("--force"), "{error}");
         assert!(disk.paths().is_empty());
     }
 }

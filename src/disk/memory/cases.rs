@@ -151,7 +151,7 @@ fn leftovers_are_told_from_artifacts() {
     check("d/03.awari.tmp-12", false);
     check("d/.03.awari.tmp-", false);
     check("d/.03.awari.tmp-x", false);
-    check(".tmp-12", true);
+    check(".tmp-12", false);
     check("/", false);
 }
 

@@ -50,6 +50,11 @@ impl Refusal {
 pub(crate) fn query_mistake(error: &QueryRejection) -> String {
     let text = error.body_text();
     let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+    // A mistake that names its field is told behind the same name.
+    let text = match text.split_once(": ") {
+        Some((key, rest)) if rest.contains(&format!(" field `{key}`")) => rest,
+        _ => text,
+    };
     text.replacen(" field `", " parameter `", 1)
 }
 
