@@ -111,10 +111,8 @@ fn others(disk: &dyn Disk, directory: &Path, depth: usize, found: &mut Vec<PathB
     let of_the_system = |path: &Path| path.file_name().is_some_and(|name| OF_THE_SYSTEM.iter().any(|of| name == *of));
     let own = [lock_path(directory), journal_path(directory)];
     for path in disk.list(directory)? {
-        let is_blank_own = || {
-            let found = disk.read(&path, SMALL_BYTES_MAX).is_ok_and(|bytes| is_blank(&bytes));
-            own.contains(&path) && found
-        };
+        let is_blank_own =
+            || own.contains(&path) && disk.read(&path, SMALL_BYTES_MAX).is_ok_and(|bytes| is_blank(&bytes));
         let is_torn_journal =
             || path == own[1] && disk.read(&path, JOURNAL_BYTES_MAX).is_ok_and(|bytes| could_be_journal(&bytes));
         let is_empty = || disk.bytes(&path).is_ok_and(|bytes| bytes == Some(0));
