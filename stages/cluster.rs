@@ -29,7 +29,7 @@ pub(crate) use solve::{By, run as solve};
 pub(crate) use verify::run as verify;
 
 use crate::{Settings, bounds};
-use disk::Disk;
+use disk::{Disk, heap};
 use engines::Tables;
 use pipeline::{ArtifactName, StageError};
 use ranks::{CommunicationError, Communicator};
@@ -137,6 +137,7 @@ pub fn follow(
         }
         let followed = match &settings {
             Ok(settings) => {
+                heap::room_for_threads(settings.threads).map_err(StageError::no_threads)?;
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build();
                 let pool = pool.map_err(StageError::no_threads)?;
                 let follower = Follower { settings, disk, stop };

@@ -28,7 +28,7 @@ pub use method::Method;
 pub use settings::{Dual, DualIndex, Settings, Verify, schema};
 pub use together::{JobLimit, Jobs, Together};
 
-use disk::{Digest, Disk, DiskError};
+use disk::{Digest, Disk, DiskError, heap};
 use engines::Tables;
 use pipeline::{
     ArtifactKind, ArtifactName, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work,
@@ -220,6 +220,7 @@ impl Work for Awari {
     }
 
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {
+        heap::room_for_threads(context.threads()).map_err(StageError::no_threads)?;
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::no_threads)?;
         let stones = stage.name.parameters().first().copied().unwrap_or(0);

@@ -4,7 +4,7 @@ use crate::args::DatabasesArgs;
 use crate::error::CliError;
 use crate::request::command_line;
 use check::Databases;
-use disk::{Disk, clock};
+use disk::{Disk, clock, heap};
 use oracle::{Held, Library};
 use pipeline::ArtifactName;
 use pipeline::directory::manifest_path;
@@ -121,6 +121,7 @@ fn name(text: String) -> ArtifactName {
 /// As many threads as asked for; 0 is one for each core.
 pub(crate) fn threads(asked: u16) -> Result<ThreadPool, CliError> {
     let threads = if asked == 0 { clock::cores() } else { usize::from(asked) };
+    heap::room_for_threads(threads).map_err(CliError::Thread)?;
     Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
 

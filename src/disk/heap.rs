@@ -1,7 +1,9 @@
 //! The allocator: tuned so that what a process takes is what it uses, and with an end in plain words where memory has
 //! run out. The tuning is for glibc's allocator, and does nothing to another.
 
+use memmap2::MmapOptions;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The allocator of the system, which ends the process with a message and an exit code where memory has run out, as the
@@ -38,6 +40,18 @@ unsafe impl GlobalAlloc for Heap {
         // SAFETY: as above.
         some(unsafe { System.realloc(address, layout, bytes) }, bytes)
     }
+}
+
+/// What a thread takes before it runs anything of ours: its stack, and another one for its signals.
+const THREAD_BYTES: usize = (2 << 20) + (256 << 10);
+
+/// Whether there are addresses for as many more threads. The standard library panics in a thread that has a stack and
+/// finds no room for the one of its signals, which nothing of ours can turn into an error.
+///
+/// # Errors
+/// What the operating system says.
+pub fn room_for_threads(threads: usize) -> io::Result<()> {
+    MmapOptions::new().len(threads.saturating_mul(THREAD_BYTES)).no_reserve_swap().map_anon().map(drop)
 }
 
 #[inline(always)]
