@@ -125,7 +125,8 @@ fn commands(codec: &str) {
     refused(place.awari(&["verify", "--dir", "run"])).is(16).says(&["the next run rebuilds it"]);
     place.awari(&["run", "m.toml", "--set", &set, "--set", "build.stones=\"0..11\""]).is(0);
     assert!(fs::read(place.path(DATABASE)).unwrap() == bytes);
-    place.awari(&["verify", "--dir", "run"]).is(0);
+    // The journal knows of larger ones, which went with the file system that was mounted before.
+    place.awari(&["verify", "--dir", "run", "--stones", "0..11"]).is(0);
 }
 
 /// Positions of the largest database, from its beginning to its end.
