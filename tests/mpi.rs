@@ -320,7 +320,7 @@ fn a_job_is_stopped_from_outside() {
         if output.status.success() {
             continue;
         }
-        assert!(asked.status.success() && told(&asked).contains("stop requested of run"), "{}", told(&asked));
+        assert!(asked.status.success() && told(&asked).contains("was asked to stop"), "{}", told(&asked));
         assert_eq!(output.status.code(), Some(STOPPED), "{}", told(&output));
         assert_eq!(told(&output).matches("to resume:").count(), 1, "{}", told(&output));
         assert!(build.ranks().is_empty(), "no rank stays behind");
