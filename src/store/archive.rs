@@ -10,12 +10,12 @@ use std::path::Path;
 
 use disk::Digest;
 
-use crate::codec::ValueRange;
 use crate::error::StoreError;
 use crate::identity::Identity;
-use crate::open::Unverified;
 use crate::scores::Scores;
+use crate::scores::open::Unverified;
 use crate::shape::Shape;
+use crate::value_range::ValueRange;
 
 /// Scores that need floors to be read, band by band.
 pub struct Archive(Scores);
@@ -97,7 +97,7 @@ mod tests {
     use disk::MemoryDisk;
 
     use super::*;
-    use crate::example::{Example, Way};
+    use crate::scores::tests::{Example, Way};
     use crate::{Codec, Scores, Writer};
 
     /// Scores in bands, floors that most of them are, and the file.

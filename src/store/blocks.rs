@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use disk::{DiskError, bytes_of};
 use rayon::prelude::*;
 
-use crate::codec::{Codec, ValueRange};
+use crate::codec::BLOCK_POSITIONS;
+use crate::codec::Codec;
+use crate::codec::block::{self, Values};
+use crate::codec::form::Form;
 use crate::error::StoreError;
-use crate::form::{self, Form, Values};
 use crate::format::{INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;
 use crate::identity::Kind;
-use crate::layout::{BATCH_POSITIONS, BLOCK_POSITIONS, Layout};
+use crate::layout::{BATCH_POSITIONS, Layout};
+use crate::value_range::ValueRange;
 
 /// Blocks of zeros that wait to be written, at most.
 const READY_MAX: usize = 32;
@@ -129,9 +132,9 @@ impl<S: Sink> Blocks<S> {
         while zeros > 0 {
             let values = self.content.layout.len_of(self.block);
             let is_whole = self.pending.is_empty() && values as u64 <= zeros;
-            match form::zeros(self.content.codec, self.content.kind, values).filter(|_| is_whole) {
+            match block::zeros(self.content.codec, self.content.kind, values).filter(|_| is_whole) {
                 Some((bytes, form)) => {
-                    let checksum = form::checksum(form, self.block, &bytes).expect("it was made just now");
+                    let checksum = block::checksum(form, self.block, &bytes).expect("it was made just now");
                     self.ready.push(Encoded { bytes: Cow::Owned(bytes), form, checksum });
                     if self.ready.len() >= READY_MAX {
                         write_blocks(&mut self.sink, &mut self.index, &std::mem::take(&mut self.ready))?;
@@ -272,8 +275,8 @@ impl<'a> Encoder<'a, '_> {
         }
         let floors = self.floors;
         let block = Values { block: number, values, band: layout.band_of(number), range: *range, floors };
-        let (bytes, form) = form::encode(*codec, *kind, block);
-        let checksum = form::checksum(form, number, &bytes).expect("it was encoded just now");
+        let (bytes, form) = block::encode(*codec, *kind, block);
+        let checksum = block::checksum(form, number, &bytes).expect("it was encoded just now");
         Ok(Encoded { checksum, bytes, form })
     }
 }

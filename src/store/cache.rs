@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::codec::BLOCK_POSITIONS;
+use crate::codec::rans::Head;
 use crate::error::StoreError;
-use crate::layout::BLOCK_POSITIONS;
 use crate::scores::{Part, Reading, Scores, Spot};
-use crate::strips::Head;
 
 /// Decoded blocks of one or several files, no more than a number of bytes.
 pub struct BlockCache {

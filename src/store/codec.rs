@@ -1,7 +1,25 @@
-//! How a file may be stored, and what values it may hold.
+//! How the blocks of a file are encoded.
+//!
+//! A *codec* is chosen for a file; a *form* is how one of its blocks is stored, for a block that a codec does not shrink is
+//! packed. The module `block` encodes and decodes one block in any form, with the module of that form.
 
 use std::fmt;
 use std::str::FromStr;
+
+pub(crate) mod block;
+pub(crate) mod form;
+pub(crate) mod kernels;
+pub(crate) mod packed;
+pub(crate) mod rans;
+mod sparse;
+pub(crate) mod zstd;
+
+/// Positions in a block. A multiple of 8, so that packed blocks end on whole bytes and a slab is one stream of bits; so
+/// large that its index entry is negligible (0.003 bits a position), so small that a probe of one takes some 50 us, and
+/// less where a block has restart points.
+pub const BLOCK_POSITIONS: usize = 1 << 16;
+
+const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
 
 /// How the blocks of a file are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,81 +38,12 @@ pub enum Codec {
     Floors,
 }
 
-/// The values that a file may hold, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ValueRange {
-    low: i8,
-    high: i8,
-}
-
 /// Not the name of a codec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected the codec raw, packed, zstd or rans, found {found:?}")]
 pub struct CodecError {
     /// What was given instead.
     pub found: String,
-}
-
-impl ValueRange {
-    /// The range `low..=high`.
-    ///
-    /// # Panics
-    /// If `low` is above `high`.
-    pub fn new(low: i8, high: i8) -> Self {
-        assert!(low <= high, "the range {low}..={high} is empty");
-        ValueRange { low, high }
-    }
-
-    /// The least value.
-    pub fn low(self) -> i8 {
-        self.low
-    }
-
-    /// The greatest value.
-    pub fn high(self) -> i8 {
-        self.high
-    }
-
-    /// How many values it has.
-    pub(crate) fn values(self) -> usize {
-        usize::from(self.span()) + 1
-    }
-
-    /// Bits that a packed value takes: 0 for a range of one value, 8 for all.
-    pub fn bits(self) -> u32 {
-        u8::BITS - self.span().leading_zeros()
-    }
-
-    /// Whether a value lies in the range.
-    #[inline]
-    pub fn contains(self, value: i8) -> bool {
-        (self.low..=self.high).contains(&value)
-    }
-
-    /// The index of the first of some values (as bytes) that lies outside.
-    pub(crate) fn find_outside(self, values: &[u8]) -> Option<usize> {
-        let span = self.span();
-        if span == u8::MAX {
-            return None;
-        }
-        let outside = |value: u8| value.wrapping_sub(self.low as u8) > span;
-        // Without an early exit this runs at the speed of memory; the search is for the bad case.
-        let clean = values.iter().fold(0, |or, &value| or | u8::from(outside(value))) == 0;
-        if clean {
-            return None;
-        }
-        values.iter().position(|&value| outside(value))
-    }
-
-    fn span(self) -> u8 {
-        self.high.wrapping_sub(self.low) as u8
-    }
-}
-
-impl fmt::Display for ValueRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}..={}", self.low, self.high)
-    }
 }
 
 impl Codec {
@@ -158,20 +107,6 @@ impl FromStr for Codec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn bits_of_ranges() {
-        let check = |low, high, bits| assert_eq!(ValueRange::new(low, high).bits(), bits);
-        check(0, 0, 0);
-        check(-128, -128, 0);
-        check(0, 1, 1);
-        check(-1, 1, 2);
-        check(-24, 24, 6);
-        check(-48, 48, 7);
-        check(-128, 127, 8);
-        check(0, 127, 7);
-    }
 
     #[test]
     fn names_come_back() {
@@ -183,14 +118,5 @@ mod tests {
             "gzip".parse::<Codec>().unwrap_err().to_string(),
             "expected the codec raw, packed, zstd or rans, found \"gzip\""
         );
-    }
-
-    proptest! {
-        #[test]
-        fn outside_is_found(low: i8, high: i8, values in prop::collection::vec(any::<i8>(), 0..20)) {
-            let range = ValueRange::new(low.min(high), low.max(high));
-            let expect = values.iter().position(|&value| !range.contains(value));
-            prop_assert_eq!(range.find_outside(disk::bytes_of(&values)), expect);
-        }
     }
 }

@@ -11,14 +11,16 @@ use std::path::Path;
 use disk::{Digest, DiskError, Edge, Region};
 
 use crate::blocks::{Blocks, Content, Finished, Sink};
-use crate::codec::{Codec, ValueRange};
-use crate::error::StoreError;
-use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry, Malformed};
+use crate::codec::Codec;
+use crate::codec::block::admits_bytes;
+use crate::codec::packed;
+use crate::error::{DecodeError, StoreError};
+use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;
 use crate::identity::Identity;
 use crate::layout::Layout;
-use crate::packed;
 use crate::shape::Shape;
+use crate::value_range::ValueRange;
 
 /// How a file is cut into parts: a function of the file and their number.
 #[derive(Clone, Debug)]
@@ -139,9 +141,9 @@ impl Division {
         let mut offset = self.header.len() as u64;
         for (part, (blocks, summary)) in self.parts.iter().zip(summaries).enumerate() {
             let start = offset;
-            let refuse = |Malformed { expected, found }: Malformed| (part, expected, found);
+            let refuse = |DecodeError { expected, found }: DecodeError| (part, expected, found);
             let Some((entries, hash)) = summary.split_at_checked(blocks.len() * INDEX_ENTRY_BYTES) else {
-                return Err(refuse(Malformed::new(format!("entries of blocks {blocks:?}"), summary.len())));
+                return Err(refuse(DecodeError::new(format!("entries of blocks {blocks:?}"), summary.len())));
             };
             for (block, entry) in blocks.clone().zip(entries.chunks_exact(INDEX_ENTRY_BYTES)) {
                 let entry = self.entry(block, entry).map_err(refuse)?;
@@ -150,7 +152,7 @@ impl Division {
             }
             let positions = self.positions(blocks);
             if !hasher.join(&positions, hash) {
-                return Err(refuse(Malformed::new(format!("the hash of positions {positions:?}"), hash.len())));
+                return Err(refuse(DecodeError::new(format!("the hash of positions {positions:?}"), hash.len())));
             }
             part_bytes.push(offset - start);
         }
@@ -158,13 +160,13 @@ impl Division {
     }
 
     /// The entry that is said to be that of a block, wherever it is.
-    fn entry(&self, block: usize, bytes: &[u8]) -> Result<IndexEntry, Malformed> {
+    fn entry(&self, block: usize, bytes: &[u8]) -> Result<IndexEntry, DecodeError> {
         let Content { layout, range, codec, .. } = &self.content;
         let found = || format!("{bytes:?}");
         let entry = IndexEntry::decode(bytes).filter(|entry| entry.form.is_of(*codec));
-        let entry = entry.ok_or_else(|| Malformed::new(format!("an entry of codec {codec}"), found()))?;
-        let fits = entry.form.admits_bytes(entry.bytes.into(), layout.len_of(block), || layout.band_of(block), *range);
-        if fits { Ok(entry) } else { Err(Malformed::new(format!("an entry of block {block}"), found())) }
+        let entry = entry.ok_or_else(|| DecodeError::new(format!("an entry of codec {codec}"), found()))?;
+        let fits = admits_bytes(entry.form, entry.bytes.into(), layout.len_of(block), || layout.band_of(block), *range);
+        if fits { Ok(entry) } else { Err(DecodeError::new(format!("an entry of block {block}"), found())) }
     }
 
     /// What of the file is in no part: its header, and index and footer.
@@ -215,8 +217,8 @@ impl<'d> PartWriter<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::Example;
     use crate::identity::{Kind, Role};
+    use crate::scores::tests::Example;
     use disk::{Disk, Joint, MemoryDisk};
 
     const CODECS: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use disk::{Digest, DiskError};
 
-use crate::codec::ValueRange;
+use crate::value_range::ValueRange;
 
 /// How to get a file back that is damaged: a run believes what its journal says of a file until `verify` has recorded
 /// otherwise.
@@ -140,6 +140,19 @@ pub enum StoreError {
         /// What was asked for.
         found: String,
     },
+}
+
+/// Bytes that the format does not allow.
+#[derive(Debug)]
+pub(crate) struct DecodeError {
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+impl DecodeError {
+    pub(crate) fn new(expected: impl Into<String>, found: impl ToString) -> Self {
+        DecodeError { expected: expected.into(), found: found.to_string() }
+    }
 }
 
 impl StoreError {

@@ -64,12 +64,16 @@
 
 use disk::Digest;
 
-use crate::codec::{Codec, ValueRange};
-use crate::error::StoreError;
-use crate::form::Form;
+use crate::checksum;
+use crate::codec::block::admits_bytes;
+use crate::codec::form::Form;
+use crate::codec::{BLOCK_POSITIONS, Codec};
+use crate::error::{DecodeError, StoreError};
 use crate::identity::{Identity, Kind, Orientation, POSITIONS_BYTES, RULES_BYTES, is_name};
-use crate::layout::{BAND_COLUMNS_MAX, BLOCK_POSITIONS, Layout};
+use crate::layout::{BAND_COLUMNS_MAX, Layout};
+use crate::little_endian::{u32_at, u64_at};
 use crate::shape::{SLABS_MAX, Shape, SlabShape};
+use crate::value_range::ValueRange;
 
 /// The latest version; all from 1 on are read.
 pub(crate) const VERSION: u32 = 3;
@@ -87,14 +91,6 @@ pub(crate) const HEADER_BYTES_MAX: usize =
 
 const _: () = assert!(HEADER_FIXED_BYTES == 24 + RULES_BYTES + POSITIONS_BYTES + 32);
 const _: () = assert!(FOOTER_BYTES == 32 + 5 * 8);
-
-/// The numbers of checksums that are not of blocks.
-const HEADER_NUMBER: u64 = u64::MAX;
-const INDEX_NUMBER: u64 = u64::MAX - 1;
-const FOOTER_NUMBER: u64 = u64::MAX - 2;
-
-/// Numbers of strips begin here: there are fewer blocks.
-const STRIP_SHIFT: u32 = 40;
 
 /// What the header says.
 #[derive(Clone, Debug)]
@@ -124,41 +120,6 @@ pub(crate) struct Footer {
     pub(crate) index_checksum: u64,
 }
 
-/// A part of a file that does not say what it should.
-#[derive(Debug)]
-pub(crate) struct Malformed {
-    pub(crate) expected: String,
-    pub(crate) found: String,
-}
-
-impl Malformed {
-    pub(crate) fn new(expected: impl Into<String>, found: impl ToString) -> Self {
-        Malformed { expected: expected.into(), found: found.to_string() }
-    }
-}
-
-/// The checksum of a block's stored bytes, or of a head.
-pub(crate) fn block_checksum(block: usize, bytes: &[u8]) -> u64 {
-    checksum(block as u64, bytes)
-}
-
-/// The checksum of a strip of a block.
-pub(crate) fn strip_checksum(block: usize, strip: usize, bytes: &[u8]) -> u64 {
-    checksum((strip as u64 + 1) << STRIP_SHIFT | block as u64, bytes)
-}
-
-/// The checksum of the index.
-pub(crate) fn index_checksum(bytes: &[u8]) -> u64 {
-    checksum(INDEX_NUMBER, bytes)
-}
-
-fn checksum(number: u64, bytes: &[u8]) -> u64 {
-    let mut key = *b"awari-store-checksum-v1\0........";
-    key[24..].copy_from_slice(&number.to_le_bytes());
-    let hash = blake3::keyed_hash(&key, bytes);
-    u64_at(hash.as_bytes(), 0)
-}
-
 /// Bytes of the header for a number of slabs.
 pub(crate) fn header_bytes(slabs: usize) -> usize {
     (HEADER_FIXED_BYTES + slabs * SLAB_BYTES + CHECKSUM_BYTES).next_multiple_of(HEADER_ALIGNMENT)
@@ -167,7 +128,7 @@ pub(crate) fn header_bytes(slabs: usize) -> usize {
 /// Sets the checksum at the end of a header.
 pub(crate) fn seal_header(bytes: &mut [u8]) {
     let (body, place) = bytes.split_at_mut(bytes.len() - CHECKSUM_BYTES);
-    place.copy_from_slice(&checksum(HEADER_NUMBER, body).to_le_bytes());
+    place.copy_from_slice(&checksum::of_header(body).to_le_bytes());
 }
 
 impl Header {
@@ -223,35 +184,35 @@ impl Header {
     }
 
     /// Reads a header from exactly its bytes; magic and version were checked.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         if bytes.len() < header_bytes(1) {
-            return Err(Malformed::new("a whole header", bytes.len()));
+            return Err(DecodeError::new("a whole header", bytes.len()));
         }
         let (body, found) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-        check_checksum(checksum(HEADER_NUMBER, body), u64_at(found, 0))?;
+        checksum::compare(checksum::of_header(body), u64_at(found, 0))?;
 
         let version = u32_at(body, 8);
         let check = |field: &str, expected: u64, found: u64| {
             if expected == found {
                 return Ok(());
             }
-            Err(Malformed::new(format!("{field} {expected}"), found))
+            Err(DecodeError::new(format!("{field} {expected}"), found))
         };
         let kind = Kind::of_tags([body[16], body[22], body[23]]).ok_or_else(|| {
-            Malformed::new(
+            DecodeError::new(
                 "a kind from 1 to 4, with a role and a bound if 4",
                 format!("{:?}", [body[16], body[22], body[23]]),
             )
         })?;
-        let orientation = Orientation::of_tag(body[17]).ok_or(Malformed::new("orientation 1 or 2", body[17]))?;
-        let codec = Codec::of_tag(body[19]).ok_or(Malformed::new("codec 1 to 5", body[19]))?;
+        let orientation = Orientation::of_tag(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
+        let codec = Codec::of_tag(body[19]).ok_or(DecodeError::new("codec 1 to 5", body[19]))?;
         let stones = body[18];
         if usize::from(stones) >= SLABS_MAX {
-            return Err(Malformed::new(format!("at most {} stones", SLABS_MAX - 1), stones));
+            return Err(DecodeError::new(format!("at most {} stones", SLABS_MAX - 1), stones));
         }
         let (low, high) = (body[20] as i8, body[21] as i8);
         if low > high {
-            return Err(Malformed::new("a range", format!("{low}..={high}")));
+            return Err(DecodeError::new("a range", format!("{low}..={high}")));
         }
         let rules = name_at(body, 24, RULES_BYTES)?;
         let positions = name_at(body, 56, POSITIONS_BYTES)?;
@@ -261,7 +222,7 @@ impl Header {
         check("block", block_positions(codec).into(), u32_at(body, 96).into())?;
         let slab_count = u32_at(body, 100) as usize;
         if slab_count == 0 || slab_count > SLABS_MAX {
-            return Err(Malformed::new(format!("1 to {SLABS_MAX} slabs"), slab_count));
+            return Err(DecodeError::new(format!("1 to {SLABS_MAX} slabs"), slab_count));
         }
         check("header bytes", header_bytes(slab_count) as u64, bytes.len() as u64)?;
         let (slabs, padding) = body[HEADER_FIXED_BYTES..].split_at(slab_count * SLAB_BYTES);
@@ -271,11 +232,11 @@ impl Header {
             .map(|slab| SlabShape { rows: u32_at(slab, 0), columns: u32_at(slab, 4) })
             .collect();
         let shape = Shape::new(slabs).map_err(|error| match error {
-            StoreError::Unsupported { expected, found } => Malformed { expected, found },
-            other => Malformed::new("a shape", other),
+            StoreError::Unsupported { expected, found } => DecodeError { expected, found },
+            other => DecodeError::new("a shape", other),
         })?;
         check("positions", shape.positions(), u64_at(body, 88))?;
-        check_columns(&shape, codec).map_err(|columns| Malformed::new(COLUMNS, columns))?;
+        check_columns(&shape, codec).map_err(|columns| DecodeError::new(COLUMNS, columns))?;
         Ok(Header {
             version,
             identity: Identity { kind, rules, positions, stones, orientation },
@@ -335,11 +296,11 @@ pub(crate) fn check_index(
     layout: &Layout,
     first_offset: u64,
     end_offset: u64,
-) -> Result<(), Malformed> {
+) -> Result<(), DecodeError> {
     let mut offset = first_offset;
     for (block, bytes) in index.chunks_exact(INDEX_ENTRY_BYTES).enumerate() {
         let refuse =
-            |expected: String, found: String| Err(Malformed::new(format!("block {block} with {expected}"), found));
+            |expected: String, found: String| Err(DecodeError::new(format!("block {block} with {expected}"), found));
         let reserved = &bytes[13..16];
         let entry = match IndexEntry::decode(bytes) {
             Some(entry) if header.admits(entry.form) && reserved == [0; 3] => entry,
@@ -355,14 +316,14 @@ pub(crate) fn check_index(
         }
         let stored = u64::from(entry.bytes);
         let values = layout.len_of(block);
-        if !entry.form.admits_bytes(stored, values, || layout.band_of(block), header.range) {
+        if !admits_bytes(entry.form, stored, values, || layout.band_of(block), header.range) {
             let expected = format!("the size of {values} values ({:?})", entry.form);
             return refuse(expected, format!("{stored} bytes"));
         }
         offset += stored;
     }
     if offset != end_offset {
-        return Err(Malformed::new(format!("blocks up to {end_offset}"), offset));
+        return Err(DecodeError::new(format!("blocks up to {end_offset}"), offset));
     }
     Ok(())
 }
@@ -370,7 +331,7 @@ pub(crate) fn check_index(
 impl Footer {
     /// Of a file whose index is behind so many bytes.
     pub(crate) fn of(digest: Digest, index_offset: u64, index: &[u8]) -> Self {
-        let (index_bytes, index_checksum) = (index.len() as u64, index_checksum(index));
+        let (index_bytes, index_checksum) = (index.len() as u64, checksum::of_index(index));
         Footer { digest, index_offset, index_bytes, index_checksum }
     }
 
@@ -388,8 +349,8 @@ impl Footer {
     }
 
     /// Reads a footer; its magic was checked, and so was the header.
-    pub(crate) fn decode(bytes: &[u8], header: &[u8]) -> Result<Self, Malformed> {
-        check_checksum(footer_checksum(header, bytes), u64_at(bytes, 56))?;
+    pub(crate) fn decode(bytes: &[u8], header: &[u8]) -> Result<Self, DecodeError> {
+        checksum::compare(footer_checksum(header, bytes), u64_at(bytes, 56))?;
         let mut digest = [0; 32];
         digest.copy_from_slice(&bytes[..32]);
         Ok(Footer {
@@ -405,30 +366,7 @@ fn footer_checksum(header: &[u8], footer: &[u8]) -> u64 {
     let mut covered = [0; CHECKSUM_BYTES + 56];
     covered[..CHECKSUM_BYTES].copy_from_slice(&header[header.len() - CHECKSUM_BYTES..]);
     covered[CHECKSUM_BYTES..].copy_from_slice(&footer[..56]);
-    checksum(FOOTER_NUMBER, &covered)
-}
-
-pub(crate) fn check_checksum(computed: u64, stored: u64) -> Result<(), Malformed> {
-    if computed == stored {
-        return Ok(());
-    }
-    Err(Malformed { expected: format!("checksum {stored:016x}"), found: format!("{computed:016x}") })
-}
-
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut number = [0; 4];
-    number.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(number)
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(number)
+    checksum::of_footer(&covered)
 }
 
 fn push_name(bytes: &mut Vec<u8>, name: &str, field_bytes: usize) {
@@ -436,13 +374,13 @@ fn push_name(bytes: &mut Vec<u8>, name: &str, field_bytes: usize) {
     bytes.resize(bytes.len() + field_bytes - name.len(), 0);
 }
 
-fn name_at(bytes: &[u8], at: usize, field_bytes: usize) -> Result<String, Malformed> {
+fn name_at(bytes: &[u8], at: usize, field_bytes: usize) -> Result<String, DecodeError> {
     let field = &bytes[at..at + field_bytes];
     let end = field.iter().position(|&c| c == 0).unwrap_or(field_bytes);
     let (name, padding) = field.split_at(end);
     let padded = padding.iter().all(|&c| c == 0);
     match str::from_utf8(name) {
         Ok(text) if padded && is_name(name, field_bytes) => Ok(text.to_owned()),
-        _ => Err(Malformed::new("a name", field.escape_ascii())),
+        _ => Err(DecodeError::new("a name", field.escape_ascii())),
     }
 }

@@ -6,16 +6,11 @@
 
 use std::ops::Range;
 
-use crate::codec::{Codec, ValueRange};
+use crate::codec::rans::Band;
+use crate::codec::{BLOCK_POSITIONS, Codec};
 use crate::shape::{Shape, SlabShape};
-use crate::strips::Band;
+use crate::value_range::ValueRange;
 
-/// Positions in a block. A multiple of 8, so that packed blocks end on whole bytes and a slab is one
-/// stream of bits; large enough that its index entry is nothing (0.003 bits a position), small
-/// enough that a probe of one takes some 50 us, and less where a block has restart points.
-pub const BLOCK_POSITIONS: usize = 1 << 16;
-
-const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
 const BLOCK_POSITIONS_64: u64 = BLOCK_POSITIONS as u64;
 
 /// Positions in a band of rows that are not too long: its model is then a hundredth of it.

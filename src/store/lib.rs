@@ -19,50 +19,34 @@
 mod archive;
 mod blocks;
 mod cache;
+mod checksum;
 mod codec;
 mod division;
 mod error;
-mod floors;
-mod form;
 mod format;
-mod frames;
 mod hasher;
 mod identity;
 mod layout;
-mod model;
-mod open;
-mod packed;
+mod little_endian;
 mod pages;
-mod rans;
 mod scores;
 mod shape;
-mod simd;
-mod source;
-mod sparse;
-mod strips;
-mod tiles;
+mod value_range;
 mod window;
 mod write;
 
-#[cfg(test)]
-mod example;
-#[cfg(test)]
-mod hostile;
-#[cfg(test)]
-mod round_trip;
-
 pub use archive::Archive;
 pub use cache::{BlockCache, CachedScores};
-pub use codec::{Codec, CodecError, ValueRange};
+pub use codec::kernels::use_portable_kernels;
+pub use codec::{BLOCK_POSITIONS, Codec, CodecError};
 pub use division::{Division, PartWriter, Whole};
 pub use error::StoreError;
 pub use identity::{Identity, Kind, Orientation, Role};
-pub use layout::BLOCK_POSITIONS;
-pub use open::{Unverified, begins_as_ours};
 pub use pages::{PageCache, PageCounts, Pages};
+pub use scores::open::{Unverified, begins_as_ours};
 pub use scores::{Run, Scores};
 pub use shape::{Shape, SlabShape};
-pub use simd::use_portable_kernels;
+pub use value_range::ValueRange;
 pub use window::Window;
 pub use write::{Writer, Written, write};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::cache::{CachedScores, Key};
+use crate::codec::BLOCK_POSITIONS;
 use crate::error::StoreError;
-use crate::layout::BLOCK_POSITIONS;
 use crate::scores::{Part, Reading, Spot};
 
 /// Blocks at hand and a buffer, for [`CachedScores::row`].

@@ -7,12 +7,13 @@ use std::path::Path;
 use disk::{Digest, Disk, DiskError, Staged};
 
 use crate::blocks::{Blocks, Content, Finished, Sink};
-use crate::codec::{Codec, ValueRange};
+use crate::codec::Codec;
 use crate::error::StoreError;
 use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES};
 use crate::identity::Identity;
 use crate::layout::Layout;
 use crate::shape::Shape;
+use crate::value_range::ValueRange;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,8 +169,8 @@ mod tests {
     use disk::{DiskError, MemoryDisk};
 
     use super::*;
-    use crate::example::{Example, Way};
     use crate::identity::{Kind, Role};
+    use crate::scores::tests::{Example, Way};
 
     #[test]
     fn failure_at_every_operation_leaves_the_old_file_or_the_new() {

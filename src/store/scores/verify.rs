@@ -6,8 +6,8 @@ use disk::{Digest, bytes_of};
 use rayon::prelude::*;
 
 use super::Scores;
+use crate::codec::form::Form;
 use crate::error::StoreError;
-use crate::form::Form;
 use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::layout::BATCH_POSITIONS;
 
@@ -56,7 +56,7 @@ impl Scores {
         let stored = self.stored_bytes(block, &entry)?;
         let checked =
             (0..head.tiling().strips()).try_for_each(|strip| head.check(block, strip, &stored[head.bytes_of(strip)]));
-        checked.map_err(|error| self.damaged(block, error.expected, error.found))
+        checked.map_err(|error| self.damaged(block, error))
     }
 
     /// Decodes everything and compares the digest of the scores with the one the file gives, in

@@ -3,9 +3,9 @@
 use disk::{MemoryDisk, RealDisk};
 use proptest::prelude::*;
 
-use crate::example::{Example, Parts, Way};
-use crate::form::Form;
+use crate::codec::form::Form;
 use crate::format::{FOOTER_BYTES, HEADER_FIXED_BYTES, INDEX_ENTRY_BYTES, header_bytes};
+use crate::scores::tests::{Example, Parts, Way};
 use crate::{CachedScores, Codec, Scores, StoreError};
 
 /// Reads a file in every way. Returns whether anything was refused.

@@ -1,36 +1,13 @@
-//! The vector kernels: of the codec rans, whose portable twin is [`crate::rans::Decoder::step`], and of sparse blocks, see
-//! [`crate::sparse`].
+//! The vector kernel of the rans decoder. Its portable twin is `Decoder::step` in the module `coder`.
 //!
-//! Of rans one vector of sixteen words is the state of all lanes. Classes are computed rather than looked up: what is looked up is
-//! gathered, and a gather takes as long as all the rest.
+//! One vector of sixteen words holds the states of all lanes. Classes are computed rather than looked up: look-ups are
+//! gathers, and one gather takes as long as all the rest.
 
-use crate::model::{Classes, Slots};
-use crate::rans::Step;
-use crate::tiles::LANES;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// Whether this process does without vector kernels.
-static IS_PORTABLE: AtomicBool = AtomicBool::new(false);
-
-/// Has this process code and decode by portable kernels from now on, on any processor: the same bytes.
-pub fn use_portable_kernels() {
-    IS_PORTABLE.store(true, Relaxed);
-}
+use super::model::{Classes, Slots};
+use super::tiling::{LANES, Step};
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{decode_sparse, encode_sparse, steps};
-
-/// None where there is no such kernel.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn encode_sparse(_: &[u8], _: &mut [u8]) -> Option<usize> {
-    None
-}
-
-/// None where there is no such kernel.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn decode_sparse(_: &[u8], _: &mut [u8]) -> Option<Result<(), crate::form::DecodeError>> {
-    None
-}
+pub(crate) use x86::steps;
 
 /// Decodes none.
 #[cfg(not(target_arch = "x86_64"))]
@@ -51,56 +28,8 @@ mod x86 {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::form::DecodeError;
-    use crate::model::{ROUGHNESSES, SLOT_BITS, SLOTS};
-    use crate::sparse::{self, GROUP};
-
-    /// Whether the processor and the system have what the functions for sparse blocks enable, and these may be used.
-    fn has_byte_compression() -> bool {
-        !IS_PORTABLE.load(Relaxed)
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vbmi2")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt")
-    }
-
-    /// See [`sparse::encode_with`]. None where the processor does not have what it takes.
-    pub(crate) fn encode_sparse(values: &[u8], block: &mut [u8]) -> Option<usize> {
-        #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
-        fn enabled(values: &[u8], block: &mut [u8]) -> usize {
-            sparse::encode_with(values, block, |group, to| {
-                // SAFETY: both are of sixty-four bytes.
-                unsafe {
-                    let bytes = _mm512_loadu_si512(group.as_ptr().cast());
-                    let mask = _mm512_test_epi8_mask(bytes, bytes);
-                    if mask != 0 {
-                        _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(mask, bytes));
-                    }
-                    mask
-                }
-            })
-        }
-        // SAFETY: the processor and the system have what the function enables, as was found out just now.
-        has_byte_compression().then(|| unsafe { enabled(values, block) })
-    }
-
-    /// See [`sparse::decode_with`]. None where the processor does not have what it takes.
-    pub(crate) fn decode_sparse(block: &[u8], out: &mut [u8]) -> Option<Result<(), DecodeError>> {
-        #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
-        fn enabled(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
-            sparse::decode_with(block, out, |mask, bytes, group| {
-                let these = _bzhi_u64(u64::MAX, bytes.len().min(GROUP) as u32);
-                // SAFETY: what the mask leaves out is not read; the slice has what it keeps, and the group sixty-four bytes.
-                unsafe {
-                    let bytes = _mm512_maskz_loadu_epi8(these, bytes.as_ptr().cast());
-                    _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_maskz_expand_epi8(mask, bytes));
-                }
-            })
-        }
-        // SAFETY: the processor and the system have what the function enables, as was found out just now.
-        has_byte_compression().then(|| unsafe { enabled(block, out) })
-    }
+    use crate::codec::kernels::is_portable;
+    use crate::codec::rans::model::{ROUGHNESSES, SLOT_BITS, SLOTS};
 
     /// Decodes the codes of a row, of the first row of a strip from its second on, as long as there are words for all
     /// lanes. `above` is the row above, as long as `row`, or none. Returns how many codes of the row there are now, and how
@@ -115,7 +44,7 @@ mod x86 {
     ) -> (usize, usize) {
         static IS_THERE: LazyLock<bool> =
             LazyLock::new(|| is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw"));
-        if IS_PORTABLE.load(Relaxed) || !*IS_THERE {
+        if is_portable() || !*IS_THERE {
             return (usize::from(above.is_none()), 0);
         }
         // SAFETY: the processor and the system have what the function enables, as was found out just now.

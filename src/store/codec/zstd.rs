@@ -20,8 +20,9 @@ use std::sync::OnceLock;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::CParameter;
 
-use crate::form::{DecodeError, Form};
-use crate::layout::BLOCK_POSITIONS;
+use super::BLOCK_POSITIONS;
+use super::form::Form;
+use crate::error::DecodeError;
 
 /// Values in a frame. Measured on 84,672,315 scores of 20 stones: frames of 64, 16, 8 and 4 Ki take 3.588, 3.561, 3.568 and
 /// 3.597 bits a value, and a look decodes for 64, 18, 8 and 7 us.

@@ -2,20 +2,24 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 
 use disk::{Digest, Disk};
 
-use crate::codec::{Codec, ValueRange};
-use crate::error::StoreError;
+use super::source::Source;
+use crate::checksum;
+use crate::codec::Codec;
+use crate::error::{DecodeError, StoreError};
 use crate::format::{
-    self, FOOTER_BYTES, Footer, HEADER_BYTES_MAX, HEADER_FIXED_BYTES, Header, INDEX_ENTRY_BYTES, MAGIC, MAGIC_END,
-    Malformed, VERSION,
+    FOOTER_BYTES, Footer, HEADER_BYTES_MAX, HEADER_FIXED_BYTES, Header, INDEX_ENTRY_BYTES, MAGIC, MAGIC_END, VERSION,
+    check_index,
 };
 use crate::identity::Identity;
 use crate::layout::Layout;
+use crate::little_endian::u32_at;
 use crate::scores::Scores;
 use crate::shape::Shape;
-use crate::source::Source;
+use crate::value_range::ValueRange;
 
 /// An open file whose frame (header, index, footer, their checksums and sizes) is sound, but which
 /// nobody has compared yet with the file that is meant.
@@ -35,13 +39,57 @@ pub fn begins_as_ours(disk: &dyn Disk, path: &Path) -> bool {
         && start == MAGIC
 }
 
+impl Scores {
+    /// Maps a file and checks header, index and footer; blocks are checked as they are read.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`] if there is no such file; [`StoreError::NotOurs`],
+    /// [`StoreError::Version`] or [`StoreError::Damaged`] if it is not a sound file of ours.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+        Unverified::open(path, Source::mapped(disk.map(path)?))
+    }
+
+    /// As [`open`](Self::open), but without a map: the index is held in memory (24 bytes for 65,536
+    /// positions), and each block that is asked for is read into a buffer of its own. Where memory is bounded.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_windowed(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+        Unverified::open(path, Source::Windowed(disk.open(path)?))
+    }
+
+    /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are wanted later.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_scattered(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+        Unverified::open(path, Source::Windowed(disk.open_scattered(path)?))
+    }
+
+    fn new(file: Unverified) -> Self {
+        let words = match file.source {
+            Source::Mapped(_) => file.layout.block_count().div_ceil(64),
+            Source::Windowed(_) => 0,
+        };
+        Scores {
+            path: file.path,
+            source: file.source,
+            header: file.header,
+            layout: file.layout,
+            index: file.index,
+            digest: file.footer.digest,
+            verified: (0..words).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
 impl Unverified {
     pub(crate) fn open(path: &Path, source: Source) -> Result<Self, StoreError> {
         let not_ours =
             |expected: String, found: String| StoreError::NotOurs { path: path.to_path_buf(), expected, found };
         let damaged = |part: &str| {
             let (path, part) = (path.to_path_buf(), part.to_owned());
-            move |malformed: Malformed| StoreError::Damaged {
+            move |malformed: DecodeError| StoreError::Damaged {
                 path,
                 part,
                 expected: malformed.expected,
@@ -68,7 +116,7 @@ impl Unverified {
             let found = format!("\"{}\"", start[..8].escape_ascii());
             return Err(not_ours(expected, found));
         }
-        let version = format::u32_at(&start, 8);
+        let version = u32_at(&start, 8);
         if !(1..=VERSION).contains(&version) {
             return Err(StoreError::Version { path: path.to_path_buf(), expected: VERSION, found: version });
         }
@@ -80,10 +128,10 @@ impl Unverified {
             return Err(not_ours(expected, found));
         }
 
-        let header_bytes = u64::from(format::u32_at(&start, 12));
+        let header_bytes = u64::from(u32_at(&start, 12));
         if header_bytes > index_end.min(HEADER_BYTES_MAX as u64) {
             let expected = format!("at most {HEADER_BYTES_MAX} bytes, and no more than the file has");
-            return Err(damaged("the header")(Malformed::new(expected, header_bytes)));
+            return Err(damaged("the header")(DecodeError::new(expected, header_bytes)));
         }
         let header_part = read(0, header_bytes as usize)?;
         let header = Header::decode(&header_part).map_err(damaged("the header"))?;
@@ -95,16 +143,15 @@ impl Unverified {
             && footer.index_bytes == index_bytes
             && footer.index_offset == index_end - index_bytes;
         if !fits {
-            return Err(damaged("the footer")(Malformed::new(
+            return Err(damaged("the footer")(DecodeError::new(
                 format!("an index of {index_bytes} bytes that ends at {index_end}"),
                 format!("{} at {}", disk::bytes(footer.index_bytes), footer.index_offset),
             )));
         }
         let index = read(footer.index_offset, index_bytes as usize)?;
-        format::check_checksum(format::index_checksum(&index), footer.index_checksum)
-            .map_err(damaged("the block index"))?;
+        checksum::compare(checksum::of_index(&index), footer.index_checksum).map_err(damaged("the block index"))?;
         let (first, end) = (header_bytes, footer.index_offset);
-        format::check_index(&index, &header, &layout, first, end).map_err(damaged("the block index"))?;
+        check_index(&index, &header, &layout, first, end).map_err(damaged("the block index"))?;
         Ok(Unverified { path: path.to_path_buf(), source, header, layout, footer, index })
     }
 

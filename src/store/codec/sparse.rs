@@ -14,8 +14,9 @@
 
 use std::cell::Cell;
 
-use crate::form::DecodeError;
-use crate::simd;
+use crate::error::DecodeError;
+
+mod avx512;
 
 /// Bytes in a group.
 pub(crate) const GROUP: usize = 64;
@@ -28,7 +29,7 @@ pub(crate) fn encode(values: &[u8]) -> Vec<u8> {
     }
     let mut room = ROOM.take();
     room.resize(room.len().max(bytes_max(values.len())), 0);
-    let bytes = simd::encode_sparse(values, &mut room).unwrap_or_else(|| encode_with(values, &mut room, compress));
+    let bytes = avx512::encode(values, &mut room).unwrap_or_else(|| encode_with(values, &mut room, compress));
     let block = room[..bytes].to_vec();
     ROOM.set(room);
     block
@@ -56,17 +57,13 @@ pub(crate) fn decode(block: &[u8], values: usize, first: usize, out: &mut [u8]) 
 }
 
 fn decode_whole(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
-    simd::decode_sparse(block, out).unwrap_or_else(|| decode_with(block, out, expand))
+    avx512::decode(block, out).unwrap_or_else(|| decode_with(block, out, expand))
 }
 
 /// Encodes into `block`, and tells how many bytes. `compress` moves the bytes of a group that are not zero to the front of
 /// another, and tells where they were; of none it need move nothing.
 #[inline(always)]
-pub(crate) fn encode_with(
-    values: &[u8],
-    block: &mut [u8],
-    compress: impl Fn(&[u8; GROUP], &mut [u8; GROUP]) -> u64,
-) -> usize {
+fn encode_with(values: &[u8], block: &mut [u8], compress: impl Fn(&[u8; GROUP], &mut [u8; GROUP]) -> u64) -> usize {
     let mut end = zeros_bytes(values.len());
     block[..end].fill(0);
     let mut append = |number: usize, group: &[u8; GROUP]| {
@@ -90,11 +87,7 @@ pub(crate) fn encode_with(
 
 /// `expand` moves bytes to where the mask says, as many as it has bits.
 #[inline(always)]
-pub(crate) fn decode_with(
-    block: &[u8],
-    out: &mut [u8],
-    expand: impl Fn(u64, &[u8], &mut [u8; GROUP]),
-) -> Result<(), DecodeError> {
+fn decode_with(block: &[u8], out: &mut [u8], expand: impl Fn(u64, &[u8], &mut [u8; GROUP])) -> Result<(), DecodeError> {
     let (head, mut rest) = block.split_at_checked(zeros_bytes(out.len())).ok_or_else(|| short(block.len()))?;
     let has = |number: usize| head[number / 8] >> (number % 8) & 1 == 1;
     let mut next = |group: &mut [u8; GROUP]| {

@@ -17,8 +17,8 @@
 //! | 1 | so many codes from there to the last that occurs, 0 for none; then for each of them: |
 //! | 1 or 2 | its frequency: if below 128 in one byte, else 128 + frequency / 256 and frequency % 256 |
 
-use crate::form::DecodeError;
-use crate::tiles::LANES;
+use super::tiling::LANES;
+use crate::error::DecodeError;
 
 /// Classes of neighbours.
 pub(crate) const CLASSES: usize = GUESSES * ROUGHNESSES + 1;

@@ -14,11 +14,11 @@
 //!
 //! Codes are kept by step, then by lane: the neighbours of all lanes lie beside each other.
 
-use crate::floors::{Around, FlooredClasses};
-use crate::form::DecodeError;
-use crate::model::{BOTH, Classes, Counts, LEFT, NONE, SLOT_BITS, SLOTS, Slots, UPPER};
-use crate::simd;
-use crate::tiles::{LANES, Strip};
+use super::avx512;
+use super::floors::{Around, FlooredClasses};
+use super::model::{BOTH, Classes, Counts, LEFT, NONE, SLOT_BITS, SLOTS, Slots, UPPER};
+use super::tiling::{LANES, Step, Strip};
+use crate::error::DecodeError;
 
 /// The least state, and the one that coding starts from.
 const STATE_MIN: u32 = 1 << 16;
@@ -32,9 +32,6 @@ pub(crate) const BYTES_MIN: usize = STATES_BYTES;
 const STEPS_MAX: usize = 1 << 11;
 
 const _: () = assert!(STATES_BYTES + STEPS_MAX * LANES * SLOT_BITS as usize / 8 < 1 << 16);
-
-/// Codes of one step.
-pub(crate) type Step = [u8; LANES];
 
 /// The codes of a strip's lanes, from the values of its band: `values` is row by row, of `columns` each, and `low` is the
 /// least of the range. Padding repeats what is to the left, else above.
@@ -312,7 +309,7 @@ impl<'a> Decoder<'a> {
     /// Decodes codes of a row with vectors where the processor has them; returns how many are there then.
     fn vector_steps(&mut self, classes: &Classes, above: Option<&[Step]>, row: &mut [Step]) -> usize {
         let words = self.words.get(self.used..).unwrap_or(&[]);
-        let (done, used) = simd::steps(&mut self.states, words, classes, self.slots, above, row);
+        let (done, used) = avx512::steps(&mut self.states, words, classes, self.slots, above, row);
         self.used += used;
         done
     }
@@ -369,8 +366,8 @@ impl<'a> Decoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CLASSES, Model};
-    use crate::tiles::Tiling;
+    use crate::codec::rans::model::{CLASSES, Model};
+    use crate::codec::rans::tiling::Tiling;
 
     #[test]
     fn strips_come_back() {

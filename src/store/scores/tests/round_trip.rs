@@ -5,8 +5,8 @@ use std::path::Path;
 use disk::{Digest, Disk, MemoryDisk, RealDisk};
 use proptest::prelude::*;
 
-use crate::example::{Example, Parts, Way};
-use crate::form::Form;
+use crate::codec::form::Form;
+use crate::scores::tests::{Example, Parts, Way};
 use crate::{BlockCache, CachedScores, Codec, Kind, Orientation, Role, StoreError, Window, Writer, Written, write};
 
 #[track_caller]

@@ -1,15 +1,18 @@
-//! What the tests write and read.
+//! Files that the tests write and read.
+
+mod corruption;
+mod round_trip;
 
 use std::path::{Path, PathBuf};
 
 use disk::{Disk, MemoryDisk, bytes_of};
 
-use crate::form::{Form, checksum};
-use crate::format::{
-    FOOTER_BYTES, Footer, INDEX_ENTRY_BYTES, IndexEntry, block_checksum, header_bytes, index_checksum, seal_header,
-    strip_checksum, u16_at, u32_at,
-};
+use crate::checksum;
+use crate::codec::block;
+use crate::codec::form::Form;
+use crate::format::{FOOTER_BYTES, Footer, INDEX_ENTRY_BYTES, IndexEntry, header_bytes, seal_header};
 use crate::layout::Layout;
+use crate::little_endian::{u16_at, u32_at};
 use crate::{
     Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Written, write,
 };
@@ -135,7 +138,7 @@ impl Parts {
 
     pub(crate) fn assemble(&self) -> Vec<u8> {
         let index: Vec<u8> = self.index.iter().flat_map(IndexEntry::encode).collect();
-        let footer = Footer { index_checksum: index_checksum(&index), ..self.footer };
+        let footer = Footer { index_checksum: checksum::of_index(&index), ..self.footer };
         let footer = footer.encode(&self.header);
         [&self.header[..], &self.data, &index, &footer].concat()
     }
@@ -150,7 +153,7 @@ impl Parts {
                 reseal_strips(block, bytes);
             }
             // A head that ends nowhere is refused whatever its checksum.
-            entry.checksum = checksum(entry.form, block, bytes).unwrap_or(0);
+            entry.checksum = block::checksum(entry.form, block, bytes).unwrap_or(0);
         }
     }
 
@@ -170,7 +173,7 @@ impl Parts {
                 entry.form = Form::Zstd;
             }
             entry.offset = (self.header.len() + data.len()) as u64;
-            (entry.bytes, entry.checksum) = (stored.len() as u32, block_checksum(block, &stored));
+            (entry.bytes, entry.checksum) = (stored.len() as u32, checksum::of_block(block, &stored));
             data.extend(stored);
         }
         self.footer.index_offset = (self.header.len() + data.len()) as u64;
@@ -185,7 +188,7 @@ fn reseal_strips(block: usize, bytes: &mut [u8]) -> Option<()> {
     for strip in 0..u32_at(bytes, 4) as usize {
         let entry = 8 + 10 * strip;
         let end = start + usize::from(u16_at(bytes.get(entry..entry + 10)?, 0));
-        let computed = strip_checksum(block, strip, bytes.get(start..end)?);
+        let computed = checksum::of_strip(block, strip, bytes.get(start..end)?);
         bytes[entry + 2..entry + 10].copy_from_slice(&computed.to_le_bytes());
         start = end;
     }

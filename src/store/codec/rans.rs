@@ -19,14 +19,21 @@ use std::ops::Range;
 use disk::bytes_of_mut;
 use rayon::prelude::*;
 
-use crate::codec::ValueRange;
-use crate::floors::{FLOORED_CLASSES, FlooredClasses};
-use crate::form::DecodeError;
-use crate::format::{strip_checksum, u16_at, u32_at, u64_at};
-use crate::model::{CLASSES, CODES_MAX, Classes, Counts, Model, Slots};
-use crate::packed;
-use crate::rans::{self, Place, Step};
-use crate::tiles::{LANES, Strip, Tiling};
+pub(crate) mod avx512;
+mod coder;
+mod floors;
+mod model;
+pub(crate) mod tiling;
+
+use self::coder::Place;
+use self::floors::{FLOORED_CLASSES, FlooredClasses};
+use self::model::{CLASSES, CODES_MAX, Classes, Counts, Model, Slots};
+use self::tiling::{LANES, Step, Strip, Tiling};
+use super::packed;
+use crate::checksum;
+use crate::error::DecodeError;
+use crate::little_endian::{u16_at, u32_at, u64_at};
+use crate::value_range::ValueRange;
 
 /// Rows and columns of the band that a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +92,7 @@ impl Context {
 
     /// The least bytes of such a block.
     pub(crate) fn bytes_min(self, band: Band) -> usize {
-        HEAD_FIXED_BYTES + self.tiling(band).strips() * (ENTRY_BYTES + rans::BYTES_MIN) + 2 * self.classes()
+        HEAD_FIXED_BYTES + self.tiling(band).strips() * (ENTRY_BYTES + coder::BYTES_MIN) + 2 * self.classes()
     }
 }
 
@@ -117,8 +124,8 @@ pub(crate) fn encode(block: usize, values: &[u8], band: Band, range: ValueRange)
     let (classes, low) = (Classes::new(codes), range.low() as u8);
     encode_by(block, values, band, range, Context::Neighbours, |strip| {
         let (mut steps, mut found) = (Vec::new(), Vec::new());
-        rans::gather(strip, values, band.columns, low, &mut steps);
-        rans::classify(strip, &steps, &classes, &mut found);
+        coder::gather(strip, values, band.columns, low, &mut steps);
+        coder::classify(strip, &steps, &classes, &mut found);
         (steps, found)
     })
 }
@@ -139,9 +146,9 @@ pub(crate) fn encode_floored(
     let (classes, low) = (FlooredClasses::new(codes), range.low() as u8);
     encode_by(block, values, band, range, Context::Floors, |strip| {
         let (mut steps, mut floors_of) = (Vec::new(), Vec::new());
-        rans::gather(strip, values, band.columns, low, &mut steps);
-        rans::gather(strip, floors, band.columns, low, &mut floors_of);
-        rans::classify_floored(strip, &steps, &floors_of, &classes)
+        coder::gather(strip, values, band.columns, low, &mut steps);
+        coder::gather(strip, floors, band.columns, low, &mut floors_of);
+        coder::classify_floored(strip, &steps, &floors_of, &classes)
     })
 }
 
@@ -169,7 +176,7 @@ fn encode_by<C: Copy + Into<usize> + Send + Sync>(
             let mut counts = Model::no_counts(context.classes());
             let coded = of_task(first).map(|number| {
                 let coded = code(&tiling.strip(number));
-                rans::count(&coded.0, &coded.1, &mut counts);
+                coder::count(&coded.0, &coded.1, &mut counts);
                 coded
             });
             (coded.collect(), counts)
@@ -186,7 +193,7 @@ fn encode_by<C: Copy + Into<usize> + Send + Sync>(
         .flat_map_iter(|(coded, _)| coded)
         .map(|(steps, classes)| {
             let mut bytes = Vec::new();
-            rans::encode(&steps, &classes, &starts, &mut bytes);
+            coder::encode(&steps, &classes, &starts, &mut bytes);
             bytes
         })
         .collect();
@@ -194,7 +201,7 @@ fn encode_by<C: Copy + Into<usize> + Send + Sync>(
     bytes.extend((strips.len() as u32).to_le_bytes());
     for (number, strip) in strips.iter().enumerate() {
         bytes.extend((strip.len() as u16).to_le_bytes()); // see `rans`
-        bytes.extend(strip_checksum(block, number, strip).to_le_bytes());
+        bytes.extend(checksum::of_strip(block, number, strip).to_le_bytes());
     }
     model.encode(&mut bytes);
     let head_bytes = bytes.len() as u32;
@@ -259,7 +266,7 @@ impl Head {
 
     /// Compares the checksum of a strip's bytes.
     pub(crate) fn check(&self, block: usize, strip: usize, bytes: &[u8]) -> Result<(), DecodeError> {
-        let (stored, computed) = (self.checksums[strip], strip_checksum(block, strip, bytes));
+        let (stored, computed) = (self.checksums[strip], checksum::of_strip(block, strip, bytes));
         if stored == computed {
             return Ok(());
         }
@@ -326,11 +333,11 @@ impl Head {
         let strip = self.tiling.strip(number);
         STEPS.with_borrow_mut(|steps| {
             let decoded = match (&self.rule, floors) {
-                (Rule::Neighbours(classes), None) => rans::decode(&strip, bytes, classes, &self.slots, steps),
+                (Rule::Neighbours(classes), None) => coder::decode(&strip, bytes, classes, &self.slots, steps),
                 (Rule::Floors(classes), Some(floors)) => {
                     let mut floors_of = Vec::new();
-                    rans::gather(&strip, floors, self.band.columns, self.low, &mut floors_of);
-                    rans::decode_floored(&strip, bytes, classes, &self.slots, &floors_of, steps)
+                    coder::gather(&strip, floors, self.band.columns, self.low, &mut floors_of);
+                    coder::decode_floored(&strip, bytes, classes, &self.slots, &floors_of, steps)
                 }
                 _ => unreachable!("floors are given where they are needed"),
             };
@@ -338,7 +345,7 @@ impl Head {
                 expected: format!("strip {number} with {}", error.expected),
                 found: error.found,
             })?;
-            rans::scatter(&strip, steps, self.low, place, out);
+            coder::scatter(&strip, steps, self.low, place, out);
             Ok(())
         })
     }

@@ -7,12 +7,35 @@ use std::sync::atomic::Ordering;
 use disk::{DiskError, bytes_of, bytes_of_mut};
 
 use super::Scores;
-use crate::error::StoreError;
-use crate::form::{self, DecodeError, Form};
-use crate::format::{IndexEntry, block_checksum};
-use crate::strips::{self, Context, Head};
+use crate::checksum;
+use crate::codec::rans::{self, Context, Head};
+use crate::codec::{self, form::Form};
+use crate::error::{DecodeError, StoreError};
+use crate::format::IndexEntry;
 
 impl Scores {
+    /// All scores of a block.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the block is; `out` then holds anything.
+    ///
+    /// # Panics
+    /// If there is no such block or `out` is not as long as it.
+    pub fn decode_block(&self, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
+        assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
+        self.settled(|| self.decode_stored(block, 0, out))
+    }
+
+    /// Whether a block of a plane is known to have nothing but zeros, from the index alone. Where it does not say so, they
+    /// may be zeros all the same.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn is_zeros(&self, block: usize) -> bool {
+        let entry = self.entry(block);
+        codec::block::is_zeros(entry.form, block, self.layout.len_of(block), entry.bytes as usize, entry.checksum)
+    }
+
     /// Reads and decodes the values `first ..` of a block until `out` is full.
     pub(super) fn decode_stored(&self, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
         let entry = self.entry(block);
@@ -34,8 +57,8 @@ impl Scores {
     ) -> Result<(), StoreError> {
         let values = self.layout.len_of(block);
         let range = self.header.range;
-        form::decode(form, stored, values, range, first, bytes_of_mut(out))
-            .map_err(|error| self.damaged(block, error.expected, error.found))
+        codec::block::decode(form, stored, values, range, first, bytes_of_mut(out))
+            .map_err(|error| self.damaged(block, error))
     }
 
     /// Decodes the values `first ..` of a block of strips until `out` is full.
@@ -50,7 +73,7 @@ impl Scores {
         for strip in head.strips_of(&(first..first + out.len())) {
             let bytes = read(head.bytes_of(strip))?;
             head.decode_into(block, strip, &bytes, first, bytes_of_mut(out))
-                .map_err(|error| self.damaged(block, error.expected, error.found))?;
+                .map_err(|error| self.damaged(block, error))?;
         }
         Ok(())
     }
@@ -78,7 +101,7 @@ impl Scores {
         let stored = self.stored_bytes(block, &entry)?;
         for strip in 0..head.tiling().strips() {
             head.decode_floored(block, strip, &stored[head.bytes_of(strip)], bytes_of(floors), bytes_of_mut(out))
-                .map_err(|error| self.damaged(block, error.expected, error.found))?;
+                .map_err(|error| self.damaged(block, error))?;
         }
         Ok(())
     }
@@ -86,9 +109,8 @@ impl Scores {
     /// Reads the head of a block of strips and compares its checksum, unless that was done in a map.
     pub(super) fn head(&self, block: usize, entry: &IndexEntry) -> Result<Head, StoreError> {
         let (edition, is_verified) = (self.edition(), self.is_verified(block));
-        let start = self.strip_bytes(block, entry, 0..strips::HEAD_FIXED_BYTES)?;
-        let length = strips::head_bytes(&start, entry.bytes as usize)
-            .map_err(|error| self.damaged(block, error.expected, error.found))?;
+        let start = self.strip_bytes(block, entry, 0..rans::HEAD_FIXED_BYTES)?;
+        let length = rans::head_bytes(&start, entry.bytes as usize).map_err(|error| self.damaged(block, error))?;
         let bytes = self.strip_bytes(block, entry, 0..length)?;
         let head = self.head_of(block, entry, &bytes, is_verified)?;
         if !is_verified {
@@ -106,22 +128,16 @@ impl Scores {
         is_verified: bool,
     ) -> Result<Head, StoreError> {
         let decode = || {
-            let length = strips::head_bytes(stored, entry.bytes as usize)?;
+            let length = rans::head_bytes(stored, entry.bytes as usize)?;
             let Some(bytes) = stored.get(..length) else {
-                return Err(DecodeError {
-                    expected: format!("a head of {length} bytes"),
-                    found: stored.len().to_string(),
-                });
+                return Err(DecodeError::new(format!("a head of {length} bytes"), stored.len()));
             };
-            let computed = if is_verified { entry.checksum } else { block_checksum(block, bytes) };
-            if computed != entry.checksum {
-                let expected = format!("checksum {:016x}", entry.checksum);
-                return Err(DecodeError { expected, found: format!("{computed:016x}") });
-            }
+            let computed = if is_verified { entry.checksum } else { checksum::of_block(block, bytes) };
+            checksum::compare(computed, entry.checksum)?;
             let context = if entry.form == Form::Floors { Context::Floors } else { Context::Neighbours };
             Head::decode(bytes, entry.bytes as usize, self.layout.band_of(block), self.header.range, context)
         };
-        decode().map_err(|error| self.damaged(block, error.expected, error.found))
+        decode().map_err(|error| self.damaged(block, error))
     }
 
     /// The stored bytes of a block, verified; of a block of strips, not.
@@ -165,7 +181,7 @@ impl Scores {
         stored: Cow<'s, [u8]>,
     ) -> Result<Cow<'s, [u8]>, StoreError> {
         let edition = self.edition();
-        let computed = block_checksum(block, &stored);
+        let computed = checksum::of_block(block, &stored);
         if computed != entry.checksum {
             return Err(self.wrong_checksum(block, entry, computed));
         }
@@ -187,22 +203,22 @@ impl Scores {
     }
 
     pub(super) fn wrong_checksum(&self, block: usize, entry: &IndexEntry, computed: u64) -> StoreError {
-        self.damaged(block, format!("checksum {:016x}", entry.checksum), format!("{computed:016x}"))
+        let expected = format!("checksum {:016x}", entry.checksum);
+        self.damaged(block, DecodeError::new(expected, format!("{computed:016x}")))
     }
 
     /// The error of a block that was not read.
     pub(super) fn unread(&self, block: usize, error: DiskError) -> StoreError {
         match error.is_cut_short() {
-            true => self.damaged(
-                block,
-                format!("a file of {}", disk::bytes(self.bytes())),
-                "fewer, for it was cut".to_owned(),
-            ),
+            true => {
+                let expected = format!("a file of {}", disk::bytes(self.bytes()));
+                self.damaged(block, DecodeError::new(expected, "fewer, for it was cut"))
+            }
             false => StoreError::Disk(error),
         }
     }
 
-    pub(super) fn damaged(&self, block: usize, expected: String, found: String) -> StoreError {
+    pub(super) fn damaged(&self, block: usize, DecodeError { expected, found }: DecodeError) -> StoreError {
         let positions = self.block_range(block);
         StoreError::Damaged {
             path: self.path.clone(),

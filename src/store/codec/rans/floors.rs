@@ -5,9 +5,8 @@
 //! kind: where the floor stands against what the neighbours let expect, how rough these are, and whether each of them is
 //! its own floor. What has none is coded as it is in the module `model`, in the same classes.
 
-use crate::model::{BOTH, CLASSES, Classes, LEFT, NONE, UPPER};
-use crate::rans::Step;
-use crate::tiles::LANES;
+use super::model::{BOTH, CLASSES, Classes, LEFT, NONE, UPPER};
+use super::tiling::{LANES, Step};
 
 /// Classes of what has a floor: its place, roughness, and the two neighbours.
 const FLOORED: usize = (PLACES.len() + 1) * ROUGHNESSES * NEIGHBOURS;

@@ -13,6 +13,9 @@ use std::ops::Range;
 /// Cells in a strip.
 pub(crate) const LANES: usize = 16;
 
+/// Codes of one step.
+pub(crate) type Step = [u8; LANES];
+
 /// Columns of a cell where the band is wide enough.
 const CELL_COLUMNS: usize = 32;
 

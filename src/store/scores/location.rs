@@ -1,0 +1,120 @@
+//! Where a score is, and what of its block is decoded with it: what caches keep.
+
+use std::sync::Arc;
+
+use super::Scores;
+use crate::codec::form::Form;
+use crate::codec::rans::Head;
+use crate::codec::rans::tiling::Tiling;
+use crate::codec::{BLOCK_POSITIONS, Codec, zstd};
+use crate::error::StoreError;
+use crate::layout::Place;
+
+/// Where a score is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    pub(crate) block: usize,
+    /// What is decoded together with it.
+    pub(crate) part: Part,
+    /// Its number in the part.
+    pub(crate) at: usize,
+    /// How many from it on are in the part, one behind the other in canonical order.
+    pub(crate) ahead: usize,
+}
+
+/// What of a block is decoded together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// All.
+    Whole,
+    /// Some values.
+    Values { first: u32, end: u32 },
+    /// A strip, row by row.
+    Strip(u32),
+    /// Nothing: a value is read where it lies.
+    InPlace,
+    /// No values, but what strips are decoded with.
+    Head,
+}
+
+/// What somebody reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// A score here or there.
+    Look,
+    /// Rows or longer ranges.
+    Run,
+}
+
+impl Scores {
+    /// Where a score is, and what is worth decoding to see it.
+    #[inline]
+    pub(crate) fn spot(&self, position: u64, reading: Reading) -> Spot {
+        let Place { block, index, ahead } = self.layout.place(position);
+        let whole = || Spot { block, part: Part::Whole, at: index, ahead };
+        match (self.codec(), reading, self.source.is_mapped()) {
+            (Codec::Rans, ..) => self.spot_in_band(block, index),
+            // Without a map, the whole block is read and compared with its checksum anyway.
+            (_, Reading::Run, _) | (_, _, false) => whole(),
+            (_, Reading::Look, true) => match self.entry(block).form {
+                Form::Frames => self.spot_in_piece(block, index, zstd::FRAME_VALUES),
+                Form::Raw | Form::Packed => Spot { block, part: Part::InPlace, at: 0, ahead: 1 },
+                Form::Zstd | Form::Strips | Form::Floors | Form::Sparse => whole(),
+            },
+        }
+    }
+
+    fn spot_in_piece(&self, block: usize, index: usize, values: usize) -> Spot {
+        let first = index - index % values;
+        let end = self.layout.len_of(block).min(first + values);
+        let part = Part::Values { first: first as u32, end: end as u32 };
+        Spot { block, part, at: index - first, ahead: end - index }
+    }
+
+    fn spot_in_band(&self, block: usize, index: usize) -> Spot {
+        if self.entry(block).form != Form::Strips {
+            return self.spot_in_piece(block, index, BLOCK_POSITIONS);
+        }
+        let band = self.layout.band_of(block);
+        let tiling = Tiling::new(band.rows, band.columns);
+        let (row, column) = (index / band.columns, index % band.columns);
+        let number = tiling.strip_of(row, column);
+        let strip = tiling.strip(number);
+        Spot {
+            block,
+            part: Part::Strip(number as u32),
+            at: (row - strip.rows.start) * strip.columns.len() + column - strip.columns.start,
+            ahead: strip.columns.end - column,
+        }
+    }
+
+    /// The head of a block of strips.
+    pub(crate) fn head_of_block(&self, block: usize) -> Result<Head, StoreError> {
+        self.settled(|| self.head(block, &self.entry(block)))
+    }
+
+    /// Decodes some values of a block. `head` gives that of a block of strips.
+    pub(crate) fn decode_part(
+        &self,
+        block: usize,
+        part: Part,
+        head: impl FnOnce() -> Result<Arc<Head>, StoreError>,
+    ) -> Result<Vec<i8>, StoreError> {
+        let values = match part {
+            Part::Whole => 0..self.layout.len_of(block),
+            Part::Values { first, end } => first as usize..end as usize,
+            Part::Strip(strip) => {
+                let (head, strip) = (head()?, strip as usize);
+                return self.settled(|| {
+                    let bytes = self.strip_bytes(block, &self.entry(block), head.bytes_of(strip))?;
+                    let decoded = head.decode_strip(block, strip, &bytes);
+                    decoded.map_err(|error| self.damaged(block, error))
+                });
+            }
+            Part::InPlace | Part::Head => unreachable!("there is nothing to decode"),
+        };
+        let mut decoded = vec![0; values.len()];
+        self.settled(|| self.decode_stored(block, values.start, &mut decoded))?;
+        Ok(decoded)
+    }
+}
