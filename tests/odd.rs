@@ -5,8 +5,7 @@
 
 use disk::{Disk, RealDisk};
 use pipeline::directory::Directory;
-use pipeline::journal::Contents;
-use pipeline::record::Record;
+use pipeline::journal::{Contents, Record};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;

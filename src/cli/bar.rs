@@ -2,7 +2,7 @@
 
 use crate::progress::{Pace, Place, remark};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pipeline::forecast::AtHand;
+use pipeline::progress::AtHand;
 use pipeline::{Event, Observer};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

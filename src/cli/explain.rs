@@ -8,7 +8,7 @@ use crate::request::Request;
 use crate::screen::Width;
 use crate::table::Table;
 use disk::{RealDisk, clock};
-use pipeline::explain::{Explained, Explanation, Field};
+use pipeline::orchestrator::{Explained, Explanation, Field};
 use pipeline::{Exit, Orchestrator};
 use std::fmt::Write;
 

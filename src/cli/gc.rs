@@ -6,7 +6,7 @@ use crate::output::{print_json, print_text, say};
 use crate::quantity;
 use crate::request::Request;
 use disk::RealDisk;
-use pipeline::garbage::{Item, Needless};
+use pipeline::orchestrator::{Item, Needless};
 use pipeline::{Budget, Exit, Orchestrator};
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -128,7 +128,7 @@ impl Observer for Logged<'_> {
 }
 
 /// What a stage took and counted.
-fn measures(measured: &pipeline::record::Measured) -> String {
+fn measures(measured: &pipeline::journal::Measured) -> String {
     let mut text = format!("{:.3} s, {:.3} s of processor time", measured.wall_seconds, measured.cpu_seconds);
     let bytes = [
         ("peak memory", measured.memory_peak_bytes),

@@ -3,7 +3,7 @@
 use crate::output::say;
 use crate::progress::{Pace, Place, remark};
 use crate::quantity;
-use pipeline::record::Measured;
+use pipeline::journal::Measured;
 use pipeline::{Event, Observer, StageName};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -125,7 +125,7 @@ impl Database {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pipeline::record::RunEnd;
+    use pipeline::journal::RunEnd;
     use pipeline::{Cost, Counts, Reading, Reason, StageReport};
 
     fn begins(so_far: &mut SoFar, name: &str, number: usize) -> Vec<String> {

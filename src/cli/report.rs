@@ -13,8 +13,7 @@ use crate::status::look;
 use check::Statistics;
 use disk::RealDisk;
 use pipeline::directory::journal_path;
-use pipeline::history::History;
-use pipeline::journal::Contents;
+use pipeline::journal::{Contents, History};
 use pipeline::{Exit, Heartbeat};
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use crate::quantity;
 use crate::request::{Request, command_line};
 use crate::signals;
 use disk::RealDisk;
-use pipeline::single::{Comparison, Output, Scratch, Single};
+use pipeline::orchestrator::{Comparison, Output, Scratch, Single};
 use pipeline::{Exit, Orchestrator, PipelineError, StageName};
 use std::ffi::OsString;
 use std::path::Path;

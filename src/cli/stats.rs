@@ -14,8 +14,7 @@ use disk::{Digest, Disk, RealDisk};
 use oracle::{Held, Library};
 use pipeline::Exit;
 use pipeline::directory::journal_path;
-use pipeline::journal::Contents;
-use pipeline::state::State;
+use pipeline::journal::{Contents, State};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -14,7 +14,7 @@ use crate::watch;
 use disk::{Disk, RealDisk, clock};
 use oracle::Library;
 use pipeline::directory::{journal_path, manifest_path};
-use pipeline::record::Measured;
+use pipeline::journal::Measured;
 use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status, status};
 use pipeline::{Budget, Exit, Heartbeat, Keep, Standing, Work};
 use std::fmt::Write;

@@ -5,7 +5,7 @@ use crate::screen::Width;
 use crate::table::Table;
 use check::{Histogram, Published};
 use game::PositionSet;
-use pipeline::record::Measured;
+use pipeline::journal::Measured;
 use pipeline::status::{StageState, Status};
 use pipeline::{Budget, StageName};
 use stages::{Method, Settings, Verify};

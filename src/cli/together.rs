@@ -81,7 +81,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use pipeline::StageReport;
-    use pipeline::record::Measured;
+    use pipeline::journal::Measured;
     use pipeline::status::StageState;
 
     fn stage(name: &str, ranks: u64, wall_seconds: f64, waited_share: f64) -> StageStatus {

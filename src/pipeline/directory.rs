@@ -1,11 +1,24 @@
 //! A run directory held for writing: its lock, and its journal.
 
+mod claim;
+mod heartbeat;
+mod snapshots;
+mod space;
+mod stop;
+
+pub(crate) use claim::{Claim, MANIFEST_MARK, claim, holds_artifacts, is_leftover_of, keep_manifest};
+pub use heartbeat::{Beating, Heartbeat};
+pub use snapshots::Snapshots;
+pub(crate) use snapshots::is_snapshots;
+pub use space::Space;
+pub use stop::StopRequest;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use disk::{Disk, DiskError, Lock};
 
-use crate::claim::{claim, keep_others, lock_is_of_others};
+use crate::directory::claim::{keep_others, lock_is_of_others};
 use crate::error::PipelineError;
 use crate::journal::{Journal, JournalError};
 use crate::preflight::PreflightError;

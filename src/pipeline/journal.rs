@@ -14,14 +14,25 @@
 //! goes on at the next valid record: losing a record costs time, never data. Readers return on any
 //! bytes whatever.
 
+mod fence;
+mod history;
+mod record;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use fence::Fenced;
+pub use history::{History, Outcome, Remark, RunSpan, StageSpan};
+pub(crate) use record::clip;
+pub use record::{ArtifactRecord, Entry, LastSign, Measured, Record, RunEnd};
+pub use state::{Built, Checked, Damage, Moment, RunHistory, StageEnd, StageHistory, State};
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use disk::{Digest, Disk, DiskError, Output};
 
-use crate::fence::Fence;
-use crate::record::{Entry, Record};
-use crate::state::State;
+use crate::journal::fence::Fence;
 
 const MAGIC: [u8; 4] = [0xFF, b'J', b'R', 1];
 const HEADER_BYTES: usize = 16;

@@ -16,79 +16,39 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-pub mod artifact;
-pub mod budget;
-mod claim;
-pub mod counts;
-mod diagnostic;
+mod artifact;
+mod budget;
 pub mod directory;
-pub mod error;
-mod execution;
-pub mod exit;
-pub mod explain;
-mod fence;
-pub mod fingerprint;
-pub mod forecast;
-mod freshness;
-pub mod garbage;
-pub mod graph;
-pub mod heartbeat;
-pub mod history;
+mod error;
+mod exit;
+mod fingerprint;
+mod graph;
 pub mod journal;
 pub mod manifest;
-pub mod observer;
+mod observer;
 pub mod orchestrator;
-pub mod passes;
 mod path_text;
 pub mod plan;
 pub mod preflight;
 pub mod progress;
-pub mod reason;
-pub mod record;
-mod schema;
-pub mod single;
-mod snapshots;
-mod space;
-pub mod stage;
-pub mod state;
+mod stage;
 pub mod status;
-mod stop;
 mod suggest;
-mod value;
-pub mod work;
-
-#[cfg(test)]
-mod claim_cases;
-#[cfg(test)]
-mod fence_cases;
-#[cfg(test)]
-mod journal_cases;
-#[cfg(test)]
-mod manifest_cases;
-#[cfg(test)]
-mod plan_cases;
-#[cfg(test)]
-mod run_cases;
 #[cfg(test)]
 mod toy;
+mod work;
 
 pub use artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 pub use budget::Budget;
-pub use counts::{Counts, Standing};
-pub use directory::Directory;
+pub use directory::{Beating, Directory, Heartbeat, Snapshots, Space, StopRequest};
 pub use error::PipelineError;
 pub use exit::Exit;
 pub use graph::{Graph, GraphError};
-pub use heartbeat::{Beating, Heartbeat};
 pub use manifest::{Diagnostic, Manifest, Schema};
 pub use observer::{Event, Observer, Silent};
 pub use orchestrator::{Orchestrator, RunOptions, Summary};
 pub use path_text::PathText;
-pub use plan::{Keep, Plan, PlanOptions};
+pub use plan::{Counts, Keep, Plan, PlanOptions, Reason, Standing};
 pub use progress::{Progress, Reading};
-pub use reason::Reason;
-pub use snapshots::Snapshots;
-pub use space::Space;
 pub use stage::{Cost, StageName, StageSpec};
-pub use stop::StopRequest;
 pub use work::{Counter, StageContext, StageError, StageReport, Work};

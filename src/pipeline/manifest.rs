@@ -1,5 +1,11 @@
 //! Manifests: TOML text and `--set` arguments, checked against a schema, all mistakes at once.
 
+mod diagnostic;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod value;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
@@ -9,14 +15,14 @@ use disk::Digest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Origin};
-pub use crate::schema::{Key, Schema, Type};
-pub use crate::value::{ByRange, Value};
+pub use crate::manifest::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Origin};
+pub use crate::manifest::schema::{Key, Schema, Type};
+pub use crate::manifest::value::{ByRange, Value};
 
 use crate::budget::Budget;
-use crate::diagnostic::{position, shown};
+use crate::manifest::diagnostic::{position, shown};
+use crate::manifest::value::{Mistake, quote};
 use crate::suggest::nearest;
-use crate::value::{Mistake, quote};
 
 /// A manifest without mistakes: every key of its schema has a value.
 #[derive(Clone, Debug, PartialEq, Eq)]

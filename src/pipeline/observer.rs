@@ -6,11 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::artifact::ArtifactName;
-use crate::counts::Counts;
+use crate::journal::{Measured, RunEnd};
 use crate::path_text;
+use crate::plan::{Counts, Reason};
 use crate::progress::Reading;
-use crate::reason::Reason;
-use crate::record::{Measured, RunEnd};
 use crate::stage::{Cost, StageName};
 
 /// Whoever shows a run. Called from the thread of the run and, for [`Event::Progress`], from another.

@@ -4,6 +4,17 @@
 //! journal. Killed in between, the next run finds the outputs absent, or complete and adopts or
 //! remakes them. After each stage the plan is made anew.
 
+mod execution;
+mod explain;
+mod garbage;
+mod single;
+#[cfg(test)]
+mod tests;
+
+pub use explain::{Explained, Explanation, Field};
+pub use garbage::{Garbage, Item, Needless};
+pub use single::{Comparison, Output, Scratch, Single};
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,25 +24,21 @@ use disk::{Digest, Disk, DiskError, Staged, clock};
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::budget::Budget;
-use crate::claim::{MANIFEST_MARK, holds_artifacts, is_leftover_of, keep_manifest};
-use crate::directory::{Directory, journal_path, manifest_path, snapshots_path, unusable};
+use crate::directory::{
+    Directory, Heartbeat, MANIFEST_MARK, Snapshots, Space, holds_artifacts, is_leftover_of, journal_path,
+    keep_manifest, manifest_path, snapshots_path, unusable,
+};
 use crate::error::PipelineError;
-use crate::execution::{execute, fingerprints_of};
-use crate::fence::Fenced;
-use crate::freshness::{Evaluated, evaluate};
 use crate::graph::Graph;
-use crate::heartbeat::Heartbeat;
-use crate::journal::{Contents, Journal, JournalError};
+use crate::journal::{
+    ArtifactRecord, Contents, Fenced, Journal, JournalError, LastSign, Measured, Record, RunEnd, State, clip,
+};
 use crate::observer::{Event, Observer, Silent};
-use crate::plan::{Adopted, Findings, Keep, Plan, PlanOptions, Step, Why, plan_of};
+use crate::orchestrator::execution::{execute, fingerprints_of};
+use crate::plan::{Adopted, Evaluated, Findings, Keep, Plan, PlanOptions, Reason, Step, Why, evaluate, plan_of};
 use crate::preflight::{PreflightError, Room};
 use crate::progress::Progress;
-use crate::reason::Reason;
-use crate::record::{ArtifactRecord, LastSign, Measured, Record, RunEnd, clip};
-use crate::snapshots::Snapshots;
-use crate::space::Space;
 use crate::stage::StageName;
-use crate::state::State;
 use crate::work::{StageContext, StageError, Work};
 
 /// How to run.

@@ -11,20 +11,28 @@
 //! the next plan says so: plans are made anew after each stage, and one that turns out as it was
 //! stops the change there.
 
+mod counts;
+mod freshness;
+mod reason;
+#[cfg(test)]
+mod tests;
+
+pub use counts::{Counts, Standing};
+pub(crate) use freshness::{Evaluated, Freshness, evaluate};
+pub use reason::Reason;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use disk::Digest;
 use serde::Serialize;
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::directory::Space;
 use crate::error::PipelineError;
 use crate::fingerprint::Fingerprint;
-use crate::freshness::{Evaluated, Freshness, evaluate};
 use crate::graph::{Graph, Numbers};
-use crate::reason::Reason;
-use crate::space::Space;
+use crate::journal::State;
 use crate::stage::{Cost, StageName, StageSpec};
-use crate::state::State;
 
 /// What a look at every file of a run directory found.
 pub type Findings = BTreeMap<ArtifactName, Found>;

@@ -1,13 +1,16 @@
 //! Progress of the running stage: written by its threads, read by the observers of the run.
 
+mod forecast;
+mod passes;
+
+pub use forecast::{AtHand, Forecast};
+pub use passes::{Pass, Passes};
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
-use crate::forecast::AtHand;
-use crate::passes::{Pass, Passes};
 
 /// The progress of one stage. Shared by reference; every method may be called from any thread.
 #[derive(Debug, Default)]

@@ -11,20 +11,15 @@ use disk::{Digest, Disk};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
-use crate::counts::Counts;
-use crate::directory::{journal_path, lock_path};
+use crate::directory::{Heartbeat, journal_path, lock_path};
 use crate::error::PipelineError;
 use crate::fingerprint::hex;
 use crate::graph::Graph;
-use crate::heartbeat::Heartbeat;
-use crate::journal::Contents;
+use crate::journal::{Contents, Measured, RunEnd, RunHistory, StageEnd, StageHistory, State};
 use crate::orchestrator::survey;
 use crate::path_text;
-use crate::plan::{Keep, Plan, PlanOptions, Why, plan};
-use crate::reason::Reason;
-use crate::record::{Measured, RunEnd};
+use crate::plan::{Counts, Keep, Plan, PlanOptions, Reason, Why, plan};
 use crate::stage::StageName;
-use crate::state::{RunHistory, StageEnd, StageHistory, State};
 use crate::work::Work;
 
 /// How far a run directory is.

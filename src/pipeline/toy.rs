@@ -10,15 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disk::{Digest, Disk, DiskError, MemoryDisk, Staged};
 
-use crate::Directory;
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::graph::Graph;
-use crate::orchestrator::{Orchestrator, RunOptions, Summary};
+use crate::journal::Record;
+use crate::orchestrator::{Orchestrator, RunOptions, Scratch, Single, Summary};
 use crate::plan::Plan;
-use crate::record::Record;
 use crate::stage::{Cost, StageName, StageSpec};
 use crate::work::{StageContext, StageError, StageReport, Work};
-use crate::{PipelineError, single};
+use crate::{Directory, PipelineError};
 
 /// The run directory of the tests.
 pub(crate) const DIRECTORY: &str = "/run";
@@ -328,9 +327,9 @@ impl Bench {
         steps.map(|step| format!("{}: {}\n", step.stage, step.reason)).collect()
     }
 
-    pub(crate) fn single(&self, toy: &Toy, stage: &str) -> Result<single::Single, PipelineError> {
+    pub(crate) fn single(&self, toy: &Toy, stage: &str) -> Result<Single, PipelineError> {
         let parent = Path::new("/tmp").to_path_buf();
-        self.orchestrator(toy).single(stage, &single::Scratch::Temporary(parent))
+        self.orchestrator(toy).single(stage, &Scratch::Temporary(parent))
     }
 
     pub(crate) fn remove(&self, name: &str) {

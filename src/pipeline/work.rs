@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::{ArtifactName, ArtifactSpec, Found};
 use crate::budget::Budget;
+use crate::directory::Snapshots;
 use crate::graph::Graph;
 use crate::progress::Progress;
-use crate::snapshots::Snapshots;
 use crate::stage::StageSpec;
 
 /// The work that a pipeline orders: implemented by the stages, and by a toy in tests.

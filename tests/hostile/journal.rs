@@ -3,9 +3,7 @@
 use super::run::Build;
 use super::{seal_journal, split};
 use disk::{MemoryDisk, clock};
-use pipeline::journal::{Contents, Journal};
-use pipeline::record::{Entry, Record, RunEnd};
-use pipeline::state::State;
+use pipeline::journal::{Contents, Entry, Journal, Record, RunEnd, State};
 use std::path::Path;
 
 /// Records have a header of so many bytes.

@@ -3,8 +3,7 @@
 use super::{seal_journal, seal_scores};
 use crate::torture::asked;
 use disk::{Disk, Fault, MemoryDisk};
-use pipeline::journal::Journal;
-use pipeline::record::Record;
+use pipeline::journal::{Journal, Record};
 use pipeline::status::{Status, status};
 use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, StageSpec, Summary, Work};
 use stages::{Awari, Settings};

@@ -3,8 +3,8 @@
 use super::conditions::{Conditions, Flags, HostClock, Stop};
 use super::journal::Journals;
 use disk::{Disk, MemoryDisk, is_leftover};
+use pipeline::journal::RunEnd;
 use pipeline::manifest::Manifest;
-use pipeline::record::RunEnd;
 use pipeline::{
     Beating, Event, Observer, Orchestrator, PipelineError, RunOptions, StageError, StageName, StopRequest, Summary,
 };

@@ -2,8 +2,7 @@
 
 use super::build::DIRECTORY;
 use disk::MemoryDisk;
-use pipeline::journal::Contents;
-use pipeline::record::Entry;
+use pipeline::journal::{Contents, Entry};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 

@@ -10,9 +10,7 @@ use check::Statistics;
 use disk::clock;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pipeline::Budget;
-use pipeline::history::{History, Outcome, RunSpan, StageSpan};
-use pipeline::journal::Contents;
-use pipeline::record::{Measured, RunEnd};
+use pipeline::journal::{Contents, History, Measured, Outcome, RunEnd, RunSpan, StageSpan};
 use pipeline::status::RunState;
 
 const STYLE: &str = include_str!("page.css");

@@ -3,7 +3,7 @@
 use super::chart::number;
 use crate::quantity;
 use maud::{Markup, html};
-use pipeline::history::{History, Outcome, RunSpan, StageSpan};
+use pipeline::journal::{History, Outcome, RunSpan, StageSpan};
 
 // The picture, in its own units; the page scales it.
 const WIDTH: f64 = 1300.0;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::artifact::ArtifactName;
-use crate::record::{ArtifactRecord, Entry, Measured, Record, RunEnd};
+use crate::journal::record::{ArtifactRecord, Entry, Measured, Record, RunEnd};
 use crate::stage::StageName;
 
 /// The sum of a journal's records.

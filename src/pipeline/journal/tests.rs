@@ -7,9 +7,9 @@ use disk::{Digest, Disk, Fault, MemoryDisk};
 use proptest::prelude::*;
 
 use crate::fingerprint::Fingerprint;
+use crate::journal::record::{ArtifactRecord, LastSign, Measured, Record, RunEnd};
+use crate::journal::state::State;
 use crate::journal::{Contents, Journal, JournalError, PAYLOAD_BYTES_MAX};
-use crate::record::{ArtifactRecord, LastSign, Measured, Record, RunEnd};
-use crate::state::State;
 use crate::toy::artifact;
 use crate::work::StageReport;
 

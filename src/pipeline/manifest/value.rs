@@ -7,8 +7,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::budget::{Budget, BudgetError};
-use crate::diagnostic::DIAGNOSTICS_MAX;
-use crate::schema::Type;
+use crate::manifest::diagnostic::DIAGNOSTICS_MAX;
+use crate::manifest::schema::Type;
 use crate::suggest::nearest;
 
 /// The value of a key.

@@ -1,11 +1,11 @@
 //! History: what every run of a directory did, in order, as far as the journal knows.
 //!
-//! Where [`State`](crate::state::State) keeps the latest word on everything, this keeps all of them: restarts, stages
+//! Where [`State`](crate::journal::state::State) keeps the latest word on everything, this keeps all of them: restarts, stages
 //! that were made again, what failed.
 
 use serde::Serialize;
 
-use crate::record::{Entry, Measured, Record, RunEnd};
+use crate::journal::record::{Entry, Measured, Record, RunEnd};
 use crate::stage::StageName;
 
 /// A run, from its start to its end or to the last sign of it.
@@ -195,7 +195,7 @@ impl RunSpan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::LastSign;
+    use crate::journal::record::LastSign;
     use disk::Digest;
 
     fn entry(run: u64, at: u64, record: Record) -> Entry {

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use disk::{Disk, MemoryDisk, RealDisk};
 
 use crate::Exit;
-use crate::claim::MANIFEST_MARK;
+use crate::directory::claim::MANIFEST_MARK;
 use crate::error::PipelineError;
-use crate::orchestrator::{Orchestrator, RunOptions};
-use crate::single::Scratch;
+use crate::orchestrator::{Orchestrator, RunOptions, Scratch};
 use crate::toy::{Bench, DIRECTORY, Design};
 
 fn path(name: &str) -> PathBuf {

@@ -18,9 +18,9 @@ use disk::Digest;
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::fingerprint::{Fingerprint, short};
 use crate::graph::Graph;
+use crate::journal::{Built, Moment, State};
 use crate::plan::Findings;
-use crate::reason::Reason;
-use crate::state::{Built, Moment, State};
+use crate::plan::reason::Reason;
 
 /// The state of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]

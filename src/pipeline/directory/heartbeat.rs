@@ -12,13 +12,12 @@ use std::time::Duration;
 use disk::{Disk, Stopwatch, clock};
 use serde::{Deserialize, Serialize};
 
+use crate::directory::stop::StopRequest;
 use crate::directory::{heartbeat_path, journal_path};
-use crate::forecast::Forecast;
 use crate::journal::{Contents, JOURNAL_BYTES_MAX};
 use crate::observer::{Event, Observer};
-use crate::progress::{Bound, PassReading, Reading};
+use crate::progress::{Bound, Forecast, PassReading, Reading};
 use crate::stage::StageName;
-use crate::stop::StopRequest;
 
 /// How often it is given.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -262,10 +261,8 @@ impl Observer for Beating<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counts::Counts;
-    use crate::journal::Journal;
-    use crate::reason::Reason;
-    use crate::record::{Record, RunEnd};
+    use crate::journal::{Journal, Record, RunEnd};
+    use crate::plan::{Counts, Reason};
     use crate::stage::Cost;
     use disk::MemoryDisk;
     use std::sync::atomic::AtomicU32;

@@ -8,10 +8,10 @@ use disk::{Disk, DiskError, Input, Lock, Mapping, MemoryDisk, Output, Scratch, T
 
 use crate::directory::journal_path;
 use crate::exit::Exit;
-use crate::fence::{Fence, Fenced};
+use crate::journal::fence::{Fence, Fenced};
+use crate::journal::record::{Record, RunEnd};
 use crate::journal::{Contents, Journal};
 use crate::orchestrator::{Orchestrator, RunOptions};
-use crate::record::{Record, RunEnd};
 use crate::toy::{Bench, DIRECTORY, Design, Toy, artifact};
 
 fn toy() -> Toy {

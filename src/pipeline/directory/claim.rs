@@ -8,14 +8,17 @@
 //! In a directory that is ours, a file of another kind under one of our names (an artifact may have been copied to
 //! where somebody keeps a diary called `journal`) gives up the name and keeps its content.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 
 use disk::{Disk, DiskError, is_leftover, is_lock_note, set_aside, staged_path};
 
 use crate::artifact::{ArtifactKind, ArtifactName, Found};
+use crate::directory::heartbeat::Heartbeat;
 use crate::directory::{heartbeat_path, journal_path, lock_path, manifest_path, snapshots_path, stop_path, unusable};
 use crate::error::PipelineError;
-use crate::heartbeat::Heartbeat;
 use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError, could_be_journal};
 use crate::orchestrator::survey;
 use crate::preflight::PreflightError;

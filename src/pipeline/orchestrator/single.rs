@@ -10,25 +10,19 @@ use disk::{Digest, Disk, clock};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
-use crate::claim::{Claim, claim, holds_artifacts};
-use crate::counts::Counts;
-use crate::directory::{journal_path, snapshots_path, unusable};
+use crate::directory::{Claim, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, unusable};
 use crate::error::{MissingInput, PipelineError};
-use crate::execution::{execute, fingerprints_of};
 use crate::fingerprint::hex;
 use crate::graph::Graph;
-use crate::journal::Contents;
+use crate::journal::{ArtifactRecord, Contents, Measured, State};
 use crate::observer::Event;
+use crate::orchestrator::execution::{execute, fingerprints_of};
 use crate::orchestrator::{Orchestrator, survey};
 use crate::path_text;
-use crate::plan::{Findings, Prediction, find};
+use crate::plan::{Counts, Findings, Prediction, Reason, find};
 use crate::preflight::Room;
 use crate::progress::Progress;
-use crate::reason::Reason;
-use crate::record::{ArtifactRecord, Measured};
-use crate::snapshots::Snapshots;
 use crate::stage::StageName;
-use crate::state::State;
 use crate::work::{Scratch as MadeIn, StageContext, StageError};
 
 /// Where a single stage works.

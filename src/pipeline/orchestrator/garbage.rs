@@ -13,16 +13,14 @@ use disk::{Disk, DiskError, is_leftover};
 use serde::Serialize;
 
 use crate::artifact::ArtifactName;
-use crate::claim::is_leftover_of;
-use crate::directory::{heartbeat_path, journal_path, manifest_path, snapshots_path, stop_path, unusable};
+use crate::directory::{
+    heartbeat_path, is_leftover_of, is_snapshots, journal_path, manifest_path, snapshots_path, stop_path, unusable,
+};
 use crate::error::PipelineError;
-use crate::journal::Contents;
+use crate::journal::{Contents, Record, State};
 use crate::orchestrator::{Orchestrator, survey};
 use crate::path_text;
 use crate::plan::{Keep, PlanOptions, Settled, Why, plan};
-use crate::record::Record;
-use crate::snapshots::is_snapshots;
-use crate::state::State;
 use crate::status::holder;
 
 /// Why something is not needed.

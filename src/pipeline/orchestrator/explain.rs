@@ -4,16 +4,12 @@ use disk::clock;
 use serde::Serialize;
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
-use crate::counts::{Counts, Standing};
 use crate::error::PipelineError;
 use crate::fingerprint::short;
-use crate::freshness::{Freshness, evaluate};
-use crate::journal::Contents;
+use crate::journal::{Contents, State};
 use crate::orchestrator::{Orchestrator, survey};
-use crate::plan::{find, plan};
-use crate::reason::Reason;
+use crate::plan::{Counts, Freshness, Reason, Standing, evaluate, find, plan};
 use crate::stage::StageName;
-use crate::state::State;
 
 /// Why a stage would run, or not.
 #[derive(Clone, Debug, PartialEq, Serialize)]

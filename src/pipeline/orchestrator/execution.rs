@@ -9,11 +9,10 @@ use disk::{Digest, clock, heap};
 use crate::artifact::{ArtifactName, ArtifactSpec, Found};
 use crate::fingerprint::Fingerprint;
 use crate::graph::Graph;
+use crate::journal::{ArtifactRecord, Measured, State};
 use crate::observer::{Event, Observer};
 use crate::plan::Findings;
-use crate::record::{ArtifactRecord, Measured};
 use crate::stage::StageSpec;
-use crate::state::State;
 use crate::work::{StageContext, StageError, Work};
 
 /// How often to look how much memory there is in use.

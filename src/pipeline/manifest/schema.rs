@@ -1,6 +1,6 @@
 //! Which keys a manifest has: data, given by whoever knows what they mean.
 
-use crate::value::Value;
+use crate::manifest::value::Value;
 
 /// The keys of a manifest, in the order in which they are printed.
 #[derive(Debug, Default)]

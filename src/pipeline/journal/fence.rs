@@ -11,14 +11,17 @@
 //! first is fenced so; the others give no artifact its name, and write to none under a temporary name but that of the attempt
 //! they are told of.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use disk::{Clock, Disk, DiskError, Input, Lock, Mapping, Output, Scratch, Traffic};
 
+use crate::journal::record::Record;
 use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError};
-use crate::record::Record;
 
 /// Where the journal of a directory ends as long as nobody else has taken the directory.
 #[derive(Debug)]
