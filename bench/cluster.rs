@@ -21,7 +21,7 @@ use engines::cluster::two_bit;
 use engines::cluster::{Part, Report, Territories, collect, sweep};
 use engines::{Bytes, Kernel, Rows, Tables};
 use game::{Index, PositionSet, Rules, Score};
-use ranks::{Communicator, Threads, Traffic, Weather};
+use messaging::{Communicator, NetworkFaults, ThreadCommunicator, Traffic};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ fn main() {
     let expected = solved.pop().expect("a database was solved");
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let best = captures(&tables, &index, &solved);
-    let weather = Weather { delay: milliseconds(delay)..milliseconds(1.5 * delay), ..Weather::calm() };
+    let faults = NetworkFaults { delay: milliseconds(delay)..milliseconds(1.5 * delay), ..NetworkFaults::none() };
     let mut table = Table::new();
     table.load_style(NOTHING);
     table.set_header([
@@ -129,7 +129,7 @@ fn main() {
             Taken { report, sweep_seconds, scores, held: part.footprint().memory_bytes() }
         };
         let (taken, cpu, seconds) = std::thread::scope(|scope| {
-            let ends = Threads::new(ranks, weather.clone());
+            let ends = ThreadCommunicator::job(ranks, faults.clone());
             let running: Vec<_> =
                 ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
             ready.wait();
@@ -166,10 +166,10 @@ fn main() {
     println!("{stones} stones, {set}: {} positions; {threads} thread(s) a rank", index.positions());
     println!("{table}");
     if arguments.methods.iter().any(|method| method == "counting") {
-        println!("{}", counted(&arguments, &weather, (&tables, &index), &best, &expected));
+        println!("{}", counted(&arguments, &faults, (&tables, &index), &best, &expected));
     }
     if arguments.methods.iter().any(|method| method == "two-bit") {
-        println!("{}", bound_by_bound(&arguments, &weather, &Arc::new(tables), (&index, &best), &expected));
+        println!("{}", bound_by_bound(&arguments, &faults, &Arc::new(tables), (&index, &best), &expected));
     }
 }
 
@@ -182,7 +182,7 @@ fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
 /// The table of counting.
 fn counted(
     arguments: &Arguments,
-    weather: &Weather,
+    faults: &NetworkFaults,
     (tables, index): (&Tables, &Index),
     best: &[Score],
     expected: &[Score],
@@ -225,7 +225,7 @@ fn counted(
             (report, seconds, scores)
         };
         let taken: Vec<_> = std::thread::scope(|scope| {
-            let ends = Threads::new(ranks, weather.clone());
+            let ends = ThreadCommunicator::job(ranks, faults.clone());
             let running: Vec<_> =
                 ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
             running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
@@ -258,7 +258,7 @@ fn counted(
 /// The table of two-bit.
 fn bound_by_bound(
     arguments: &Arguments,
-    weather: &Weather,
+    faults: &NetworkFaults,
     tables: &Arc<Tables>,
     (index, best): (&Index, &Bytes),
     expected: &[Score],
@@ -293,7 +293,7 @@ fn bound_by_bound(
             (reports, seconds, scores)
         };
         let taken: Vec<_> = std::thread::scope(|scope| {
-            let ends = Threads::new(ranks, weather.clone());
+            let ends = ThreadCommunicator::job(ranks, faults.clone());
             let running: Vec<_> =
                 ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
             running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()

@@ -19,9 +19,9 @@ use disk::{Disk, RealDisk};
 use engines::cluster::{Part as ClusterPart, Territories, sweep};
 use engines::{Bytes, Kernel, Tables};
 use game::{Index, PositionSet, Rules, Score};
+use messaging::{Communicator, NetworkFaults, ThreadCommunicator};
 use pipeline::journal::{Contents, Measured, State};
 use pipeline::{Budget, Manifest, StageName, directory};
-use ranks::{Communicator, Threads, Weather};
 use stages::cost::{Line, Load, Model, Part, Rates};
 use stages::{Awari, Hardware, Jobs, Method, Network, Settings, Together, schema, whole_predictions};
 use std::collections::BTreeMap;
@@ -358,7 +358,7 @@ fn jobs(arguments: &Arguments, verdict: &mut Verdict) {
     for _ in 0..arguments.turns * JOBS_A_TURN {
         for ground in &grounds {
             for &ranks in &arguments.ranks {
-                let one = swept(ground, ranks, &Weather::calm());
+                let one = swept(ground, ranks, &NetworkFaults::none());
                 match taken.entry((ground.stones, ranks)) {
                     Entry::Occupied(mut least) if one.seconds < least.get().seconds => drop(least.insert(one)),
                     Entry::Occupied(_) => {}
@@ -391,7 +391,7 @@ fn jobs(arguments: &Arguments, verdict: &mut Verdict) {
     // Far from each other: none of the fits knows of that.
     for delay in [1.0, 4.0] {
         let delays = Duration::from_secs_f64(0.8e-3 * delay)..Duration::from_secs_f64(1.2e-3 * delay);
-        let taken = swept(larger, 2, &Weather { delay: delays, ..Weather::calm() });
+        let taken = swept(larger, 2, &NetworkFaults { delay: delays, ..NetworkFaults::none() });
         let (of, _) = larger.predicted(2, speed, Network { latency: delay * 1e-3, ..MEMORY });
         let run = format!("2 rank(s), {stones} stones, {delay:.0} ms away");
         verdict.add(&run, "time", [of.seconds - of.collect_seconds, taken.seconds], seconds);
@@ -412,7 +412,7 @@ struct Swept {
     planned_bytes: u64,
 }
 
-fn swept(ground: &Ground, ranks: usize, weather: &Weather) -> Swept {
+fn swept(ground: &Ground, ranks: usize, faults: &NetworkFaults) -> Swept {
     let Ground { tables, index, best, .. } = ground;
     let territories = Arc::new(Territories::new(tables, index.slabs(), ranks));
     let (ready, done) = (Barrier::new(ranks + 1), Barrier::new(ranks + 1));
@@ -435,7 +435,7 @@ fn swept(ground: &Ground, ranks: usize, weather: &Weather) -> Swept {
         (report, seconds, of.scores_bytes + of.captures_bytes)
     };
     std::thread::scope(|scope| {
-        let ends = Threads::new(ranks, weather.clone());
+        let ends = ThreadCommunicator::job(ranks, faults.clone());
         let running: Vec<_> =
             ends.into_iter().map(|mut end| scope.spawn(|| one_thread().install(move || run(&mut end)))).collect();
         ready.wait();
@@ -445,7 +445,7 @@ fn swept(ground: &Ground, ranks: usize, weather: &Weather) -> Swept {
         let held_bytes = resident_bytes() - before;
         done.wait();
         let taken: Vec<_> = running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect();
-        let sum = |of: fn(&ranks::Traffic) -> u64| taken.iter().map(|one| of(&one.0.traffic)).sum::<u64>() as f64;
+        let sum = |of: fn(&messaging::Traffic) -> u64| taken.iter().map(|one| of(&one.0.traffic)).sum::<u64>() as f64;
         Swept {
             seconds: taken.iter().map(|one| one.1).fold(0.0, f64::max),
             cpu_seconds,

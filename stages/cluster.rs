@@ -31,8 +31,8 @@ pub(crate) use verify::run as verify;
 use crate::{Settings, bounds};
 use disk::{Disk, heap};
 use engines::Tables;
+use messaging::{CommunicationError, Communicator};
 use pipeline::{ArtifactName, StageError};
-use ranks::{CommunicationError, Communicator};
 use std::fmt;
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -311,11 +311,11 @@ impl Trouble {
 mod tests {
     use super::*;
     use crate::files;
-    use ranks::{Threads, Weather};
+    use messaging::{NetworkFaults, ThreadCommunicator};
 
     /// What each of some ranks hears, of which each has an error or none.
     fn agreed(errors: Vec<Option<StageError>>) -> Vec<Option<String>> {
-        let ends = Threads::new(errors.len(), Weather::calm());
+        let ends = ThreadCommunicator::job(errors.len(), NetworkFaults::none());
         std::thread::scope(|scope| {
             let running: Vec<_> = ends
                 .into_iter()

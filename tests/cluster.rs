@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
+use messaging::{NetworkFaults, ThreadCommunicator};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
-use ranks::{Threads, Weather};
 use stages::cluster::follow;
 use stages::{Awari, Settings, schema};
 use std::collections::BTreeMap;
@@ -64,11 +64,11 @@ fn led(
 ) -> Result<pipeline::Summary, PipelineError> {
     // All snapshots that there can be.
     let options = RunOptions { snapshot_interval: Duration::ZERO, ..options() };
-    led_with(Weather::calm(), options, settings, disk, ranks, of_others)
+    led_with(NetworkFaults::none(), options, settings, disk, ranks, of_others)
 }
 
 fn led_with(
-    weather: Weather,
+    faults: NetworkFaults,
     options: RunOptions,
     settings: &Settings,
     disk: &MemoryDisk,
@@ -76,7 +76,7 @@ fn led_with(
     of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
 ) -> Result<pipeline::Summary, PipelineError> {
     let (done, others) = by_ranks(
-        Threads::new(ranks, weather),
+        ThreadCommunicator::job(ranks, faults),
         |job| Orchestrator::new(disk, Path::new("run"), &Awari::led(settings.clone(), job), options).run(),
         |rank, end| {
             let settings = of_others(rank);
@@ -135,18 +135,18 @@ fn ranks_leave_the_files_of_one_machine() {
 
 #[test]
 fn ranks_write_any_file_together() {
-    for (codec, positions, method, weather) in [
-        ("raw", "all", "sweep", Weather::calm()),
-        ("packed", "reachable", "counting", Weather::calm()),
-        ("zstd", "all", "sweep", Weather::stormy(3)),
-        ("rans", "reachable", "sweep", Weather::calm()),
-        ("zstd", "reachable", "counting", Weather::calm()),
+    for (codec, positions, method, faults) in [
+        ("raw", "all", "sweep", NetworkFaults::none()),
+        ("packed", "reachable", "counting", NetworkFaults::none()),
+        ("zstd", "all", "sweep", NetworkFaults::jitter(3)),
+        ("rans", "reachable", "sweep", NetworkFaults::none()),
+        ("zstd", "reachable", "counting", NetworkFaults::none()),
     ] {
         let settings = settings_with(positions, 9, method, &format!("codec = \"{codec}\"\n"));
         let expected = alone(&settings);
         for ranks in [2, 3, 4] {
             let disk = MemoryDisk::new();
-            led_with(weather.clone(), options(), &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+            led_with(faults.clone(), options(), &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
             same(&files(&disk), &expected, &format!("{codec}, {positions}, {method}, {ranks} ranks"));
         }
     }
@@ -234,12 +234,12 @@ fn bounds_go_on_by_other_ranks() {
     let last = ["process:7:2", "preprocess:8:8", "process:8:5", "postprocess:8:5", "preprocess:8:3", "process:8:1"];
     for (ranks, until) in [3, 2, 4, 2, 3, 2].into_iter().zip(last.map(Some)).chain([(4, None)]) {
         let options = RunOptions { until: until.map(str::to_owned), ..options() };
-        led_with(Weather::calm(), options, &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+        led_with(NetworkFaults::none(), options, &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
     }
     same(&files(&disk), &expected, "with other ranks each time");
     let force = ["process:8:7", "process:8:6", "process:8:2"].map(str::to_owned).to_vec();
     let options = RunOptions { force, ..options() };
-    let ran = led_with(Weather::calm(), options, &settings, &disk, 3, |_| Ok(settings.clone())).unwrap().ran;
+    let ran = led_with(NetworkFaults::none(), options, &settings, &disk, 3, |_| Ok(settings.clone())).unwrap().ran;
     assert!(ran.len() >= 3, "{} stages", ran.len());
     same(&files(&disk), &expected, "once more");
 }

@@ -73,7 +73,7 @@ impl Need {
             Need::DirectFiles => "src/disk/real_cases.rs (writes behind, traffic)",
             Need::Root => "tests/limits.rs (few_threads), tests/odd.rs (links of another user)",
             Need::Hangup => "tests/limits.rs (a_terminal_that_is_closed_stops_a_run)",
-            Need::Mpirun => "tests/mpi.rs, src/processes/tests/launched.rs",
+            Need::Mpirun => "tests/mpi.rs, src/messaging/tests/launched.rs",
             Need::Namespaces => "tests/mpi.rs (namespaces_leave_the_files_of_one_machine)",
             Need::LoopDevice => "tests/unreadable.rs",
         }

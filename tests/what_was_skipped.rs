@@ -19,7 +19,7 @@ fn main() {
     } else {
         lines.push(format!(
             "skipped: {}: not built; `cargo test --workspace --features awari/mpi --test mpi` and \
-             `cargo test -p processes --features mpi` run them, with an MPI",
+             `cargo test -p messaging --features mpi` run them, with an MPI",
             Need::Mpirun.tests()
         ));
     }

@@ -10,10 +10,10 @@ use disk::{DiskError, reason};
 use exchange::ExchangeError;
 use game::notation::NotationError;
 use game::transcript::TranscriptError;
+use messaging::CommunicationError;
 use oracle::OracleError;
 use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic, Origin};
 use pipeline::{Exit, PipelineError, StageError};
-use ranks::CommunicationError;
 use std::path::{Path, PathBuf};
 
 /// Why a command did not do what was asked.

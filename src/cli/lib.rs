@@ -93,7 +93,7 @@ fn run() -> Result<Exit, CliError> {
     };
     // A run is work for all ranks of a job, anything else for the first.
     let is_for_all = matches!(arguments.command, Command::Run(_));
-    if let Some(rank) = ranks::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
+    if let Some(rank) = messaging::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
         output::say(format_args!("awari: rank {rank} leaves this to rank 0 of the job; only `run` is for all ranks"));
         return Ok(Exit::Done);
     }

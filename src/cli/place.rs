@@ -1,7 +1,7 @@
 //! Which place this process has in a job: launchers of MPI start a program once a rank.
 
 use crate::error::CliError;
-use ranks::Communicator;
+use messaging::Communicator;
 
 /// A place in a job.
 #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "there is no job without MPI"))]
@@ -21,7 +21,7 @@ impl Place {
     /// If MPI fails; if there is a job, and this program was built without MPI: each rank would do all of it.
     #[cfg(feature = "mpi")]
     pub(crate) fn of_this_process() -> Result<Place, CliError> {
-        let Some(mpi) = processes::Mpi::start()? else { return Ok(Place::Alone) };
+        let Some(mpi) = messaging::MpiCommunicator::start()? else { return Ok(Place::Alone) };
         let communicator: Box<dyn Communicator> = Box::new(mpi);
         Ok(match (communicator.rank(), communicator.size()) {
             (_, 1) => Place::Alone,
@@ -32,6 +32,6 @@ impl Place {
 
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn of_this_process() -> Result<Place, CliError> {
-        if ranks::launched() { Err(CliError::NoMpi) } else { Ok(Place::Alone) }
+        if messaging::launched() { Err(CliError::NoMpi) } else { Ok(Place::Alone) }
     }
 }

@@ -13,11 +13,11 @@ use crate::screen::Width;
 use crate::signals;
 use crate::summary::Summary;
 use disk::{DiskError, RealDisk, machine};
+use messaging::Communicator;
 use pipeline::journal::JournalError;
 use pipeline::preflight::PreflightError;
 use pipeline::status::status;
 use pipeline::{Beating, Budget, Exit, Orchestrator, PipelineError, Plan};
-use ranks::Communicator;
 use stages::cluster::Job;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ use std::sync::atomic::AtomicBool;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     // First of all: to join a job takes its time, and a signal may come meanwhile. Rank 0 says for all what there is to say.
-    let is_first = ranks::launched_rank().unwrap_or(0) == 0;
+    let is_first = messaging::launched_rank().unwrap_or(0) == 0;
     let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
     match Place::of_this_process()? {
         Place::Alone => build(args, None, &stop),

@@ -7,8 +7,8 @@
 use super::{Failure, agree};
 use crate::Settings;
 use disk::{Digest, Disk, DiskError};
+use messaging::Communicator;
 use pipeline::{Snapshots, StageContext, StageError};
-use ranks::Communicator;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

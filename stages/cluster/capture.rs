@@ -12,8 +12,8 @@ use disk::Disk;
 use engines::capture::{Deal, PIECES_POSITIONS, Piece, capture_piece};
 use engines::{Progress, Tables};
 use game::{Index, Score};
+use messaging::{CommunicationError, Communicator};
 use pipeline::{StageContext, StageError, StageReport};
-use ranks::{CommunicationError, Communicator};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use store::{BlockCache, Codec, Kind};
@@ -230,7 +230,7 @@ fn take(
 mod tests {
     use super::*;
     use game::PositionSet;
-    use ranks::{Threads, Weather};
+    use messaging::{NetworkFaults, ThreadCommunicator};
     use std::sync::atomic::AtomicUsize;
 
     const STONES: u32 = 5;
@@ -243,7 +243,7 @@ mod tests {
         let mut writes = 0;
         let ended = std::thread::scope(|scope| {
             let (index, deal) = (&index, &deal);
-            let mut ends = Threads::new(ranks, Weather::calm()).into_iter();
+            let mut ends = ThreadCommunicator::job(ranks, NetworkFaults::none()).into_iter();
             let first = ends.next().unwrap();
             let pieces = |rank: usize| {
                 let captured = AtomicUsize::new(0);
@@ -257,7 +257,7 @@ mod tests {
                     Ok(())
                 }
             };
-            let follow = |mut end: Threads| {
+            let follow = |mut end: ThreadCommunicator| {
                 let capture = pieces(end.rank());
                 scope.spawn(move || {
                     let sent = send(deal, index, window, &mut end, capture).unwrap();

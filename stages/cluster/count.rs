@@ -9,8 +9,8 @@ use check::Histogram;
 use disk::Disk;
 use engines::{Part, Tables};
 use game::Index;
+use messaging::Communicator;
 use pipeline::{StageContext, StageError};
-use ranks::Communicator;
 use store::Kind;
 
 /// Counts a database, on rank 0.

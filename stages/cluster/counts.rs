@@ -13,8 +13,8 @@ use disk::{Disk, DiskError, clock, is_leftover};
 use engines::cluster::counting::{Hand, runs};
 use engines::counting::checkpoint_range;
 use game::Index;
+use messaging::{CommunicationError, Communicator};
 use pipeline::StageError;
-use ranks::{CommunicationError, Communicator};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -467,9 +467,9 @@ mod tests {
                         Series::new(plan(since, None)).save(&disks[rank % machines], directory, &kind, &hand);
                     }
                 }
-                let ends = ranks::Threads::new(back, ranks::Weather::calm());
+                let ends = messaging::ThreadCommunicator::job(back, messaging::NetworkFaults::none());
                 let settled: Vec<_> = std::thread::scope(|scope| {
-                    let settle = |mut end: ranks::Threads| {
+                    let settle = |mut end: messaging::ThreadCommunicator| {
                         let disk = &disks[end.rank() % machines];
                         scope.spawn(move || plan(9, None).settle(disk, directory, 1, &mut end).unwrap())
                     };

@@ -1,7 +1,7 @@
 //! How a stage was spread over the ranks: what each of them did, told to rank 0.
 
+use messaging::{CommunicationError, Communicator, Traffic};
 use pipeline::StageReport;
-use ranks::{CommunicationError, Communicator, Traffic};
 use std::time::{Duration, Instant};
 
 /// What a rank did while all of them were at a stage.
@@ -102,7 +102,7 @@ impl Loads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ranks::{Threads, Weather};
+    use messaging::{NetworkFaults, ThreadCommunicator};
 
     fn report(loads: &[[u64; 4]]) -> Vec<f64> {
         let load = |&[messages_sent, bytes_sent, waited_micros, took_micros]: &[u64; 4]| Load {
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn rank_0_hears_of_all() {
-        let ends = Threads::new(3, Weather::calm());
+        let ends = ThreadCommunicator::job(3, NetworkFaults::none());
         let heard: Vec<_> = std::thread::scope(|scope| {
-            let tell = |mut end: Threads| {
+            let tell = |mut end: ThreadCommunicator| {
                 let traffic = Traffic { bytes_sent: 10 * end.rank() as u64, seconds_waited: 0.5, ..Traffic::default() };
                 gather(&mut end, &traffic, Duration::from_secs(2)).unwrap()
             };

@@ -2,7 +2,7 @@
 
 use super::solve;
 use crate::bounds;
-use ranks::CommunicationError;
+use messaging::CommunicationError;
 use std::path::PathBuf;
 
 /// Something to do together.

@@ -8,8 +8,8 @@ use super::{Failure, agree, is_shared};
 use crate::{Settings, files};
 use disk::{Disk, DiskError, Edge, Joint, Region, Scratch, edges_of};
 use game::Index;
+use messaging::{CommunicationError, Communicator};
 use pipeline::StageError;
-use ranks::{CommunicationError, Communicator};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use store::{Division, Kind, StoreError};
@@ -217,8 +217,8 @@ mod tests {
     use super::*;
     use disk::{Fault, MemoryDisk, is_leftover};
     use game::PositionSet;
+    use messaging::{NetworkFaults, ThreadCommunicator};
     use pipeline::Manifest;
-    use ranks::{Threads, Weather};
 
     const PATH: &str = "run/databases/x.awari";
 
@@ -234,11 +234,16 @@ mod tests {
     }
 
     /// What all ranks come to, with a disk each.
-    fn written(settings: &Settings, index: &Index, disks: &[MemoryDisk], weather: Weather) -> Vec<Result<(), String>> {
+    fn written(
+        settings: &Settings,
+        index: &Index,
+        disks: &[MemoryDisk],
+        faults: NetworkFaults,
+    ) -> Vec<Result<(), String>> {
         let scores = scores(index);
         std::thread::scope(|scope| {
             let scores = &scores;
-            let run = |(mut end, disk): (Threads, &MemoryDisk)| {
+            let run = |(mut end, disk): (ThreadCommunicator, &MemoryDisk)| {
                 let disk = disk.clone();
                 scope.spawn(move || {
                     let output = Output { settings, disk: &disk, index, path: Path::new(PATH), scratch: None };
@@ -252,7 +257,7 @@ mod tests {
                     output.write(&mut end, &mut collect).map_err(|failure| failure.into_error().to_string())
                 })
             };
-            let ends = Threads::new(disks.len(), weather);
+            let ends = ThreadCommunicator::job(disks.len(), faults);
             let running: Vec<_> = ends.into_iter().zip(disks).map(run).collect();
             running.into_iter().map(|rank| rank.join().unwrap()).collect()
         })
@@ -275,8 +280,8 @@ mod tests {
                 let expected = alone.peek(path).unwrap();
                 for ranks in [1, 2, 3, 4, 20] {
                     let disk = MemoryDisk::new();
-                    let weather = if ranks == 3 { Weather::stormy(stones.into()) } else { Weather::calm() };
-                    let done = written(&settings, &index, &vec![disk.clone(); ranks], weather);
+                    let faults = if ranks == 3 { NetworkFaults::jitter(stones.into()) } else { NetworkFaults::none() };
+                    let done = written(&settings, &index, &vec![disk.clone(); ranks], faults);
                     assert!(done.iter().all(Result::is_ok), "{done:?}");
                     assert_eq!(disk.paths(), [Path::new(PATH)]);
                     assert!(disk.peek(Path::new(PATH)).unwrap() == expected, "{codec}, {stones} stones, {ranks} ranks");
@@ -296,7 +301,7 @@ mod tests {
                     let disks: Vec<MemoryDisk> = (0..3).map(|_| MemoryDisk::new()).collect();
                     disks[0].put(Path::new(PATH), b"old");
                     disks[failing].fail_at(k, Fault::NoSpace);
-                    let done = written(&settings, &index, &disks, Weather::calm());
+                    let done = written(&settings, &index, &disks, NetworkFaults::none());
                     let kept = disks[0].peek(Path::new(PATH)).unwrap();
                     if disks[failing].strikes().is_empty() {
                         assert!(done.iter().all(Result::is_ok) && kept != b"old");

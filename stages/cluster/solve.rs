@@ -16,8 +16,8 @@ use engines::cluster::{self, Part, PartCaptures, Territories, Unsolved, Watch, s
 use engines::counting::UPDATE_BYTES;
 use engines::{Bytes, EndedPass, Kernel, Tables};
 use game::Index;
+use messaging::{CommunicationError, Communicator, Traffic};
 use pipeline::{Snapshots, StageContext, StageError, StageReport};
-use ranks::{CommunicationError, Communicator, Traffic};
 use rayon::prelude::*;
 use std::fmt;
 use std::io;

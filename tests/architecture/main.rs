@@ -10,18 +10,17 @@ use syn::Item;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace and the one beside it, and which of ours each may use. What is not named here may not be used.
-const MAY_USE: [(&str, &str, &[&str]); 15] = [
+const MAY_USE: [(&str, &str, &[&str]); 14] = [
     ("game", "src/game", &[]),
     ("disk", "src/disk", &[]),
     ("store", "src/store", &["disk"]),
     ("pipeline", "src/pipeline", &["disk"]),
-    ("engines", "src/engines", &["game", "ranks", "store"]),
+    ("engines", "src/engines", &["game", "messaging", "store"]),
     ("check", "src/check", &["game", "store"]),
     ("oracle", "src/oracle", &["game", "store"]),
     ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
-    ("ranks", "src/ranks", &[]),
-    ("processes", "src/processes", &["ranks"]),
-    ("stages", "stages", &["game", "disk", "ranks", "store", "pipeline", "engines", "check"]),
+    ("messaging", "src/messaging", &[]),
+    ("stages", "stages", &["game", "disk", "messaging", "store", "pipeline", "engines", "check"]),
     // What the tests of the binary share is a dev-dependency.
     (
         "awari",
@@ -29,8 +28,7 @@ const MAY_USE: [(&str, &str, &[&str]); 15] = [
         &[
             "game",
             "disk",
-            "ranks",
-            "processes",
+            "messaging",
             "store",
             "pipeline",
             "engines",
@@ -44,19 +42,19 @@ const MAY_USE: [(&str, &str, &[&str]); 15] = [
     (
         "tests",
         "tests",
-        &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"],
+        &["game", "disk", "messaging", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"],
     ),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", &["tests"]),
     (
         "bench",
         "bench",
-        &["game", "disk", "ranks", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"],
+        &["game", "disk", "messaging", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"],
     ),
 ];
 
 /// Crates of others that speak to the operating system, and who may use them: `disk` is the only door to files, `oracle`
-/// the only one to the network, `processes` to the other machines of a job.
+/// the only one to the network, `messaging` to the other machines of a job.
 const DOORS: [(&str, &[&str]); 10] = [
     ("rustix", &["disk"]),
     ("libc", &["disk"]),
@@ -68,7 +66,7 @@ const DOORS: [(&str, &[&str]); 10] = [
     ("hyper", &["oracle"]),
     ("hyper-util", &["oracle"]),
     ("tokio", &["oracle"]),
-    ("mpi", &["processes"]),
+    ("mpi", &["messaging"]),
 ];
 
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
@@ -85,7 +83,7 @@ const MAY_HOLD_UNSAFE: [&str; 16] = [
     "src/engines/simd/absent.rs",
     "src/engines/simd/bits.rs",
     "src/engines/simd/rows.rs",
-    "src/processes/mpi/library.rs",
+    "src/messaging/mpi/library.rs",
     "src/store/codec/rans/avx512.rs",
     "src/store/codec/sparse/avx512.rs",
     "tests/allocations.rs",
@@ -94,7 +92,6 @@ const MAY_HOLD_UNSAFE: [&str; 16] = [
 /// The crates without a cycle of imports among their files.
 #[rustfmt::skip]
 const ACYCLIC: &[&str] = &[
-    "processes",
     "bench",
 ];
 
@@ -344,7 +341,7 @@ fn no_example_of_rust_stands_in_a_comment() {
 fn tests_are_skipped_by_their_needs_only() {
     let may = ["tests/needs.rs", "tests/what_was_skipped.rs", "tests/architecture/main.rs"];
     // Crates that `tests` is built on; the probes of `Need` are theirs.
-    let below = ["src/disk/real_cases.rs", "src/processes/tests/launched.rs"];
+    let below = ["src/disk/real_cases.rs", "src/messaging/tests/launched.rs"];
     for path in project_files().into_iter().filter(|path| path.ends_with(".rs")) {
         let is_known = may.contains(&path.as_str()) || below.contains(&path.as_str());
         let text = read(&root().join(&path));

@@ -3,12 +3,12 @@
 use super::conditions::{Conditions, Flags, HostClock, Stop};
 use super::journal::Journals;
 use disk::{Disk, MemoryDisk, is_leftover};
+use messaging::ThreadCommunicator;
 use pipeline::journal::RunEnd;
 use pipeline::manifest::Manifest;
 use pipeline::{
     Beating, Event, Observer, Orchestrator, PipelineError, RunOptions, StageError, StageName, StopRequest, Summary,
 };
-use ranks::Threads;
 use stages::cluster::{Job, follow};
 use stages::{Awari, Settings, schema};
 use std::any::Any;
@@ -116,7 +116,7 @@ impl Build {
         let (result, others) = match conditions.ranks {
             1 => (catch_unwind(AssertUnwindSafe(|| run(&self.awari))), Vec::new()),
             ranks => by_ranks(
-                Threads::new(ranks, conditions.weather.clone()),
+                ThreadCommunicator::job(ranks, conditions.network.clone()),
                 |job| run(&Awari::led(self.settings.clone(), job)),
                 |rank, end| follow(Ok(&self.settings), &hosts[rank], end, &flags[rank]),
             ),
@@ -159,9 +159,9 @@ impl Build {
 /// Runs a job of several ranks, each a thread: the first leads, the others follow until the first has ended. Gives what
 /// each of them returned, or its panic.
 pub fn by_ranks<T>(
-    ends: Vec<Threads>,
+    ends: Vec<ThreadCommunicator>,
     lead: impl FnOnce(Arc<Job>) -> T,
-    follow: impl Fn(usize, &mut Threads) -> Result<(), StageError> + Sync,
+    follow: impl Fn(usize, &mut ThreadCommunicator) -> Result<(), StageError> + Sync,
 ) -> (std::thread::Result<T>, Vec<std::thread::Result<Result<(), StageError>>>) {
     let mut ends = ends.into_iter();
     let first = ends.next().expect("a job has at least one rank");

@@ -2,7 +2,7 @@
 
 use crate::Random;
 use disk::Clock;
-use ranks::Weather;
+use messaging::NetworkFaults;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub struct Conditions {
     /// Ranks of the job; a single one needs no network.
     pub ranks: usize,
     /// The network between them.
-    pub weather: Weather,
+    pub network: NetworkFaults,
     /// Simulated clocks, one a rank.
     pub clocks: Option<Clocks>,
     /// A request to stop.
@@ -22,7 +22,7 @@ pub struct Conditions {
 
 impl Default for Conditions {
     fn default() -> Conditions {
-        Conditions { ranks: 1, weather: Weather::calm(), clocks: None, stop: None }
+        Conditions { ranks: 1, network: NetworkFaults::none(), clocks: None, stop: None }
     }
 }
 
@@ -34,7 +34,7 @@ impl Conditions {
 
     /// Whether a rank is lost.
     pub(crate) fn loses_rank(&self) -> bool {
-        self.ranks > 1 && self.weather.lost.is_some()
+        self.ranks > 1 && self.network.lost.is_some()
     }
 }
 

@@ -12,7 +12,7 @@ use super::conditions::{Clocks, Conditions, Pace, Stop};
 use super::each;
 use super::subject::Subject;
 use crate::Random;
-use ranks::Weather;
+use messaging::NetworkFaults;
 use stages::Method;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -98,13 +98,13 @@ impl Simulation {
         let pace = *random.pick(&[Pace::Still, Pace::Even, Pace::Jumping]);
         let conditions = |random: &mut Random| {
             let ranks = if is_alone { 1 } else { 1 + random.below(RANKS_MAX) as usize };
-            let weather = weather(random, ranks);
+            let network = network_faults(random, ranks);
             let clocks = Some(Clocks { seed: random.bits(), pace });
-            Conditions { ranks, weather, clocks, stop: stop(random, &subject, ranks) }
+            Conditions { ranks, network, clocks, stop: stop(random, &subject, ranks) }
         };
         let rounds = (0..1 + random.below(4)).map(|_| round(&mut random, &subject, &conditions)).collect();
         let mut last = conditions(&mut random);
-        (last.stop, last.weather.lost) = (None, None);
+        (last.stop, last.network.lost) = (None, None);
         Simulation { seed, subject, rounds, last }
     }
 
@@ -144,21 +144,21 @@ impl fmt::Display for Simulation {
 }
 
 /// A network that is quick, or slow and uneven; at times one of its ranks is lost.
-fn weather(random: &mut Random, ranks: usize) -> Weather {
-    let mut weather = match random.below(2) {
-        0 => Weather::calm(),
+fn network_faults(random: &mut Random, ranks: usize) -> NetworkFaults {
+    let mut faults = match random.below(2) {
+        0 => NetworkFaults::none(),
         _ => {
             let delay = Duration::ZERO..Duration::from_micros(random.below(300));
             let stall = Duration::from_micros(500);
-            Weather { delay, stall_every: random.below(100), stall, ..Weather::stormy(random.bits()) }
+            NetworkFaults { delay, stall_every: random.below(100), stall, ..NetworkFaults::jitter(random.bits()) }
         }
     };
     if random.below(4) == 0 {
         let rank = random.below(ranks as u64) as usize;
         let calls = 1 << random.below(12);
-        weather.lost = Some((rank, random.below(calls)));
+        faults.lost = Some((rank, random.below(calls)));
     }
-    weather
+    faults
 }
 
 fn stop(random: &mut Random, subject: &Subject, ranks: usize) -> Option<Stop> {

@@ -1,10 +1,10 @@
-//! Jobs whose ranks are threads, in all weathers.
+//! Jobs of in-process ranks, with and without injected network faults.
 
 use super::{Part, PartCaptures, Report, Territories, Unsolved, Watch, collect, sweep};
 use crate::capture::{InMemory, capture_into};
 use crate::{Bytes, Kernel, Rows, Tables};
 use game::{Index, PositionSet, Rules, Score};
-use ranks::{CommunicationError, Communicator, Threads, Weather};
+use messaging::{CommunicationError, Communicator, NetworkFaults, ThreadCommunicator};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -29,13 +29,13 @@ pub(super) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
 pub(super) fn job<T: Send>(
     ranks: usize,
     threads: usize,
-    weather: Weather,
+    faults: NetworkFaults,
     rank: impl Fn(&mut dyn Communicator) -> T + Sync,
 ) -> Vec<T> {
-    let ends = Threads::new(ranks, weather);
+    let ends = ThreadCommunicator::job(ranks, faults);
     std::thread::scope(|scope| {
         let rank = &rank;
-        let run = |mut end: Threads| {
+        let run = |mut end: ThreadCommunicator| {
             scope.spawn(move || {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| rank(&mut end))
@@ -116,8 +116,9 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
         for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
             for stones in 0..=stones {
                 let (expected, smaller) = (&expected[stones as usize], &expected[..stones as usize]);
-                let found =
-                    job(ranks, threads, Weather::calm(), |end| solved(&tables, stones, smaller, end, Kernel::detect()));
+                let found = job(ranks, threads, NetworkFaults::none(), |end| {
+                    solved(&tables, stones, smaller, end, Kernel::detect())
+                });
                 let index = Index::new(stones, set);
                 let scores = together(&index, found.iter().map(|(scores, _)| scores));
                 assert!(scores == *expected, "{stones} stones, {set}, by {ranks} ranks");
@@ -129,13 +130,13 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
 }
 
 #[test]
-fn weather_and_kernels_change_nothing() {
+fn network_faults_and_kernels_change_nothing() {
     let (set, stones) = (PositionSet::All, 8);
     let expected = alone(set, stones);
     let tables = Tables::new(Rules::AWARI, set, stones);
     let smaller = &expected[..stones as usize];
     for (seed, kernel) in (0..).zip(Kernel::available()) {
-        let found = job(3, 1, Weather::stormy(seed), |end| solved(&tables, stones, smaller, end, kernel));
+        let found = job(3, 1, NetworkFaults::jitter(seed), |end| solved(&tables, stones, smaller, end, kernel));
         let scores = together(&Index::new(stones, set), found.iter().map(|(scores, _)| scores));
         assert!(scores == expected[stones as usize], "{kernel:?}, seed {seed}");
     }
@@ -176,7 +177,7 @@ fn a_stopped_job_goes_on() {
     for stop_at in (0..).map(|step| step * index.positions() * 2) {
         // As many ranks as the last time, or not.
         let left = std::mem::take(&mut *kept.lock().unwrap());
-        let found = job(2 + stopped % 3, 1, Weather::calm(), |end| {
+        let found = job(2 + stopped % 3, 1, NetworkFaults::none(), |end| {
             let mut mine = part(&tables, &index, end.size(), end.rank());
             let captures = captures(&tables, &index, &mine, smaller);
             for (ranks, rank, scores) in &left {
@@ -211,8 +212,8 @@ fn who_collects_may_have_enough() {
     let (set, ranks) = (PositionSet::All, 3);
     let index = Index::new(8, set);
     let tables = Tables::new(Rules::AWARI, set, 8);
-    let run = |who: usize, enough: usize, weather: Weather| {
-        job(ranks, 1, weather, |end| {
+    let run = |who: usize, enough: usize, faults: NetworkFaults| {
+        job(ranks, 1, faults, |end| {
             let (part, rank) = (part(&tables, &index, ranks, end.rank()), end.rank());
             let mut runs = 0;
             let mut sink = |_: &[Score]| {
@@ -226,11 +227,11 @@ fn who_collects_may_have_enough() {
         })
     };
     let runs: Vec<usize> =
-        run(0, usize::MAX, Weather::calm()).into_iter().map(|(all, runs)| runs * usize::from(all)).collect();
+        run(0, usize::MAX, NetworkFaults::none()).into_iter().map(|(all, runs)| runs * usize::from(all)).collect();
     assert!(runs[0] > 20 && runs[1] == 0 && runs[2] > 20 && runs[0] != runs[2], "{runs:?}");
     for who in [0, 2] {
         for (seed, enough) in (0..).zip([0, 1, 2, runs[who] / 2, runs[who] - 2, runs[who] - 1]) {
-            let took = run(who, enough, Weather::stormy(seed));
+            let took = run(who, enough, NetworkFaults::jitter(seed));
             assert!(!took[who].0, "rank {who} after {enough}");
             // But for the last two bands, all know.
             let is_last = enough + 2 >= runs[who] && runs[who] > runs[2 - who];
@@ -246,7 +247,7 @@ fn pieces_that_do_not_fit_are_refused() {
     let index = Index::new(5, set);
     let tables = Tables::new(Rules::AWARI, set, 5);
     for message in [&[][..], &[7], &[0, 0], &[1], &[1; 3], &[1; 100_000]] {
-        let found = job(2, 1, Weather::calm(), |end| match end.rank() {
+        let found = job(2, 1, NetworkFaults::none(), |end| match end.rank() {
             0 => {
                 let part = part(&tables, &index, 2, 0);
                 let all = index.positions();
@@ -272,7 +273,7 @@ fn pieces_that_do_not_fit_are_refused() {
 fn a_rank_that_leaves_is_an_error_of_the_others() {
     let set = PositionSet::All;
     let tables = Tables::new(Rules::AWARI, set, 6);
-    let left = job(3, 1, Weather::calm(), |end| {
+    let left = job(3, 1, NetworkFaults::none(), |end| {
         if end.rank() == 1 {
             return true;
         }

@@ -8,7 +8,7 @@
 use super::Part;
 use super::territory::Patch;
 use game::Slab;
-use ranks::{CommunicationError, Communicator};
+use messaging::{CommunicationError, Communicator};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 

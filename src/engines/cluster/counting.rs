@@ -19,7 +19,7 @@ use crate::counting::{Distribution, Flush, Traffic, exchange};
 use crate::memory::Bytes;
 use crate::tables::Tables;
 use game::{Index, Slab};
-use ranks::{CommunicationError, Communicator};
+use messaging::{CommunicationError, Communicator};
 use rayon::prelude::*;
 use std::io;
 use std::ops::{ControlFlow, Range};
@@ -50,7 +50,7 @@ pub struct Report {
     /// Messages from rank to rank that held any.
     pub messages: u64,
     /// Messages and bytes of this rank, votes among them.
-    pub traffic: ranks::Traffic,
+    pub traffic: messaging::Traffic,
 }
 
 impl Report {

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use crate::Kernel;
     use game::{Index, PositionSet, Rules};
-    use ranks::{Communicator, Threads, Weather};
+    use messaging::{Communicator, NetworkFaults, ThreadCommunicator};
     use std::sync::Arc;
 
     fn tables(set: PositionSet, stones: u32) -> (Tables, Index) {
@@ -346,7 +346,7 @@ mod tests {
             let (tables, index) = tables(set, 10);
             let territories = Arc::new(Territories::new(&tables, index.slabs(), ranks));
             std::thread::scope(|scope| {
-                for mut end in Threads::new(ranks, Weather::calm()) {
+                for mut end in ThreadCommunicator::job(ranks, NetworkFaults::none()) {
                     let (tables, index, territories) = (&tables, &index, &territories);
                     scope.spawn(move || {
                         let mut part = Part::zeroed(tables, Arc::clone(territories), end.rank()).unwrap();

@@ -31,7 +31,7 @@ use crate::{EndedPass, Progress};
 use game::{Index, Orientation};
 use harvest::{harvest, place};
 use log::OwnedCandidates;
-use ranks::{CommunicationError, Communicator, Traffic};
+use messaging::{CommunicationError, Communicator, Traffic};
 use rayon::prelude::*;
 use std::convert::Infallible;
 use std::fmt;

@@ -1,10 +1,10 @@
-//! Jobs whose ranks are threads, in all weathers.
+//! Jobs of in-process ranks, with and without injected network faults.
 
 use super::*;
 use crate::capture::{InMemory, capture_into};
 use crate::cluster::cases::{alone, job, ranges, together};
 use game::{PositionSet, Rules, Score};
-use ranks::Weather;
+use messaging::NetworkFaults;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -62,7 +62,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
             let index = Index::new(stones, set);
             let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
             for (ranks, processors) in [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1)] {
-                let found = job(ranks, processors.min(2), Weather::calm(), |end| {
+                let found = job(ranks, processors.min(2), NetworkFaults::none(), |end| {
                     solved(&tables, &index, &whole, end, processors)
                 });
                 let scores = together(&index, found.iter().map(|(scores, _)| scores));
@@ -91,13 +91,13 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
 }
 
 #[test]
-fn weather_changes_nothing() {
+fn network_faults_changes_nothing() {
     let (set, stones) = (PositionSet::All, 8);
     let expected = alone(set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     for seed in 0..3 {
-        let found = job(3, 2, Weather::stormy(seed), |end| solved(&tables, &index, &whole, end, 2));
+        let found = job(3, 2, NetworkFaults::jitter(seed), |end| solved(&tables, &index, &whole, end, 2));
         let scores = together(&index, found.iter().map(|(scores, _)| scores));
         assert!(scores == expected[stones as usize], "seed {seed}");
     }
@@ -145,7 +145,7 @@ fn a_stopped_job_goes_on() {
         kept.lock().unwrap().fill(Vec::new());
         for round in 0.. {
             let left = kept.lock().unwrap().clone();
-            let found = job(RANKS, 2, Weather::calm(), |end| {
+            let found = job(RANKS, 2, NetworkFaults::none(), |end| {
                 let rank = end.rank();
                 let mut hand = Hand::zeroed(&index, RANKS, rank, 2).unwrap();
                 if !left[rank].is_empty() {
@@ -186,7 +186,7 @@ fn a_checkpoint_between_bounds_is_enough() {
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     let kept = Mutex::new(vec![Vec::new(); RANKS]);
     let run = |left: &[Vec<i8>]| {
-        job(RANKS, 1, Weather::calm(), |end| {
+        job(RANKS, 1, NetworkFaults::none(), |end| {
             let rank = end.rank();
             let mut hand = Hand::zeroed(&index, RANKS, rank, 1).unwrap();
             if let Some(left) = left.get(rank) {
@@ -210,7 +210,7 @@ fn a_checkpoint_of_something_else_shows_everywhere() {
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let expected = alone(set, stones);
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
-    let found = job(3, 1, Weather::calm(), |end| {
+    let found = job(3, 1, NetworkFaults::none(), |end| {
         let mut hand = Hand::zeroed(&index, 3, end.rank(), 1).unwrap();
         // No child of any position is left.
         hand.values_mut().fill(-(stones as i8) - 1);
@@ -224,7 +224,7 @@ fn a_checkpoint_of_something_else_shows_everywhere() {
 fn a_rank_that_leaves_is_an_error_of_the_others() {
     let (set, stones) = (PositionSet::All, 6);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-    let left = job(3, 1, Weather::calm(), |end| {
+    let left = job(3, 1, NetworkFaults::none(), |end| {
         if end.rank() == 1 {
             return true;
         }
@@ -267,7 +267,7 @@ fn what_is_no_message_is_refused() {
 #[test]
 fn who_collects_may_have_enough() {
     let index = Index::new(8, PositionSet::All);
-    let took = job(3, 1, Weather::calm(), |end| {
+    let took = job(3, 1, NetworkFaults::none(), |end| {
         let hand = Hand::zeroed(&index, 3, end.rank(), 2).unwrap();
         let mut runs = 0;
         let mut sink = |_: &[Score]| {

@@ -1,4 +1,4 @@
-//! Jobs whose ranks are threads, in all weathers.
+//! Jobs of in-process ranks, with and without injected network faults.
 
 use super::harvest::{harvest, place};
 use super::log::Log;
@@ -9,7 +9,7 @@ use crate::cluster::Unsolved;
 use crate::cluster::cases::{alone, job};
 use crate::{Bytes, Progress, Tables};
 use game::{Index, Orientation, PositionSet, Rules, Score};
-use ranks::Weather;
+use messaging::NetworkFaults;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -31,7 +31,7 @@ fn bounds_are_those_of_one_machine() {
             let index = Index::new(stones, set);
             let captures = captures(&tables, &index, &expected[..stones as usize]);
             for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
-                let found = job(ranks, threads, Weather::calm(), |end| {
+                let found = job(ranks, threads, NetworkFaults::none(), |end| {
                     let mut reports = Vec::new();
                     let each = |bound, report: Option<Report>| reports.extend(report.map(|report| (bound, report)));
                     let kernel = BitKernel::detect();
@@ -53,13 +53,13 @@ fn bounds_are_those_of_one_machine() {
 }
 
 #[test]
-fn weather_and_kernels_change_nothing() {
+fn network_faults_and_kernels_change_nothing() {
     let (set, stones) = (PositionSet::All, 7);
     let expected = alone(set, stones);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let captures = captures(&tables, &index, &expected[..stones as usize]);
     for (seed, kernel) in (0..).zip(BitKernel::available()) {
-        let found = job(3, 1, Weather::stormy(seed), |end| {
+        let found = job(3, 1, NetworkFaults::jitter(seed), |end| {
             solve_in_memory(&tables, &index, &captures, kernel, end, &(), |_, _| {}).unwrap()
         });
         assert!(found[0] == expected[stones as usize], "{kernel:?}, seed {seed}");
@@ -83,7 +83,7 @@ fn what_one_rank_stops_all_stop() {
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let captures = captures(&tables, &index, &expected[..stones as usize]);
     for calls in [0, 1, 7, 20] {
-        let stopped = job(3, 1, Weather::calm(), |end| {
+        let stopped = job(3, 1, NetworkFaults::none(), |end| {
             let progress = Impatient(AtomicU64::new(if end.rank() == 1 { calls } else { u64::MAX }));
             let mut bounds = 0;
             let each = |_, report: Option<Report>| bounds += u32::from(report.is_some());
@@ -102,7 +102,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
     let (set, stones) = (PositionSet::All, 6);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let captures = Bytes::zeroed(index.positions() as usize).unwrap();
-    let left = job(3, 1, Weather::calm(), |end| {
+    let left = job(3, 1, NetworkFaults::none(), |end| {
         if end.rank() == 1 {
             return true;
         }
@@ -145,7 +145,7 @@ fn who_collects_may_have_enough() {
     let bit = |slab: usize, number: usize| 1 << (number % layout.slabs()[slab].columns.min(6));
     let mut runs = 0;
     for stop_at in [0, 1, 2, 3, usize::MAX] {
-        let took = job(4, 1, Weather::calm(), |end| {
+        let took = job(4, 1, NetworkFaults::none(), |end| {
             let mut log = Log::new(&layout);
             // Rank 2 has nothing to say.
             for (number, &(slab, row)) in
@@ -207,7 +207,7 @@ fn nonsense_is_refused() {
     let messages =
         [vec![0, 0xfe, 0xff, 0xff, 0x0f, 2, 0], vec![0, 0, 2, 0xff, 0x7f], calm.with(&[vec![0, 4, 0]]), vec![9]];
     for message in messages {
-        let refused = job(2, 1, Weather::calm(), |end| {
+        let refused = job(2, 1, NetworkFaults::none(), |end| {
             if end.rank() == 1 {
                 end.send(0, message.clone()).unwrap();
                 return true;

@@ -5,7 +5,7 @@ use super::log::Log;
 use crate::bound::{PlaneLayout, PlaneUnit};
 use crate::cluster::numbers::Malformed;
 use crate::tables::CHUNK;
-use ranks::{CommunicationError, Communicator};
+use messaging::{CommunicationError, Communicator};
 use std::ops::{ControlFlow, Range};
 
 /// Words of a plane that rank 0 puts together at a time, unless a unit has more.

@@ -5,7 +5,7 @@ use crate::bound::{BitKernel, PlaneLayout, in_both_orientations, mark, plane};
 use crate::cluster::Unsolved;
 use crate::{Bytes, Progress, Tables, capture};
 use game::{Index, Orientation, Score};
-use ranks::Communicator;
+use messaging::Communicator;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use library::{Kind, Library, Transfer};
 
-use ranks::{CommunicationError, Communicator, Traffic, assert_other, check_size, launched};
+use crate::{CommunicationError, Communicator, Traffic, assert_other, check_size, launched};
 
 /// How long a rank may be silent, if nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -35,7 +35,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// One end of a job whose ranks are processes. Dropping it leaves the job, once all that was sent has left, and waits
 /// for the others to leave too; in a panic it ends the processes of all ranks.
 #[derive(Debug)]
-pub struct Mpi {
+pub struct MpiCommunicator {
     /// Here until the end.
     library: Option<Library>,
     rank: usize,
@@ -71,20 +71,20 @@ impl Other {
     }
 }
 
-impl Mpi {
+impl MpiCommunicator {
     /// Joins the job, if a launcher started this process as a rank of one; else there is no job, and MPI is not touched.
     /// Can be done once a process.
     ///
     /// # Errors
     /// What MPI says; an MPI that was built without support for threads.
-    pub fn start() -> Result<Option<Mpi>, CommunicationError> {
+    pub fn start() -> Result<Option<MpiCommunicator>, CommunicationError> {
         if !launched() {
             return Ok(None);
         }
         let library = Library::start()?;
         let now = Instant::now();
         let other = || Other { inbox: VecDeque::new(), silence: Duration::ZERO, told: now, said: Kind::Alive };
-        Ok(Some(Mpi {
+        Ok(Some(MpiCommunicator {
             rank: library.rank(),
             others: (0..library.size()).map(|_| other()).collect(),
             library: Some(library),
@@ -253,7 +253,7 @@ impl Mpi {
 
 const UNTIL_DROPPED: &str = "the library is there until the communicator is dropped";
 
-impl Communicator for Mpi {
+impl Communicator for MpiCommunicator {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -289,7 +289,7 @@ impl Communicator for Mpi {
     }
 }
 
-impl Drop for Mpi {
+impl Drop for MpiCommunicator {
     fn drop(&mut self) {
         if thread::panicking() {
             self.library.as_mut().expect(UNTIL_DROPPED).abort();

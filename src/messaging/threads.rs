@@ -6,12 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::communicator::{assert_other, check_size};
-use crate::{CommunicationError, Communicator, Traffic, Weather};
+use crate::{CommunicationError, Communicator, NetworkFaults, Traffic};
 
 /// One end of a job whose ranks are threads of this process. Dropping it leaves the job: what was sent before can still
 /// be received.
 #[derive(Debug)]
-pub struct Threads {
+pub struct ThreadCommunicator {
     rank: usize,
     job: Arc<Job>,
     /// By rank, how many messages went there.
@@ -23,7 +23,7 @@ pub struct Threads {
 
 #[derive(Debug)]
 struct Job {
-    weather: Weather,
+    faults: NetworkFaults,
     /// Under one lock for all: messages are moved, not copied, so it is never held for long.
     ranks: Mutex<Vec<Rank>>,
     /// By rank: something has changed that it may wait for.
@@ -45,21 +45,26 @@ struct Message {
     bytes: Vec<u8>,
 }
 
-impl Threads {
+impl ThreadCommunicator {
     /// The ends of a job of so many ranks, by rank.
     ///
     /// # Panics
     /// If `size` is 0.
-    pub fn new(size: usize, weather: Weather) -> Vec<Threads> {
+    pub fn job(size: usize, faults: NetworkFaults) -> Vec<ThreadCommunicator> {
         assert!(size > 0, "a job has at least one rank");
         let rank = || Rank { inbox: (0..size).map(|_| VecDeque::new()).collect(), here: true, waits_for: None };
         let job = Arc::new(Job {
-            weather,
+            faults,
             ranks: Mutex::new((0..size).map(|_| rank()).collect()),
             news: (0..size).map(|_| Condvar::new()).collect(),
         });
-        let end =
-            |rank| Threads { rank, job: Arc::clone(&job), sent: vec![0; size], calls: 0, traffic: Traffic::default() };
+        let end = |rank| ThreadCommunicator {
+            rank,
+            job: Arc::clone(&job),
+            sent: vec![0; size],
+            calls: 0,
+            traffic: Traffic::default(),
+        };
         (0..size).map(end).collect()
     }
 
@@ -67,11 +72,11 @@ impl Threads {
     fn begin(&mut self) -> Result<(), CommunicationError> {
         let call = self.calls;
         self.calls += 1;
-        if self.job.weather.is_lost(self.rank, call) {
+        if self.job.faults.is_lost(self.rank, call) {
             self.leave();
             return Err(CommunicationError::Gone { rank: self.rank });
         }
-        let stall = self.job.weather.stall_of(self.rank, call);
+        let stall = self.job.faults.stall_of(self.rank, call);
         if !stall.is_zero() {
             thread::sleep(stall);
         }
@@ -150,7 +155,7 @@ fn in_circle(ranks: &[Rank], start: usize) -> bool {
     false
 }
 
-impl Communicator for Threads {
+impl Communicator for ThreadCommunicator {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -168,7 +173,7 @@ impl Communicator for Threads {
         if !ranks[to].here {
             return Err(CommunicationError::Gone { rank: to });
         }
-        let delay = self.job.weather.delay_of(self.rank, to, self.sent[to]);
+        let delay = self.job.faults.delay_of(self.rank, to, self.sent[to]);
         ranks[to].inbox[self.rank].push_back(Message { due: Instant::now() + delay, bytes: message });
         drop(ranks);
         self.job.news[to].notify_all();
@@ -195,7 +200,7 @@ impl Communicator for Threads {
     }
 }
 
-impl Drop for Threads {
+impl Drop for ThreadCommunicator {
     fn drop(&mut self) {
         self.leave();
     }

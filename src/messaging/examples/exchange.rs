@@ -4,18 +4,18 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use processes::Mpi;
-use ranks::{CommunicationError, Communicator};
+use messaging::MpiCommunicator;
+use messaging::{CommunicationError, Communicator};
 
 /// Where a case is about it, how long a rank may be silent.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let case = std::env::args().nth(1).unwrap_or_default();
-    let mut mpi = match Mpi::start() {
+    let mut mpi = match MpiCommunicator::start() {
         Ok(Some(mpi)) => mpi,
         Ok(None) => {
-            println!("no ranks, and {}", Mpi::library());
+            println!("no ranks, and {}", MpiCommunicator::library());
             return ExitCode::SUCCESS;
         }
         Err(error) => return failed(&error),
@@ -53,13 +53,13 @@ fn message(from: usize, to: usize, step: usize, length: usize) -> Vec<u8> {
     (0..length).map(|at| (first + at + (at >> 8)) as u8).collect()
 }
 
-fn others(mpi: &Mpi) -> impl Iterator<Item = usize> + use<> {
+fn others(mpi: &MpiCommunicator) -> impl Iterator<Item = usize> + use<> {
     let rank = mpi.rank();
     (0..mpi.size()).filter(move |&other| other != rank)
 }
 
 /// Each sends each other one message and receives one.
-fn step(mpi: &mut Mpi, step: usize, length: usize) -> Result<(), CommunicationError> {
+fn step(mpi: &mut MpiCommunicator, step: usize, length: usize) -> Result<(), CommunicationError> {
     let rank = mpi.rank();
     for to in others(mpi) {
         mpi.send(to, message(rank, to, step, length))?;
@@ -70,7 +70,7 @@ fn step(mpi: &mut Mpi, step: usize, length: usize) -> Result<(), CommunicationEr
     Ok(())
 }
 
-fn exchange(mpi: &mut Mpi) -> Result<(), CommunicationError> {
+fn exchange(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
     let (rank, size) = (mpi.rank(), mpi.size());
     let lengths = [0, 1, 70_000, 0, 3 << 20, 5];
     for (at, length) in lengths.into_iter().enumerate() {
@@ -115,7 +115,7 @@ fn exchange(mpi: &mut Mpi) -> Result<(), CommunicationError> {
 }
 
 /// Calls come from one thread after another.
-fn threads(mpi: &mut Mpi) -> Result<(), CommunicationError> {
+fn threads(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
     for at in 0..20 {
         let done = thread::scope(|scope| scope.spawn(|| step(mpi, at, 10_000 * at)).join());
         done.expect("the thread does not panic")?;
@@ -124,7 +124,7 @@ fn threads(mpi: &mut Mpi) -> Result<(), CommunicationError> {
 }
 
 /// The last computes for longer than the others are patient, but polls; and they wait for it, and for each other.
-fn compute(mpi: &mut Mpi) -> Result<(), CommunicationError> {
+fn compute(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
     mpi.set_patience(PATIENCE);
     if mpi.rank() + 1 == mpi.size() {
         let began = Instant::now();
@@ -141,7 +141,7 @@ fn compute(mpi: &mut Mpi) -> Result<(), CommunicationError> {
 }
 
 /// As `step`, among the ranks from `first` on.
-fn step_among(mpi: &mut Mpi, first: usize) -> Result<(), CommunicationError> {
+fn step_among(mpi: &mut MpiCommunicator, first: usize) -> Result<(), CommunicationError> {
     for to in others(mpi).filter(|&to| to >= first) {
         mpi.send(to, vec![1])?;
     }
@@ -152,7 +152,7 @@ fn step_among(mpi: &mut Mpi, first: usize) -> Result<(), CommunicationError> {
 }
 
 /// The last leaves in order while the others still expect something. What it sent before arrives.
-fn leave(mut mpi: Mpi) -> Result<(), CommunicationError> {
+fn leave(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
     let last = mpi.size() - 1;
     if mpi.rank() == last {
         for to in 0..last {
@@ -170,7 +170,7 @@ fn leave(mut mpi: Mpi) -> Result<(), CommunicationError> {
 }
 
 /// All leave at once, with messages that nobody has read.
-fn unread(mut mpi: Mpi) -> Result<(), CommunicationError> {
+fn unread(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
     let rank = mpi.rank();
     for to in others(&mpi) {
         mpi.send(to, message(rank, to, 0, 1_000_000))?;
@@ -180,7 +180,7 @@ fn unread(mut mpi: Mpi) -> Result<(), CommunicationError> {
 }
 
 /// The last goes without a word; the others wait for it.
-fn vanish(mpi: &mut Mpi, how: impl Fn()) -> Result<(), CommunicationError> {
+fn vanish(mpi: &mut MpiCommunicator, how: impl Fn()) -> Result<(), CommunicationError> {
     mpi.set_patience(PATIENCE);
     let last = mpi.size() - 1;
     step(mpi, 0, 100)?;

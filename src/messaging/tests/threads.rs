@@ -1,4 +1,4 @@
-//! Ranks that are threads, in any weather.
+//! The in-process communicator, with and without injected network faults.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,16 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+use messaging::{CommunicationError, Communicator, MESSAGE_BYTES_MAX, NetworkFaults, ThreadCommunicator, Traffic};
 use proptest::prelude::*;
-use ranks::{CommunicationError, Communicator, MESSAGE_BYTES_MAX, Threads, Traffic, Weather};
 
 type Outcome<T> = Result<T, CommunicationError>;
 
-/// What a program makes of each rank, by rank.
-fn run<T: Send>(size: usize, weather: Weather, program: impl Fn(&mut dyn Communicator) -> T + Sync) -> Vec<T> {
+/// Runs a program on all ranks and returns its results, by rank.
+fn run<T: Send>(size: usize, faults: NetworkFaults, program: impl Fn(&mut dyn Communicator) -> T + Sync) -> Vec<T> {
     let program = &program;
     thread::scope(|scope| {
-        let ends = Threads::new(size, weather);
+        let ends = ThreadCommunicator::job(size, faults);
         let threads: Vec<_> = ends.into_iter().map(|mut end| scope.spawn(move || program(&mut end))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
@@ -26,14 +26,14 @@ fn others(communicator: &dyn Communicator) -> impl Iterator<Item = usize> + use<
     (0..communicator.size()).filter(move |&other| other != rank)
 }
 
-/// A message that only one rank sends to one other, in one step.
+/// A message that is unique to a pair of ranks and a step.
 fn message(from: usize, to: usize, step: usize, length: usize) -> Vec<u8> {
     let mut message = vec![from as u8, to as u8, step as u8, (step >> 8) as u8];
     message.extend((0..length).map(|at| (at * 13 + step) as u8));
     message
 }
 
-/// Each sends each other one message and receives one.
+/// Exchanges one message between each two ranks.
 fn step(communicator: &mut dyn Communicator, step: usize, length: usize) -> Outcome<()> {
     let rank = communicator.rank();
     for to in others(communicator) {
@@ -63,14 +63,14 @@ fn collective(communicator: &mut dyn Communicator) -> Outcome<()> {
     Ok(())
 }
 
-fn weathers() -> impl Strategy<Value = Weather> {
-    let stormy = (any::<u64>(), 0u64..300, 0u64..10).prop_map(|(seed, delay, stall_every)| Weather {
+fn any_faults() -> impl Strategy<Value = NetworkFaults> {
+    let drawn = (any::<u64>(), 0u64..300, 0u64..10).prop_map(|(seed, delay, stall_every)| NetworkFaults {
         delay: Duration::ZERO..Duration::from_micros(delay),
         stall_every,
         stall: Duration::from_micros(300),
-        ..Weather::stormy(seed)
+        ..NetworkFaults::jitter(seed)
     });
-    prop_oneof![Just(Weather::calm()), any::<u64>().prop_map(Weather::stormy), stormy]
+    prop_oneof![Just(NetworkFaults::none()), any::<u64>().prop_map(NetworkFaults::jitter), drawn]
 }
 
 proptest! {
@@ -79,15 +79,15 @@ proptest! {
     #[test]
     fn every_message_arrives_once_and_in_order(
         size in 1usize..=5,
-        weather in weathers(),
+        faults in any_faults(),
         lengths in prop::collection::vec(0usize..5000, 1..8),
     ) {
-        let traffic = run(size, weather, |communicator| {
+        let traffic = run(size, faults, |communicator| {
             for (at, &length) in lengths.iter().enumerate() {
                 step(communicator, at, length).unwrap();
             }
             collective(communicator).unwrap();
-            // Many under way at once, of which the last rank's are read first.
+            // Many in flight at once; those of the last rank are read first.
             let rank = communicator.rank();
             for at in 0..20 {
                 for to in others(communicator) {
@@ -111,14 +111,14 @@ proptest! {
     }
 
     #[test]
-    fn an_end_that_is_dropped_anywhere_hangs_nobody(
+    fn a_dropped_end_hangs_no_other_rank(
         size in 2usize..=5,
-        weather in weathers(),
+        faults in any_faults(),
         leaver in 0usize..5,
         after in 0usize..6,
     ) {
         let leaver = leaver % size;
-        let outcomes = run(size, weather, |communicator| -> Outcome<()> {
+        let outcomes = run(size, faults, |communicator| -> Outcome<()> {
             for at in 0..6 {
                 if communicator.rank() == leaver && at == after {
                     return Ok(());
@@ -137,9 +137,9 @@ proptest! {
 }
 
 #[test]
-fn what_was_sent_before_leaving_arrives() {
-    for weather in [Weather::calm(), Weather::stormy(3)] {
-        let mut ends = Threads::new(2, weather);
+fn messages_sent_before_leaving_arrive() {
+    for faults in [NetworkFaults::none(), NetworkFaults::jitter(3)] {
+        let mut ends = ThreadCommunicator::job(2, faults);
         let (mut last, mut first) = (ends.pop().unwrap(), ends.pop().unwrap());
         last.send(0, vec![1]).unwrap();
         last.send(0, vec![2]).unwrap();
@@ -156,8 +156,8 @@ fn what_was_sent_before_leaving_arrives() {
 }
 
 #[test]
-fn a_panic_is_an_end_that_is_dropped() {
-    let outcomes = run(3, Weather::stormy(1), |communicator| {
+fn a_panic_drops_the_end_of_the_rank() {
+    let outcomes = run(3, NetworkFaults::jitter(1), |communicator| {
         let rank = communicator.rank();
         if rank == 1 {
             return None;
@@ -166,7 +166,7 @@ fn a_panic_is_an_end_that_is_dropped() {
     });
     assert!(matches!(outcomes[..], [Some(Err(CommunicationError::Gone { rank: 1 })), None, Some(Err(_))]));
 
-    let mut ends = Threads::new(2, Weather::calm());
+    let mut ends = ThreadCommunicator::job(2, NetworkFaults::none());
     let last = ends.pop().unwrap();
     let mut first = ends.pop().unwrap();
     let thread = thread::spawn(move || {
@@ -178,11 +178,11 @@ fn a_panic_is_an_end_that_is_dropped() {
 }
 
 #[test]
-fn a_lost_rank_is_gone_from_its_call_on() {
+fn a_lost_rank_is_gone_from_that_call_on() {
     const STEPS: usize = 20;
     for call in [0, 1, 7] {
-        let weather = Weather { lost: Some((2, call)), ..Weather::calm() };
-        let outcomes = run(3, weather, |communicator| {
+        let faults = NetworkFaults { lost: Some((2, call)), ..NetworkFaults::none() };
+        let outcomes = run(3, faults, |communicator| {
             let done = (0..STEPS).try_for_each(|at| step(communicator, at, 8));
             (done, communicator.poll())
         });
@@ -194,8 +194,8 @@ fn a_lost_rank_is_gone_from_its_call_on() {
 }
 
 #[test]
-fn a_message_is_handed_over_and_not_copied() {
-    let addresses = run(2, Weather::stormy(5), |communicator| {
+fn messages_are_moved_not_copied() {
+    let addresses = run(2, NetworkFaults::jitter(5), |communicator| {
         let other = 1 - communicator.rank();
         let large = message(communicator.rank(), other, 0, 50_000_000);
         let sent = large.as_ptr() as usize;
@@ -208,9 +208,9 @@ fn a_message_is_handed_over_and_not_copied() {
 }
 
 #[test]
-fn a_message_that_is_too_large_is_named() {
-    let mut ends = Threads::new(2, Weather::calm());
-    // Zeros that nobody touches take no memory.
+fn a_message_that_is_too_large_is_refused() {
+    let mut ends = ThreadCommunicator::job(2, NetworkFaults::none());
+    // Untouched zeros take no memory.
     let error = ends[0].send(1, vec![0; MESSAGE_BYTES_MAX + 1]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -222,16 +222,16 @@ fn a_message_that_is_too_large_is_named() {
 }
 
 #[test]
-fn ranks_that_wait_for_each_other_are_told() {
+fn ranks_that_wait_for_each_other_are_a_deadlock() {
     for size in 2..=5 {
-        for weather in [Weather::calm(), Weather::stormy(size as u64)] {
-            let errors = run(size, weather, |communicator| {
+        for faults in [NetworkFaults::none(), NetworkFaults::jitter(size as u64)] {
+            let errors = run(size, faults, |communicator| {
                 let (rank, size) = (communicator.rank(), communicator.size());
-                // One message goes round first; then nobody sends.
+                // One message goes round first; then no rank sends.
                 communicator.send((rank + 1) % size, Vec::new()).unwrap();
-                let before = (rank + size - 1) % size;
-                communicator.receive(before).unwrap();
-                communicator.receive(before).unwrap_err()
+                let previous = (rank + size - 1) % size;
+                communicator.receive(previous).unwrap();
+                communicator.receive(previous).unwrap_err()
             });
             let deadlocks = errors.iter().filter(|error| matches!(error, CommunicationError::Deadlock { .. }));
             assert_eq!(deadlocks.count(), 1, "{errors:?}");
@@ -242,8 +242,8 @@ fn ranks_that_wait_for_each_other_are_told() {
 }
 
 #[test]
-fn sums_that_make_no_sense_are_refused() {
-    let lengths = run(3, Weather::calm(), |communicator| {
+fn sums_of_different_lengths_or_too_large_are_refused() {
+    let lengths = run(3, NetworkFaults::none(), |communicator| {
         let values = vec![1; if communicator.rank() == 2 { 4 } else { 3 }];
         communicator.sum(&values)
     });
@@ -253,15 +253,15 @@ fn sums_that_make_no_sense_are_refused() {
          all ranks"
     );
     assert!(lengths.iter().all(Result::is_err));
-    let overflow = run(2, Weather::calm(), |communicator| communicator.sum(&[u64::MAX, 1 << 63]));
+    let overflow = run(2, NetworkFaults::none(), |communicator| communicator.sum(&[u64::MAX, 1 << 63]));
     assert!(matches!(overflow[0], Err(CommunicationError::Unexpected { rank: 1, .. })), "{overflow:?}");
     assert!(overflow[1].is_err());
 }
 
 #[test]
-fn mistakes_of_the_program_panic() {
-    let check = |call: fn(&mut Threads), expect: &str| {
-        let mut end = Threads::new(2, Weather::calm()).swap_remove(1);
+fn misuse_panics() {
+    let check = |call: fn(&mut ThreadCommunicator), expect: &str| {
+        let mut end = ThreadCommunicator::job(2, NetworkFaults::none()).swap_remove(1);
         let panic = catch_unwind(AssertUnwindSafe(|| call(&mut end))).unwrap_err();
         let text = panic.downcast_ref::<String>().expect("a text with values in it");
         assert!(text.contains(expect), "{text}");

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mpi::ffi;
 
-use ranks::CommunicationError;
+use crate::CommunicationError;
 
 /// The MPI of this process, between start and end, with a communicator of its own.
 #[derive(Debug)]

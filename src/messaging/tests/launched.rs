@@ -20,14 +20,14 @@ struct Outcome {
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(2).unwrap().join("examples").join("exchange");
-    assert!(program.exists(), "{} is missing: `cargo test -p processes --features mpi` builds it", program.display());
+    assert!(program.exists(), "{} is missing: `cargo test -p messaging --features mpi` builds it", program.display());
     program
 }
 
 /// The launcher of the library that the program was built with: that of another would start ranks that know nothing of
 /// each other.
 fn launcher() -> Option<Command> {
-    let library = processes::Mpi::library();
+    let library = messaging::MpiCommunicator::library();
     let (names, arguments): (&[&str], &[&str]) = if library.contains("Open MPI") {
         (&["mpirun.openmpi", "mpirun"], &["--allow-run-as-root", "--oversubscribe"])
     } else if library.contains("MPICH") {
@@ -41,7 +41,7 @@ fn launcher() -> Option<Command> {
     });
     let Some(found) = found else {
         // Not with `println!`, which libtest captures.
-        let _ = writeln!(io::stderr(), "skipped: src/processes/tests/launched.rs: no launcher {names:?} for {library}");
+        let _ = writeln!(io::stderr(), "skipped: src/messaging/tests/launched.rs: no launcher {names:?} for {library}");
         return None;
     };
     let mut command = Command::new(found);

@@ -1,0 +1,38 @@
+//! Messages between the *ranks* of one job (MPI's word).
+//!
+//! A program sees its job through the trait [`Communicator`], of which each rank holds one end. Ranks are threads of one
+//! process ([`ThreadCommunicator`], with injected [`NetworkFaults`], for tests) or processes on any machines
+//! (`MpiCommunicator`, behind the feature `mpi`).
+//!
+//! Invariants:
+//!
+//! * Messages from one rank to another arrive whole, once and in order. Messages of different ranks may overtake each
+//!   other.
+//! * A sent message belongs to the communicator until it has left: `send` never blocks.
+//! * Receiving from a rank that has left the job is an error; it never blocks forever.
+//!
+//! All ranks of a job run one program and make its collective calls (`gather`, `broadcast`, `sum`, `barrier`) in the same
+//! order: these travel as messages like any other.
+//!
+//! This crate does not interpret messages and uses no other crate of the workspace.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod collective;
+mod communicator;
+mod error;
+mod faults;
+mod launch;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod threads;
+mod traffic;
+
+pub use communicator::{Communicator, MESSAGE_BYTES_MAX, assert_other, check_size};
+pub use error::CommunicationError;
+pub use faults::NetworkFaults;
+pub use launch::{launched, launched_rank};
+#[cfg(feature = "mpi")]
+pub use mpi::MpiCommunicator;
+pub use threads::ThreadCommunicator;
+pub use traffic::Traffic;
