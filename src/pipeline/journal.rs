@@ -167,9 +167,14 @@ fn frame(bytes: &[u8]) -> Option<&[u8]> {
     (checksum == checksum_of(payload)).then_some(payload)
 }
 
-/// Whether some bytes, as torn and damaged as they may be, are a journal: whether a record begins there.
+/// Whether a record begins anywhere in some bytes: they are a journal, however damaged.
+pub(crate) fn holds_record(bytes: &[u8]) -> bool {
+    bytes.windows(MAGIC.len()).any(|window| window == MAGIC)
+}
+
+/// Whether some bytes may be a journal, torn in its first record at the earliest.
 pub(crate) fn could_be_journal(bytes: &[u8]) -> bool {
-    MAGIC.starts_with(bytes) || bytes.windows(MAGIC.len()).any(|window| window == MAGIC)
+    MAGIC.starts_with(bytes) || holds_record(bytes)
 }
 
 fn checksum_of(payload: &[u8]) -> [u8; 8] {

@@ -61,6 +61,9 @@ const EXPLAINED: [i32; 10] = [0, 3, 10, 12, 13, 14, 15, 16, 75, 130];
 const ROUNDS: u64 = 6;
 const COMMANDS_A_ROUND: u64 = 4;
 
+/// Beginning of each journal.
+const JOURNAL_MAGIC: [u8; 4] = [0xFF, b'J', b'R', 1];
+
 /// Content of the file that planted links lead to.
 const ELSEWHERE: &[u8] = b"a file that no run may change\n";
 
@@ -194,8 +197,9 @@ impl Storms {
         walk_links(&place.run(), &mut links).map_err(failed)?;
         links.iter().try_for_each(fs::remove_file).map_err(failed)?;
         let is_report = |path: &PathBuf| path.starts_with("stats");
-        let signs = ["lock", "journal"].iter().any(|sign| place.run().join(sign).exists());
-        if !signs && place.files().map_err(failed)?.keys().all(is_report) && place.run().exists() {
+        let has_journal = fs::read(place.run().join("journal")).is_ok_and(|bytes| bytes.starts_with(&JOURNAL_MAGIC));
+        let has_sign = has_journal || place.run().join("lock").exists();
+        if !has_sign && place.files().map_err(failed)?.keys().all(is_report) && place.run().exists() {
             fs::remove_dir_all(place.run()).map_err(failed)?;
         }
         self.start_named("verify", calm, place, &outside, random).map_err(failed)?.end(report)?;

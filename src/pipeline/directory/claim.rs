@@ -19,7 +19,7 @@ use crate::artifact::{ArtifactKind, ArtifactName, Found};
 use crate::directory::heartbeat::Heartbeat;
 use crate::directory::{heartbeat_path, journal_path, lock_path, manifest_path, snapshots_path, stop_path, unusable};
 use crate::error::PipelineError;
-use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError, could_be_journal};
+use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError, could_be_journal, holds_record};
 use crate::orchestrator::survey;
 use crate::preflight::PreflightError;
 use crate::work::Work;
@@ -67,6 +67,10 @@ pub(crate) fn claim(
     }
     match Contents::read(disk, &journal_path(directory)) {
         Ok(journal) if journal.valid_bytes > 0 => return Ok(Claim::Run),
+        // Its only record is damaged.
+        Ok(_) if disk.read(&journal_path(directory), JOURNAL_BYTES_MAX).is_ok_and(|bytes| holds_record(&bytes)) => {
+            return Ok(Claim::Run);
+        }
         // It may be anything; if the directory is ours, the error comes up again.
         Ok(_) | Err(JournalError::TooLarge { .. }) => {}
         Err(JournalError::Disk(source)) => return Err(unusable(source)),

@@ -65,13 +65,18 @@ fn directories_of_others_are_refused_untouched() {
 #[test]
 fn what_a_crash_leaves_of_a_first_run_is_no_reason_to_refuse() {
     let note: &[u8] = b"process 7 on here since then: awari run";
-    let left: [&[(&str, &[u8])]; 7] = [
+    let left: [&[(&str, &[u8])]; 8] = [
         &[("lock", b"")],
         &[("lock", &[0; 40]), (".probe.tmp-7", b"half")],
         &[("lock", note), ("logs/run.log", b"begun"), ("journal", b"")],
         &[("lock", note), ("journal", &[0xFF, b'J'])],
         &[("journal", &[0; 700]), ("databases/.0.tmp-7", b"half")],
         &[("journal", &[0xFF, b'J', b'R', 1, 9, 9])],
+        &[
+            ("journal", &[0xFF, b'J', b'R', 1, 9, 9]),
+            ("manifest.toml", MANIFEST_MARK.as_bytes()),
+            ("logs/run.log", b"begun"),
+        ],
         &[("run.log", b"")],
     ];
     for files in left {
