@@ -1,9 +1,9 @@
 //! How much of the disk a build takes at most: what its files have, those without a name among them.
 
-use disk::{Disk, DiskError, Input, Lock, Mapping, Output, Scratch, Traffic};
+use disk::{Disk, DiskAccess, DiskError, Guard, GuardedDisk};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Runs something on a disk whose files it keeps in a folder, and tells the most bytes that they took: looked at every few
 /// milliseconds, and before anything is removed or replaced.
 pub fn most_taken<T>(disk: &dyn Disk, folder: &Path, run: impl FnOnce(&dyn Disk) -> T) -> (T, u64) {
-    let watched = Watched { disk, folder, most: AtomicU64::new(0) };
+    let watched = Watched { folder, most: AtomicU64::new(0) };
     let is_over = AtomicBool::new(false);
     let done = thread::scope(|scope| {
         scope.spawn(|| {
@@ -20,7 +20,7 @@ pub fn most_taken<T>(disk: &dyn Disk, folder: &Path, run: impl FnOnce(&dyn Disk)
                 thread::sleep(LOOKS);
             }
         });
-        let done = run(&watched);
+        let done = run(&GuardedDisk::new(disk, &watched));
         is_over.store(true, Relaxed);
         done
     });
@@ -30,9 +30,8 @@ pub fn most_taken<T>(disk: &dyn Disk, folder: &Path, run: impl FnOnce(&dyn Disk)
 /// How often it is looked, whatever happens.
 const LOOKS: Duration = Duration::from_millis(3);
 
-/// A disk where it is looked how much files take before they become fewer.
+/// Measures how much the files of a folder take, before any of them is removed.
 struct Watched<'a> {
-    disk: &'a dyn Disk,
     folder: &'a Path,
     most: AtomicU64,
 }
@@ -61,109 +60,12 @@ fn nameless_bytes() -> u64 {
     files.map(|data| data.blocks() * 512).sum()
 }
 
-impl Disk for Watched<'_> {
-    fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
-        self.look();
-        self.disk.truncate(path, bytes)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        self.look();
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        self.look();
-        self.disk.remove(path)
-    }
-
-    fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
-        self.look();
-        self.disk.remove_dir_all(directory)
-    }
-
-    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
-        self.disk.read(path, bytes_max)
-    }
-
-    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.disk.create(path)
-    }
-
-    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.disk.append(path)
-    }
-
-    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
-        self.disk.open(path)
-    }
-
-    fn open_scattered(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
-        self.disk.open_scattered(path)
-    }
-
-    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
-        self.disk.scratch(path, bytes)
-    }
-
-    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch + '_>, DiskError> {
-        self.disk.working(path, bytes)
-    }
-
-    fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
-        self.disk.map(path)
-    }
-
-    fn bytes(&self, path: &Path) -> Result<Option<u64>, DiskError> {
-        self.disk.bytes(path)
-    }
-
-    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
-        self.disk.list(directory)
-    }
-
-    fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
-        self.disk.create_dir_all(directory)
-    }
-
-    fn canonical(&self, path: &Path) -> PathBuf {
-        self.disk.canonical(path)
-    }
-
-    fn create_dir(&self, directory: &Path) -> Result<(), DiskError> {
-        self.disk.create_dir(directory)
-    }
-
-    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
-        self.disk.create_private_dir(parent, prefix)
-    }
-
-    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
-        self.disk.list_directories(directory)
-    }
-
-    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError> {
-        self.disk.lock_holder(path)
-    }
-
-    fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
-        self.disk.free_bytes(directory)
-    }
-
-    fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {
-        self.disk.probe(directory, bytes)
-    }
-
-    fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-        self.disk.post(path, bytes)
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.disk.traffic()
-    }
-
-    fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
-        self.disk.lock(path, note)
+impl Guard for Watched<'_> {
+    fn before(&self, _: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
+        if access == DiskAccess::Remove {
+            self.look();
+        }
+        Ok(())
     }
 }
 

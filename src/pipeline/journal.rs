@@ -21,7 +21,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use fence::Fenced;
+pub(crate) use fence::FenceGuard;
 pub use history::{History, Outcome, Remark, RunSpan, StageSpan};
 pub(crate) use record::clip;
 pub use record::{ArtifactRecord, Entry, LastSign, Measured, Record, RunEnd};

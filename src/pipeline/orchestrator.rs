@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use disk::{Digest, Disk, DiskError, Staged, clock};
+use disk::{Digest, Disk, DiskError, GuardedDisk, Staged, clock};
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::budget::Budget;
@@ -31,7 +31,7 @@ use crate::directory::{
 use crate::error::PipelineError;
 use crate::graph::Graph;
 use crate::journal::{
-    ArtifactRecord, Contents, Fenced, Journal, JournalError, LastSign, Measured, Record, RunEnd, State, clip,
+    ArtifactRecord, Contents, FenceGuard, Journal, JournalError, LastSign, Measured, Record, RunEnd, State, clip,
 };
 use crate::observer::{Event, Observer, Silent};
 use crate::orchestrator::execution::{execute, fingerprints_of};
@@ -246,7 +246,8 @@ impl<'a> Orchestrator<'a> {
             self.observer.notice(&Event::JournalCut { bytes });
         }
         self.remove_leftovers().map_err(|source| unusable(&self.directory, source))?;
-        let disk = Fenced::new(self.disk, journal.fence());
+        let guard = FenceGuard::new(journal.fence());
+        let disk = GuardedDisk::new(self.disk, &guard);
         let fenced =
             Orchestrator { disk: &disk, directory: self.directory.clone(), options: self.options.clone(), ..*self };
         let found = survey(self.disk, &self.directory, self.work)?;

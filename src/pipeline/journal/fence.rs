@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use disk::{Clock, Disk, DiskError, Input, Lock, Mapping, Output, Scratch, Traffic};
+use disk::{Disk, DiskAccess, DiskError, Guard};
 
 use crate::journal::record::Record;
 use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError};
@@ -116,187 +116,33 @@ impl Fence {
     }
 }
 
-/// A disk on which nothing gets a name, or loses it, once the directory has been lost to another run.
-pub(crate) struct Fenced<'d> {
-    disk: &'d dyn Disk,
+/// Looks at the journal before a run changes its directory, see [`disk::GuardedDisk`].
+pub(crate) struct FenceGuard {
     fence: Arc<Fence>,
-}
-
-impl<'d> Fenced<'d> {
-    /// The disk of whoever writes to a journal.
-    pub(crate) fn new(disk: &'d dyn Disk, fence: Arc<Fence>) -> Fenced<'d> {
-        Fenced { disk, fence }
-    }
-
-    fn check(&self) -> Result<(), DiskError> {
-        self.fence.check(self.disk)
-    }
-}
-
-impl Disk for Fenced<'_> {
-    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
-        self.disk.read(path, bytes_max)
-    }
-
-    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        // Names of temporary files repeat where processes of two machines have the same number.
-        self.check()?;
-        self.disk.create(path)
-    }
-
-    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.check()?;
-        self.disk.append(path)
-    }
-
-    fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
-        self.check()?;
-        self.disk.truncate(path, bytes)
-    }
-
-    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
-        self.disk.open(path)
-    }
-
-    fn open_scattered(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
-        self.disk.open_scattered(path)
-    }
-
-    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
-        self.disk.scratch(path, bytes)
-    }
-
-    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch + '_>, DiskError> {
-        self.check()?;
-        let file = self.disk.working(path, bytes)?;
-        Ok(Box::new(FencedFile { file, fenced: self, looked_at: AtomicU64::new(self.clock().utc().as_secs()) }))
-    }
-
-    fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
-        self.disk.map(path)
-    }
-
-    fn bytes(&self, path: &Path) -> Result<Option<u64>, DiskError> {
-        self.disk.bytes(path)
-    }
-
-    fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
-        self.disk.allocated_bytes(path)
-    }
-
-    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
-        self.disk.list(directory)
-    }
-
-    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
-        self.disk.list_directories(directory)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        self.check()?;
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        self.check()?;
-        self.disk.remove(path)
-    }
-
-    fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
-        self.check()?;
-        self.disk.remove_dir_all(directory)
-    }
-
-    fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
-        self.disk.create_dir_all(directory)
-    }
-
-    fn create_dir(&self, directory: &Path) -> Result<(), DiskError> {
-        self.disk.create_dir(directory)
-    }
-
-    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
-        self.disk.create_private_dir(parent, prefix)
-    }
-
-    fn canonical(&self, path: &Path) -> PathBuf {
-        self.disk.canonical(path)
-    }
-
-    fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
-        self.disk.free_bytes(directory)
-    }
-
-    fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {
-        self.disk.probe(directory, bytes)
-    }
-
-    fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-        self.disk.post(path, bytes)
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.disk.traffic()
-    }
-
-    fn clock(&self) -> &dyn Clock {
-        self.disk.clock()
-    }
-
-    fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
-        self.disk.lock(path, note)
-    }
-
-    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError> {
-        self.disk.lock_holder(path)
-    }
-}
-
-/// A file that is written in place, and that the next run goes on with. It is written often, so the look at the journal
-/// is taken when the clock, which goes on while a process is suspended, shows another second.
-struct FencedFile<'f> {
-    file: Box<dyn Scratch + 'f>,
-    fenced: &'f Fenced<'f>,
+    /// The second of the last look. Working files are written often: before those writes, one look a second is enough.
     looked_at: AtomicU64,
 }
 
-impl FencedFile<'_> {
-    fn check(&self) -> Result<(), DiskError> {
-        let now = self.fenced.clock().utc().as_secs();
-        if self.looked_at.load(Ordering::Relaxed) != now {
-            self.fenced.check()?;
+impl FenceGuard {
+    pub(crate) fn new(fence: Arc<Fence>) -> FenceGuard {
+        FenceGuard { fence, looked_at: AtomicU64::new(0) }
+    }
+}
+
+impl Guard for FenceGuard {
+    fn before(&self, disk: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
+        let now = disk.clock().utc().as_secs();
+        let is_due = match access {
+            DiskAccess::Neutral => false,
+            // Names of temporary files repeat where processes of two machines have the same number.
+            DiskAccess::Create | DiskAccess::Remove => true,
+            // The clock advances while a process is suspended.
+            DiskAccess::InPlace => self.looked_at.load(Ordering::Relaxed) != now,
+        };
+        if is_due {
+            self.fence.check(disk)?;
             self.looked_at.store(now, Ordering::Relaxed);
         }
         Ok(())
-    }
-}
-
-impl Input for FencedFile<'_> {
-    fn bytes(&self) -> u64 {
-        self.file.bytes()
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
-        self.file.read_at(offset, into)
-    }
-}
-
-impl Scratch for FencedFile<'_> {
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        self.check()?;
-        self.file.write_at(offset, bytes)
-    }
-
-    fn sync(&self) -> Result<(), DiskError> {
-        self.file.sync()
-    }
-
-    fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
-        self.check()?;
-        self.file.write_runs(runs)
-    }
-
-    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
-        self.file.read_runs(runs, each)
     }
 }

@@ -1,14 +1,14 @@
 //! Two runs on one directory, the lock of the first one lost: as on a file system that does not carry locks, or after the
 //! lock file was removed, or where a process comes back from a suspension into a directory that another run has taken.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use disk::{Disk, DiskError, Input, Lock, Mapping, MemoryDisk, Output, Scratch, Traffic};
+use disk::{Disk, DiskAccess, DiskError, Guard, GuardedDisk, MemoryDisk};
 
 use crate::directory::journal_path;
 use crate::exit::Exit;
-use crate::journal::fence::{Fence, Fenced};
+use crate::journal::fence::{Fence, FenceGuard};
 use crate::journal::record::{Record, RunEnd};
 use crate::journal::{Contents, Journal};
 use crate::orchestrator::{Orchestrator, RunOptions};
@@ -32,7 +32,8 @@ fn a_run_that_is_overtaken_publishes_nothing() {
         let temporary = format!("/run/databases/.1.tmp-{}", std::process::id());
         let taken = AtomicBool::new(false);
         let is_time = |_, path: &Path| path == Path::new(&temporary) && !taken.swap(true, Ordering::Relaxed);
-        let disk = Overtaken::new(&bench.disk, &second, &is_time);
+        let overtaking = Overtaking::new(&bench.disk, &second, &is_time);
+        let disk = GuardedDisk::new(&bench.disk, &overtaking);
         let error = Orchestrator::new(&disk, Path::new(DIRECTORY), &first, RunOptions::default()).run().unwrap_err();
         assert_eq!(error.exit(), Exit::Locked, "{error}");
         let expect = format!("was written by run 2, process {} on ", std::process::id());
@@ -58,7 +59,8 @@ fn a_file_that_is_written_in_place_is_left_alone() {
     let ended = || Record::RunEnded { how: RunEnd::Done };
     let mut first = Journal::open(&disk, &path).unwrap();
     first.append(ended()).unwrap();
-    let fenced = Fenced::new(&disk, first.fence());
+    let guard = FenceGuard::new(first.fence());
+    let fenced = GuardedDisk::new(&disk, &guard);
     let file = fenced.working(working, 8).unwrap();
     file.write_at(0, b"mine").unwrap();
     Journal::open(&disk, &path).unwrap().append(ended()).unwrap();
@@ -85,7 +87,8 @@ fn all_that_names_make_is_refused() {
     disk.put(from, b"a");
     let mut first = Journal::open(&disk, &path).unwrap();
     first.append(Record::RunEnded { how: RunEnd::Done }).unwrap();
-    let fenced = Fenced::new(&disk, first.fence());
+    let guard = FenceGuard::new(first.fence());
+    let fenced = GuardedDisk::new(&disk, &guard);
     fenced.rename(from, to).unwrap();
     fenced.rename(to, from).unwrap();
     Journal::open(&disk, &path).unwrap().append(Record::RunEnded { how: RunEnd::Done }).unwrap();
@@ -106,120 +109,31 @@ fn all_that_names_make_is_refused() {
     assert_eq!(fenced.list(Path::new("/run")).unwrap().len(), 2);
 }
 
-/// A disk on which, before one of the operations of a run, another run has the directory to itself.
-struct Overtaken<'a> {
+/// Lets another run have the directory to itself before one of the operations of a run.
+struct Overtaking<'a> {
     disk: &'a MemoryDisk,
     other: &'a Toy,
     operations: AtomicU64,
     is_time: &'a (dyn Fn(u64, &Path) -> bool + Sync),
 }
 
-impl<'a> Overtaken<'a> {
+impl<'a> Overtaking<'a> {
     fn new(disk: &'a MemoryDisk, other: &'a Toy, is_time: &'a (dyn Fn(u64, &Path) -> bool + Sync)) -> Self {
-        Overtaken { disk, other, operations: AtomicU64::new(0), is_time }
+        Overtaking { disk, other, operations: AtomicU64::new(0), is_time }
     }
+}
 
-    fn begin(&self, path: &Path) -> &MemoryDisk {
+impl Guard for Overtaking<'_> {
+    fn before(&self, _: &dyn Disk, access: DiskAccess, path: &Path) -> Result<(), DiskError> {
+        if access == DiskAccess::InPlace {
+            return Ok(());
+        }
         let operation = self.operations.fetch_add(1, Ordering::Relaxed);
         if (self.is_time)(operation, path) {
             self.disk.remove(&Path::new(DIRECTORY).join("lock")).unwrap();
             let _ = Orchestrator::new(self.disk, Path::new(DIRECTORY), self.other, RunOptions::default()).run();
         }
-        self.disk
-    }
-}
-
-impl Disk for Overtaken<'_> {
-    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
-        self.begin(path).read(path, bytes_max)
-    }
-
-    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.begin(path).create(path)
-    }
-
-    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
-        self.begin(path).append(path)
-    }
-
-    fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError> {
-        self.begin(path).truncate(path, bytes)
-    }
-
-    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
-        self.begin(path).open(path)
-    }
-
-    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
-        self.begin(path).scratch(path, bytes)
-    }
-
-    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch + '_>, DiskError> {
-        self.begin(path).working(path, bytes)
-    }
-
-    fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
-        self.begin(path).map(path)
-    }
-
-    fn bytes(&self, path: &Path) -> Result<Option<u64>, DiskError> {
-        self.begin(path).bytes(path)
-    }
-
-    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
-        self.begin(directory).list(directory)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        self.begin(from).rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
-        self.begin(path).remove(path)
-    }
-
-    fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
-        self.begin(directory).remove_dir_all(directory)
-    }
-
-    fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError> {
-        self.begin(directory).create_dir_all(directory)
-    }
-
-    fn create_dir(&self, directory: &Path) -> Result<(), DiskError> {
-        self.begin(directory).create_dir(directory)
-    }
-
-    fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
-        self.begin(parent).create_private_dir(parent, prefix)
-    }
-
-    fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
-        self.begin(directory).list_directories(directory)
-    }
-
-    fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError> {
-        self.begin(path).lock_holder(path)
-    }
-
-    fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
-        self.begin(directory).free_bytes(directory)
-    }
-
-    fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {
-        self.begin(directory).probe(directory, bytes)
-    }
-
-    fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-        self.begin(path).post(path, bytes)
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.disk.traffic()
-    }
-
-    fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError> {
-        self.begin(path).lock(path, note)
+        Ok(())
     }
 }
 
@@ -233,9 +147,10 @@ fn at_any_moment_another_run_may_take_the_directory() {
         let bench = Bench::default();
         let other = toy();
         let is_time = |operation, _: &Path| operation == at;
-        let disk = Overtaken::new(&bench.disk, &other, &is_time);
+        let overtaking = Overtaking::new(&bench.disk, &other, &is_time);
+        let disk = GuardedDisk::new(&bench.disk, &overtaking);
         let done = Orchestrator::new(&disk, Path::new(DIRECTORY), &toy(), RunOptions::default()).run();
-        if disk.operations.into_inner() <= at {
+        if overtaking.operations.into_inner() <= at {
             done.unwrap();
             break;
         }
