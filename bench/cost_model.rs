@@ -292,7 +292,7 @@ impl Speeds {
             let settings = &build.settings;
             let fitted = |stones: u32| settings.set.positions(stones) >= positions_min && stones <= stones_max;
             let run = build.run.iter().filter(move |((_, stones), _)| fitted(*stones));
-            run.map(|(&(part, stones), taken)| (model.load(settings, part, stones), taken.cpu_seconds))
+            run.map(|(&(part, stones), taken)| (model.load(settings, part, stones, build.method), taken.cpu_seconds))
         });
         let sum = |all: Vec<(Load, f64)>| {
             all.into_iter().fold((Load::default(), 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
@@ -580,7 +580,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
         let points: Vec<(u32, &Taken)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();
         // What is no line is taken as the model has it.
         let besides = model.clone().with(part, Rates::default());
-        let cpu_of = |model: &Model, stones| core_seconds(&model.load(settings, part, stones));
+        let cpu_of = |model: &Model, stones| core_seconds(&model.load(settings, part, stones, settings.method(stones)));
         let fit = points.iter().filter(|(stones, _)| stones + left_out <= last);
         let fit = fit.map(|&(stones, taken)| {
             let rest = cpu_of(&besides, stones);
@@ -593,7 +593,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
         }
         for &(stones, taken) in &points {
             let count = positions(stones) as f64;
-            let load = model.load(settings, part, stones);
+            let load = model.load(settings, part, stones, settings.method(stones));
             let cpu_seconds = core_seconds(&load);
             assert!(cpu_seconds > 0.0 && cpu_seconds.is_finite(), "{} has a prediction", part.word());
             let ns = |seconds: f64| seconds * 1e9 / count;

@@ -380,8 +380,8 @@ impl Model {
         self
     }
 
-    /// What a part of the build of a database does.
-    pub fn load(&self, settings: &Settings, part: Part, stones: u32) -> Load {
+    /// What a part of the build of a database by a method does.
+    pub fn load(&self, settings: &Settings, part: Part, stones: u32, method: Method) -> Load {
         let positions = settings.set.positions(stones) as f64;
         let Rates { cpu, read, written } = self.rates(part);
         let nanoseconds = cpu.at(stones);
@@ -398,12 +398,12 @@ impl Model {
             },
             false => Load { cpu_seconds, memory_seconds, read_bytes, written_bytes, ..Load::default() },
         };
-        line + besides(settings, part, stones)
+        line + besides(settings, part, stones, method)
     }
 }
 
 /// What is not a line in the stones.
-fn besides(settings: &Settings, part: Part, stones: u32) -> Load {
+fn besides(settings: &Settings, part: Part, stones: u32, method: Method) -> Load {
     let of = |stones| settings.set.positions(stones) as f64;
     let positions = of(stones);
     let CodecRates { encode, decode, capture_reads } = codec_rates(settings.codec);
@@ -414,7 +414,6 @@ fn besides(settings: &Settings, part: Part, stones: u32) -> Load {
             let smaller = settings.smaller(stones);
             let decoded = smaller.clone().map(of).sum::<f64>();
             let cache = graph::cache_bytes(settings, stones) as f64;
-            let method = settings.method(stones);
             let (reads, each) = match graph::capture_stripe_bytes(settings, stones, method) {
                 _ if graph::keeps_captures(settings, stones, method) => match method {
                     // What the cache has room for is still there, the rest is read from one end to the other.
@@ -445,7 +444,7 @@ fn besides(settings: &Settings, part: Part, stones: u32) -> Load {
             let checked = extent.count(settings.set.positions(stones)) as f64;
             (each * checked + VERIFY_READS * decode * positions, scores(stones), 0.0, 0.0)
         }
-        Part::Stats if settings.method(stones) != Method::Sweep => {
+        Part::Stats if method != Method::Sweep => {
             let read_bytes = STATS_READ.at(stones) * positions + captures + scores(stones);
             ((STATS_NANOSECONDS + decode) * positions, read_bytes, 0.0, 0.0)
         }
@@ -537,18 +536,18 @@ mod tests {
         let rates = Rates { cpu: Line::constant(1.0), read: Line::constant(2.0), written: Line::constant(3.0) };
         let model = Model::default().with(Part::Seeds, rates);
         let positions = settings.set.positions(20) as f64;
-        let load = model.load(&settings, Part::Seeds, 20);
+        let load = model.load(&settings, Part::Seeds, 20, Method::TwoBit);
         assert_eq!(load.cpu_seconds, positions * 1e-9);
         assert_eq!(load.written_bytes, positions * 3.0);
         // Captures of 20 stones have six bits.
         assert_eq!(load.read_bytes, positions * (2.0 + 0.75));
-        assert_eq!(model.load(&settings, Part::Sweep, 20), Model::default().load(&settings, Part::Sweep, 20));
+        let sweep = |model: &Model| model.load(&settings, Part::Sweep, 20, Method::Sweep);
+        assert_eq!(sweep(&model), sweep(&Model::default()));
     }
 
     #[test]
     fn caches_miss_where_they_are_small() {
-        let load = |more: &str, part, stones| Model::default().load(&settings(more), part, stones);
-        let dual = |more| load(more, Part::ProcessOneBitDual, 20);
+        let dual = |more| Model::default().load(&settings(more), Part::ProcessOneBitDual, 20, Method::OneBitDual);
         assert_eq!(dual("").random_reads, 0.0, "all bits are in memory");
         let (half, tenth) = (dual("[dual]\ncache = \"5 MiB\""), dual("[dual]\ncache = \"1 MiB\""));
         assert!(0.0 < half.random_reads && half.random_reads < tenth.random_reads);
@@ -557,11 +556,12 @@ mod tests {
         // once. A bound method keeps no captures: it reads all for as many as there is room for, which those of 44 stones
         // are not.
         let reads = |method, stones| {
-            let smaller = settings("").smaller(stones).map(|stones| settings("").set.positions(stones)).sum::<u64>();
-            load(method, Part::Capture, stones).read_bytes / smaller as f64
+            let settings = settings("");
+            let smaller = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum::<u64>();
+            Model::default().load(&settings, Part::Capture, stones, method).read_bytes / smaller as f64
         };
         let of = |method| [20, 30, 44].map(|stones| reads(method, stones));
-        let (bounds, sweep) = (of("method = \"two-bit\""), of("method = \"sweep\""));
+        let (bounds, sweep) = (of(Method::TwoBit), of(Method::Sweep));
         assert!(bounds[0] < 0.9 && bounds[1] <= 1.0 && bounds[2] > 1.2, "{bounds:?}");
         assert!(sweep[0] == 0.0 && (0.3..1.0).contains(&sweep[1]), "{sweep:?}");
     }

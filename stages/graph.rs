@@ -197,13 +197,15 @@ pub fn predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
 pub fn whole_predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
     let one = OneDatabase { settings, stones };
     let smaller = (0..stones).map(|stones| database_bytes(settings, stones)).sum::<u64>();
+    let chosen = settings.method(stones);
     Method::ALL.map(|method| {
-        let mut costs = vec![(one.load(Part::Capture), one.capture_cost(method))];
+        let mut costs = vec![(one.load(Part::Capture, chosen), one.capture_cost(method))];
         costs.extend(one.solving(method));
         if settings.verify != Verify::None {
-            costs.push((one.load(Part::Verify), one.cost(one.load(Part::Verify), 0, 0, 0)));
+            let load = one.load(Part::Verify, method);
+            costs.push((load, one.cost(load, 0, 0, 0)));
         }
-        costs.push((one.load(Part::Stats), one.stats_cost()));
+        costs.push((one.load(Part::Stats, chosen), one.stats_cost(chosen)));
         let prediction = one.prediction(method, costs);
         let disk_bytes = prediction.disk_bytes + one.file_bytes(Codec::Packed) + smaller;
         Prediction { disk_bytes, ..prediction }
@@ -274,7 +276,7 @@ impl OneDatabase<'_> {
             stages.push(StageSpec {
                 inputs,
                 outputs: vec![verified.clone()],
-                cost: self.verify_cost(),
+                cost: self.verify_cost(method),
                 ..StageSpec::new(StageName::new("verify", &[stones]))
             });
             let fact = self
@@ -289,7 +291,7 @@ impl OneDatabase<'_> {
         stages.push(StageSpec {
             inputs: vec![capture, database],
             outputs: vec![stats.clone()],
-            cost: self.stats_cost(),
+            cost: self.stats_cost(method),
             ..StageSpec::new(StageName::new("stats", &[stones]))
         });
         artifacts.push(self.artifact(stats, ArtifactKind::Report, "statistics").version(STATS_VERSION));
@@ -371,7 +373,7 @@ impl OneDatabase<'_> {
         let of = |&part: &Part| match method.has_bounds() {
             true => (self.bounds_load(method, part), self.bounds_cost(method, part, 1)),
             false if part == Part::Sweep => (self.sweep_load(), self.solve_cost(method)),
-            false => (self.load(part), self.solve_cost(method)),
+            false => (self.load(part, method), self.solve_cost(method)),
         };
         parts.map(of).collect()
     }
@@ -391,14 +393,14 @@ impl OneDatabase<'_> {
         }
     }
 
-    fn load(&self, part: Part) -> Load {
-        Model::default().load(self.settings, part, self.stones)
+    fn load(&self, part: Part, method: Method) -> Load {
+        Model::default().load(self.settings, part, self.stones, method)
     }
 
     fn capture_cost(&self, method: Method) -> Cost {
         let bytes = self.file_bytes(Codec::Packed);
         let is_kept = keeps_captures(self.settings, self.stones, method);
-        let cost = self.cost(self.load(Part::Capture), u64::from(is_kept), bytes, bytes);
+        let cost = self.cost(self.load(Part::Capture, self.settings.method(self.stones)), u64::from(is_kept), bytes, bytes);
         let pieces = if self.settings.ranks > 1 { cluster::CAPTURES_BYTES } else { 0 };
         let stripe = capture_stripe_bytes(self.settings, self.stones, method);
         // In the place of the cache, which nothing is read through then.
@@ -450,7 +452,7 @@ impl OneDatabase<'_> {
     }
 
     fn sweep_load(&self) -> Load {
-        let load = self.load(Part::Sweep);
+        let load = self.load(Part::Sweep, Method::Sweep);
         match sweeps_on_disk(self.settings, self.stones) {
             true => load + sweep_on_disk(self.settings, self.stones),
             false => load,
@@ -480,7 +482,7 @@ impl OneDatabase<'_> {
 
     /// What a part does for a bound method: scratch files stay in memory that nobody else wants, where there is enough.
     fn bounds_load(&self, method: Method, part: Part) -> Load {
-        let load = self.load(part);
+        let load = self.load(part, method);
         let scratch = SCRATCH_PLANES * self.positions() / 8;
         let spare = self.settings.hardware.memory_bytes.saturating_sub(self.bounds_memory(method));
         if scratch <= spare { load.without_scratch() } else { load }
@@ -491,27 +493,27 @@ impl OneDatabase<'_> {
         let Settings { ranks, threads, .. } = *self.settings;
         if ranks > 1 {
             // No snapshot.
-            let cost = self.cost(self.load(Part::Counting), 0, kept + self.parts_bytes(), kept);
+            let cost = self.cost(self.load(Part::Counting, Method::Counting), 0, kept + self.parts_bytes(), kept);
             let hand = engines::cluster::counting::memory_bytes(self.positions(), ranks, threads);
             return Cost { memory_bytes: cost.memory_bytes + hand, ..cost };
         }
         // A snapshot has more values than scores: up to a byte a position.
         let disk_bytes = beside_snapshots(kept, SNAPSHOTS * self.file_bytes(Codec::Raw));
-        let cost = self.cost(self.load(Part::Counting), 0, disk_bytes, kept);
+        let cost = self.cost(self.load(Part::Counting, Method::Counting), 0, disk_bytes, kept);
         let more = engines::counting::memory_bytes(self.stones, self.settings.set, self.settings.threads);
         // Nothing is looked up in smaller databases.
         let arrays = 2 * self.positions() + fixed_bytes(self.settings);
         Cost { memory_bytes: arrays + more, ..cost }
     }
 
-    fn stats_cost(&self) -> Cost {
-        let cost = self.cost(self.load(Part::Stats), 0, 4096, 4096);
+    fn stats_cost(&self, method: Method) -> Cost {
+        let cost = self.cost(self.load(Part::Stats, method), 0, 4096, 4096);
         let stripe = stripe_bytes(self.settings, self.stones) as u64;
         Cost { memory_bytes: cost.memory_bytes + stripe.saturating_sub(STRIPE_BYTES_MIN), ..cost }
     }
 
-    fn verify_cost(&self) -> Cost {
-        let mut cost = self.cost(self.load(Part::Verify), 0, 0, 0);
+    fn verify_cost(&self, method: Method) -> Cost {
+        let mut cost = self.cost(self.load(Part::Verify, method), 0, 0, 0);
         let of = |stones| OneDatabase { settings: self.settings, stones };
         let mapped = self.settings.smaller(self.stones).chain([self.stones]);
         let mapped = mapped.map(|stones| of(stones).file_bytes(self.settings.codec)).sum();
