@@ -197,15 +197,14 @@ pub fn predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
 pub fn whole_predictions(settings: &Settings, stones: u32) -> [Prediction; 5] {
     let one = OneDatabase { settings, stones };
     let smaller = (0..stones).map(|stones| database_bytes(settings, stones)).sum::<u64>();
-    let chosen = settings.method(stones);
     Method::ALL.map(|method| {
-        let mut costs = vec![(one.load(Part::Capture, chosen), one.capture_cost(method))];
+        let mut costs = vec![(one.load(Part::Capture, method), one.capture_cost(method))];
         costs.extend(one.solving(method));
         if settings.verify != Verify::None {
             let load = one.load(Part::Verify, method);
             costs.push((load, one.cost(load, 0, 0, 0)));
         }
-        costs.push((one.load(Part::Stats, chosen), one.stats_cost(chosen)));
+        costs.push((one.load(Part::Stats, method), one.stats_cost(method)));
         let prediction = one.prediction(method, costs);
         let disk_bytes = prediction.disk_bytes + one.file_bytes(Codec::Packed) + smaller;
         Prediction { disk_bytes, ..prediction }
@@ -400,7 +399,7 @@ impl OneDatabase<'_> {
     fn capture_cost(&self, method: Method) -> Cost {
         let bytes = self.file_bytes(Codec::Packed);
         let is_kept = keeps_captures(self.settings, self.stones, method);
-        let cost = self.cost(self.load(Part::Capture, self.settings.method(self.stones)), u64::from(is_kept), bytes, bytes);
+        let cost = self.cost(self.load(Part::Capture, method), u64::from(is_kept), bytes, bytes);
         let pieces = if self.settings.ranks > 1 { cluster::CAPTURES_BYTES } else { 0 };
         let stripe = capture_stripe_bytes(self.settings, self.stones, method);
         // In the place of the cache, which nothing is read through then.
@@ -531,6 +530,27 @@ impl OneDatabase<'_> {
             memory_bytes: positions * arrays + fixed_bytes(self.settings) + cache_bytes(self.settings, self.stones),
             disk_bytes,
             disk_kept_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::Manifest;
+
+    /// The prediction for a method does not depend on the method that is chosen.
+    #[test]
+    fn a_prediction_is_that_of_its_own_method() {
+        let predictions = |method: Method, asked: &str, stones| {
+            let text = format!("[build]\nstones = \"0..40\"\nmemory = \"4 GiB\"\nmethod = \"{asked}\"\n");
+            let settings = Settings::new(&Manifest::parse(&text, "m.toml", &crate::schema(), &[]).unwrap());
+            let all = whole_predictions(&settings, stones);
+            all.into_iter().find(|prediction| prediction.method == method).unwrap()
+        };
+        for (method, stones) in Method::ALL.into_iter().flat_map(|method| [12, 24, 40].map(|stones| (method, stones))) {
+            let (forced, auto) = (predictions(method, method.word(), stones), predictions(method, "auto", stones));
+            assert_eq!(auto, forced, "{stones} stones by {method}");
         }
     }
 }
