@@ -3,7 +3,7 @@
 use bench::{captures, solve};
 use clap::Parser;
 use disk::clock;
-use engines::bound::{BitKernel, solve_in_memory};
+use engines::bounds::{BitKernel, solve_in_memory};
 use engines::{Kernel, Rows, Tables, sweep};
 use game::{Index, PositionSet, Rules};
 use std::sync::Arc;

@@ -15,10 +15,11 @@ use bench::{captures, solve};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::clock;
-use engines::bound::BitKernel;
-use engines::cluster::counting::{self, Hand, counting};
-use engines::cluster::two_bit;
-use engines::cluster::{Part, Report, Territories, collect, sweep};
+use engines::bounds::BitKernel;
+use engines::bounds::distributed as by_ranks;
+use engines::counting::distributed::{Hand, counting};
+use engines::distributed::collect;
+use engines::sweep::distributed::{Part, Report, Territories, sweep};
 use engines::{Bytes, Kernel, Rows, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{Communicator, NetworkFaults, ThreadCommunicator, Traffic};
@@ -221,7 +222,7 @@ fn counted(
                 scores.extend_from_slice(run);
                 ControlFlow::Continue(())
             };
-            assert!(counting::collect(&hand, &ranges(index, ranks), end, &mut sink).expect("all ranks are there"));
+            assert!(collect(&hand, &ranges(index, ranks), end, &mut sink).expect("all ranks are there"));
             (report, seconds, scores)
         };
         let taken: Vec<_> = std::thread::scope(|scope| {
@@ -279,7 +280,7 @@ fn bound_by_bound(
     ]);
     for &ranks in &arguments.ranks {
         let run = |end: &mut dyn Communicator| {
-            let (mut reports, mut seconds, mut start) = (Vec::<two_bit::Report>::new(), 0.0, Instant::now());
+            let (mut reports, mut seconds, mut start) = (Vec::<by_ranks::Report>::new(), 0.0, Instant::now());
             let each = |_, report| match report {
                 None => start = Instant::now(),
                 Some(report) => {
@@ -289,7 +290,7 @@ fn bound_by_bound(
             };
             let kernel = BitKernel::detect();
             let scores =
-                two_bit::solve_in_memory(tables, index, best, kernel, end, &(), each).expect("nobody stops it");
+                by_ranks::solve_in_memory(tables, index, best, kernel, end, &(), each).expect("nobody stops it");
             (reports, seconds, scores)
         };
         let taken: Vec<_> = std::thread::scope(|scope| {
@@ -300,10 +301,10 @@ fn bound_by_bound(
         });
         let (reports, seconds, scores) = &taken[0];
         assert!(*scores == *expected, "{ranks} ranks");
-        let sum = |of: fn(&two_bit::Report) -> u64| reports.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&by_ranks::Report) -> u64| reports.iter().map(of).sum::<u64>();
         let (bytes, messages) = (sum(|report| report.bytes) as f64, sum(|report| report.messages) as f64);
         let own = |of: fn(&Traffic) -> f64| {
-            let own = |(reports, ..): &(Vec<two_bit::Report>, _, _)| reports.iter().map(|one| of(&one.traffic)).sum();
+            let own = |(reports, ..): &(Vec<by_ranks::Report>, _, _)| reports.iter().map(|one| of(&one.traffic)).sum();
             taken.iter().map(own).collect::<Vec<f64>>()
         };
         let most = own(|traffic| traffic.bytes_sent as f64).into_iter().fold(0.0, f64::max);

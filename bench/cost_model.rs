@@ -16,7 +16,7 @@ use bench::{AWARI, Solved, build, captures, is_awari, manifest, solve};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::{Disk, RealDisk};
-use engines::cluster::{Part as ClusterPart, Territories, sweep};
+use engines::sweep::distributed::{Part as ClusterPart, Territories, sweep};
 use engines::{Bytes, Kernel, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{Communicator, NetworkFaults, ThreadCommunicator};

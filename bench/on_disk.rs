@@ -7,7 +7,7 @@
 use bench::{captures, solve};
 use clap::Parser;
 use disk::{Digest, Disk, DiskError, RealDisk, Scratch, bytes_of, bytes_of_mut, clock, signed_of_mut};
-use engines::tiled::{Plan, Tiled, Working};
+use engines::sweep::disk::{Plan, Tiled, Working};
 use engines::{Kernel, Tables};
 use game::{Index, PositionSet, Rules};
 use std::path::PathBuf;

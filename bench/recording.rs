@@ -4,7 +4,7 @@
 //! by captures are set, the bound is solved, and what is new is read. A test compares the counts with theirs.
 
 use crate::distances::{Access, Counts, Distances};
-use engines::bound::{
+use engines::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, Report, RowBits, Solver, UnitsInMemory, Wins, WinsInMemory,
 };
 use engines::{Bytes, Tables, capture};

@@ -7,8 +7,8 @@
 use crate::bounds::{self, Plane};
 use crate::cost::{Load, Model, Part, STAGE_SECONDS, bits, packed_bits, sweep_on_disk};
 use crate::{Method, Settings, cluster, files, settings::Verify};
-use engines::bound::PlaneLayout;
-use engines::tiled::Plan;
+use engines::bounds::PlaneLayout;
+use engines::sweep::disk::Plan;
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
 use store::Codec;
 
@@ -493,7 +493,7 @@ impl OneDatabase<'_> {
         if ranks > 1 {
             // No snapshot.
             let cost = self.cost(self.load(Part::Counting, Method::Counting), 0, kept + self.parts_bytes(), kept);
-            let hand = engines::cluster::counting::memory_bytes(self.positions(), ranks, threads);
+            let hand = engines::counting::distributed::memory_bytes(self.positions(), ranks, threads);
             return Cost { memory_bytes: cost.memory_bytes + hand, ..cost };
         }
         // A snapshot has more values than scores: up to a byte a position.

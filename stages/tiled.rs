@@ -1,12 +1,12 @@
 //! The stage `sweep:n` where its scores do not fit the memory: swept in a working file.
 //!
 //! The file is the snapshot, at every moment: whatever a kill or a loss of power leaves of it, the next run goes on from
-//! there. Its cells have checksums; see `engines::tiled`.
+//! there. Its cells have checksums; see `engines::sweep::disk`.
 
 use crate::{Settings, Shared, files, graph, watch::Watch};
 use disk::{Digest, RUN_BYTES_MAX, Scratch, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
-use engines::tiled::{Plan, RUN_BYTES, Report, Tiled, TiledError, Working};
+use engines::sweep::disk::{Plan, RUN_BYTES, Report, Tiled, TiledError, Working};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! What the ranks of a job are predicted to take for one database, each on a machine of its own.
 //!
-//! Who owns and holds how much is asked of the engine that will ([`engines::cluster::footprints`]); nothing is allocated
+//! Who owns and holds how much is asked of the engine that will ([`engines::sweep::distributed::footprints`]); nothing is allocated
 //! for it. What a rank does for a position of its own is what one machine does, and more with each doubling of the ranks,
 //! as they know later what the others found; what travels is a constant share of the positions that ranks keep of others.
 //! The constants are what jobs of 16 and 18 stones took on 1 to 8 ranks that are threads; `cargo bench -p bench --bench
@@ -9,7 +9,7 @@
 use crate::cost::{Load, Model, Part};
 use crate::{Hardware, Settings, graph};
 use engines::Tables;
-use engines::cluster::{Footprint, SLACK, footprints, phases};
+use engines::sweep::distributed::{Footprint, SLACK, footprints, phases};
 use std::fmt;
 
 /// What a position takes more with each doubling of the ranks, as a share: it is recomputed more often. 12.7 times on one

@@ -6,28 +6,22 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod apply;
-mod awake;
-pub mod bound;
+pub mod bounds;
 pub mod capture;
-mod choice;
-pub mod cluster;
 pub mod counting;
-mod hands;
-mod kernel;
-mod marks;
-mod memory;
-mod rows;
-mod simd;
+pub mod distributed;
+mod huge_pages;
+mod kernels;
+mod layout;
 pub mod sweep;
-mod tables;
-pub mod tiled;
+mod word_update;
+mod work_stealing;
 
-pub use choice::{Choice, Part, choice, choice_of};
-pub use kernel::Kernel;
-pub use memory::Bytes;
-pub use rows::{Rows, row_bytes};
-pub use tables::Tables;
+pub use capture::{Choice, Part, choice, choice_of};
+pub use huge_pages::Bytes;
+pub use kernels::Kernel;
+pub use kernels::Tables;
+pub use layout::{Rows, row_bytes};
 
 use std::ops::ControlFlow;
 

@@ -3,7 +3,7 @@
 //! In memory where the budget has room for it, else in a scratch file.
 
 use disk::{Disk, DiskError, Scratch};
-use engines::bound::{PlaneLayout, PlaneUnit, Units, UnitsInMemory};
+use engines::bounds::{PlaneLayout, PlaneUnit, Units, UnitsInMemory};
 use std::ops::Range;
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use super::state::Solve;
 use crate::{DualIndex, Method, Settings, Shared, graph};
 use disk::{Disk, DiskError, Scratch};
-use engines::bound::{
+use engines::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
 };
 use game::{Index, Orientation};

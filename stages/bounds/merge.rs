@@ -5,7 +5,7 @@
 use super::planes::{Plane, PlaneReader};
 use super::state::stop;
 use crate::{Shared, files};
-use engines::bound::{BitKernel, PlaneLayout};
+use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;

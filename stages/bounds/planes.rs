@@ -5,7 +5,7 @@
 
 use crate::{Settings, files};
 use disk::{Digest, Disk, signed_of};
-use engines::bound::{BitKernel, PlaneLayout, PlaneUnit};
+use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use game::{Index, Orientation, Slab};
 use pipeline::{ArtifactName, StageContext, StageError};
 use rayon::prelude::*;

@@ -3,7 +3,7 @@
 use super::planes::{Plane, PlaneReader, PlaneWriter};
 use super::turn::Turned;
 use crate::{Shared, files};
-use engines::bound::PlaneLayout;
+use engines::bounds::PlaneLayout;
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::time::{Duration, Instant};

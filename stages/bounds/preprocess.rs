@@ -5,7 +5,7 @@ use super::ranks;
 use super::state::State;
 use super::turn::Turned;
 use crate::Shared;
-use engines::bound::{BitKernel, PlaneLayout};
+use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::time::Instant;

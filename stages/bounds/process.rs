@@ -5,7 +5,7 @@
 use super::planes::{Plane, PlaneReader, PlaneWriter, Portion};
 use super::state::{At, State};
 use crate::{Method, Shared, files, watch::Watch};
-use engines::bound::{BitKernel, Failure};
+use engines::bounds::{BitKernel, Failure};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::time::Duration;

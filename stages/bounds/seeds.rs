@@ -7,7 +7,7 @@
 use super::planes::{GROUP_WORDS, Group, Plane, PlaneWriter, Portion};
 use super::state::stop;
 use crate::{Shared, files};
-use engines::bound::{BitKernel, PlaneLayout, PlaneSlab};
+use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;

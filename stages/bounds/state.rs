@@ -7,7 +7,7 @@ use super::ranks::Led;
 use crate::{Method, Shared, files};
 use disk::{Digest, DiskError};
 use engines::Progress;
-use engines::bound::{Failure, PlaneLayout, PlaneUnit, Report, Solver, Units, Wins};
+use engines::bounds::{Failure, PlaneLayout, PlaneUnit, Report, Solver, Units, Wins};
 use game::{Index, Orientation};
 use pipeline::{StageContext, StageError};
 use rayon::prelude::*;

@@ -2,7 +2,7 @@
 
 use super::planes::Portion;
 use super::state::stop;
-use engines::bound::{BitKernel, PlaneSlab};
+use engines::bounds::{BitKernel, PlaneSlab};
 use pipeline::{StageContext, StageError};
 use rayon::prelude::*;
 use std::ops::Range;

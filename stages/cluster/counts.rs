@@ -10,8 +10,8 @@
 use super::{Failure, PROCESSORS_MAX, RANKS_MAX, agree};
 use crate::files;
 use disk::{Disk, DiskError, clock, is_leftover};
-use engines::cluster::counting::{Hand, runs};
 use engines::counting::checkpoint_range;
+use engines::counting::distributed::{Hand, runs};
 use game::Index;
 use messaging::{CommunicationError, Communicator};
 use pipeline::StageError;

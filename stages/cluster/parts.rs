@@ -31,7 +31,7 @@ pub(super) struct Output<'a> {
 /// Takes scores in canonical order, and says whether it wants more.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(&[i8]) -> ControlFlow<()>;
 
-/// Gives each rank the scores of its range, as [`engines::cluster::collect`].
+/// Gives each rank the scores of its range, as [`engines::distributed::collect`].
 pub(super) type Collect<'a> =
     &'a mut dyn FnMut(&[Range<u64>], &mut dyn Communicator, Sink) -> Result<bool, CommunicationError>;
 

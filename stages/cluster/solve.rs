@@ -11,9 +11,10 @@ use super::parts::{Output, Sink};
 use super::{Failure, Follower, Job, Order, PROCESSORS_MAX, RANKS_MAX, agree};
 use crate::{Settings, Shared, files};
 use disk::{Disk, Stopwatch};
-use engines::cluster::counting::{self, Hand, counting};
-use engines::cluster::{self, Part, PartCaptures, Territories, Unsolved, Watch, sweep};
 use engines::counting::UPDATE_BYTES;
+use engines::counting::distributed::{self as counting_by_ranks, Hand, counting};
+use engines::distributed::{Unsolved, Watch, collect};
+use engines::sweep::distributed::{self as sweep_by_ranks, Part, PartCaptures, Territories, sweep};
 use engines::{Bytes, EndedPass, Kernel, Tables};
 use game::Index;
 use messaging::{CommunicationError, Communicator, Traffic};
@@ -164,9 +165,9 @@ pub(crate) fn run(
 
 /// What a rank has of a solved database, and what the job did.
 enum Solved {
-    Swept(Part, cluster::Report),
+    Swept(Part, sweep_by_ranks::Report),
     /// And whether it went on from a snapshot.
-    Counted(Hand, counting::Report, bool),
+    Counted(Hand, counting_by_ranks::Report, bool),
 }
 
 impl Solved {
@@ -177,8 +178,8 @@ impl Solved {
         sink: Sink,
     ) -> Result<bool, CommunicationError> {
         match self {
-            Solved::Swept(part, _) => cluster::collect(part, ranges, communicator, sink),
-            Solved::Counted(hand, ..) => counting::collect(hand, ranges, communicator, sink),
+            Solved::Swept(part, _) => collect(part, ranges, communicator, sink),
+            Solved::Counted(hand, ..) => collect(hand, ranges, communicator, sink),
         }
     }
 
@@ -238,7 +239,7 @@ impl<'a> Member<'a> {
         let counts = match (counts, &snapshots, &apart, by) {
             (Some(plan), Some(directory), Some(_), By::Counting { processors }) => {
                 let index = Index::new(stones, settings.set);
-                let processors = counting::processors(&index, communicator.size(), processors);
+                let processors = counting_by_ranks::processors(&index, communicator.size(), processors);
                 Some(plan.settle(disk, directory, processors, communicator)?)
             }
             _ => counts,

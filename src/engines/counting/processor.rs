@@ -1,10 +1,10 @@
 //! One logical processor: its part of the positions, what it has yet to tell, and its queues.
 
-use super::deal::Deal;
+use super::partition::Deal;
 use super::pending::Pending;
 use super::unmoves::Unmoves;
 use super::{Distribution, QUEUED, Traffic};
-use crate::tables::{CHUNK, RowMove, Tables};
+use crate::kernels::tables::{CHUNK, RowMove, Tables};
 use game::Index;
 
 /// Updates of a processor to itself that are put together, so that they wait for memory together.

@@ -5,7 +5,7 @@
 //! those back is the same for a whole row. So the columns of parents are found once a row, by class, and those that a
 //! capture or the rule against starving forbids are left out there.
 
-use crate::tables::{CHUNK, Parents, Tables};
+use crate::kernels::tables::{CHUNK, Parents, Tables};
 use game::sow::{Class, Ends};
 use game::{Halves, Index, STONES_MAX, Slab};
 

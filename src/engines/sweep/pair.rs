@@ -1,7 +1,7 @@
 //! The two slabs in which the players have m and n - m stones, and how bands of ranks cut them into tiles.
 
-use crate::kernel::{STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
-use crate::tables::{CHUNK, Tables, chunks};
+use crate::kernels::scores::{STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
+use crate::kernels::tables::{CHUNK, Tables, chunks};
 use game::{PositionSet, Slab};
 use std::ops::Range;
 

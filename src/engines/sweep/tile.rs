@@ -9,12 +9,12 @@
 
 use super::Done;
 use super::pair::{Pair, Tile, units};
-use crate::apply::{Changed, apply};
-use crate::awake::{share, share_parts};
-use crate::kernel::{Child, Floor, Kernel, Moves, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, Unit};
-use crate::marks::Region;
-use crate::rows::{Rows, SlabRows};
-use crate::tables::CHUNK;
+use crate::kernels::apply::{Changed, apply};
+use crate::kernels::scores::{Child, Floor, Kernel, Moves, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, Unit};
+use crate::kernels::tables::CHUNK;
+use crate::layout::rows::{Rows, SlabRows};
+use crate::sweep::marks::Region;
+use crate::work_stealing::{share, share_parts};
 use game::Slab;
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -1,0 +1,81 @@
+//! What a rank found out at a bound, until the planes of the bound are written.
+
+use super::message::BitLetter;
+use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, Units, UnitsInMemory};
+use std::convert::Infallible;
+use std::mem::take;
+use std::sync::{Mutex, PoisonError};
+
+/// Bits that were set, unit by unit of a plane: as letters, since a bound sets few of them.
+#[derive(Debug)]
+pub(super) struct Log {
+    slabs: Vec<PlaneSlab>,
+    /// By slab, its first unit.
+    first_units: Vec<usize>,
+    letters: Vec<Mutex<BitLetter>>,
+}
+
+impl Log {
+    pub(super) fn new(layout: &PlaneLayout) -> Log {
+        let units = layout.units();
+        let first = |slab: usize| units.partition_point(|unit| unit.slab < slab);
+        Log {
+            slabs: layout.slabs().to_vec(),
+            first_units: (0..layout.slabs().len()).map(first).collect(),
+            letters: units.iter().map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// Notes bits of a row, by word.
+    pub(super) fn write(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
+        let layout = &self.slabs[slab];
+        let letter = &self.letters[self.first_units[slab] + row / layout.unit_rows()];
+        let mut letter = letter.lock().unwrap_or_else(PoisonError::into_inner);
+        letter.write((layout.first_row + row) as u32, bits);
+    }
+
+    /// What was noted of a unit; it is then forgotten.
+    pub(super) fn take(&mut self, unit: usize) -> Vec<u8> {
+        self.letters[unit].get_mut().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether anything was noted of a unit.
+    pub(super) fn has(&mut self, unit: usize) -> bool {
+        self.letters[unit].get_mut().unwrap_or_else(PoisonError::into_inner).len() > 0
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.letters.iter_mut().for_each(|letter| drop(take(letter)));
+    }
+}
+
+/// The candidates that a rank owns.
+#[derive(Debug)]
+pub(super) struct OwnedCandidates {
+    units: UnitsInMemory,
+    lost: Log,
+}
+
+impl OwnedCandidates {
+    /// None yet, of some units or parts of them.
+    pub(super) fn none(layout: &PlaneLayout, units: &[PlaneUnit]) -> OwnedCandidates {
+        let units = UnitsInMemory::zeroed(units.iter().map(|unit| unit.words.clone()));
+        OwnedCandidates { units, lost: Log::new(layout) }
+    }
+
+    /// Those found lost.
+    pub(super) fn lost_mut(&mut self) -> &mut Log {
+        &mut self.lost
+    }
+}
+
+impl Units<Infallible> for OwnedCandidates {
+    fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), Infallible> {
+        self.units.visit(unit, visitor)
+    }
+
+    fn lost(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
+        self.lost.write(slab, row, bits);
+    }
+}

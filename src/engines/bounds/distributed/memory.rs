@@ -1,0 +1,72 @@
+//! All bounds of a database with everything in memory: what tests compare and benches time the ranks with.
+
+use super::{Decided, Holding, Report, Run, Shares};
+use crate::bounds::{BitKernel, PlaneLayout, in_both_orientations, mark, plane};
+use crate::distributed::Unsolved;
+use crate::{Bytes, Progress, Tables, capture};
+use game::{Index, Orientation, Score};
+use messaging::Communicator;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The scores of `index`, `OpponentMajor`, from its best captures, on rank 0; zeros on the others. `each` is told
+/// when solving a bound begins, and what it took.
+///
+/// # Errors
+/// See [`Unsolved`].
+pub fn solve_in_memory(
+    tables: &Arc<Tables>,
+    index: &Index,
+    captures: &Bytes,
+    kernel: BitKernel,
+    communicator: &mut dyn Communicator,
+    progress: &dyn Progress,
+    mut each: impl FnMut(u32, Option<Report>),
+) -> Result<Vec<Score>, Unsolved> {
+    let stones = index.stones();
+    let shares = Shares::new(stones, index.set(), communicator.size());
+    let mut holding = Holding::empty(Arc::clone(tables), index, &shares, communicator.rank(), kernel);
+    let layout = PlaneLayout::new(index, Orientation::MoverMajor);
+    let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
+    let captures = in_both_orientations(index, captures);
+    let mut scores = vec![0; captures[1].len()];
+    for bound in (1..=stones as Score).rev() {
+        for unit in holding.wins_units() {
+            holding.add_seeds(unit, &mut plane(&wins_layout, unit, &captures[1], |best| best == bound));
+        }
+        let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);
+        for (number, unit) in holding.units().iter().enumerate() {
+            holding.add_candidates(number, &plane(&layout, unit, &captures[0], free));
+        }
+        each(bound as u32, None);
+        each(bound as u32, Some(holding.solve(communicator, progress)?));
+        for (decided, layout) in [(Decided::Won, &wins_layout), (Decided::Lost, &layout)] {
+            let mut words = Vec::with_capacity(layout.words());
+            let mut sink = |run: Run| {
+                match run {
+                    Run::Zeros(count) => words.resize(words.len() + count, 0),
+                    Run::Words(run) => words.extend_from_slice(run),
+                }
+                ControlFlow::Continue(())
+            };
+            assert!(holding.collect(decided, communicator, &mut sink)?, "the sink takes all");
+            if communicator.rank() != 0 {
+                continue;
+            }
+            for unit in layout.units() {
+                mark(layout, &unit, &words[unit.words.clone()], |slab, row, column| {
+                    let slab = &index.slabs()[slab];
+                    let height = slab.mover_halves as usize;
+                    let (at, score) = match decided {
+                        Decided::Won => (row * height + column, bound),
+                        Decided::Lost => (column * height + row, -bound),
+                    };
+                    let to = &mut scores[slab.offset as usize + at];
+                    assert_eq!(*to, 0, "a position is decided once");
+                    *to = score;
+                });
+            }
+        }
+    }
+    Ok(scores)
+}

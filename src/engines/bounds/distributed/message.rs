@@ -1,0 +1,140 @@
+//! Bits of rows, as one rank tells another.
+//!
+//! A row: how far it is from the one before, counted over all slabs (zigzag); then how many columns, times two, and each
+//! as its distance from the one before, less one; or, where words have many, how many words, times two plus one, and each as
+//! its distance from the one before, less one, and 64 bits, little-endian. Numbers take seven bits a byte, the lowest
+//! first. A bit takes a byte where every tenth to hundredth column has one, less where more have, and two elsewhere.
+
+use crate::distributed::varint::{self, Malformed};
+use crate::layout::plane::WORD;
+
+/// Columns of a word that are told one by one, at most, on average: its mask takes about as much.
+const LISTED_MAX: usize = 9;
+
+/// Rows, and which of their bits.
+#[derive(Debug, Default)]
+pub(super) struct BitLetter {
+    bytes: Vec<u8>,
+    row: u32,
+}
+
+impl BitLetter {
+    /// Tells of some words of a row, ascending.
+    pub(super) fn write(&mut self, row: u32, bits: &[(u32, u64)]) {
+        let columns: usize = bits.iter().map(|(_, bits)| bits.count_ones() as usize).sum();
+        if columns == 0 {
+            return;
+        }
+        varint::push_gap(&mut self.bytes, self.row.into(), row.into());
+        self.row = row;
+        let is_listed = columns <= LISTED_MAX * bits.len();
+        self.push(if is_listed { columns << 1 } else { bits.len() << 1 | 1 } as u32);
+        let mut next = 0;
+        for &(word, bits) in bits {
+            if is_listed {
+                let mut left = bits;
+                while left != 0 {
+                    let column = word * WORD as u32 + left.trailing_zeros();
+                    left &= left - 1;
+                    self.push(column - next);
+                    next = column + 1;
+                }
+            } else {
+                self.push(word - next);
+                self.bytes.extend_from_slice(&bits.to_le_bytes());
+                next = word + 1;
+            }
+        }
+    }
+
+    /// Its length so far.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The letter so far, and a new one begins.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        self.row = 0;
+        std::mem::take(&mut self.bytes)
+    }
+
+    fn push(&mut self, number: u32) {
+        varint::push(&mut self.bytes, number.into());
+    }
+}
+
+/// Reads what [`BitLetter::write`] wrote: row by row, words ascending.
+pub(super) fn read(
+    mut bytes: &[u8],
+    mut visit: impl FnMut(u32, &[(u32, u64)]) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    let mut row = 0u32;
+    let mut words: Vec<(u32, u64)> = Vec::new();
+    while !bytes.is_empty() {
+        row = varint::take_gap(&mut bytes, row.into())?.try_into().map_err(|_| Malformed)?;
+        let count = take_number(&mut bytes)?;
+        let is_listed = count & 1 == 0;
+        let mut next = 0u32;
+        words.clear();
+        // Each takes a byte at least, so that a letter has no room for more than it announces.
+        for _ in 0..count >> 1 {
+            let at = next.checked_add(take_number(&mut bytes)?).ok_or(Malformed)?;
+            next = at.checked_add(1).ok_or(Malformed)?;
+            if is_listed {
+                let (word, bit) = (at / WORD as u32, 1 << (at % WORD as u32));
+                match words.last_mut() {
+                    Some((last, bits)) if *last == word => *bits |= bit,
+                    _ => words.push((word, bit)),
+                }
+            } else {
+                words.push((at, u64::from_le_bytes(*varint::take_bytes(&mut bytes)?)));
+            }
+        }
+        visit(row, &words)?;
+    }
+    Ok(())
+}
+
+fn take_number(bytes: &mut &[u8]) -> Result<u32, Malformed> {
+    varint::take(bytes)?.try_into().map_err(|_| Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let noise = |at: u64| (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 % 64);
+        let rows: Vec<(u32, Vec<(u32, u64)>)> = vec![
+            (5, vec![(0, 1)]),
+            (6, vec![(0, 1 << 63), (1, 1), (90, 0x8001), (70_000, 1)]),
+            (25_000_000, (0..40).map(|at| (at, u64::MAX)).collect()),
+            (24_999_999, (0..90).map(|at| (7 * at, noise(at.into()))).collect()),
+            (0, (0..50).map(|at| (3 * at, 1 << at)).collect()),
+            (3, vec![(9, 0)]),
+        ];
+        let mut letter = BitLetter::default();
+        rows.iter().for_each(|(row, bits)| letter.write(*row, bits));
+        let bytes = letter.take();
+        assert_eq!(letter.len(), 0);
+        let mut found = Vec::new();
+        let mut keep = |row: u32, bits: &[(u32, u64)]| {
+            found.push((row, bits.to_vec()));
+            Ok(())
+        };
+        read(&bytes, &mut keep).unwrap();
+        assert_eq!(found, rows[..5]);
+        // Nothing that is cut short is taken for whole.
+        for length in 0..bytes.len() {
+            let mut told = 0;
+            let cut = read(&bytes[..length], |_, bits| {
+                told += bits.len();
+                Ok(())
+            });
+            assert!(cut == Err(Malformed) || told < 185, "{length} of {}", bytes.len());
+        }
+        assert_eq!(read(&[0xff; 9], |_, _| Ok(())), Err(Malformed));
+        assert_eq!(read(&[0, 2, 0xff, 0xff, 0xff, 0xff, 0x0f], |_, _| Ok(())), Err(Malformed));
+    }
+}

@@ -1,0 +1,383 @@
+//! The method two-bit by the ranks of a job (Romein & Bal 2002), bound after bound: see [`crate::bounds`], whose driver
+//! every rank runs on its share.
+//!
+//! A rank owns rows of candidates, as [`Shares`] says, and keeps the rows of wins that moves lead to from there, see
+//! `two_bit/wins.rs`. A *superstep* is one pass of every rank over its candidates. What is lost stays with its owner; the
+//! wins that follow go to all who keep their rows, those of a superstep combined into one message for each rank, or more
+//! where it gets long. With the last one goes a vote: a bound ends with a superstep in which nobody found a win, and
+//! since wins may be late but are never wrong, its planes are those of one machine, by any number of ranks and threads.
+//!
+//! The state stays with the ranks from bound to bound. What a bound decided is noted until rank 0 has written it, see
+//! `two_bit/log.rs`: as the letters that go there.
+
+mod collect;
+mod log;
+mod memory;
+mod message;
+mod partition;
+#[cfg(test)]
+mod tests;
+mod wins;
+
+pub use collect::Run;
+pub use memory::solve_in_memory;
+pub use partition::Shares;
+
+use crate::bounds::{BitKernel, Failure, PlaneLayout, PlaneUnit, Solver};
+use crate::distributed::Unsolved;
+use crate::distributed::varint::Malformed;
+use crate::kernels::tables::Tables;
+use crate::{EndedPass, Progress};
+use collect::{harvest, place};
+use game::{Index, Orientation};
+use log::OwnedCandidates;
+use messaging::{CommunicationError, Communicator, Traffic};
+use rayon::prelude::*;
+use std::convert::Infallible;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wins::{Keepers, KeptWins, Source};
+
+/// What a rank has of a database: the candidates that it owns, the wins that it keeps.
+pub struct Holding {
+    rank: usize,
+    ranks: usize,
+    layout: PlaneLayout,
+    wins_layout: PlaneLayout,
+    solver: Solver<KeptWins, OwnedCandidates, Infallible>,
+}
+
+impl fmt::Debug for Holding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Holding(rank {} of {})", self.rank, self.ranks)
+    }
+}
+
+/// What a bound took: all ranks together, but for the traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Supersteps until nobody found a win.
+    pub supersteps: u64,
+    /// Positions found lost.
+    pub lost: u64,
+    /// Rows tested.
+    pub rows: u64,
+    /// Messages sent, with every superstep one from each rank to each other at least.
+    pub messages: u64,
+    /// The bytes of these.
+    pub bytes: u64,
+    /// Messages and bytes of this rank.
+    pub traffic: Traffic,
+}
+
+/// The planes of a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// Positions won at the bound and not before, `OpponentMajor`.
+    Won,
+    /// Positions lost at the bound and not before, `MoverMajor`.
+    Lost,
+}
+
+impl Holding {
+    /// Nothing yet, for `rank` of those that share a database.
+    ///
+    /// # Panics
+    /// When there is no such rank, the shares are of another database, or the tables serve fewer stones or another
+    /// position set.
+    pub fn empty(tables: Arc<Tables>, index: &Index, shares: &Shares, rank: usize, kernel: BitKernel) -> Holding {
+        assert!(rank < shares.ranks() && shares.slabs() == index.slabs(), "rank {rank} shares the database");
+        let layout = PlaneLayout::new(index, Orientation::MoverMajor);
+        let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
+        let units: Vec<_> = layout.units().into_iter().filter_map(|unit| owned(&layout, unit, shares, rank)).collect();
+        let wins = KeptWins::none(&wins_layout, Keepers::new(&tables, shares), rank);
+        let candidates = OwnedCandidates::none(&layout, &units);
+        let solver = Solver::of_units(tables, index.clone(), kernel, wins, candidates, units);
+        let holding = Holding { rank, ranks: shares.ranks(), layout, wins_layout, solver };
+        holding.settle();
+        holding
+    }
+
+    /// The units of candidates that this rank owns, or what it owns of them.
+    pub fn units(&self) -> &[PlaneUnit] {
+        self.solver.units()
+    }
+
+    /// The units of wins of which this rank keeps rows.
+    pub fn wins_units(&self) -> impl Iterator<Item = &PlaneUnit> {
+        self.solver.wins_units().iter().filter(|unit| self.solver.wins().has_any(unit))
+    }
+
+    /// Adds wins, a unit's words, that the bounds above decided.
+    pub fn add_wins_above(&self, unit: &PlaneUnit, words: &mut [u64]) {
+        self.add_wins(Source::Above, unit, words);
+    }
+
+    /// Adds wins, a unit's words, that captures decide at the bound at hand.
+    pub fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]) {
+        self.add_wins(Source::Others, unit, words);
+    }
+
+    fn add_wins(&self, source: Source, unit: &PlaneUnit, words: &mut [u64]) {
+        self.solver.wins().clear_others(unit, words);
+        self.solver.wins().expect_from(source);
+        self.solver.add_wins(unit, words);
+    }
+
+    /// Adds candidates, the words of one of [`units`](Self::units); they will be tested.
+    pub fn add_candidates(&self, number: usize, words: &[u64]) {
+        let Ok(()) = self.solver.add_candidates(number, words, |_| {});
+    }
+
+    /// Forgets what changed: for what is known to be at a fixpoint, as all is that the bounds above decided.
+    pub fn settle(&self) {
+        self.solver.settle();
+    }
+
+    /// Solves the bound at hand together with the other ranks. If it is stopped, or fails, what the ranks have is that of
+    /// no bound.
+    ///
+    /// # Errors
+    /// See [`Unsolved`].
+    ///
+    /// # Panics
+    /// When the job has other ranks.
+    pub fn solve(&mut self, communicator: &mut dyn Communicator, progress: &dyn Progress) -> Result<Report, Unsolved> {
+        assert!((self.rank, self.ranks) == (communicator.rank(), communicator.size()), "the job has other ranks");
+        let before = communicator.traffic();
+        let mut report = Report::default();
+        loop {
+            let vote = self.superstep(communicator, progress)?;
+            report.supersteps += 1;
+            report.lost += vote.lost;
+            report.rows += vote.rows;
+            if vote.stop > 0 {
+                return Err(Unsolved::Stopped);
+            }
+            if vote.found == 0 {
+                break;
+            }
+            progress.end_pass(EndedPass { is_full: false, is_next_full: false, changed: vote.lost });
+        }
+        report.traffic = communicator.traffic().since(&before);
+        let sums = communicator.sum(&[report.traffic.messages_sent, report.traffic.bytes_sent])?;
+        (report.messages, report.bytes) = (sums[0], sums[1]);
+        Ok(report)
+    }
+
+    /// Brings a plane of the bound together: rank 0 gives it to `sink`, run by run of words. Whether `sink` took all.
+    ///
+    /// # Errors
+    /// Where a rank cannot be reached any more.
+    pub fn collect(
+        &mut self,
+        decided: Decided,
+        communicator: &mut dyn Communicator,
+        sink: &mut dyn FnMut(Run) -> ControlFlow<()>,
+    ) -> Result<bool, CommunicationError> {
+        match decided {
+            Decided::Won => harvest(self.solver.wins_mut().won_mut(), &self.wins_layout, communicator, sink),
+            Decided::Lost => harvest(self.solver.candidates_mut().lost_mut(), &self.layout, communicator, sink),
+        }
+    }
+
+    /// A pass of every rank; what all of them found.
+    fn superstep(&self, communicator: &mut dyn Communicator, progress: &dyn Progress) -> Result<Vote, Unsolved> {
+        let others = || (0..self.ranks).filter(|&other| other != self.rank);
+        let wins = self.solver.wins();
+        wins.expect_from(Source::Own);
+        let courier = Courier {
+            wins,
+            rank: self.rank,
+            progress,
+            communicator: Mutex::new(communicator),
+            wants_stop: AtomicBool::new(false),
+            has_sent: AtomicBool::new(false),
+            failed: Mutex::new(None),
+        };
+        let done = self.solver.pass(&courier);
+        let (wants_stop, has_sent) = (courier.wants_stop.into_inner(), courier.has_sent.into_inner());
+        if let Some(error) = courier.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error.into());
+        }
+        let communicator = courier.communicator.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (done, found) = match done {
+            Ok(done) => done,
+            Err(Failure::Stopped) => Default::default(),
+            Err(Failure::Home(never)) => match never {},
+        };
+        let letters: Vec<_> = others().map(|to| (to, wins.letters(to, false))).collect();
+        let found = found || has_sent || letters.iter().any(|(_, letters)| !letters.is_empty());
+        let mut vote = Vote { found: u64::from(found), lost: done.lost, rows: done.rows, stop: u64::from(wants_stop) };
+        wins.expect_from(Source::Others);
+        for (to, letters) in letters {
+            communicator.send(to, vote.with(&letters))?;
+        }
+        for from in others() {
+            loop {
+                let message = communicator.receive(from)?;
+                let read = Message::read(&message).ok_or(Malformed);
+                let last = read.and_then(|message| {
+                    self.take_in(&message.letters)?;
+                    Ok(message.vote)
+                });
+                match last.map_err(|Malformed| unexpected(from))? {
+                    None => {}
+                    Some(theirs) => {
+                        vote = vote.add(theirs);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(vote)
+    }
+
+    /// Adds the wins of letters from another rank.
+    fn take_in(&self, letters: &[&[u8]]) -> Result<(), Malformed> {
+        letters.par_iter().try_for_each(|letter| {
+            self.solver.add_rows(|add| {
+                message::read(letter, |row, bits| {
+                    let (slab, row) = place(&self.wins_layout, row).ok_or(Malformed)?;
+                    if !self.solver.wins().takes(slab, row, bits) {
+                        return Err(Malformed);
+                    }
+                    add(slab, row, bits);
+                    Ok(())
+                })
+            })
+        })
+    }
+}
+
+/// What a rank owns of a unit of candidates.
+fn owned(layout: &PlaneLayout, unit: PlaneUnit, shares: &Shares, rank: usize) -> Option<PlaneUnit> {
+    let owned = shares.rows(rank, unit.slab as u32);
+    let rows = unit.rows.start.max(owned.start as usize)..unit.rows.end.min(owned.end as usize);
+    let slab = &layout.slabs()[unit.slab];
+    (!rows.is_empty()).then(|| PlaneUnit { words: slab.word(rows.start)..slab.word(rows.end), rows, ..unit })
+}
+
+/// Sends what has become long while a rank is at its pass, and sees to the messages.
+struct Courier<'a, 'c> {
+    wins: &'a KeptWins,
+    rank: usize,
+    progress: &'a dyn Progress,
+    communicator: Mutex<&'c mut dyn Communicator>,
+    wants_stop: AtomicBool,
+    has_sent: AtomicBool,
+    failed: Mutex<Option<CommunicationError>>,
+}
+
+impl Courier<'_, '_> {
+    fn send(&self, communicator: &mut dyn Communicator) -> Result<(), CommunicationError> {
+        for to in (0..communicator.size()).filter(|&to| to != self.rank) {
+            for letter in self.wins.letters(to, true) {
+                communicator.send(to, more(letter))?;
+                self.has_sent.store(true, Relaxed);
+            }
+        }
+        communicator.poll()
+    }
+}
+
+impl Progress for Courier<'_, '_> {
+    fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
+        let mut flow = self.progress.advance(done, total);
+        if flow.is_break() {
+            self.wants_stop.store(true, Relaxed);
+        }
+        // Whoever has nothing else to do.
+        if let Ok(mut communicator) = self.communicator.try_lock()
+            && let Err(error) = self.send(&mut **communicator)
+        {
+            *lock(&self.failed) = Some(error);
+            flow = ControlFlow::Break(());
+        }
+        flow
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a rank found in a superstep, or all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Vote {
+    /// Not 0 if there were new wins.
+    found: u64,
+    lost: u64,
+    rows: u64,
+    /// Not 0 if somebody wants to stop.
+    stop: u64,
+}
+
+/// A message: 0 and a letter; or 1, a vote, and letters each behind its length.
+struct Message<'a> {
+    vote: Option<Vote>,
+    letters: Vec<&'a [u8]>,
+}
+
+/// A letter that leaves before the pass is over.
+fn more(letter: Vec<u8>) -> Vec<u8> {
+    let mut message = Vec::with_capacity(letter.len() + 1);
+    message.push(0);
+    message.extend_from_slice(&letter);
+    message
+}
+
+impl Vote {
+    fn add(self, other: Vote) -> Vote {
+        let Vote { found, lost, rows, stop } = other;
+        Vote {
+            found: self.found.saturating_add(found),
+            lost: self.lost.saturating_add(lost),
+            rows: self.rows.saturating_add(rows),
+            stop: self.stop.saturating_add(stop),
+        }
+    }
+
+    /// The last message of a superstep.
+    fn with(self, letters: &[Vec<u8>]) -> Vec<u8> {
+        let mut message = vec![1];
+        for number in [self.found, self.lost, self.rows, self.stop] {
+            message.extend_from_slice(&number.to_le_bytes());
+        }
+        for letter in letters {
+            message.extend_from_slice(&(letter.len() as u32).to_le_bytes());
+            message.extend_from_slice(letter);
+        }
+        message
+    }
+}
+
+impl Message<'_> {
+    fn read(message: &[u8]) -> Option<Message<'_>> {
+        match message.split_first()? {
+            (0, letter) => Some(Message { vote: None, letters: vec![letter] }),
+            (1, rest) => {
+                let (numbers, mut rest) = rest.split_at_checked(32)?;
+                let mut numbers = numbers.as_chunks().0.iter().map(|&number| u64::from_le_bytes(number));
+                let mut next = || numbers.next();
+                let vote = Vote { found: next()?, lost: next()?, rows: next()?, stop: next()? };
+                let mut letters = Vec::new();
+                while !rest.is_empty() {
+                    let (length, others) = rest.split_first_chunk()?;
+                    let (letter, others) = others.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+                    letters.push(letter);
+                    rest = others;
+                }
+                Some(Message { vote: Some(vote), letters })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn unexpected(rank: usize) -> CommunicationError {
+    let (expected, found) = ("wins of rows that this rank keeps".to_owned(), "something else".to_owned());
+    CommunicationError::Unexpected { rank, expected, found }
+}

@@ -1,0 +1,224 @@
+//! Jobs of in-process ranks, with and without injected network faults.
+
+use super::collect::{harvest, place};
+use super::log::Log;
+use super::{Decided, Holding, Message, Report, Run, Shares, Vote, solve_in_memory};
+use crate::bounds::{BitKernel, PlaneLayout};
+use crate::capture::{InMemory, capture_into};
+use crate::distributed::Unsolved;
+use crate::sweep::distributed::tests::{alone, job};
+use crate::{Bytes, Progress, Tables};
+use game::{Index, Orientation, PositionSet, Rules, Score};
+use messaging::NetworkFaults;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
+    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+    let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
+    capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+    best
+}
+
+/// Every bound decides what scores just that, by any number of ranks.
+#[test]
+fn bounds_are_those_of_one_machine() {
+    for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+        let expected = alone(set, stones);
+        let tables = Arc::new(Tables::new(Rules::AWARI, set, stones));
+        for stones in 0..=stones {
+            let index = Index::new(stones, set);
+            let captures = captures(&tables, &index, &expected[..stones as usize]);
+            for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
+                let found = job(ranks, threads, NetworkFaults::none(), |end| {
+                    let mut reports = Vec::new();
+                    let each = |bound, report: Option<Report>| reports.extend(report.map(|report| (bound, report)));
+                    let kernel = BitKernel::detect();
+                    let scores = solve_in_memory(&tables, &index, &captures, kernel, end, &(), each).unwrap();
+                    (scores, reports)
+                });
+                assert!(found[0].0 == expected[stones as usize], "{stones} stones, {set}, by {ranks} ranks");
+                let lost = |bound: u32| found[0].0.iter().filter(|&&score| score == -(bound as Score)).count() as u64;
+                for (_, reports) in &found {
+                    for ((bound, report), (_, first)) in reports.iter().zip(&found[0].1) {
+                        assert_eq!(report.lost, lost(*bound), "{stones} stones, {set}, bound {bound}");
+                        let together = |report: &Report| Report { traffic: Default::default(), ..*report };
+                        assert_eq!(together(report), together(first));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn network_faults_and_kernels_change_nothing() {
+    let (set, stones) = (PositionSet::All, 7);
+    let expected = alone(set, stones);
+    let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
+    let captures = captures(&tables, &index, &expected[..stones as usize]);
+    for (seed, kernel) in (0..).zip(BitKernel::available()) {
+        let found = job(3, 1, NetworkFaults::jitter(seed), |end| {
+            solve_in_memory(&tables, &index, &captures, kernel, end, &(), |_, _| {}).unwrap()
+        });
+        assert!(found[0] == expected[stones as usize], "{kernel:?}, seed {seed}");
+    }
+}
+
+/// Has enough after so many calls.
+struct Impatient(AtomicU64);
+
+impl Progress for Impatient {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        let left = self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        if left.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn what_one_rank_stops_all_stop() {
+    let (set, stones) = (PositionSet::All, 8);
+    let expected = alone(set, stones);
+    let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
+    let captures = captures(&tables, &index, &expected[..stones as usize]);
+    for calls in [0, 1, 7, 20] {
+        let stopped = job(3, 1, NetworkFaults::none(), |end| {
+            let progress = Impatient(AtomicU64::new(if end.rank() == 1 { calls } else { u64::MAX }));
+            let mut bounds = 0;
+            let each = |_, report: Option<Report>| bounds += u32::from(report.is_some());
+            let solved = solve_in_memory(&tables, &index, &captures, BitKernel::detect(), end, &progress, each);
+            assert!(matches!(solved, Err(Unsolved::Stopped)));
+            // What comes next is not mistaken.
+            assert_eq!(end.sum(&[1]).unwrap(), [3]);
+            bounds
+        });
+        assert!(stopped[0] < stones && stopped.iter().all(|&bounds| bounds == stopped[0]), "{stopped:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_is_an_error_of_the_others() {
+    let (set, stones) = (PositionSet::All, 6);
+    let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
+    let captures = Bytes::zeroed(index.positions() as usize).unwrap();
+    let left = job(3, 1, NetworkFaults::none(), |end| {
+        if end.rank() == 1 {
+            return true;
+        }
+        let solved = solve_in_memory(&tables, &index, &captures, BitKernel::detect(), end, &(), |_, _| {});
+        matches!(solved, Err(Unsolved::Communication(_)))
+    });
+    assert_eq!(left, [true; 3]);
+}
+
+/// Every row of wins is reported by one rank, which keeps it; a rank of several keeps less than all.
+#[test]
+fn rows_of_wins_are_shared_out() {
+    for set in [PositionSet::All, PositionSet::Reachable] {
+        let (stones, ranks) = (12, 4);
+        let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
+        let shares = Shares::new(stones, set, ranks);
+        let holdings: Vec<_> = (0..ranks)
+            .map(|rank| Holding::empty(Arc::clone(&tables), &index, &shares, rank, BitKernel::detect()))
+            .collect();
+        let layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
+        for (number, slab) in layout.slabs().iter().enumerate() {
+            for row in 0..slab.rows {
+                let wins = |rank: usize| holdings[rank].solver.wins();
+                let reports: Vec<_> = (0..ranks).filter(|&rank| wins(rank).reports(number, row)).collect();
+                assert!(reports.len() == 1 && wins(reports[0]).takes(number, row, &[(0, 1)]), "{reports:?}");
+            }
+        }
+        let words = |rank: usize| holdings[rank].solver.wins().words();
+        assert!((0..ranks).all(|rank| words(rank) * 4 < layout.words() * 3), "{set}");
+        let units: usize = holdings.iter().flat_map(Holding::units).map(|unit| unit.words.len()).sum();
+        assert_eq!(units, PlaneLayout::new(&index, Orientation::MoverMajor).words());
+    }
+}
+
+#[test]
+fn who_collects_may_have_enough() {
+    let index = Index::new(22, PositionSet::All);
+    let layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
+    let rows: Vec<_> = (0..layout.rows() as u32).step_by(97).map(|row| place(&layout, row).unwrap()).collect();
+    let bit = |slab: usize, number: usize| 1 << (number % layout.slabs()[slab].columns.min(6));
+    let mut runs = 0;
+    for stop_at in [0, 1, 2, 3, usize::MAX] {
+        let took = job(4, 1, NetworkFaults::none(), |end| {
+            let mut log = Log::new(&layout);
+            // Rank 2 has nothing to say.
+            for (number, &(slab, row)) in
+                rows.iter().enumerate().filter(|(number, _)| [0, 1, 3][number % 3] == end.rank())
+            {
+                log.write(slab, row, &[(0, bit(slab, number))]);
+            }
+            let (mut count, mut words) = (0, Vec::new());
+            let mut sink = |run: Run| {
+                match run {
+                    Run::Zeros(zeros) => words.resize(words.len() + zeros, 0),
+                    Run::Words(run) => words.extend_from_slice(run),
+                }
+                count += 1;
+                if count > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            harvest(&mut log, &layout, end, &mut sink).unwrap();
+            // What comes next is not mistaken.
+            assert_eq!(end.sum(&[1]).unwrap(), [4]);
+            (count, words)
+        });
+        runs = took[0].0;
+        if stop_at == usize::MAX {
+            let mut expected = vec![0; layout.words()];
+            for (number, &(slab, row)) in rows.iter().enumerate() {
+                expected[layout.slabs()[slab].word(row)] = bit(slab, number);
+            }
+            assert!(took[0].1 == expected);
+        } else {
+            assert_eq!(runs, stop_at + 1);
+        }
+    }
+    assert!(runs > 4, "{runs} runs");
+}
+
+#[test]
+fn messages_are_understood() {
+    let vote = Vote { found: 1, lost: 1 << 40, rows: 3, stop: 0 };
+    let bytes = vote.with(&[vec![1, 2, 3], vec![], vec![4]]);
+    let message = Message::read(&bytes).unwrap();
+    assert_eq!(message.vote, Some(vote));
+    assert_eq!(message.letters, [&[1, 2, 3][..], &[], &[4]]);
+    assert_eq!(Message::read(&[0, 7, 8]).unwrap().letters, [[7, 8]]);
+    assert_eq!(Message::read(&[0, 7, 8]).unwrap().vote, None);
+    for length in 0..bytes.len() {
+        let cut = Message::read(&bytes[..length]);
+        assert!(cut.is_none_or(|message| message.letters.len() < 3), "{length}");
+    }
+    assert!(Message::read(&[2]).is_none());
+}
+
+/// A job in which rank 1 says something else than wins.
+#[test]
+fn nonsense_is_refused() {
+    let (set, stones) = (PositionSet::All, 5);
+    let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
+    let calm = Vote { found: 0, lost: 0, rows: 0, stop: 0 };
+    // A row that is none, a column behind the last, a letter cut short, a message of no kind.
+    let messages =
+        [vec![0, 0xfe, 0xff, 0xff, 0x0f, 2, 0], vec![0, 0, 2, 0xff, 0x7f], calm.with(&[vec![0, 4, 0]]), vec![9]];
+    for message in messages {
+        let refused = job(2, 1, NetworkFaults::none(), |end| {
+            if end.rank() == 1 {
+                end.send(0, message.clone()).unwrap();
+                return true;
+            }
+            let shares = Shares::new(stones, set, 2);
+            let mut holding = Holding::empty(Arc::clone(&tables), &index, &shares, 0, BitKernel::detect());
+            let solved = holding.solve(end, &());
+            let refused = matches!(solved, Err(Unsolved::Communication(_)));
+            let mut sink = |_: Run| ControlFlow::Continue(());
+            refused && holding.collect(Decided::Won, end, &mut sink).is_err()
+        });
+        assert_eq!(refused, [true; 2], "{message:?}");
+    }
+}

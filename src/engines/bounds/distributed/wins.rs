@@ -1,0 +1,287 @@
+//! The wins that a rank keeps: whole `OpponentMajor` rows, those that moves lead to from what it owns.
+//!
+//! A win that a rank finds goes to every rank that keeps its row. A row to which no move leads is kept by one rank all the
+//! same: the database has it. Of the ranks that keep a row one *reports* it, and writes down the wins of a bound.
+
+use super::log::Log;
+use super::message::BitLetter;
+use super::partition::{HeldRows, Shares};
+use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, Wins};
+use crate::kernels::simd;
+use crate::kernels::tables::{CHUNK, Tables};
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A letter of so many bytes leaves before the pass is over.
+const LETTER_BYTES: usize = 256 << 10;
+
+/// Which rows of wins every rank keeps: a function of the database and the number of ranks.
+#[derive(Debug)]
+pub(super) struct Keepers {
+    /// By rank and slab.
+    rows: Vec<Vec<HeldRows>>,
+}
+
+impl Keepers {
+    pub(super) fn new(tables: &Tables, shares: &Shares) -> Keepers {
+        let held = shares.held_by_all(tables);
+        let ranks = shares.ranks() as u64;
+        let mut words: Vec<Vec<Vec<u64>>> = vec![Vec::new(); shares.ranks()];
+        for (number, slab) in shares.slabs().iter().enumerate() {
+            let chunks = (slab.opponent_halves as usize).div_ceil(CHUNK);
+            for (words, held) in words.iter_mut().zip(&held) {
+                words.push((0..chunks).map(|chunk| held[number].of(chunk)).collect());
+            }
+            for row in 0..slab.opponent_halves {
+                if held.iter().all(|held| held[number].find(row).is_none()) {
+                    let keeper = u64::from(row) * ranks / u64::from(slab.opponent_halves);
+                    words[keeper as usize][number][row as usize / CHUNK] |= 1 << (row as usize % CHUNK);
+                }
+            }
+        }
+        Keepers { rows: words.into_iter().map(|slabs| slabs.into_iter().map(HeldRows::new).collect()).collect() }
+    }
+
+    /// The rows that a rank keeps, by slab.
+    pub(super) fn of(&self, rank: usize) -> &[HeldRows] {
+        &self.rows[rank]
+    }
+
+    /// The ranks that keep a row.
+    fn keep(&self, slab: usize, row: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        (0..self.rows.len()).filter(move |&rank| self.rows[rank][slab].find(row as u32).is_some())
+    }
+
+    /// The rank that reports a row: all of those that keep rows take turns.
+    fn reports(&self, slab: usize, row: usize) -> usize {
+        let count = self.keep(slab, row).count();
+        self.keep(slab, row).nth(row / CHUNK % count).expect("every row is kept")
+    }
+}
+
+/// The rows of wins of one rank.
+#[derive(Debug)]
+pub(super) struct KeptWins {
+    rank: usize,
+    keepers: Keepers,
+    slabs: Vec<PlaneSlab>,
+    /// By slab, the first word of its rows here.
+    first_words: Vec<usize>,
+    words: Vec<AtomicU64>,
+    /// By slab a bit a row: it is reported by this rank.
+    reported: Vec<Vec<u64>>,
+    /// Whether the wins that come are those of the bound.
+    is_logging: AtomicBool,
+    /// Whether the wins that come are found here.
+    is_telling: AtomicBool,
+    won: Log,
+    /// By thread.
+    outboxes: Vec<Mutex<Outbox>>,
+}
+
+/// What a thread has to tell.
+#[derive(Debug)]
+struct Outbox {
+    /// By rank.
+    letters: Vec<BitLetter>,
+    /// The new bits of a row.
+    new: Vec<(u32, u64)>,
+}
+
+/// Where wins come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The bounds above.
+    Above,
+    /// Captures, or another rank.
+    Others,
+    /// This rank.
+    Own,
+}
+
+impl KeptWins {
+    /// No wins.
+    pub(super) fn none(layout: &PlaneLayout, keepers: Keepers, rank: usize) -> KeptWins {
+        let slabs = layout.slabs().to_vec();
+        let mut end = 0;
+        let first_words = slabs.iter().zip(keepers.of(rank)).map(|(slab, kept)| {
+            let first = end;
+            end += kept.count as usize * slab.row_words;
+            first
+        });
+        let first_words = first_words.collect();
+        let mut words = Vec::new();
+        words.resize_with(end, AtomicU64::default);
+        let reported = (0..slabs.len()).map(|slab| {
+            let mut rows = vec![0; slabs[slab].rows.div_ceil(CHUNK)];
+            for row in (0..slabs[slab].rows).filter(|&row| keepers.reports(slab, row) == rank) {
+                rows[row / CHUNK] |= 1 << (row % CHUNK);
+            }
+            rows
+        });
+        let reported = reported.collect();
+        let ranks = keepers.rows.len();
+        let outbox =
+            || Mutex::new(Outbox { letters: (0..ranks).map(|_| BitLetter::default()).collect(), new: Vec::new() });
+        KeptWins {
+            rank,
+            keepers,
+            slabs,
+            first_words,
+            words,
+            reported,
+            is_logging: AtomicBool::new(false),
+            is_telling: AtomicBool::new(false),
+            won: Log::new(layout),
+            outboxes: (0..rayon::current_num_threads()).map(|_| outbox()).collect(),
+        }
+    }
+
+    /// Says where the wins come from that come next.
+    pub(super) fn expect_from(&self, source: Source) {
+        self.is_logging.store(source != Source::Above, Relaxed);
+        self.is_telling.store(source == Source::Own, Relaxed);
+    }
+
+    /// Those of the bound, of the rows that this rank reports.
+    pub(super) fn won_mut(&mut self) -> &mut Log {
+        &mut self.won
+    }
+
+    /// Whether any row of a unit is kept here.
+    pub(super) fn has_any(&self, unit: &PlaneUnit) -> bool {
+        let kept = &self.keepers.of(self.rank)[unit.slab];
+        unit.rows.clone().any(|row| kept.find(row as u32).is_some())
+    }
+
+    /// Whether this rank reports a row.
+    pub(super) fn reports(&self, slab: usize, row: usize) -> bool {
+        self.reported[slab][row / CHUNK] >> (row % CHUNK) & 1 == 1
+    }
+
+    /// Words of its rows.
+    #[cfg(test)]
+    pub(super) fn words(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Clears the rows of a unit that are not kept here.
+    pub(super) fn clear_others(&self, unit: &PlaneUnit, words: &mut [u64]) {
+        let kept = &self.keepers.of(self.rank)[unit.slab];
+        for (row, words) in unit.rows.clone().zip(words.chunks_mut(self.slabs[unit.slab].row_words)) {
+            if kept.find(row as u32).is_none() {
+                words.fill(0);
+            }
+        }
+    }
+
+    /// Whether a row is kept here, and has such words and columns.
+    pub(super) fn takes(&self, slab: usize, row: usize, bits: &[(u32, u64)]) -> bool {
+        let layout = &self.slabs[slab];
+        let fits = |&(word, bits): &(u32, u64)| {
+            let before = word as usize * CHUNK;
+            before < layout.columns && (layout.columns - before >= CHUNK || bits >> (layout.columns - before) == 0)
+        };
+        self.place(slab, row).is_some() && bits.iter().all(fits)
+    }
+
+    /// The letters for a rank, or those of them that are long.
+    pub(super) fn letters(&self, to: usize, only_long: bool) -> Vec<Vec<u8>> {
+        let least = if only_long { LETTER_BYTES } else { 1 };
+        let letters = self.outboxes.iter().filter_map(|outbox| {
+            let letter = &mut lock(outbox).letters[to];
+            (letter.len() >= least).then(|| letter.take())
+        });
+        letters.collect()
+    }
+
+    /// The words of a row here.
+    fn place(&self, slab: usize, row: usize) -> Option<Range<usize>> {
+        let place = self.keepers.of(self.rank)[slab].find(row as u32)? as usize;
+        let words = self.slabs[slab].row_words;
+        let first = self.first_words[slab] + place * words;
+        Some(first..first + words)
+    }
+
+    /// The words of a row that moves lead to.
+    fn kept(&self, slab: usize, row: usize) -> &[AtomicU64] {
+        &self.words[self.place(slab, row).expect("rows that moves lead to are kept")]
+    }
+
+    /// Passes on to all other ranks that keep a row what this one found.
+    fn tell(&self, letters: &mut [BitLetter], slab: usize, row: usize, bits: &[(u32, u64)]) {
+        for to in self.keepers.keep(slab, row).filter(|&to| to != self.rank) {
+            letters[to].write((self.slabs[slab].first_row + row) as u32, bits);
+        }
+    }
+}
+
+impl Wins<Infallible> for KeptWins {
+    type Row<'a> = &'a [AtomicU64];
+
+    fn row<'a>(&'a self, slab: usize, row: usize, _: Range<usize>, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
+        self.kept(slab, row)
+    }
+
+    fn expect(&self, slab: usize, row: usize, words: Range<usize>) {
+        simd::prefetch(&self.kept(slab, row)[words]);
+    }
+
+    fn expect_bits(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
+        if let Some(words) = self.place(slab, row) {
+            let words = &self.words[words];
+            bits.iter().for_each(|&(at, _)| simd::prefetch(&words[at as usize..=at as usize]));
+        }
+    }
+
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
+        let is_telling = self.is_telling.load(Relaxed);
+        let outbox = || lock(&self.outboxes[rayon::current_thread_index().unwrap_or(0) % self.outboxes.len()]);
+        let Some(words) = self.place(slab, row) else {
+            if is_telling {
+                self.tell(&mut outbox().letters, slab, row, bits);
+            }
+            return;
+        };
+        let words = &self.words[words];
+        // Most are set already.
+        if bits.iter().all(|&(at, bits)| bits & !words[at as usize].load(Relaxed) == 0) {
+            return;
+        }
+        let Outbox { letters, new } = &mut *outbox();
+        new.clear();
+        for &(at, bits) in bits {
+            let bits = bits & !words[at as usize].fetch_or(bits, SeqCst);
+            if bits != 0 {
+                tell(at, bits);
+                new.push((at, bits));
+            }
+        }
+        if is_telling {
+            self.tell(letters, slab, row, new);
+        }
+        if self.is_logging.load(Relaxed) && self.reports(slab, row) {
+            self.won.write(slab, row, new);
+        }
+    }
+
+    fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]) {
+        for (row, into) in rows.zip(into.chunks_mut(self.slabs[slab].row_words)) {
+            match self.place(slab, row) {
+                Some(words) => into.iter_mut().zip(&self.words[words]).for_each(|(to, word)| *to = word.load(Relaxed)),
+                None => into.fill(0),
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+fn lock(outbox: &Mutex<Outbox>) -> MutexGuard<'_, Outbox> {
+    outbox.lock().unwrap_or_else(PoisonError::into_inner)
+}

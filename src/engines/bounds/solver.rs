@@ -1,0 +1,620 @@
+//! The driver of a bound: passes over the candidates until none is found lost.
+
+use super::storage::{Units, Wins};
+use crate::huge_pages::Words;
+use crate::kernels::bits::{BitKernel, Child, WonRow};
+use crate::kernels::simd;
+use crate::kernels::tables::{RowMove, Tables};
+use crate::layout::plane::{PARTS, PlaneLayout, PlaneUnit};
+use crate::word_update::Hands;
+use crate::{EndedPass, Progress, Stopped};
+use game::sow::{Class, Ends};
+use game::{HALF_PITS, Index, Orientation};
+use std::cmp::Reverse;
+use std::marker::PhantomData;
+use std::mem::{swap, take};
+use std::ops::Range;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Solves bounds of one database, from planes that live anywhere.
+///
+/// Between calls the planes are sound: every win set is one, every candidate gone is lost or may be won by a capture.
+pub struct Solver<W, U, E> {
+    tables: Arc<Tables>,
+    index: Index,
+    kernel: BitKernel,
+    wins: W,
+    candidates: U,
+    wins_layout: PlaneLayout,
+    layout: PlaneLayout,
+    wins_units: Vec<PlaneUnit>,
+    units: Vec<PlaneUnit>,
+    /// By row of the candidates, in eight bits each: the parts to be tested, those with new candidates or with children
+    /// that win now; then for each move the parts that wait for its child. What was tested waits only for the children
+    /// that kept a candidate from being lost: whatever else becomes a win changes nothing.
+    needs: Words,
+    /// By unit of the wins, whether it has new ones since they were taken.
+    won: Vec<AtomicBool>,
+    /// By unit of the candidates, whether some were found lost since they were taken.
+    lost: Vec<AtomicBool>,
+    /// By slab, its first unit of the wins.
+    first_units: Vec<usize>,
+    /// The units of the candidates, in the order of a pass.
+    order: Vec<usize>,
+    hands: Hands,
+    errors: PhantomData<fn() -> E>,
+}
+
+/// The parts of a row to be tested, in what is known of it.
+const TO_TEST: u64 = (1 << PARTS) - 1;
+/// Times parts: these parts, waiting for the children of all six moves.
+const WAITING: u64 = 0x0001_0101_0101_0100;
+
+/// Rows with new wins from elsewhere whose parents are woken together.
+const WOKEN_ROWS: usize = 64;
+
+/// Words of a row that are asked for ahead, at most: the processor itself sees where long runs go on.
+const ASKED_WORDS: usize = 128;
+
+/// What a bound took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Passes over the candidates.
+    pub passes: u64,
+    /// Positions found lost.
+    pub lost: u64,
+    /// Rows tested.
+    pub rows: u64,
+    /// Units visited.
+    pub units: u64,
+}
+
+/// Why a bound was not solved.
+#[derive(Debug)]
+pub enum Failure<E> {
+    /// On request; the planes are sound, and solving may go on from them.
+    Stopped,
+    /// A home of a plane failed; what it holds is not to be used any more.
+    Home(E),
+}
+
+impl<E> From<Stopped> for Failure<E> {
+    fn from(_: Stopped) -> Failure<E> {
+        Failure::Stopped
+    }
+}
+
+/// What a thread keeps from row to row.
+#[derive(Default)]
+struct Workspace {
+    buffer: Vec<u64>,
+    left: Vec<u64>,
+    lost: Vec<(u32, u64)>,
+    wins: WonRow,
+    /// Of the row of wins that was last asked for.
+    won: Vec<(u32, u64)>,
+    /// Of the next.
+    found: Vec<(u32, u64)>,
+    changed: Vec<Changed>,
+    report: Report,
+}
+
+/// A row that has new wins.
+struct Changed {
+    slab: usize,
+    row: usize,
+    /// The shares of the row that have.
+    shares: u64,
+}
+
+impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
+    /// A solver that knows nothing of what changed: its first pass tests every candidate. It is to be used in the current
+    /// pool of threads.
+    ///
+    /// # Panics
+    /// When the tables serve fewer stones or another position set.
+    pub fn new(tables: Arc<Tables>, index: Index, kernel: BitKernel, wins: W, candidates: U) -> Self {
+        let units = PlaneLayout::new(&index, Orientation::MoverMajor).units();
+        let solver = Solver::of_units(tables, index, kernel, wins, candidates, units);
+        Solver { hands: Hands::here(), ..solver }
+    }
+
+    /// The same for some of the units, or parts of them, ascending: other candidates are nobody's here, and never tested. Any
+    /// threads may use it.
+    pub(crate) fn of_units(
+        tables: Arc<Tables>,
+        index: Index,
+        kernel: BitKernel,
+        wins: W,
+        candidates: U,
+        units: Vec<PlaneUnit>,
+    ) -> Self {
+        assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+        let wins_layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
+        let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
+        let wins_units = wins_layout.units();
+        let first = |slab: usize| wins_units.partition_point(|unit| unit.slab < slab);
+        let needs = Words::zeroed(layout.rows());
+        needs.iter().for_each(|need| need.store(u64::MAX, Relaxed));
+        Solver {
+            tables,
+            index,
+            kernel,
+            wins,
+            candidates,
+            needs,
+            won: wins_units.iter().map(|_| AtomicBool::new(false)).collect(),
+            lost: units.iter().map(|_| AtomicBool::new(false)).collect(),
+            first_units: (0..wins_layout.slabs().len()).map(first).collect(),
+            order: pass_order(&units),
+            wins_layout,
+            layout,
+            wins_units,
+            units,
+            hands: Hands::Many,
+            errors: PhantomData,
+        }
+    }
+
+    /// The units of the candidates.
+    pub fn units(&self) -> &[PlaneUnit] {
+        &self.units
+    }
+
+    /// The units of the wins.
+    pub fn wins_units(&self) -> &[PlaneUnit] {
+        &self.wins_units
+    }
+
+    /// The home of the wins.
+    pub fn wins(&self) -> &W {
+        &self.wins
+    }
+
+    /// The home of the candidates.
+    pub fn candidates(&self) -> &U {
+        &self.candidates
+    }
+
+    /// The home of the wins, between calls.
+    pub(crate) fn wins_mut(&mut self) -> &mut W {
+        &mut self.wins
+    }
+
+    /// The home of the candidates, between calls.
+    pub(crate) fn candidates_mut(&mut self) -> &mut U {
+        &mut self.candidates
+    }
+
+    /// Adds wins, a unit's words. Leaves those in there that were not known before.
+    pub fn add_wins(&self, unit: &PlaneUnit, words: &mut [u64]) {
+        let row_words = self.wins_layout.slabs()[unit.slab].row_words;
+        let (mut bits, mut changed) = (Vec::new(), Vec::new());
+        let mut row = 0;
+        while let Some(first) = next_of(words, row * row_words) {
+            row = first / row_words;
+            let words = &mut words[row * row_words..][..row_words];
+            bits.clear();
+            bits.extend((0..).zip(words.iter_mut()).filter(|(_, word)| **word != 0).map(|(at, word)| (at, take(word))));
+            self.set(unit.slab, unit.rows.start + row, &bits, &mut changed, |at, new| words[at as usize] = new);
+            row += 1;
+        }
+        self.wake_parents(&mut changed);
+    }
+
+    /// Adds candidates, a unit's words; they will be tested. `then` sees the unit's words.
+    pub fn add_candidates(&self, number: usize, new: &[u64], then: impl FnOnce(&[u64])) -> Result<(), E> {
+        let unit = &self.units[number];
+        let slab = &self.layout.slabs()[unit.slab];
+        let needs = &self.needs[slab.first_row + unit.rows.start..];
+        let mut then = Some(then);
+        self.candidates.visit(number, &mut |words| {
+            let mut row = 0;
+            while let Some(first) = next_of(new, row * slab.row_words) {
+                row = first / slab.row_words;
+                let range = row * slab.row_words..(row + 1) * slab.row_words;
+                let mut parts = 0;
+                for (at, (word, &new)) in words[range.clone()].iter_mut().zip(&new[range]).enumerate() {
+                    *word |= new;
+                    parts |= u64::from(new != 0) << (at >> slab.part_shift());
+                }
+                if parts & !needs[row].load(Relaxed) != 0 {
+                    needs[row].fetch_or(parts, Relaxed);
+                }
+                row += 1;
+            }
+            if let Some(then) = then.take() {
+                then(words);
+            }
+            true
+        })
+    }
+
+    /// Takes candidates that are known to be lost out of a unit: all but `kept`. Whom they make win must be known too.
+    pub fn remove_candidates(&self, number: usize, kept: &[u64]) -> Result<(), E> {
+        self.lost[number].store(true, Relaxed);
+        self.candidates.visit(number, &mut |words| {
+            words.iter_mut().zip(kept).for_each(|(word, kept)| *word &= kept);
+            true
+        })
+    }
+
+    /// Whether a unit of the wins has new ones since they were taken.
+    pub fn has_won(&self, unit: usize) -> bool {
+        self.won[unit].load(Relaxed)
+    }
+
+    /// Whether a unit of the candidates has lost some since they were taken.
+    pub fn has_lost(&self, unit: usize) -> bool {
+        self.lost[unit].load(Relaxed)
+    }
+
+    /// Whether a unit of the wins has new ones since this was last asked.
+    pub fn take_won(&self, unit: usize) -> bool {
+        self.won[unit].swap(false, Relaxed)
+    }
+
+    /// Whether a unit of the candidates has lost some since this was last asked.
+    pub fn take_lost(&self, unit: usize) -> bool {
+        self.lost[unit].swap(false, Relaxed)
+    }
+
+    /// Adds wins of rows, which `tell` gives by slab, row and word.
+    pub(crate) fn add_rows<T>(&self, tell: impl FnOnce(&mut dyn FnMut(usize, usize, &[(u32, u64)])) -> T) -> T {
+        let mut changed = Vec::new();
+        let told = tell(&mut |slab, row, bits| {
+            self.set(slab, row, bits, &mut changed, |_, _| {});
+            if changed.len() >= WOKEN_ROWS {
+                self.wake_parents(&mut changed);
+            }
+        });
+        self.wake_parents(&mut changed);
+        told
+    }
+
+    /// Takes everything for changed: for planes that are at no fixpoint.
+    pub fn unsettle(&self) {
+        self.set_needs(u64::MAX);
+    }
+
+    /// Forgets what changed: for planes that are known to be at a fixpoint.
+    pub fn settle(&self) {
+        self.set_needs(!TO_TEST);
+    }
+
+    /// Of all rows of candidates. Others stay to be tested, so that they are never woken.
+    fn set_needs(&self, to: u64) {
+        for unit in &self.units {
+            let first = self.layout.slabs()[unit.slab].first_row;
+            self.needs[first..][unit.rows.clone()].iter().for_each(|need| need.store(to, Relaxed));
+        }
+    }
+
+    /// Passes until no candidate is found lost. `checkpoint` is called between passes, when nobody changes the planes.
+    ///
+    /// # Panics
+    /// When the solver was made for one thread, and the current pool has more.
+    pub fn solve(
+        &self,
+        progress: &dyn Progress,
+        checkpoint: &mut dyn FnMut() -> Result<(), E>,
+    ) -> Result<Report, Failure<E>> {
+        assert!(self.hands == Hands::Many || Hands::here() == Hands::One, "a solver stays in its pool");
+        let mut report = Report::default();
+        loop {
+            let (done, any) = self.pass(progress)?;
+            report.passes += done.passes;
+            report.lost += done.lost;
+            report.rows += done.rows;
+            report.units += done.units;
+            if !any {
+                return Ok(report);
+            }
+            progress.end_pass(EndedPass { is_full: false, is_next_full: false, changed: done.lost });
+            checkpoint().map_err(Failure::Home)?;
+        }
+    }
+
+    /// One pass over the candidates, and whether any win was found.
+    pub(crate) fn pass(&self, progress: &dyn Progress) -> Result<(Report, bool), Failure<E>> {
+        let any = AtomicBool::new(false);
+        let next = AtomicUsize::new(0);
+        let failure = Mutex::new(None);
+        let done = Mutex::new(Report { passes: 1, ..Report::default() });
+        rayon::broadcast(|_| {
+            let mut workspace = Workspace::default();
+            let fail = |with: Failure<E>| {
+                next.store(self.units.len(), Relaxed);
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(with);
+            };
+            loop {
+                let number = next.fetch_add(1, Relaxed);
+                let Some(&place) = self.order.get(number) else { break };
+                if let Err(error) = self.test(place, &mut workspace, &any) {
+                    fail(Failure::Home(error));
+                }
+                if number.is_multiple_of(64) && progress.advance(number as u64, self.units.len() as u64).is_break() {
+                    fail(Failure::Stopped);
+                }
+            }
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.lost += workspace.report.lost;
+            done.rows += workspace.report.rows;
+            done.units += workspace.report.units;
+        });
+        self.wins.check().map_err(Failure::Home)?;
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(failure) => Err(failure),
+            None => Ok((done.into_inner().unwrap_or_else(PoisonError::into_inner), any.into_inner())),
+        }
+    }
+
+    /// Tests the candidates of a unit that something changed for, the last rows first.
+    fn test(&self, number: usize, workspace: &mut Workspace, any: &AtomicBool) -> Result<(), E> {
+        let unit = &self.units[number];
+        let slab = &self.layout.slabs()[unit.slab];
+        let needs = &self.needs[slab.first_row..][unit.rows.clone()];
+        let to_test = |needs: &[AtomicU64]| needs.iter().rposition(|need| need.load(Relaxed) & TO_TEST != 0);
+        let Some(last) = to_test(needs) else { return Ok(()) };
+        let moves = &self.tables.rows(unit.slab as u32)[unit.rows.clone()];
+        workspace.report.units += 1;
+        self.candidates.visit(number, &mut |words| {
+            let before = workspace.report.lost;
+            let mut asked = None;
+            for (at, need) in needs[..=last].iter().enumerate().rev() {
+                let mut parts = need.load(Relaxed) & TO_TEST;
+                if parts != 0 {
+                    // What a row reads comes from memory while the one before is tested.
+                    let next = to_test(&needs[..at]);
+                    for at in [(asked != Some(at)).then_some(at), next].into_iter().flatten() {
+                        let parts = needs[at].load(Relaxed) & TO_TEST;
+                        self.ask(unit.slab, &words[at * slab.row_words..][..slab.row_words], parts, &moves[at]);
+                    }
+                    asked = next;
+                    // While they are tested they wait for every child. Whoever sets a win that is not seen below sees that
+                    // the need was taken, and sets it again: either comes first in the one order of these operations.
+                    self.hands.set(need, parts * WAITING);
+                    parts &= self.hands.clear(need, parts);
+                    let words = &mut words[at * slab.row_words..][..slab.row_words];
+                    self.test_row(unit.slab, unit.rows.start + at, words, parts, &moves[at], workspace, any);
+                }
+            }
+            let lost = workspace.report.lost != before;
+            if lost {
+                self.lost[number].store(true, Relaxed);
+            }
+            lost
+        })
+    }
+
+    /// Asks for what a test of some parts of a row will read.
+    fn ask(&self, slab: usize, candidates: &[u64], parts: u64, moves: &[RowMove; HALF_PITS]) {
+        if parts == 0 {
+            return;
+        }
+        let shift = self.layout.slabs()[slab].part_shift();
+        let first = (parts.trailing_zeros() as usize) << shift;
+        let end = ((u64::BITS - parts.leading_zeros()) as usize) << shift;
+        let words = first..end.min(candidates.len()).min(first + ASKED_WORDS);
+        if words.is_empty() {
+            return;
+        }
+        simd::prefetch(&candidates[words.clone()]);
+        let opponent = self.index.stones() - slab as u32;
+        for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+            let child_words = self.tables.pull(opponent, to.crossing()).child_words(&words);
+            self.wins.expect((opponent + to.crossing()) as usize, to.rank() as usize, child_words);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments)]
+    fn test_row(
+        &self,
+        slab: usize,
+        row: usize,
+        candidates: &mut [u64],
+        parts: u64,
+        moves: &[RowMove; HALF_PITS],
+        workspace: &mut Workspace,
+        any: &AtomicBool,
+    ) {
+        workspace.report.rows += 1;
+        let layout = &self.layout.slabs()[slab];
+        let shift = layout.part_shift();
+        let mut waiting = 0;
+        workspace.lost.clear();
+        let mut untested = parts;
+        while untested != 0 {
+            // The next parts without a gap.
+            let first = untested.trailing_zeros();
+            let end = first + (!(untested >> first)).trailing_zeros();
+            untested &= !0 << end;
+            let words = (first as usize) << shift..((end as usize) << shift).min(layout.row_words);
+            if !words.is_empty() {
+                waiting |= self.test_words(slab, words, shift, candidates, moves, workspace);
+            }
+        }
+        let settled = (parts * WAITING) & !waiting;
+        if settled != 0 {
+            self.hands.clear(&self.needs[layout.first_row + row], settled);
+        }
+        if !workspace.lost.is_empty() {
+            workspace.report.lost += workspace.lost.iter().map(|(_, bits)| u64::from(bits.count_ones())).sum::<u64>();
+            self.candidates.lost(slab, row, &workspace.lost);
+            self.tell_parents(slab, row, workspace, any);
+        }
+    }
+
+    /// Takes those of some words of a row out of the candidates that are lost, and lists them. Tells what the others wait
+    /// for.
+    fn test_words(
+        &self,
+        slab: usize,
+        words: Range<usize>,
+        shift: u32,
+        candidates: &mut [u64],
+        moves: &[RowMove; HALF_PITS],
+        workspace: &mut Workspace,
+    ) -> u64 {
+        let opponent = self.index.stones() - slab as u32;
+        let candidates = &mut candidates[words.clone()];
+        let left = &mut workspace.left;
+        left.clear();
+        left.extend_from_slice(candidates);
+        let mut waiting = 0;
+        let moves = || moves.iter().enumerate().take_while(|&(_, &to)| to != RowMove::NONE);
+        let crossing = |&(_, to): &(usize, &RowMove)| to.crossing() > 0;
+        // Those that cross take more work, and find less left.
+        for (slot, to) in moves().filter(|to| !crossing(to)).chain(moves().filter(crossing)) {
+            if left.iter().all(|&word| word == 0) {
+                return waiting;
+            }
+            let pull = self.tables.pull(opponent, to.crossing());
+            let (child_slab, child_row) = ((opponent + to.crossing()) as usize, to.rank() as usize);
+            let child = Child {
+                wins: self.wins.row(child_slab, child_row, pull.child_words(&words), &mut workspace.buffer),
+                pull,
+                quiet: &self.tables.columns(opponent, to.class()).quiet,
+            };
+            waiting |= self.kernel.pull(left, words.start, &child, shift) << (PARTS * (slot + 1));
+        }
+        for (at, (candidates, &lost)) in words.zip(candidates.iter_mut().zip(&*left)) {
+            if lost != 0 {
+                *candidates &= !lost;
+                workspace.lost.push((at as u32, lost));
+            }
+        }
+        waiting
+    }
+
+    /// Whoever can move, quietly, to one of the lost positions of a row wins.
+    fn tell_parents(&self, slab: usize, row: usize, workspace: &mut Workspace, any: &AtomicBool) {
+        // The parents' opponent has this half less what crossed. A move that leaves nothing is not quiet.
+        let mut half = self.index.halves().unrank(slab as u32, row as u32);
+        let after = half;
+        let opponent = self.index.stones() - slab as u32;
+        let crossings = if slab == 0 { 0..0 } else { 0..slab as u32 + 1 };
+        // The words of one row come from memory while the wins of the next are found.
+        let mut asked: Option<(usize, usize)> = None;
+        for crossing in crossings {
+            let last = (crossing as usize + HALF_PITS - 1) % HALF_PITS;
+            if crossing > 0 {
+                let Some(left) = half[last].checked_sub(1) else { break };
+                half[last] = left;
+            }
+            let Some(parents) = self.index.opponent_rank(&half) else { continue };
+            let target = (opponent + crossing) as usize;
+            workspace.wins.resize(self.wins_layout.slabs()[target].row_words);
+            for ends in [Ends::Mover, Ends::Opponent] {
+                let class = Class { crossing: crossing as u8, ends };
+                let captures = ends == Ends::Opponent && self.tables.rules().captures(after[last]);
+                if !captures && class.occurs() {
+                    let push = &self.tables.pushes(opponent + crossing)[class.number()];
+                    self.kernel.push(&workspace.lost, push, &mut workspace.wins);
+                }
+            }
+            workspace.wins.take(&mut workspace.found);
+            if !workspace.found.is_empty() {
+                self.wins.expect_bits(target, parents as usize, &workspace.found);
+                self.set_asked(asked.replace((target, parents as usize)), workspace);
+                swap(&mut workspace.found, &mut workspace.won);
+            }
+        }
+        self.set_asked(asked, workspace);
+        if !workspace.changed.is_empty() {
+            any.store(true, Relaxed);
+            self.wake_parents(&mut workspace.changed);
+        }
+    }
+
+    /// Sets the wins that were found of a row.
+    #[inline(always)]
+    fn set_asked(&self, asked: Option<(usize, usize)>, workspace: &mut Workspace) {
+        if let Some((slab, row)) = asked {
+            self.set(slab, row, &workspace.won, &mut workspace.changed, |_, _| {});
+        }
+    }
+
+    /// Sets wins of a row; if any were not set before, adds it to those changed. `tell` is told which, by word.
+    fn set(
+        &self,
+        slab: usize,
+        row: usize,
+        bits: &[(u32, u64)],
+        changed: &mut Vec<Changed>,
+        mut tell: impl FnMut(u32, u64),
+    ) {
+        let layout = &self.wins_layout.slabs()[slab];
+        let shift = layout.share_shift();
+        let mut shares = 0u64;
+        self.wins.set(slab, row, bits, |word, new| {
+            shares |= 1 << (word >> shift);
+            tell(word, new);
+        });
+        if shares != 0 {
+            self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
+            changed.push(Changed { slab, row, shares });
+        }
+    }
+
+    /// Has those tested who can move to rows that changed and wait for it; forgets these.
+    fn wake_parents(&self, rows: &mut Vec<Changed>) {
+        let stones = self.index.stones();
+        let parents = |row: &Changed| self.tables.parents(stones - row.slab as u32).of(row.row as u32);
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(next) = rows.get(at + 1) {
+                simd::prefetch(parents(next));
+            }
+            let &Changed { slab, shares, .. } = row;
+            let (mut crossing, mut changed, mut first_row) = (u32::MAX, 0, 0);
+            for &parent in parents(row) {
+                if parent.crossing() != crossing {
+                    crossing = parent.crossing();
+                    let mover = stones - slab as u32 + crossing;
+                    if mover > stones {
+                        break;
+                    }
+                    changed = self.tables.pull(stones - mover, crossing).dependents_of(shares);
+                    first_row = self.layout.slabs()[mover as usize].first_row;
+                }
+                let need = &self.needs[first_row + parent.rank() as usize];
+                // See `test`.
+                let now = need.load(SeqCst);
+                let tested = changed & now >> (PARTS * (parent.slot() + 1));
+                if tested & !now & TO_TEST != 0 {
+                    self.hands.set(need, tested & TO_TEST);
+                }
+            }
+        }
+        rows.clear();
+    }
+}
+
+/// The first word from `from` on that has a bit.
+#[inline(always)]
+fn next_of(words: &[u64], from: usize) -> Option<usize> {
+    let ahead = &words[from..];
+    // The next one often has; else eight at a time are passed over.
+    if ahead.first().is_some_and(|&word| word != 0) {
+        return Some(from);
+    }
+    let mut at = from;
+    for words in ahead.chunks(8) {
+        if words.iter().fold(0, |any, word| any | word) != 0 {
+            return words.iter().position(|&word| word != 0).map(|place| at + place);
+        }
+        at += words.len();
+    }
+    None
+}
+
+/// The order in which a pass takes the units: slab by slab, in each the last rows first. A move that stays in the mover's
+/// half raises the half's rank and leaves the other half alone, so whole lines of such moves of both players settle at
+/// once, and of what crosses from the players with few stones much does.
+fn pass_order(units: &[PlaneUnit]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by_key(|&unit| (units[unit].slab, Reverse(unit)));
+    order
+}

@@ -1,0 +1,334 @@
+//! How often a capture is the wrong move, counted over a whole database (Romein & Bal 2002: 22 %).
+//!
+//! Which positions offer a capturing and another move depends on halves and classes alone, 64 columns at a time; whether
+//! only the other moves are best follows from the best capture and the score.
+
+use crate::capture;
+use crate::kernels::tables::{CHUNK, RowMove, Tables};
+use crate::layout::rows::Rows;
+use game::{Index, Score, Slab};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Counts over all positions of a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Positions that offer both a capturing and a non-capturing move.
+    pub offered: u64,
+    /// Those of them in which every best move captures nothing.
+    pub declined: u64,
+}
+
+/// One of several parts of a database: a function of the database and their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, from 0 on.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Part {
+    /// The only one.
+    pub const WHOLE: Part = Part { number: 0, of: 1 };
+}
+
+/// Reads consecutive positions of a database: the first, and where to.
+pub type Read<'a, E> = &'a (dyn Fn(u64, &mut [Score]) -> Result<(), E> + Sync);
+
+/// The most positions at hand, though at least one row.
+#[derive(Clone, Copy, Debug)]
+struct Workspace {
+    /// Of a stripe.
+    stripe: usize,
+    /// Of captures, a thread.
+    unit: usize,
+}
+
+/// Stripes of a part, at least, of several.
+const STRIPES_A_PART: usize = 4;
+
+/// Captures at hand, a thread.
+const UNIT_POSITIONS: usize = 1 << 20;
+
+/// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`), in
+/// bounded memory: of a slab of more than `stripe` positions, a stripe of the movers' halves at a time. So the parts of a
+/// row of scores are read in turn, as often as there are stripes, and the captures from one end to the other.
+///
+/// All parts together ask for each score once, and add up.
+///
+/// # Errors
+/// The first of either reader.
+pub fn choice<E: Send>(
+    tables: &Tables,
+    index: &Index,
+    stripe: usize,
+    part: Part,
+    captures: Read<E>,
+    scores: Read<E>,
+) -> Result<Choice, E> {
+    // Few stripes, for those of one slab read the same rows, but enough to be shared out evenly.
+    let even = index.positions() as usize / part.of / STRIPES_A_PART;
+    let stripe = if part.of == 1 { stripe } else { stripe.min(even) };
+    choice_within(Workspace { stripe, unit: UNIT_POSITIONS }, part, tables, index, captures, scores)
+}
+
+fn choice_within<E: Send>(
+    workspace: Workspace,
+    part: Part,
+    tables: &Tables,
+    index: &Index,
+    captures: Read<E>,
+    scores: Read<E>,
+) -> Result<Choice, E> {
+    let mut choice = Choice::default();
+    let mut striped = Vec::new();
+    // Each stripe to the part that has least.
+    let mut taken = vec![0; part.of];
+    for slab in index.slabs() {
+        for stripe in stripes(slab, workspace.stripe) {
+            let positions = stripe.len() * slab.opponent_halves as usize;
+            let least = (0..part.of).min_by_key(|&number| taken[number]).expect("there is a part");
+            taken[least] += positions;
+            if least != part.number {
+                continue;
+            }
+            striped.resize(positions, 0);
+            read_stripe(slab, &stripe, workspace.unit, scores, &mut striped)?;
+            let stripe = Stripe { tables, index, slab, movers: stripe, scores: &striped };
+            choice = choice.plus(stripe.count(workspace.unit, captures)?);
+        }
+    }
+    Ok(choice)
+}
+
+/// Cuts the movers' halves of a slab into stripes of so many positions.
+fn stripes(slab: &Slab, positions: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let movers = slab.mover_halves as usize;
+    let most = (positions / slab.opponent_halves as usize).max(1);
+    // Chunks are whole but for the last.
+    let most = if most > CHUNK { most / CHUNK * CHUNK } else { most };
+    (0..movers).step_by(most).map(move |first| first..movers.min(first + most))
+}
+
+/// Reads the columns of a stripe, row by row (a row for each half of the opponent).
+fn read_stripe<E: Send>(
+    slab: &Slab,
+    stripe: &Range<usize>,
+    unit: usize,
+    scores: Read<E>,
+    out: &mut [Score],
+) -> Result<(), E> {
+    let (stride, width) = (slab.mover_halves as usize, stripe.len());
+    let unit_rows = (unit / stride).max(1);
+    out.par_chunks_mut(unit_rows * width).enumerate().try_for_each(|(unit, out)| {
+        let first = slab.offset + (unit * unit_rows * stride + stripe.start) as u64;
+        if width == stride {
+            return scores(first, out);
+        }
+        (out.chunks_exact_mut(width).enumerate()).try_for_each(|(row, out)| scores(first + (row * stride) as u64, out))
+    })
+}
+
+/// Some movers' halves of a slab, against all of the opponent's.
+struct Stripe<'a> {
+    tables: &'a Tables,
+    index: &'a Index,
+    slab: &'a Slab,
+    movers: Range<usize>,
+    /// A row for each half of the opponent.
+    scores: &'a [Score],
+}
+
+impl Stripe<'_> {
+    fn count<E: Send>(&self, unit: usize, captures: Read<E>) -> Result<Choice, E> {
+        let columns = self.slab.opponent_halves as usize;
+        let unit_rows = (unit / columns).clamp(1, CHUNK);
+        let units = self.movers.len().div_ceil(unit_rows);
+        (0..units)
+            .into_par_iter()
+            .map_init(Vec::new, |best, unit| {
+                let first = self.movers.start + unit * unit_rows;
+                let rows = first..self.movers.end.min(first + unit_rows);
+                best.resize(rows.len() * columns, 0);
+                captures(self.slab.offset + (first * columns) as u64, best)?;
+                Ok(self.count_rows(rows, best))
+            })
+            .try_reduce(Choice::default, |a, b| Ok(a.plus(b)))
+    }
+
+    fn count_rows(&self, rows: Range<usize>, captures: &[Score]) -> Choice {
+        let (width, first) = (self.movers.len(), rows.start - self.movers.start);
+        let height = rows.len();
+        let scores = |column: usize| &self.scores[column * width + first..][..height];
+        count_rows(self.tables, self.index, self.slab, rows, captures, scores)
+    }
+}
+
+/// As [`choice()`], of captures and scores in memory.
+///
+/// # Panics
+/// When an array has another length than the index.
+pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &Rows) -> Choice {
+    let units = index.slabs().iter().flat_map(|slab| {
+        let movers = slab.mover_halves as usize;
+        (0..movers).step_by(CHUNK).map(move |first| (slab, first..movers.min(first + CHUNK)))
+    });
+    let units: Vec<_> = units.collect();
+    let count = |(slab, rows): (&Slab, Range<usize>)| {
+        let columns = slab.opponent_halves as usize;
+        let captures = &captures[slab.offset as usize + rows.start * columns..][..rows.len() * columns];
+        let (first, height) = (rows.start, rows.len());
+        let scores = |column: usize| &scores.row(slab, column)[first..][..height];
+        count_rows(tables, index, slab, rows, captures, scores)
+    };
+    units.into_par_iter().map(count).reduce(Choice::default, Choice::plus)
+}
+
+/// Counts at most 64 rows of a slab: their captures, and for each column its scores there.
+fn count_rows<'a>(
+    tables: &Tables,
+    index: &Index,
+    slab: &Slab,
+    rows: Range<usize>,
+    captures: &[Score],
+    scores: impl Fn(usize) -> &'a [Score],
+) -> Choice {
+    let none = capture::none(index.stones());
+    let columns = slab.opponent_halves as usize;
+    let mut declined = 0;
+    let mut tile = [[0; CHUNK]; CHUNK];
+    for chunk in (0..columns).step_by(CHUNK) {
+        let lanes = CHUNK.min(columns - chunk);
+        for (lane, tile) in tile[..lanes].iter_mut().enumerate() {
+            match scores(chunk + lane).try_into() {
+                Ok(whole) => *tile = whole,
+                Err(_) => tile[..rows.len()].copy_from_slice(scores(chunk + lane)),
+            }
+        }
+        let turned = transposed(&tile);
+        for (captures, turned) in captures.chunks_exact(columns).zip(&turned) {
+            let count = |captures: &[Score]| -> u8 {
+                captures.iter().zip(turned).map(|(&best, &score)| u8::from(best != none && best < score)).sum()
+            };
+            let captures = &captures[chunk..][..lanes];
+            // Of known length the loop is unrolled into vectors.
+            let here = captures.first_chunk::<CHUNK>().map_or_else(|| count(captures), |whole| count(whole));
+            declined += u64::from(here);
+        }
+    }
+    let moves = &tables.rows(slab.mover_stones)[rows];
+    let mut words = Vec::new();
+    Choice { offered: moves.iter().map(|moves| offered(tables, slab, moves, &mut words)).sum(), declined }
+}
+
+/// Rows for columns, in blocks of 8 by 8 bytes, each row of which is a word (Warren, *Hacker's Delight*, section 7-3);
+/// eight blocks side by side, which a vector instruction takes together.
+fn transposed(tile: &[[Score; CHUNK]; CHUNK]) -> [[Score; CHUNK]; CHUNK] {
+    type Words = [u64; CHUNK / 8];
+    let mut turned = [[0; CHUNK]; CHUNK];
+    for (block, rows) in tile.as_chunks::<8>().0.iter().enumerate() {
+        let mut rows: [Words; 8] = rows.each_ref().map(|row| {
+            let words = row.as_chunks::<8>().0;
+            std::array::from_fn(|at| u64::from_le_bytes(words[at].map(|score| score as u8)))
+        });
+        for (distance, bits, mask) in
+            [(4, 32, 0x0000_0000_ffff_ffffu64), (2, 16, 0x0000_ffff_0000_ffff), (1, 8, 0x00ff_00ff_00ff_00ff)]
+        {
+            for low in (0..8).filter(|row| row & distance == 0) {
+                let (a, b) = (rows[low], rows[low + distance]);
+                rows[low] = std::array::from_fn(|at| a[at] & mask | (b[at] & mask) << bits);
+                rows[low + distance] = std::array::from_fn(|at| a[at] >> bits & mask | b[at] & !mask);
+            }
+        }
+        for (column, turned) in turned.iter_mut().enumerate() {
+            let bytes = rows[column % 8][column / 8].to_le_bytes().map(|byte| byte as Score);
+            turned[block * 8..][..8].copy_from_slice(&bytes);
+        }
+    }
+    turned
+}
+
+/// Columns of a row that offer both a capturing and a non-capturing move. `words` is a buffer.
+fn offered(tables: &Tables, slab: &Slab, moves: &[RowMove], words: &mut Vec<[u64; 2]>) -> u64 {
+    words.clear();
+    words.resize((slab.opponent_halves as usize).div_ceil(CHUNK), [0; 2]);
+    for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+        let class = tables.columns(slab.opponent_stones, to.class());
+        for ([quiet, capturing], (&q, &c)) in words.iter_mut().zip(class.quiet.iter().zip(&class.capturing)) {
+            *quiet |= q;
+            *capturing |= c;
+        }
+    }
+    words.iter().map(|[quiet, capturing]| u64::from((quiet & capturing).count_ones())).sum()
+}
+
+impl Choice {
+    /// The sum of two.
+    #[must_use]
+    pub fn plus(self, other: Choice) -> Choice {
+        Choice { offered: self.offered + other.offered, declined: self.declined + other.declined }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use game::{PositionSet, Rules};
+
+    #[test]
+    fn rows_become_columns() {
+        let tile = std::array::from_fn(|row| std::array::from_fn(|column| (row * 5 + column * 3) as Score));
+        let turned = transposed(&tile);
+        for (row, column) in (0..CHUNK).flat_map(|row| (0..CHUNK).map(move |column| (row, column))) {
+            assert_eq!(turned[column][row], tile[row][column]);
+        }
+    }
+
+    /// Any bytes will do: which moves are offered is a matter of the rules, which is best of the bytes.
+    #[test]
+    fn stripes_change_nothing() {
+        let noise = |seed: u64| {
+            move |at: u64| {
+                let hash = (at + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+                (hash % 25) as Score - 12
+            }
+        };
+        let (capture_at, score_at) = (noise(1), noise(2));
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let tables = Tables::new(Rules::AWARI, set, 11);
+            let index = Index::new(11, set);
+            let fill = |at: &dyn Fn(u64) -> Score, first: u64, out: &mut [Score]| {
+                out.iter_mut().zip(first..).for_each(|(out, position)| *out = at(position));
+                Ok::<_, ()>(())
+            };
+            let captures = |first: u64, out: &mut [Score]| fill(&capture_at, first, out);
+            let scores = |first: u64, out: &mut [Score]| fill(&score_at, first, out);
+            let expected = choice(&tables, &index, 1 << 23, Part::WHOLE, &captures, &scores).unwrap();
+            let mut declined = 0;
+            for slab in index.slabs() {
+                let (movers, opponents) = (u64::from(slab.mover_halves), u64::from(slab.opponent_halves));
+                for (mover, opponent) in (0..movers).flat_map(|mover| (0..opponents).map(move |to| (mover, to))) {
+                    let best = capture_at(slab.offset + mover * opponents + opponent);
+                    declined += u64::from(best != -12 && best < score_at(slab.offset + opponent * movers + mover));
+                }
+            }
+            assert_eq!(expected.declined, declined);
+            for (stripe, unit) in [(1, 1), (100, 1), (10_000, 300), (70_000, 2_000), (70_000, 1 << 20)] {
+                for of in [1, 2, 5] {
+                    let part = |number| {
+                        let (workspace, part) = (Workspace { stripe, unit }, Part { number, of });
+                        choice_within(workspace, part, &tables, &index, &captures, &scores).unwrap()
+                    };
+                    let found = (0..of).map(part).reduce(Choice::plus).unwrap();
+                    assert_eq!(found, expected, "{stripe}, {unit}, {of} parts");
+                }
+            }
+            let mut best = vec![0; index.positions() as usize];
+            fill(&capture_at, 0, &mut best).unwrap();
+            let mut rows = Rows::zeroed(&index).unwrap();
+            rows.fill(|positions, out| scores(positions.start, out)).unwrap();
+            assert_eq!(choice_of(&tables, &index, &best, &rows), expected);
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The capture database: for each position the best score that a capturing move reaches, or none.
+//!
+//! Rows are the mover's halves. All captures of one move and one number of captured stones from one row lead into one
+//! row of one slab of one smaller database, so nothing is read at random. Ranks of halves are ordered by their first
+//! pits, so for each pit that is sown, and each number of stones that cross and are captured, consecutive rows lead into
+//! child rows that ascend in runs: smaller databases are read in some hundred streams, which a cache of blocks serves.
+//! At 21 stones (2,278 blocks of 64 KiB) a cache of 9 MiB reads each block 8.6 times, one of 40 MiB 5.6 times, which
+//! takes 2.5 and 1 ns a position. Tried and lost: one move after the other through a whole batch of rows (15 to 22
+//! times), larger units (17 times at 2^19 positions), units handed to threads in order (no difference).
+//!
+//! Where the captures are in memory and the smaller databases are not, it goes the other way round: see `children`.
+//!
+//! Results come out in batches, so that memory does not depend on the size of the database.
+//!
+//! Positions that end here are included: with no stones the mover has lost what remains, and where every move leaves the
+//! opponent without stones the mover takes all.
+
+mod by_children;
+mod choice;
+mod partition;
+
+pub use by_children::{Sequential, capture_by_children, capture_in_stripes};
+pub use choice::{Choice, Part, choice, choice_of};
+pub use partition::{Deal, PIECES_POSITIONS, Piece};
+
+use crate::kernels::tables::{RowMove, Tables};
+use crate::{Progress, Stopped};
+use game::{HALF_PITS, Index, PositionSet, Score, Slab};
+use rayon::prelude::*;
+use std::convert::Infallible;
+use std::ops::Range;
+
+/// Positions of a unit, though at least one row: it stays in the cache of a core while each move in turn is made in all
+/// of its rows.
+const UNIT_POSITIONS: usize = 1 << 15;
+
+/// Units of a batch for each thread, between two calls of the receiver.
+const BATCH_UNITS: usize = 16;
+
+/// Positions that the receiver is shown at a time where all captures are kept anyway.
+const PORTION_POSITIONS: usize = 8 << 20;
+
+/// The value of a position that offers no capture: less than any score.
+pub const fn none(stones: u32) -> Score {
+    -(stones as Score) - 1
+}
+
+/// A row that captures lead into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildRow {
+    /// Stones of the database.
+    pub stones: u32,
+    /// Stones of its mover: the number of the slab.
+    pub mover_stones: u32,
+    /// The row of the slab, `OpponentMajor`.
+    pub row: u32,
+    /// Columns of the slab.
+    pub columns: u32,
+}
+
+/// The smaller databases, row by row.
+pub trait Smaller: Sync {
+    /// What a thread keeps from one row to the next.
+    type Window;
+    /// Why a row cannot be read.
+    type Error: Send;
+
+    /// A window of a thread.
+    fn window(&self) -> Self::Window;
+
+    /// All scores of a row.
+    fn row<'w>(&'w self, window: &'w mut Self::Window, row: ChildRow) -> Result<&'w [Score], Self::Error>;
+}
+
+/// Smaller databases in memory.
+#[derive(Debug)]
+pub struct InMemory<'a> {
+    databases: Vec<(Index, &'a [Score])>,
+}
+
+impl<'a> InMemory<'a> {
+    /// The databases of 0, 1, 2 stones and so on, `OpponentMajor` in the order of their index.
+    ///
+    /// # Panics
+    /// When sizes disagree.
+    pub fn new(set: PositionSet, databases: impl IntoIterator<Item = &'a [Score]>) -> InMemory<'a> {
+        let index = |(stones, scores): (usize, &'a [Score])| {
+            let index = Index::new(stones as u32, set);
+            assert_eq!(scores.len() as u64, index.positions());
+            (index, scores)
+        };
+        InMemory { databases: databases.into_iter().enumerate().map(index).collect() }
+    }
+}
+
+impl Smaller for InMemory<'_> {
+    type Window = ();
+    type Error = Infallible;
+
+    fn window(&self) {}
+
+    fn row<'w>(&'w self, _: &'w mut (), row: ChildRow) -> Result<&'w [Score], Infallible> {
+        let (index, scores) = &self.databases[row.stones as usize];
+        let first = index.slab(row.mover_stones).offset as usize + row.row as usize * row.columns as usize;
+        Ok(&scores[first..][..row.columns as usize])
+    }
+}
+
+/// Why there are no captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CaptureError<E> {
+    /// Progress said so.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// A smaller database could not be read, or the receiver failed.
+    #[error("{0}")]
+    Failed(E),
+}
+
+/// Takes the captures of the positions that follow.
+pub type Receive<'a, E> = &'a mut dyn FnMut(&[Score]) -> Result<(), E>;
+
+/// Gives the best captures of every position, `MoverMajor`, in canonical order and portions of whole rows to `receive`.
+///
+/// # Panics
+/// When the tables are of other positions.
+pub fn capture<S: Smaller>(
+    tables: &Tables,
+    index: &Index,
+    smaller: &S,
+    progress: &dyn Progress,
+    receive: Receive<S::Error>,
+) -> Result<(), CaptureError<S::Error>> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    let mut best = Vec::new();
+    for batch in batches(tables, index, all_rows) {
+        best.resize(batch.positions, 0);
+        batch.capture(smaller, &mut best).and_then(|()| receive(&best)).map_err(CaptureError::Failed)?;
+        batch.tell(progress)?;
+    }
+    Ok(())
+}
+
+/// As [`capture()`], into an array of all positions, whatever it holds, of which `receive` sees larger portions.
+///
+/// # Panics
+/// As [`capture()`], and when the array has another length.
+pub fn capture_into<S: Smaller>(
+    tables: &Tables,
+    index: &Index,
+    smaller: &S,
+    progress: &dyn Progress,
+    best: &mut [Score],
+    receive: Receive<S::Error>,
+) -> Result<(), CaptureError<S::Error>> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    assert_eq!(best.len() as u64, index.positions(), "a place for each position");
+    let (mut received, mut end) = (0, 0);
+    for batch in batches(tables, index, all_rows) {
+        let to = &mut best[end..][..batch.positions];
+        end += batch.positions;
+        batch.capture(smaller, to).map_err(CaptureError::Failed)?;
+        if end - received >= PORTION_POSITIONS {
+            receive(&best[received..end]).map_err(CaptureError::Failed)?;
+            received = end;
+        }
+        batch.tell(progress)?;
+    }
+    receive(&best[received..]).map_err(CaptureError::Failed)
+}
+
+/// As [`capture()`], for the rows of a piece only, in place of what `best` holds.
+///
+/// # Errors
+/// The first of `smaller`.
+///
+/// # Panics
+/// As [`capture()`], and when the index does not have these rows.
+pub fn capture_piece<S: Smaller>(
+    tables: &Tables,
+    index: &Index,
+    piece: &Piece,
+    smaller: &S,
+    best: &mut Vec<Score>,
+) -> Result<(), S::Error> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    best.resize(piece.positions(index) as usize, 0);
+    let mut rest = &mut best[..];
+    let rows = |slab: &Slab| if slab.mover_stones == piece.mover_stones { piece.rows.clone() } else { 0..0 };
+    for batch in batches(tables, index, rows) {
+        let to = rest.split_off_mut(..batch.positions).expect("batches are of the rows of the piece");
+        batch.capture(smaller, to)?;
+    }
+    Ok(())
+}
+
+fn all_rows(slab: &Slab) -> Range<u32> {
+    0..slab.mover_halves
+}
+
+/// Some consecutive rows of a slab, captured for on all threads.
+struct Batch<'a> {
+    tables: &'a Tables,
+    index: &'a Index,
+    slab: &'a Slab,
+    moves: &'a [[RowMove; HALF_PITS]],
+    unit_rows: usize,
+    positions: usize,
+    /// Positions up to its end.
+    end: u64,
+}
+
+/// Some rows of each slab, in canonical order.
+fn batches<'a>(
+    tables: &'a Tables,
+    index: &'a Index,
+    rows: impl Fn(&Slab) -> Range<u32>,
+) -> impl Iterator<Item = Batch<'a>> {
+    index.slabs().iter().flat_map(move |slab| {
+        let columns = slab.opponent_halves as usize;
+        let moves = tables.rows(slab.mover_stones);
+        let unit_rows = (UNIT_POSITIONS / columns).max(1);
+        let batch_rows = unit_rows * BATCH_UNITS * rayon::current_num_threads();
+        let rows = rows(slab);
+        let (first, end) = (rows.start as usize, rows.end as usize);
+        (first..end).step_by(batch_rows).map(move |first| {
+            let rows = first..end.min(first + batch_rows);
+            let end = slab.offset + (rows.end * columns) as u64;
+            let positions = rows.len() * columns;
+            Batch { tables, index, slab, moves: &moves[rows], unit_rows, positions, end }
+        })
+    })
+}
+
+impl Batch<'_> {
+    /// See [`Unit::begin`].
+    fn begin(&self, best: &mut [Score]) {
+        let &Batch { tables, index, slab, .. } = self;
+        let unit = self.unit_rows * slab.opponent_halves as usize;
+        let units = best.par_chunks_mut(unit).zip(self.moves.par_chunks(self.unit_rows));
+        units.for_each(|(best, moves)| Unit { tables, index, slab, moves }.begin(best));
+    }
+
+    fn capture<S: Smaller>(&self, smaller: &S, best: &mut [Score]) -> Result<(), S::Error> {
+        let &Batch { tables, index, slab, .. } = self;
+        let unit = self.unit_rows * slab.opponent_halves as usize;
+        best.par_chunks_mut(unit).zip(self.moves.par_chunks(self.unit_rows)).try_for_each_init(
+            || smaller.window(),
+            |window, (best, moves)| Unit { tables, index, slab, moves }.capture(smaller, window, best),
+        )
+    }
+
+    fn tell(&self, progress: &dyn Progress) -> Result<(), Stopped> {
+        if progress.advance(self.end, self.index.positions()).is_break() { Err(Stopped) } else { Ok(()) }
+    }
+}
+
+/// Takes into account what captures of so many stones lead to.
+fn improve(best: &mut [Score], entries: &[(u32, u32)], captured: u8, scores: &[Score]) {
+    for &(column, child) in entries {
+        let best = &mut best[column as usize];
+        *best = (*best).max(captured as Score - scores[child as usize]);
+    }
+}
+
+/// Some consecutive rows.
+struct Unit<'a> {
+    tables: &'a Tables,
+    index: &'a Index,
+    slab: &'a Slab,
+    moves: &'a [[RowMove; HALF_PITS]],
+}
+
+impl Unit<'_> {
+    fn capture<S: Smaller>(&self, smaller: &S, window: &mut S::Window, best: &mut [Score]) -> Result<(), S::Error> {
+        self.begin(best);
+        let columns = self.slab.opponent_halves as usize;
+        // Move by move through all rows, so that few streams are read at a time.
+        for at in 0..HALF_PITS {
+            for (best, moves) in best.chunks_exact_mut(columns).zip(self.moves) {
+                if moves[at] != RowMove::NONE {
+                    self.capture_move(smaller, window, moves[at], best)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is known without smaller databases.
+    fn begin(&self, best: &mut [Score]) {
+        if self.slab.mover_stones == 0 {
+            best.fill(-(self.index.stones() as Score));
+            return;
+        }
+        best.fill(none(self.index.stones()));
+        for (best, moves) in best.chunks_exact_mut(self.slab.opponent_halves as usize).zip(self.moves) {
+            self.starve(moves, best);
+        }
+    }
+
+    fn capture_move<S: Smaller>(
+        &self,
+        smaller: &S,
+        window: &mut S::Window,
+        to: RowMove,
+        best: &mut [Score],
+    ) -> Result<(), S::Error> {
+        let captures = self.tables.captures(self.slab.opponent_stones, to.class());
+        let mut from = 0;
+        for &(captured, end) in &captures.groups {
+            let entries = &captures.entries[from..end as usize];
+            from = end as usize;
+            // The child's mover has what was left to the opponent.
+            let mover_stones = self.slab.opponent_stones + to.crossing() - u32::from(captured);
+            let child = ChildRow {
+                stones: self.index.stones() - u32::from(captured),
+                mover_stones,
+                row: to.rank(),
+                columns: game::Halves::count(mover_stones),
+            };
+            let scores = smaller.row(window, child)?;
+            improve(best, entries, captured, scores);
+        }
+        Ok(())
+    }
+
+    /// Where every move leaves the opponent without stones the mover takes all: columns in the lists of all moves.
+    fn starve(&self, moves: &[RowMove], best: &mut [Score]) {
+        let moves = || moves.iter().take_while(|&&to| to != RowMove::NONE);
+        let lists = || moves().map(|to| &self.tables.captures(self.slab.opponent_stones, to.class()).starves);
+        if lists().all(|list| !list.is_empty()) {
+            let mut lists = lists();
+            let first = lists.next().expect("a row with stones has a move");
+            for &column in first {
+                if lists.clone().all(|list| list.binary_search(&column).is_ok()) {
+                    best[column as usize] = self.index.stones() as Score;
+                }
+            }
+        }
+    }
+}

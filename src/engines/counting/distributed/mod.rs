@@ -1,0 +1,471 @@
+//! The method counting by the ranks of a job (Bal & Allis 1995): see [`crate::counting`], whose logical processors these
+//! are, as many on every rank.
+//!
+//! A rank holds its *hand* alone: the positions dealt to its processors, their captures, and queues of bounded size. What
+//! a processor tells those of another rank in a superstep travels with what its neighbours tell them, in one message for
+//! each other rank. Then all vote: a bound ends with a superstep in which nobody sent anything and nobody has anything
+//! left to tell. So all counts but those of messages are those of one machine with as many processors.
+//!
+//! Unlike those of [`sweep`](super::sweep), checkpoints of different ranks go together only if they are of the same time.
+
+#[cfg(test)]
+mod tests;
+
+use crate::counting::partition::Deal;
+use crate::counting::processor::{Part, Processor, QUEUES_BYTES, Work};
+use crate::counting::{Distribution, Flush, Traffic, exchange};
+use crate::distributed::{Band, Banded, Unsolved, Watch, fits};
+use crate::huge_pages::Bytes;
+use crate::kernels::tables::Tables;
+use game::{Index, Slab};
+use messaging::{CommunicationError, Communicator};
+use rayon::prelude::*;
+use std::io;
+use std::ops::Range;
+
+/// What a rank has of a database: the values of its processors, one after the other, of each unit by unit.
+#[derive(Debug)]
+pub struct Hand {
+    deal: Deal,
+    rank: usize,
+    ranks: usize,
+    slabs: Vec<Slab>,
+    /// By processor of the rank and by unit, where it begins.
+    offsets: Vec<Vec<usize>>,
+    values: Bytes,
+}
+
+/// What a job did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Times that queues changed hands.
+    pub supersteps: u64,
+    /// Logical processors of all ranks.
+    pub processors: u64,
+    /// What they did together, as on one machine.
+    pub total: Traffic,
+    /// Updates sent from rank to rank.
+    pub sent: u64,
+    /// Messages from rank to rank that held any.
+    pub messages: u64,
+    /// Messages and bytes of this rank, votes among them.
+    pub traffic: messaging::Traffic,
+}
+
+impl Report {
+    /// The paper's combining factor: updates sent from rank to rank by message; none without messages.
+    pub fn combining(&self) -> Option<f64> {
+        (self.messages > 0).then(|| self.sent as f64 / self.messages as f64)
+    }
+}
+
+impl Hand {
+    /// What `rank` gets of `ranks` with so many processors each, or more where a part would have more than 2^31
+    /// positions; all 0.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    ///
+    /// # Panics
+    /// When there is no such rank, or no processor.
+    pub fn zeroed(index: &Index, ranks: usize, rank: usize, processors: usize) -> io::Result<Hand> {
+        assert!(rank < ranks && processors > 0, "rank {rank} of {ranks}, {processors} processors");
+        let slabs = index.slabs().to_vec();
+        let deal = dealt(index, ranks, processors);
+        let each = deal.processors() / ranks;
+        let mut end = 0;
+        let mut offset = |&start: &u64| {
+            let offset = end;
+            end += deal.length(start) as usize;
+            offset
+        };
+        let own = rank * each..(rank + 1) * each;
+        let offsets = own.map(|processor| deal.starts(processor).iter().map(&mut offset).collect()).collect();
+        let values = Bytes::zeroed(end)?;
+        Ok(Hand { deal, rank, ranks, slabs, offsets, values })
+    }
+
+    /// Whose hand it is.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Of how many.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// With how many processors each.
+    pub fn processors(&self) -> usize {
+        self.each()
+    }
+
+    /// The values, in the order of the hand; while they are no scores yet, see
+    /// [`checkpoint_range`](crate::counting::checkpoint_range).
+    pub fn values(&self) -> &[i8] {
+        &self.values
+    }
+
+    /// To put a checkpoint there.
+    pub fn values_mut(&mut self) -> &mut [i8] {
+        &mut self.values
+    }
+
+    /// The positions of the hand (`MoverMajor`), in its order.
+    pub fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let starts = self.own().flat_map(|processor| self.deal.starts(processor));
+        starts.map(|&start| start..start + self.deal.length(start))
+    }
+
+    /// Processors of each rank.
+    fn each(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Processors of this rank.
+    fn own(&self) -> Range<usize> {
+        self.of(self.rank)
+    }
+
+    /// Processors of a rank.
+    fn of(&self, rank: usize) -> Range<usize> {
+        rank * self.each()..(rank + 1) * self.each()
+    }
+
+    /// Visits a band by the halves of the mover: whose processor, its place there, that half, first row in the band, and
+    /// behind the last.
+    fn each_run(&self, band: &Band, mut visit: impl FnMut(usize, usize, usize, Range<usize>)) {
+        let slab = &self.slabs[band.slab];
+        for half in 0..slab.mover_halves as usize {
+            let start = slab.offset + half as u64 * u64::from(slab.opponent_halves);
+            let mut row = band.rows.start;
+            while row < band.rows.end {
+                let (processor, place) = self.deal.find(start + row as u64);
+                let left = self.deal.unit() - (place as usize & (self.deal.unit() - 1));
+                let end = band.rows.end.min(row + left);
+                visit(processor, place as usize, half, row - band.rows.start..end - band.rows.start);
+                row = end;
+            }
+        }
+    }
+}
+
+/// What of a database each rank gets, in the order of its hand ([`Hand::runs`]). Runs are the same however many ranks and
+/// processors there are; only whose they are is not.
+///
+/// # Panics
+/// When there is no rank, or no processor.
+pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64>>> {
+    assert!(ranks > 0 && processors > 0, "{ranks} ranks, {processors} processors");
+    let deal = dealt(index, ranks, processors);
+    let run = |&start: &u64| start..start + deal.length(start);
+    let each = deal.processors() / ranks;
+    let of_rank =
+        |rank| (rank * each..(rank + 1) * each).flat_map(|processor| deal.starts(processor)).map(run).collect();
+    (0..ranks).map(of_rank).collect()
+}
+
+/// How many processors each rank has that is asked for so many: more where a part would have more than 2^31 positions.
+///
+/// # Panics
+/// When there is no rank, or no processor.
+pub fn processors(index: &Index, ranks: usize, processors: usize) -> usize {
+    dealt(index, ranks, processors).processors() / ranks
+}
+
+/// A database dealt to as many processors of every rank, or more, see [`Hand::zeroed`].
+fn dealt(index: &Index, ranks: usize, processors: usize) -> Deal {
+    let positions = index.slabs().iter().map(Slab::positions).sum();
+    let deal = Deal::new(positions, ranks * processors);
+    if deal.processors().is_multiple_of(ranks) {
+        return deal;
+    }
+    Deal::new(positions, deal.processors().next_multiple_of(ranks))
+}
+
+/// Bytes that a rank takes of so many positions: its hand and captures, a bit a position and one for 64 of them, queues
+/// and messages.
+pub fn memory_bytes(positions: u64, ranks: usize, processors: usize) -> u64 {
+    let hand = positions.div_ceil(ranks as u64);
+    hand * 2 + hand / 8 * 65 / 64 + 2 * processors as u64 * QUEUES_BYTES
+}
+
+impl Banded for Hand {
+    fn slabs(&self) -> &[Slab] {
+        &self.slabs
+    }
+
+    /// One half of the mover after the other.
+    fn give(&self, band: &Band, piece: &mut Vec<u8>) {
+        let (own, bits) = (self.own(), self.deal.bits());
+        self.each_run(band, |processor, place, _, rows| {
+            if own.contains(&processor) {
+                let unit = self.offsets[processor - own.start][place >> bits];
+                let first = unit + (place & (self.deal.unit() - 1));
+                piece.extend(self.values[first..first + rows.len()].iter().map(|&score| score as u8));
+            }
+        });
+    }
+
+    fn join(&self, band: &Band, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
+        let all = self.slabs[band.slab].mover_halves as usize;
+        let mut taken = vec![0; pieces.len()];
+        self.each_run(band, |processor, _, half, of| {
+            let rank = processor / self.each();
+            let at = taken[rank];
+            taken[rank] += of.len();
+            for (row, &score) in of.zip(pieces[rank].get(at..).unwrap_or_default()) {
+                rows[row * all + half] = score as i8;
+            }
+        });
+        pieces.iter().zip(&taken).enumerate().try_for_each(|(rank, (piece, &expected))| fits(rank, expected, piece))
+    }
+}
+
+/// Solves the database of `index` together with the other ranks, from the best captures of the hand, in its order. The
+/// hand is zeros, or what a stopped call or a checkpoint of the same time left all ranks, of as many.
+///
+/// # Errors
+/// See [`Unsolved`].
+///
+/// # Panics
+/// When the arrays do not have the size of the hand, the hand is of another rank, database or number of ranks, the tables
+/// serve fewer stones or another position set, or the hand holds more than
+/// [`checkpoint_range`](crate::counting::checkpoint_range) allows.
+pub fn counting(
+    tables: &Tables,
+    index: &Index,
+    captures: &Bytes,
+    hand: &mut Hand,
+    communicator: &mut dyn Communicator,
+    watch: &dyn Watch<Hand>,
+) -> Result<Report, Unsolved> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    assert!(hand.slabs == index.slabs() && captures.len() == hand.values.len());
+    assert!((hand.rank, hand.ranks) == (communicator.rank(), communicator.size()));
+    let before = communicator.traffic();
+    let distribution = Distribution::new(hand.deal.processors());
+    let processors = hand.own().map(|me| Processor::new(&hand.deal, me, distribution)).collect();
+    let mut member =
+        Member { tables, index, captures, processors, communicator, decided: 0, report: Report::default() };
+    let first = member.restore(hand)?;
+    for bound in (1..=first).rev() {
+        watch.begin_bound(bound as u32, index.stones());
+        member.bound(bound, hand, watch)?;
+        if member.communicator.sum(&[u64::from(watch.is_due())])? != [0] {
+            watch.checkpoint(hand);
+        }
+    }
+    let report = member.report(hand)?;
+    let undecided = -(index.stones() as i8);
+    hand.values.par_iter_mut().filter(|value| **value < undecided).for_each(|value| *value = 0);
+    Ok(Report { traffic: communicator.traffic().since(&before), ..report })
+}
+
+/// A rank at work.
+struct Member<'a> {
+    tables: &'a Tables,
+    index: &'a Index,
+    captures: &'a Bytes,
+    processors: Vec<Processor>,
+    communicator: &'a mut dyn Communicator,
+    /// Positions that are decided, of all ranks, as of the last superstep.
+    decided: u64,
+    /// Of this rank so far.
+    report: Report,
+}
+
+/// Updates of a rank that changed hands.
+struct Exchanged {
+    /// Among its processors.
+    within: u64,
+    sent: u64,
+    received: u64,
+}
+
+impl Member<'_> {
+    /// Counts children where nobody has, finds what has yet to tell its parents, and the bound to go on at.
+    fn restore(&mut self, hand: &mut Hand) -> Result<i8, Unsolved> {
+        let stones = self.index.stones() as usize;
+        let (work, mut parts) = parts(self.tables, self.index, self.captures, &mut self.processors, hand, 0);
+        let least = parts.par_iter_mut().filter_map(|part| part.restore(&work)).min();
+        let mut vote = vec![0; stones + 1];
+        if let Some(least) = least {
+            vote[least as usize] = 1;
+        }
+        let all = self.communicator.sum(&vote)?;
+        Ok(all.iter().position(|&ranks| ranks > 0).unwrap_or(stones) as i8)
+    }
+
+    /// All supersteps of a bound.
+    fn bound(&mut self, bound: i8, hand: &mut Hand, watch: &dyn Watch<Hand>) -> Result<(), Unsolved> {
+        let Member { tables, index, captures, processors, communicator, decided: known, report } = self;
+        let mut route = Route { rank: hand.rank, ranks: hand.ranks, each: hand.each(), report };
+        let (work, mut parts) = parts(tables, index, captures, processors, hand, bound);
+        parts.par_iter_mut().for_each(|part| part.look_at_captures(&work));
+        loop {
+            parts.par_iter_mut().for_each(|part| {
+                part.receive(&work);
+                part.tell(&work);
+            });
+            let exchanged = route.exchange(&work, &mut parts, Flush::Idle, &mut **communicator)?;
+            let wants_stop = u64::from(watch.advance(*known).is_break());
+            let decided = parts.iter().map(Part::decided).sum();
+            let busy = parts.iter().filter(|part| !part.is_idle()).count() as u64;
+            let wrong = parts.iter().filter(|part| part.is_inconsistent()).count() as u64;
+            let vote = [exchanged.within, exchanged.sent, exchanged.received, busy, wrong, wants_stop, decided];
+            let all = <[u64; 7]>::try_from(communicator.sum(&vote)?).expect("as many sums as values");
+            let [within, sent, received, busy, wrong, wants_stop, decided] = all;
+            *known = decided;
+            assert_eq!(sent, received, "updates got lost");
+            route.report.supersteps += 1;
+            if wrong > 0 {
+                return Err(Unsolved::Inconsistent);
+            }
+            if within + sent + busy == 0 {
+                return Ok(());
+            }
+            if wants_stop > 0 {
+                break;
+            }
+        }
+        // Nothing stays in flight: what was sent, nor what waits to fill a message.
+        parts.par_iter_mut().for_each(|part| part.receive(&work));
+        route.exchange(&work, &mut parts, Flush::All, &mut **communicator)?;
+        parts.par_iter_mut().for_each(|part| {
+            part.receive(&work);
+            part.save(&work);
+        });
+        drop(parts);
+        watch.checkpoint(hand);
+        Err(Unsolved::Stopped)
+    }
+
+    /// What all ranks did.
+    fn report(&mut self, hand: &Hand) -> Result<Report, Unsolved> {
+        let own = self.processors.iter().fold(Traffic::default(), |sum, one| sum.add(one.traffic()));
+        let Traffic { positions, decided, kept, sent, received, messages } = own;
+        let mine = [positions, decided, kept, sent, received, messages, self.report.sent, self.report.messages];
+        let all = self.communicator.sum(&mine)?;
+        let total = Traffic {
+            positions: all[0],
+            decided: all[1],
+            kept: all[2],
+            sent: all[3],
+            received: all[4],
+            messages: all[5],
+        };
+        let processors = hand.deal.processors() as u64;
+        Ok(Report { processors, total, sent: all[6], messages: all[7], ..self.report })
+    }
+}
+
+/// The processors of a rank, each with its part of the hand.
+fn parts<'v>(
+    tables: &'v Tables,
+    index: &'v Index,
+    captures: &'v Bytes,
+    processors: &'v mut [Processor],
+    hand: &'v mut Hand,
+    bound: i8,
+) -> (Work<'v>, Vec<Part<'v>>) {
+    let (deal, first) = (&hand.deal, hand.rank * hand.offsets.len());
+    let (mut values, mut captures) = (&mut hand.values[..], &captures[..]);
+    let part = |(at, processor): (usize, &'v mut Processor)| {
+        let lengths = deal.starts(first + at).iter().map(|&start| deal.length(start) as usize);
+        let (units, of_units) = lengths
+            .map(|length| {
+                let unit = values.split_off_mut(..length).expect("the hand has all its units");
+                (unit, captures.split_off(..length).expect("there are captures of all units"))
+            })
+            .unzip();
+        Part::new(processor, units, of_units)
+    };
+    let parts = processors.iter_mut().enumerate().map(part).collect();
+    (Work { tables, index, deal, bound }, parts)
+}
+
+/// Where updates go.
+struct Route<'a> {
+    rank: usize,
+    ranks: usize,
+    /// Processors of each rank.
+    each: usize,
+    report: &'a mut Report,
+}
+
+impl Route<'_> {
+    /// Hands the queues over: a message for each other rank, and one from it.
+    fn exchange(
+        &mut self,
+        work: &Work,
+        parts: &mut [Part],
+        flush: Flush,
+        communicator: &mut dyn Communicator,
+    ) -> Result<Exchanged, CommunicationError> {
+        let Route { rank, ranks, each, .. } = *self;
+        let within = exchange(parts, rank * each, flush);
+        let mut exchanged = Exchanged { within, sent: 0, received: 0 };
+        let others = || (0..ranks).filter(|&other| other != rank);
+        for to in others() {
+            let (message, sent) = message(parts, to * each..(to + 1) * each, flush);
+            exchanged.sent += sent;
+            self.report.messages += u64::from(sent > 0);
+            communicator.send(to, message)?;
+        }
+        self.report.sent += exchanged.sent;
+        for from in others() {
+            let message = communicator.receive(from)?;
+            let read = read(work, parts, from * each..(from + 1) * each, &message);
+            exchanged.received += read.ok_or_else(|| unexpected(from))?;
+        }
+        Ok(exchanged)
+    }
+}
+
+/// What goes to the processors of a rank, and how many updates: by sender and receiver the number of updates, then all of
+/// them. Empty where there is none.
+fn message(parts: &mut [Part], to: Range<usize>, flush: Flush) -> (Vec<u8>, u64) {
+    let mut message = vec![0; 4 * parts.len() * to.len()];
+    let mut sent = 0;
+    let mut at = 0;
+    for part in parts {
+        for to in to.clone() {
+            let count = part.write(to, flush == Flush::All, &mut message);
+            message[at..at + 4].copy_from_slice(&(count as u32).to_le_bytes());
+            at += 4;
+            sent += count;
+        }
+    }
+    if sent == 0 {
+        message.clear();
+    }
+    (message, sent)
+}
+
+/// Hands a message to the processors that it is for; how many updates, unless it is none.
+fn read(work: &Work, parts: &mut [Part], from: Range<usize>, message: &[u8]) -> Option<u64> {
+    if message.is_empty() {
+        return Some(0);
+    }
+    let (counts, mut rest) = message.split_at_checked(4 * parts.len() * from.len())?;
+    let mut counts = counts.as_chunks::<4>().0.iter();
+    let mut received = 0;
+    for from in from {
+        for part in &mut *parts {
+            let count = u32::from_le_bytes(*counts.next()?) as usize;
+            let (updates, others) = rest.split_at_checked(count.checked_mul(4)?)?;
+            rest = others;
+            if !part.read(work, from, updates) {
+                return None;
+            }
+            received += count as u64;
+        }
+    }
+    rest.is_empty().then_some(received)
+}
+
+fn unexpected(rank: usize) -> CommunicationError {
+    let (expected, found) = ("updates of positions that this rank has".to_owned(), "something else".to_owned());
+    CommunicationError::Unexpected { rank, expected, found }
+}

@@ -1,0 +1,285 @@
+//! Jobs of in-process ranks, with and without injected network faults.
+
+use super::*;
+use crate::capture::{InMemory, capture_into};
+use crate::distributed::collect;
+use crate::sweep::distributed::tests::{alone, job, ranges, together};
+use game::{PositionSet, Rules, Score};
+use messaging::NetworkFaults;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Best captures of a whole database.
+fn whole_captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
+    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+    let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
+    capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+    best
+}
+
+/// Those of a hand.
+fn captures(hand: &Hand, whole: &[i8]) -> Bytes {
+    let mut best = Bytes::zeroed(hand.values().len()).unwrap();
+    let mut rest = &mut best[..];
+    for run in hand.runs() {
+        let run = &whole[run.start as usize..run.end as usize];
+        rest.split_off_mut(..run.len()).unwrap().copy_from_slice(run);
+    }
+    assert!(rest.is_empty());
+    best
+}
+
+/// What a rank collects: its range of a database.
+fn collected(hand: &Hand, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
+    let mut scores = Vec::new();
+    let mut sink = |run: &[Score]| {
+        scores.extend_from_slice(run);
+        ControlFlow::Continue(())
+    };
+    assert!(collect(hand, &ranges(index, end.size()), end, &mut sink).unwrap());
+    scores
+}
+
+/// One database by a job of so many processors a rank.
+fn solved(
+    tables: &Tables,
+    index: &Index,
+    whole: &[i8],
+    end: &mut dyn Communicator,
+    processors: usize,
+) -> (Vec<Score>, Report) {
+    let mut hand = Hand::zeroed(index, end.size(), end.rank(), processors).unwrap();
+    let captures = captures(&hand, whole);
+    let report = counting(tables, index, &captures, &mut hand, end, &()).unwrap();
+    (collected(&hand, index, end), report)
+}
+
+#[test]
+fn any_number_of_ranks_makes_the_databases_of_one_machine() {
+    for set in [PositionSet::All, PositionSet::Reachable] {
+        let expected = alone(set, 10);
+        let tables = Tables::new(Rules::AWARI, set, 10);
+        for stones in 0..=10 {
+            let index = Index::new(stones, set);
+            let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
+            for (ranks, processors) in [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1)] {
+                let found = job(ranks, processors.min(2), NetworkFaults::none(), |end| {
+                    solved(&tables, &index, &whole, end, processors)
+                });
+                let scores = together(&index, found.iter().map(|(scores, _)| scores));
+                assert!(scores == expected[stones as usize], "{stones} stones, {set}, by {ranks} ranks");
+                // The logical processors do what they do on one machine.
+                let mut values = Bytes::zeroed(index.positions() as usize).unwrap();
+                let distribution = Distribution::new(ranks * processors);
+                let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
+                let local =
+                    crate::counting::counting(&tables, &index, &whole, &mut values, distribution, &(), &mut |_| {});
+                let local = local.unwrap();
+                for (_, report) in &found {
+                    assert_eq!((report.supersteps, report.total), (local.supersteps, local.total()));
+                    assert_eq!(report.processors, (ranks * processors) as u64);
+                    assert!(report.sent <= report.total.sent && report.messages <= report.sent);
+                    let between = report.supersteps * (ranks * (ranks - 1)) as u64;
+                    assert!(report.messages <= between, "{report:?}");
+                    assert!(report.sent > 0 || ranks == 1 || stones < 5, "{stones} stones by {ranks}");
+                    if processors == 1 {
+                        assert_eq!(report.sent, report.total.sent);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn network_faults_changes_nothing() {
+    let (set, stones) = (PositionSet::All, 8);
+    let expected = alone(set, stones);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
+    for seed in 0..3 {
+        let found = job(3, 2, NetworkFaults::jitter(seed), |end| solved(&tables, &index, &whole, end, 2));
+        let scores = together(&index, found.iter().map(|(scores, _)| scores));
+        assert!(scores == expected[stones as usize], "seed {seed}");
+    }
+}
+
+/// Stops at one of the calls, and keeps the checkpoint before it.
+struct Impatient<'a> {
+    rank: usize,
+    calls: AtomicU64,
+    stop_at: u64,
+    is_due: bool,
+    kept: &'a Mutex<Vec<Vec<i8>>>,
+}
+
+impl Watch<Hand> for Impatient<'_> {
+    fn advance(&self, _: u64) -> ControlFlow<()> {
+        if self.calls.fetch_add(1, Relaxed) >= self.stop_at {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    fn checkpoint(&self, hand: &Hand) {
+        let (low, high) = crate::counting::checkpoint_range(hand.slabs().len() as u32 - 1);
+        assert!(hand.values().iter().all(|value| (low..=high).contains(value)));
+        self.kept.lock().unwrap()[self.rank] = hand.values().to_vec();
+    }
+}
+
+#[test]
+fn a_stopped_job_goes_on() {
+    const RANKS: usize = 3;
+    let (set, stones) = (PositionSet::All, 10);
+    let expected = alone(set, stones);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
+    let kept = Mutex::new(vec![Vec::new(); RANKS]);
+    let mut stopped = 0;
+    for is_due in [false, true] {
+        kept.lock().unwrap().fill(Vec::new());
+        for round in 0.. {
+            let left = kept.lock().unwrap().clone();
+            let found = job(RANKS, 2, NetworkFaults::none(), |end| {
+                let rank = end.rank();
+                let mut hand = Hand::zeroed(&index, RANKS, rank, 2).unwrap();
+                if !left[rank].is_empty() {
+                    hand.values_mut().copy_from_slice(&left[rank]);
+                }
+                let captures = captures(&hand, &whole);
+                // One rank alone wants to stop, another one at a time.
+                let stop_at = if rank == round % RANKS { 1 + round as u64 * 3 } else { u64::MAX };
+                let watch =
+                    Impatient { rank, calls: AtomicU64::new(0), stop_at, is_due: is_due && rank == 1, kept: &kept };
+                match counting(&tables, &index, &captures, &mut hand, end, &watch) {
+                    Err(Unsolved::Stopped) => None,
+                    solved => {
+                        solved.unwrap();
+                        Some(collected(&hand, &index, end))
+                    }
+                }
+            });
+            assert!(found.iter().all(|one| one.is_some() == found[0].is_some()), "all ranks stop together");
+            match found.into_iter().collect::<Option<Vec<_>>>() {
+                Some(found) => {
+                    assert!(together(&index, found.iter()) == expected[stones as usize]);
+                    break;
+                }
+                None => stopped += 1,
+            }
+        }
+    }
+    assert!(stopped > 2, "{stopped}");
+}
+
+#[test]
+fn a_checkpoint_between_bounds_is_enough() {
+    const RANKS: usize = 2;
+    let (set, stones) = (PositionSet::Reachable, 10);
+    let expected = alone(set, stones);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
+    let kept = Mutex::new(vec![Vec::new(); RANKS]);
+    let run = |left: &[Vec<i8>]| {
+        job(RANKS, 1, NetworkFaults::none(), |end| {
+            let rank = end.rank();
+            let mut hand = Hand::zeroed(&index, RANKS, rank, 1).unwrap();
+            if let Some(left) = left.get(rank) {
+                hand.values_mut().copy_from_slice(left);
+            }
+            let captures = captures(&hand, &whole);
+            let watch = Impatient { rank, calls: AtomicU64::new(0), stop_at: u64::MAX, is_due: rank == 0, kept: &kept };
+            counting(&tables, &index, &captures, &mut hand, end, &watch).unwrap();
+            collected(&hand, &index, end)
+        })
+    };
+    assert!(together(&index, run(&[]).iter()) == expected[stones as usize]);
+    let left = kept.lock().unwrap().clone();
+    assert!(left.iter().flatten().any(|&value| value < -(stones as i8)), "what is undecided is still counted");
+    assert!(together(&index, run(&left).iter()) == expected[stones as usize]);
+}
+
+#[test]
+fn a_checkpoint_of_something_else_shows_everywhere() {
+    let (set, stones) = (PositionSet::All, 6);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let expected = alone(set, stones);
+    let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
+    let found = job(3, 1, NetworkFaults::none(), |end| {
+        let mut hand = Hand::zeroed(&index, 3, end.rank(), 1).unwrap();
+        // No child of any position is left.
+        hand.values_mut().fill(-(stones as i8) - 1);
+        let captures = captures(&hand, &whole);
+        counting(&tables, &index, &captures, &mut hand, end, &())
+    });
+    assert!(found.iter().all(|found| matches!(found, Err(Unsolved::Inconsistent))), "{found:?}");
+}
+
+#[test]
+fn a_rank_that_leaves_is_an_error_of_the_others() {
+    let (set, stones) = (PositionSet::All, 6);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let left = job(3, 1, NetworkFaults::none(), |end| {
+        if end.rank() == 1 {
+            return true;
+        }
+        let mut hand = Hand::zeroed(&index, 3, end.rank(), 1).unwrap();
+        let captures = Bytes::zeroed(hand.values().len()).unwrap();
+        let solved = counting(&tables, &index, &captures, &mut hand, end, &());
+        matches!(solved, Err(Unsolved::Communication(_)))
+    });
+    assert_eq!(left, [true; 3]);
+}
+
+#[test]
+fn what_is_no_message_is_refused() {
+    let (set, stones) = (PositionSet::All, 5);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let mut hand = Hand::zeroed(&index, 2, 0, 1).unwrap();
+    let captures = Bytes::zeroed(hand.values().len()).unwrap();
+    let positions = hand.values().len() as u32;
+    let mut processors = vec![Processor::new(&hand.deal, 0, Distribution::new(2))];
+    let (work, mut parts) = parts(&tables, &index, &captures, &mut processors, &mut hand, 1);
+    let mut read = |words: &[u32], cut: usize| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        read(&work, &mut parts, 1..2, &bytes[..bytes.len() - cut])
+    };
+    assert_eq!(read(&[], 0), Some(0));
+    assert_eq!(read(&[2, 0, 3], 0), Some(2));
+    for (words, cut) in [
+        (&[2, 0][..], 0),
+        (&[1, 0, 0], 0),
+        (&[1, 0], 1),
+        (&[0], 1),
+        (&[u32::MAX, 0], 0),
+        (&[1, u32::MAX], 0),
+        (&[1, 2 * positions.next_multiple_of(64)], 0),
+    ] {
+        assert_eq!(read(words, cut), None, "{words:?} without {cut} bytes");
+    }
+}
+
+#[test]
+fn who_collects_may_have_enough() {
+    let index = Index::new(8, PositionSet::All);
+    let took = job(3, 1, NetworkFaults::none(), |end| {
+        let hand = Hand::zeroed(&index, 3, end.rank(), 2).unwrap();
+        let mut runs = 0;
+        let mut sink = |_: &[Score]| {
+            runs += 1;
+            if runs > 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let all = collect(&hand, &ranges(&index, 3), end, &mut sink).unwrap();
+        // What comes next is not mistaken.
+        assert_eq!(end.sum(&[1]).unwrap(), [3]);
+        all
+    });
+    assert_eq!(took, [false; 3]);
+}

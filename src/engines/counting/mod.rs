@@ -1,0 +1,311 @@
+//! The method *counting*: a decided position tells its parents, bound by bound (Bal & Allis 1995).
+//!
+//! Positions are dealt to logical processors. The upper bound on what is undecided descends from n. At bound b a
+//! position that captures for b is won, one with no undecided quiet child and a best capture of at most -b is lost, and
+//! each that gets decided tells its parents once: the parents of a lost position are won at this bound, those of a won
+//! one have an undecided child less. What is undecided below bound 1 can only repeat, and scores 0.
+//!
+//! As whatever is decided at bound b scores b or -b, best values need not be stored. A position is one byte, in
+//! `MoverMajor` order like the captures: its score once decided; before that `-(n + 1 + c)` with c undecided quiet
+//! children. The best capture is no virtual child among them, so looking at all captures for a bound once more changes
+//! nothing, and a stopped solve goes on from the bound that its least decided score names.
+//!
+//! Updates to positions of other processors are combined into messages. A *superstep* is: every processor receives what
+//! was sent to it, then tells parents until it has nothing left to tell or a queue is full; then queues change hands.
+//! Processors share nothing else, so the counts of a [`Report`] depend on the distribution and on n, never on threads.
+//! (The paper's processors run free and need to detect the end of a bound; here it is a superstep that sends nothing.
+//! Its `handle` tests no status: taken literally, a position that is decided hears of another child and tells its
+//! parents twice.)
+
+pub mod distributed;
+pub(crate) mod partition;
+mod pending;
+mod processor;
+mod unmoves;
+
+use crate::huge_pages::Bytes;
+use crate::kernels::tables::Tables;
+use crate::{Progress, Stopped};
+use game::Index;
+use partition::Deal;
+use processor::{Part, Processor, Work};
+use rayon::prelude::*;
+
+/// Bytes of an update: a position of the receiver, and one bit for what its child scores.
+pub const UPDATE_BYTES: u64 = 4;
+
+/// Updates in a message, at most: 4 KiB.
+pub const BATCH: usize = 1024;
+
+/// Updates that wait in all queues of a processor, about: what one superstep can send. They take 1 MiB, and milliseconds,
+/// which makes the barrier cheap.
+pub const QUEUED: usize = 1 << 18;
+
+/// `OpponentMajor` rows written by one thread at a time, in the end.
+const TRANSPOSE_ROWS: usize = 64;
+
+/// Why a call did not solve the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsolved {
+    /// It was asked to stop.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The array that it was to go on from counts fewer children than there are: it is none that a call left.
+    #[error("a position heard of more children than it has")]
+    Inconsistent,
+}
+
+/// How a database is dealt to logical processors, and how they talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Distribution {
+    /// Logical processors. More are used where a part would have more than 2^31 positions.
+    pub processors: usize,
+    /// Updates in a message, at most.
+    pub batch: usize,
+    /// Updates that wait in the queues of a processor, about; one full message for each receiver at least.
+    pub queued: usize,
+}
+
+impl Distribution {
+    /// So many processors, with messages of [`BATCH`] and queues of [`QUEUED`] updates.
+    pub fn new(processors: usize) -> Distribution {
+        Distribution { processors, batch: BATCH, queued: QUEUED }
+    }
+}
+
+/// What a call did. Counts start at 0 where a solve goes on from a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Times that queues changed hands.
+    pub supersteps: u64,
+    /// By processor.
+    pub processors: Vec<Traffic>,
+}
+
+/// What one processor did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Positions it owns.
+    pub positions: u64,
+    /// Positions it decided, of those it owns.
+    pub decided: u64,
+    /// Updates to positions of its own, which are no messages.
+    pub kept: u64,
+    /// Updates sent to other processors.
+    pub sent: u64,
+    /// Updates received from other processors.
+    pub received: u64,
+    /// Messages sent to other processors: each has one receiver and at most a batch of updates.
+    pub messages: u64,
+}
+
+impl Report {
+    /// The sum over processors.
+    pub fn total(&self) -> Traffic {
+        self.processors.iter().fold(Traffic::default(), |sum, &one| sum.add(one))
+    }
+}
+
+impl Traffic {
+    /// What two did together.
+    pub(crate) fn add(self, other: Traffic) -> Traffic {
+        Traffic {
+            positions: self.positions + other.positions,
+            decided: self.decided + other.decided,
+            kept: self.kept + other.kept,
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            messages: self.messages + other.messages,
+        }
+    }
+
+    /// Updates generated.
+    pub fn updates(&self) -> u64 {
+        self.kept + self.sent
+    }
+
+    /// The paper's combining factor: updates sent to other processors by message; none without messages.
+    pub fn combining(&self) -> Option<f64> {
+        (self.messages > 0).then(|| self.sent as f64 / self.messages as f64)
+    }
+
+    /// Bytes sent to other processors, without headers.
+    pub fn volume_bytes(&self) -> u64 {
+        self.sent * UPDATE_BYTES
+    }
+}
+
+/// The values that the array of an unfinished solve holds: a checkpoint is in this range.
+///
+/// Scores, counts below them, then lost and won positions that have yet to tell their parents.
+pub const fn checkpoint_range(stones: u32) -> (i8, i8) {
+    let stones = stones as i8;
+    (-(2 * stones + 7), 2 * stones)
+}
+
+/// Bytes that a solve of so many positions takes besides captures and values, with queues of every processor.
+pub fn memory_bytes(index_stones: u32, set: game::PositionSet, processors: usize) -> u64 {
+    let largest = (0..=index_stones)
+        .map(|mover| u64::from(game::Halves::count(mover)) * u64::from(set.opponent_halves(index_stones - mover)))
+        .max()
+        .unwrap_or(0);
+    // A bit a position, and one for 64 of them; afterwards, instead, a copy of one slab.
+    let bits = set.positions(index_stones) / 8 * 65 / 64;
+    largest.max(bits) + processors as u64 * processor::QUEUES_BYTES
+}
+
+/// Solves the database of `index` from its best captures (`MoverMajor`, see [`crate::capture`]).
+///
+/// `values` is zeros, or what a stopped call or `checkpoint` left there; the scores in `OpponentMajor` order in the end.
+/// `checkpoint` sees it between bounds, when no update is in flight. A call that is stopped leaves in it all that was
+/// decided. Any distribution goes on from what another left.
+///
+/// # Errors
+/// [`Unsolved::Inconsistent`] if `values` is something else and that shows; it may also end in wrong scores.
+///
+/// # Panics
+/// When the arrays do not have the size of the index, the tables serve fewer stones or another position set, there is
+/// no processor, messages hold nothing, or `values` holds more than [`checkpoint_range`] allows.
+pub fn counting(
+    tables: &Tables,
+    index: &Index,
+    captures: &Bytes,
+    values: &mut Bytes,
+    distribution: Distribution,
+    progress: &dyn Progress,
+    checkpoint: &mut dyn FnMut(&Bytes),
+) -> Result<Report, Unsolved> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    assert!(captures.len() as u64 == index.positions() && values.len() as u64 == index.positions());
+    assert!(distribution.processors > 0 && distribution.batch > 0, "{distribution:?}");
+    let deal = Deal::new(index.positions(), distribution.processors);
+    let processors = (0..deal.processors()).map(|me| Processor::new(&deal, me, distribution)).collect();
+    let mut counting = Counting { tables, index, captures, deal, processors, supersteps: 0 };
+    let first = counting.restore(values);
+    for bound in (1..=first).rev() {
+        progress.begin_bound(bound as u32, index.stones());
+        counting.bound(bound, values, progress)?;
+        checkpoint(values);
+    }
+    let report = counting.report();
+    drop(counting);
+    finish(index, values);
+    let _ = progress.advance(index.positions(), index.positions());
+    Ok(report)
+}
+
+struct Counting<'a> {
+    tables: &'a Tables,
+    index: &'a Index,
+    captures: &'a Bytes,
+    deal: Deal,
+    processors: Vec<Processor>,
+    supersteps: u64,
+}
+
+impl Counting<'_> {
+    /// Counts children where nobody has, finds what has yet to tell its parents, and the bound to go on at.
+    fn restore(&mut self, values: &mut Bytes) -> i8 {
+        let (work, mut parts) = self.parts(0, values);
+        let least = parts.par_iter_mut().filter_map(|part| part.restore(&work)).min();
+        least.unwrap_or(self.index.stones() as i8)
+    }
+
+    /// All supersteps of a bound.
+    fn bound(&mut self, bound: i8, values: &mut Bytes, progress: &dyn Progress) -> Result<(), Unsolved> {
+        let positions = self.index.positions();
+        let mut supersteps = 0;
+        let (work, mut parts) = self.parts(bound, values);
+        parts.par_iter_mut().for_each(|part| part.look_at_captures(&work));
+        loop {
+            let decided = parts.iter().map(Part::decided).sum();
+            if progress.advance(decided, positions).is_break() {
+                // Nothing stays in flight: what was sent, nor what waits to fill a message.
+                parts.par_iter_mut().for_each(|part| part.receive(&work));
+                exchange(&mut parts, 0, Flush::All);
+                parts.par_iter_mut().for_each(|part| {
+                    part.receive(&work);
+                    part.save(&work);
+                });
+                return Err(Stopped.into());
+            }
+            parts.par_iter_mut().for_each(|part| {
+                part.receive(&work);
+                part.tell(&work);
+            });
+            supersteps += 1;
+            if parts.iter().any(Part::is_inconsistent) {
+                return Err(Unsolved::Inconsistent);
+            }
+            let sent = exchange(&mut parts, 0, Flush::Idle);
+            if sent == 0 && parts.iter().all(Part::is_idle) {
+                break;
+            }
+        }
+        drop(parts);
+        self.supersteps += supersteps;
+        Ok(())
+    }
+
+    /// The processors, each with its part of the array.
+    fn parts<'v>(&'v mut self, bound: i8, values: &'v mut Bytes) -> (Work<'v>, Vec<Part<'v>>) {
+        let Counting { tables, index, captures, deal, processors, .. } = self;
+        let units =
+            deal.split(values.chunks_mut(deal.unit())).into_iter().zip(deal.split(captures.chunks(deal.unit())));
+        let parts = processors.iter_mut().zip(units);
+        let parts = parts.map(|(processor, (units, captures))| Part::new(processor, units, captures)).collect();
+        (Work { tables, index, deal, bound }, parts)
+    }
+
+    fn report(&self) -> Report {
+        Report {
+            supersteps: self.supersteps,
+            processors: self.processors.iter().map(|processor| processor.traffic()).collect(),
+        }
+    }
+}
+
+/// What of the queues is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// Full messages; all, from processors that have nothing left to tell.
+    Idle,
+    /// All.
+    All,
+}
+
+/// Hands the queues over among processors from `first` on; how many updates were sent.
+pub(crate) fn exchange(parts: &mut [Part], first: usize, flush: Flush) -> u64 {
+    let mut sent = 0;
+    for from in 0..parts.len() {
+        for to in (0..parts.len()).filter(|&to| to != from) {
+            let spare = parts[to].take_spare(first + from);
+            let queue = parts[from].take_queue(first + to, flush == Flush::All, spare);
+            sent += queue.len() as u64;
+            parts[to].deliver(first + from, queue);
+        }
+    }
+    sent
+}
+
+/// Scores 0 to what is undecided, and transposes every slab.
+fn finish(index: &Index, values: &mut Bytes) {
+    let undecided = -(index.stones() as i8);
+    let mut copy = Vec::new();
+    for slab in index.slabs() {
+        let (rows, columns) = (slab.mover_halves as usize, slab.opponent_halves as usize);
+        let slab = &mut values[slab.offset as usize..][..rows * columns];
+        copy.clear();
+        copy.extend_from_slice(slab);
+        slab.par_chunks_mut(TRANSPOSE_ROWS * rows).enumerate().for_each(|(at, band)| {
+            let first = at * TRANSPOSE_ROWS;
+            let width = band.len() / rows;
+            for (row, from) in copy.chunks_exact(columns).enumerate() {
+                for (column, &value) in from[first..first + width].iter().enumerate() {
+                    band[column * rows + row] = if value < undecided { 0 } else { value };
+                }
+            }
+        });
+    }
+    // The opening position of 48 stones lies behind all slabs and has no place in a method.
+}

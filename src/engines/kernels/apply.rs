@@ -1,0 +1,120 @@
+//! Writing staged scores back: the transpose from `MoverMajor` units into the `OpponentMajor` array.
+
+use super::scores::{Destination, Kernel, SlabWork, UNIT_ROWS, Unit};
+use super::simd;
+use super::tables::CHUNK;
+
+/// Something changed in a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Changed {
+    /// Rank of the opponent's half.
+    pub(crate) column: u32,
+    /// The first of the 64 rows it is among.
+    pub(crate) first_row: usize,
+    /// A bit for each of these.
+    pub(crate) rows: u64,
+}
+
+/// Something changed in some columns of a chunk.
+pub(crate) struct ChangedChunk<'a> {
+    /// Its first column.
+    first: usize,
+    first_row: usize,
+    /// By column, the rows.
+    rows: &'a [u64],
+}
+
+impl ChangedChunk<'_> {
+    /// Adds a mark to those of all columns from one on where something changed.
+    #[inline]
+    pub(crate) fn mark(&self, marks: &mut [u64], first_column: usize, mark: u64) {
+        let marks = &mut marks[self.first - first_column..][..self.rows.len()];
+        for (to, &rows) in marks.iter_mut().zip(self.rows) {
+            *to |= if rows == 0 { 0 } else { mark };
+        }
+    }
+
+    /// The columns where something changed.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Changed> {
+        let changed = self.rows.iter().enumerate().filter(|&(_, &rows)| rows != 0);
+        changed.map(|(at, &rows)| Changed { column: (self.first + at) as u32, first_row: self.first_row, rows })
+    }
+}
+
+/// Writes the wanted chunks of a staged unit into `array`, and tells in which chunks what changed. What the array leaves
+/// out of the slab are the columns before `first_column`.
+///
+/// Returns the number of changes.
+///
+/// # Panics
+/// When the unit reaches beyond its slab, or what there is of it.
+pub(crate) fn apply(
+    kernel: Kernel,
+    work: &SlabWork,
+    unit: &Unit,
+    staged: &[i8],
+    array: &mut [i8],
+    first_column: usize,
+    mut tell: impl FnMut(&ChangedChunk),
+) -> u64 {
+    let slab = work.to;
+    assert!(unit.row + unit.rows <= slab.columns, "a unit lies inside its slab");
+    let mut changes = 0;
+    for at in 0..unit.chunks {
+        let wanted = unit.wanted_rows(at);
+        if wanted == 0 {
+            continue;
+        }
+        let column = (unit.chunk + at) * CHUNK;
+        assert!(first_column <= column && column < slab.rows, "a unit lies inside its slab");
+        let left_out = if first_column > 0 { first_column * slab.stride + slab.lead } else { 0 };
+        let to = Destination {
+            offset: slab.offset + column * slab.stride + unit.row - left_out,
+            stride: slab.stride,
+            columns: CHUNK.min(slab.rows - column),
+            rows: unit.rows,
+        };
+        let mut changed = [0; CHUNK];
+        let here = write(kernel, &staged[at * CHUNK..], unit.stride(), wanted, array, to, &mut changed);
+        if here > 0 {
+            tell(&ChangedChunk { first: column, first_row: unit.row, rows: &changed[..to.columns] });
+        }
+        changes += here;
+    }
+    changes
+}
+
+/// Writes the wanted rows of one staged chunk, and sets for each column which rows changed. Returns how many changes.
+fn write(
+    kernel: Kernel,
+    staged: &[i8],
+    staged_stride: usize,
+    wanted: u64,
+    array: &mut [i8],
+    to: Destination,
+    changed: &mut [u64; CHUNK],
+) -> u64 {
+    assert!(to.rows <= to.stride && to.columns <= CHUNK && to.columns > 0);
+    assert!(to.offset + (to.columns - 1) * to.stride + to.rows <= array.len(), "a unit lies inside its slab");
+    match kernel {
+        // SAFETY: inside the array by the assertions.
+        Kernel::Avx512 => unsafe { simd::apply_avx512(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed) },
+        // SAFETY: as above.
+        Kernel::Avx2 if to.rows == UNIT_ROWS => unsafe {
+            simd::apply_avx2(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed)
+        },
+        Kernel::Portable | Kernel::Avx2 => {
+            for (column, changed) in changed.iter_mut().enumerate().take(to.columns) {
+                let array = &mut array[to.offset + column * to.stride..][..to.rows];
+                for (row, old) in array.iter_mut().enumerate().filter(|&(row, _)| wanted >> row & 1 == 1) {
+                    let new = staged[row * staged_stride + column];
+                    if *old != new {
+                        *old = new;
+                        *changed |= 1 << row;
+                    }
+                }
+            }
+            changed.iter().map(|rows| u64::from(rows.count_ones())).sum()
+        }
+    }
+}

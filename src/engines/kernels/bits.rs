@@ -1,0 +1,317 @@
+//! The row kernels on bits: what of a row is lost now, and whom that makes win.
+
+use super::bit_maps::{Pull, Push};
+use super::scores::Kernel;
+use super::simd;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// A row of bits.
+pub trait RowBits: Copy {
+    /// The bits of a word that `mask` has; others may be anything.
+    fn bits(self, word: usize, mask: u64) -> u64;
+}
+
+impl RowBits for &[AtomicU64] {
+    #[inline(always)]
+    fn bits(self, word: usize, _: u64) -> u64 {
+        self[word].load(SeqCst)
+    }
+}
+
+impl RowBits for &[u64] {
+    #[inline(always)]
+    fn bits(self, word: usize, _: u64) -> u64 {
+        self[word]
+    }
+}
+
+/// A move of a row: where its children's wins are.
+#[derive(Clone, Copy)]
+pub(crate) struct Child<'a, R> {
+    pub(crate) wins: R,
+    pub(crate) pull: &'a Pull,
+    /// By word, the columns on which the move captures nothing and starves nobody.
+    pub(crate) quiet: &'a [u64],
+}
+
+/// Which implementation of the kernels on bits runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BitKernel {
+    /// Plain Rust, on any processor.
+    Portable,
+    /// With the instructions of BMI2, which compress and expand the bits of a word.
+    Bmi2,
+    /// And with AVX-512, which finds the pieces that have a bit, eight at a time.
+    Avx512,
+}
+
+/// The wins of a row being found.
+#[derive(Debug, Default)]
+pub(crate) struct WonRow {
+    /// Zeros where nothing was found.
+    words: Vec<u64>,
+}
+
+impl WonRow {
+    /// Makes it a row of so many words.
+    pub(crate) fn resize(&mut self, words: usize) {
+        self.words.resize(words, 0);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, word: u32, bits: u64) {
+        self.words[word as usize] |= bits;
+    }
+
+    /// Lists what was found by word, and forgets it.
+    pub(crate) fn take(&mut self, into: &mut Vec<(u32, u64)>) {
+        into.clear();
+        // Most words of long rows are zeros.
+        for (eight, words) in (0..).step_by(8).zip(self.words.chunks_mut(8)) {
+            if words.iter().fold(0, |any, word| any | word) == 0 {
+                continue;
+            }
+            for (at, word) in (eight..).zip(words) {
+                if *word != 0 {
+                    into.push((at, *word));
+                    *word = 0;
+                }
+            }
+        }
+    }
+}
+
+impl BitKernel {
+    /// The fastest kernel that this processor has, and that takes no more than [`Kernel::detect`].
+    pub fn detect() -> BitKernel {
+        let most = BitKernel::beside(Kernel::detect());
+        BitKernel::available().rfind(|kernel| *kernel <= most).unwrap_or(BitKernel::Portable)
+    }
+
+    /// The kernel of the same generation of processors.
+    fn beside(kernel: Kernel) -> BitKernel {
+        match kernel {
+            Kernel::Portable => BitKernel::Portable,
+            Kernel::Avx2 => BitKernel::Bmi2,
+            Kernel::Avx512 => BitKernel::Avx512,
+        }
+    }
+
+    /// The kernels that this processor has, the fastest last.
+    pub fn available() -> impl DoubleEndedIterator<Item = BitKernel> {
+        let has = |kernel: &BitKernel| match kernel {
+            BitKernel::Portable => true,
+            BitKernel::Bmi2 => simd::has_bmi2(),
+            BitKernel::Avx512 => simd::has_bmi2() && simd::has_avx512(),
+        };
+        [BitKernel::Portable, BitKernel::Bmi2, BitKernel::Avx512].into_iter().filter(has)
+    }
+
+    /// Bits that are set.
+    pub fn count(self, words: &[u64]) -> u64 {
+        match self {
+            BitKernel::Portable => words.iter().map(|word| u64::from(word.count_ones())).sum(),
+            BitKernel::Bmi2 | BitKernel::Avx512 => simd::count_bmi2(words),
+        }
+    }
+
+    /// Keeps of some columns of a row, in its words from `first` on, those whose move leads to a win, or is none of the
+    /// quiet ones. Tells in which groups of words some went, a bit for each `1 << shift` words.
+    pub(crate) fn pull<R: RowBits>(self, left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+        match self {
+            _ if child.pull.is_straight => pull_straight(left, first, child, shift),
+            BitKernel::Portable => pull_row(left, first, child, shift, compress),
+            BitKernel::Bmi2 | BitKernel::Avx512 => simd::pull_row_bmi2(left, first, child, shift),
+        }
+    }
+
+    /// Finds who wins, in the parents' row, by a move of the class to one of the lost, which are listed by word.
+    pub(crate) fn push(self, lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
+        match self {
+            BitKernel::Portable => push_row(lost, push, won, compress, expand),
+            BitKernel::Bmi2 => simd::push_row_bmi2(lost, push, won),
+            BitKernel::Avx512 => simd::push_row_avx512(lost, push, won),
+        }
+    }
+}
+
+/// The moves that leave columns where they are.
+fn pull_straight<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+    let mut groups = 0;
+    for (at, (left, quiet)) in left.iter_mut().zip(&child.quiet[first..]).enumerate() {
+        let now = *left & (child.wins.bits(first + at, *left) | !quiet);
+        groups |= u64::from(now != *left) << ((first + at) >> shift);
+        *left = now;
+    }
+    groups
+}
+
+#[inline(always)]
+pub(crate) fn pull_row<R: RowBits>(
+    left: &mut [u64],
+    first: usize,
+    child: &Child<R>,
+    shift: u32,
+    compress: impl Fn(u64, u64) -> u64,
+) -> u64 {
+    let mut groups = 0;
+    let firsts = child.pull.first[first..].windows(2);
+    for (at, ((left, quiet), firsts)) in left.iter_mut().zip(&child.quiet[first..]).zip(firsts).enumerate() {
+        if *left == 0 {
+            continue;
+        }
+        let mut won = 0;
+        for piece in &child.pull.pieces[firsts[0] as usize..firsts[1] as usize] {
+            won |= compress(child.wins.bits(piece.word as usize, piece.mask), piece.mask) << piece.shift;
+        }
+        let now = *left & (won | !quiet);
+        groups |= u64::from(now != *left) << ((first + at) >> shift);
+        *left = now;
+    }
+    groups
+}
+
+#[inline(always)]
+pub(crate) fn push_row(
+    lost: &[(u32, u64)],
+    push: &Push,
+    won: &mut WonRow,
+    compress: impl Fn(u64, u64) -> u64,
+    expand: impl Fn(u64, u64) -> u64,
+) {
+    for &(at, bits) in lost {
+        let pieces = push.first[at as usize] as usize..push.first[at as usize + 1] as usize;
+        for (&from, to) in push.from[pieces.clone()].iter().zip(&push.to[pieces]) {
+            if bits & from != 0 {
+                won.add(to.word, expand(compress(bits, from), to.mask));
+            }
+        }
+    }
+}
+
+/// As [`push_row`]; `hits` tells which of up to eight pieces have one of the bits.
+#[inline(always)]
+pub(crate) fn push_row_by_eights(
+    lost: &[(u32, u64)],
+    push: &Push,
+    won: &mut WonRow,
+    hits: impl Fn(&[u64], u64) -> u8,
+    compress: impl Fn(u64, u64) -> u64,
+    expand: impl Fn(u64, u64) -> u64,
+) {
+    for &(at, bits) in lost {
+        let pieces = push.first[at as usize] as usize..push.first[at as usize + 1] as usize;
+        for (from, to) in push.from[pieces.clone()].chunks(8).zip(push.to[pieces].chunks(8)) {
+            let mut hits = hits(from, bits);
+            while hits != 0 {
+                let piece = hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                won.add(to[piece].word, expand(compress(bits, from[piece]), to[piece].mask));
+            }
+        }
+    }
+}
+
+/// The bits of `word` that `mask` has, moved together at the low end.
+fn compress(word: u64, mut mask: u64) -> u64 {
+    let (mut result, mut to) = (0, 0);
+    while mask != 0 {
+        let from = mask.trailing_zeros();
+        result |= (word >> from & 1) << to;
+        to += 1;
+        mask &= mask - 1;
+    }
+    result
+}
+
+/// The low bits of `word`, moved to the places that `mask` has.
+fn expand(mut word: u64, mut mask: u64) -> u64 {
+    let mut result = 0;
+    while mask != 0 && word != 0 {
+        let to = mask & mask.wrapping_neg();
+        if word & 1 == 1 {
+            result |= to;
+        }
+        word >>= 1;
+        mask &= mask - 1;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tables;
+    use crate::kernels::tables::RowMove;
+    use crate::layout::plane::{PlaneLayout, PlaneSlab, WORD};
+    use game::{Index, Orientation, PositionSet, Rules};
+
+    #[test]
+    fn expanding_undoes_compressing() {
+        let mut word = 0x9e37_79b9_7f4a_7c15u64;
+        for _ in 0..1000 {
+            word = word.wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(17);
+            let mask = word.rotate_left(31) & word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            assert_eq!(expand(compress(word, mask), mask), word & mask);
+        }
+        assert_eq!(compress(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn bits_are_counted() {
+        let words: Vec<u64> = (0..1000).map(noise).collect();
+        let expected: usize = words.iter().map(|word| (0..64).filter(|bit| word >> bit & 1 == 1).count()).sum();
+        assert!(BitKernel::available().all(|kernel| kernel.count(&words) == expected as u64));
+    }
+
+    /// All kernels on every row of small indices, on bits that no game has.
+    #[test]
+    fn kernels_agree() {
+        for set in [PositionSet::All, PositionSet::Reachable] {
+            let (index, tables) = (Index::new(9, set), Tables::new(Rules::AWARI, set, 9));
+            let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
+            for (number, slab) in layout.slabs().iter().enumerate() {
+                let rows: Vec<_> =
+                    BitKernel::available().map(|kernel| slab_by(kernel, &tables, number, slab)).collect();
+                assert!(rows.windows(2).all(|two| two[0] == two[1]), "slab {number}, {set}");
+            }
+        }
+    }
+
+    type Pulled = (Vec<u64>, Vec<u64>, Vec<Vec<(u32, u64)>>);
+
+    fn noise(at: usize) -> u64 {
+        (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 % 64)
+    }
+
+    /// By row what is left of its later words, where some went, and whom that makes win.
+    fn slab_by(kernel: BitKernel, tables: &Tables, number: usize, slab: &PlaneSlab) -> Vec<Pulled> {
+        let opponent = 9 - number as u32;
+        let bits: Vec<u64> = (0..2000).map(|at| noise(at) | noise(at + 7)).collect();
+        let moves = tables.rows(number as u32).iter().enumerate();
+        let row = |(row, moves): (usize, &[RowMove; game::HALF_PITS])| {
+            let first = row % slab.row_words;
+            let mut left: Vec<u64> = (first..slab.row_words).map(|at| noise(at + 13)).collect();
+            let child = |to: &RowMove| Child {
+                wins: &bits[to.rank() as usize % 97..],
+                pull: tables.pull(opponent, to.crossing()),
+                quiet: &tables.columns(opponent, to.class()).quiet,
+            };
+            let children = moves.iter().take_while(|&&to| to != RowMove::NONE).map(child);
+            let groups = children.map(|child| kernel.pull(&mut left, first, &child, slab.part_shift())).collect();
+            let lost: Vec<_> = (first as u32..).zip(left.iter().copied()).collect();
+            let pushes = tables.pushes(number as u32).iter().filter(|push| push.first.len() > slab.row_words);
+            let won = pushes.map(|push| {
+                let (mut row, mut won) = (WonRow::default(), Vec::new());
+                row.resize(slab.rows.div_ceil(WORD));
+                kernel.push(&lost, push, &mut row);
+                row.take(&mut won);
+                won
+            });
+            let won = won.collect();
+            (left, groups, won)
+        };
+        moves.map(row).collect()
+    }
+}

@@ -1,0 +1,534 @@
+//! The row kernels: what a unit of work computes, in a portable form, and the choice of a faster one at run time.
+//!
+//! A unit is up to 64 rows of a `MoverMajor` slab by up to 16 chunks of 64 columns. *Recompute* derives the scores of
+//! its wanted row chunks from their children and stages them row by row; *apply* transposes a staged chunk into the
+//! `OpponentMajor` array and says what changed. Recomputing only reads the array, applying only writes the bytes of
+//! its own rows and columns; a driver keeps the two apart in time. Where few positions are asked for, a *spot* is one
+//! chunk of a row.
+
+use super::simd;
+use super::tables::{CHUNK, Gather, Lanes, Piece, RowMove};
+use crate::huge_pages::PAD;
+use crate::layout::rows::SlabRows;
+use game::sow::{Class, Ends};
+use game::{HALF_PITS, Slab};
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// The class of the moves that stay in the mover's half.
+pub(crate) const STRAIGHT: usize = Class { crossing: 0, ends: Ends::Mover }.number();
+
+/// Rows in a unit.
+pub(crate) const UNIT_ROWS: usize = 64;
+/// Chunks in a unit: staged scores of a unit stay in the second-level cache, its rows of them in the first.
+pub(crate) const UNIT_CHUNKS: usize = 16;
+
+/// Which implementation of the row kernels runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kernel {
+    /// Plain Rust, on any processor.
+    Portable,
+    /// AVX2: plain Rust in wider vectors, with byte shuffles.
+    Avx2,
+    /// AVX-512 with VBMI byte permutations.
+    Avx512,
+}
+
+/// A slab as the kernels see it.
+pub(crate) struct SlabWork<'a> {
+    pub(crate) slab: &'a Slab,
+    /// Where its scores are in the array.
+    pub(crate) to: SlabRows,
+    /// By the rank of the mover's half.
+    pub(crate) rows: &'a [[RowMove; HALF_PITS]],
+    /// Columns of the slab in `MoverMajor`.
+    pub(crate) columns: usize,
+    /// By class number.
+    pub(crate) children: Vec<Option<Child<'a>>>,
+    /// Best captures of the slab, row by row, readable for a vector behind its end.
+    pub(crate) captures: &'a [i8],
+    /// Bytes from one row of them to the next.
+    pub(crate) captures_stride: usize,
+}
+
+/// Where the moves of a class lead from a slab.
+#[derive(Clone, Copy)]
+pub(crate) struct Child<'a> {
+    pub(crate) gather: &'a Gather,
+    /// Offset of the child slab.
+    pub(crate) offset: usize,
+    /// Bytes of the child slab.
+    pub(crate) bytes: usize,
+    /// Bytes from one row of the child slab in `OpponentMajor` to the next.
+    pub(crate) stride: usize,
+    /// Behind the last of its columns that are there.
+    pub(crate) end: usize,
+}
+
+/// A unit: rows and chunks of a slab, and per row the chunks wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Unit {
+    pub(crate) row: usize,
+    pub(crate) rows: usize,
+    pub(crate) chunk: usize,
+    pub(crate) chunks: usize,
+    pub(crate) wanted: [u16; UNIT_ROWS],
+}
+
+/// Bytes of the largest staged unit.
+pub(crate) const UNIT_BYTES_MAX: usize = UNIT_ROWS * (UNIT_CHUNKS + 1) * CHUNK;
+
+impl Unit {
+    /// All of some chunks, from a row on: as many rows as a unit has, of those before `rows_end`.
+    pub(crate) fn whole(row: usize, rows_end: usize, chunks: Range<usize>) -> Unit {
+        let rows = UNIT_ROWS.min(rows_end - row);
+        let mut wanted = [0; UNIT_ROWS];
+        wanted[..rows].fill(((1u32 << chunks.len()) - 1) as u16);
+        Unit { row, rows, chunk: chunks.start, chunks: chunks.len(), wanted }
+    }
+
+    /// Of what is wanted the chunks among `columns`, if they have any of the unit's.
+    pub(crate) fn within(&self, columns: &Range<usize>) -> Option<Unit> {
+        let start = columns.start.max(self.chunk);
+        let end = columns.end.min(self.chunk + self.chunks);
+        if start >= end {
+            return None;
+        }
+        let mut unit = *self;
+        if end - start < self.chunks {
+            let these = ((1u32 << (end - start)) - 1) << (start - self.chunk);
+            unit.wanted.iter_mut().for_each(|wanted| *wanted &= these as u16);
+        }
+        Some(unit)
+    }
+
+    /// Row chunks wanted.
+    pub(crate) fn wanted_chunks(&self) -> u32 {
+        self.wanted[..self.rows].iter().map(|wanted| wanted.count_ones()).sum()
+    }
+
+    /// Bytes from one staged row to the next: one vector more than a row, so that columns spread over cache sets.
+    pub(crate) fn stride(&self) -> usize {
+        (self.chunks + 1) * CHUNK
+    }
+
+    /// Bytes staged.
+    pub(crate) fn staged_bytes(&self) -> usize {
+        UNIT_ROWS * self.stride()
+    }
+
+    /// A bit a row: whether the chunk is wanted there.
+    pub(crate) fn wanted_rows(&self, chunk: usize) -> u64 {
+        self.wanted[..self.rows]
+            .iter()
+            .enumerate()
+            .fold(0, |rows, (row, chunks)| rows | u64::from(chunks >> chunk & 1) << row)
+    }
+}
+
+/// Which moves of a row are taken: those that stay in the mover's half and lead to some ranks, or all others.
+#[derive(Clone)]
+pub(crate) struct Moves {
+    ranks: Range<u32>,
+    are_taken: bool,
+}
+
+impl Moves {
+    /// Only those that stay in the mover's half and lead to `ranks`.
+    pub(crate) fn only(ranks: Range<u32>) -> Moves {
+        Moves { ranks, are_taken: true }
+    }
+
+    /// All but these.
+    pub(crate) fn all_but(ranks: Range<u32>) -> Moves {
+        Moves { ranks, are_taken: false }
+    }
+
+    /// The moves taken, of all moves of a row.
+    #[inline(always)]
+    pub(crate) fn of(&self, row: &[RowMove; HALF_PITS]) -> impl Iterator<Item = RowMove> {
+        let moves = row.iter().copied().take_while(|&to| to != RowMove::NONE);
+        moves.filter(|to| (to.class() == STRAIGHT && self.ranks.contains(&to.rank())) == self.are_taken)
+    }
+}
+
+/// The least that positions of a unit score, whatever the moves taken lead to: row by row from the unit's first chunk.
+#[derive(Clone, Copy)]
+pub(crate) struct Floor<'a> {
+    pub(crate) scores: &'a [i8],
+    /// Bytes from one row to the next.
+    pub(crate) stride: usize,
+}
+
+impl<'a> SlabWork<'a> {
+    /// The best captures of a unit.
+    pub(crate) fn floor(&self, unit: &Unit) -> Floor<'a> {
+        let stride = self.captures_stride;
+        Floor { scores: &self.captures[unit.row * stride + unit.chunk * CHUNK..], stride }
+    }
+
+    /// Positions that the wanted chunks of a unit are, by 64 columns of a row.
+    pub(crate) fn recomputed(&self, unit: &Unit) -> u64 {
+        u64::from(unit.wanted_chunks()) * (CHUNK as u64).min(self.columns as u64)
+    }
+
+    pub(crate) fn no_children() -> Vec<Option<Child<'a>>> {
+        vec![None; Class::COUNT]
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Kernel::Portable => "portable",
+            Kernel::Avx2 => "avx2",
+            Kernel::Avx512 => "avx512",
+        })
+    }
+}
+
+/// Where apply writes: a chunk of columns of the unit's rows, in the `OpponentMajor` array.
+#[derive(Clone, Copy)]
+pub(crate) struct Destination {
+    /// Offset of the chunk's first column at the unit's first row.
+    pub(crate) offset: usize,
+    /// Bytes from one column to the next.
+    pub(crate) stride: usize,
+    /// Columns, at most [`CHUNK`].
+    pub(crate) columns: usize,
+    /// Rows, at most [`UNIT_ROWS`].
+    pub(crate) rows: usize,
+}
+
+/// What somebody chose for this process.
+static CHOSEN: OnceLock<Kernel> = OnceLock::new();
+
+impl Kernel {
+    /// The kernel that was chosen for this process, or else the fastest this processor has.
+    pub fn detect() -> Kernel {
+        CHOSEN.get().copied().unwrap_or_else(|| Kernel::available().next_back().unwrap_or(Kernel::Portable))
+    }
+
+    /// Has this process use a kernel, and no faster one on bits: `detect` gives it from now on.
+    ///
+    /// # Panics
+    /// When the processor does not have it, or another one was chosen before.
+    pub fn choose(self) {
+        assert!(Kernel::available().any(|kernel| kernel == self), "this processor has no {self}");
+        assert_eq!(*CHOSEN.get_or_init(|| self), self, "a kernel is chosen once");
+    }
+
+    /// The kernels this processor has, the fastest last.
+    pub fn available() -> impl DoubleEndedIterator<Item = Kernel> {
+        let has = |kernel: &Kernel| match kernel {
+            Kernel::Portable => true,
+            Kernel::Avx2 => simd::has_avx2(),
+            Kernel::Avx512 => simd::has_avx512(),
+        };
+        [Kernel::Portable, Kernel::Avx2, Kernel::Avx512].into_iter().filter(has)
+    }
+
+    /// Derives a chunk of a row. Lanes behind the last column are anything.
+    pub(crate) fn recompute_spot(self, work: &SlabWork, spot: Spot, values: &[i8]) -> [i8; CHUNK] {
+        let row = &work.rows[spot.row as usize];
+        let floor = &work.captures[spot.row as usize * work.captures_stride + spot.chunk as usize * CHUNK..];
+        let floor = floor.first_chunk().expect("captures are padded");
+        if self == Kernel::Avx512 {
+            simd::recompute_spot_avx512(work, row, spot.chunk as usize, values, floor)
+        } else {
+            recompute_chunk(work, row.iter().copied(), spot.chunk as usize, values, floor, permute)
+        }
+    }
+
+    /// Asks the caches for what a spot is derived from, and for the scores asked for.
+    pub(crate) fn ask(self, work: &SlabWork, spot: Spot, values: &[i8]) {
+        if self == Kernel::Avx512 {
+            simd::ask_avx512(work, spot, values);
+        }
+    }
+
+    /// The columns of a chunk whose moves of a class lead to some of a chunk of child columns; at least these.
+    pub(crate) fn reached(self, gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
+        if self == Kernel::Avx512 {
+            return simd::reached_avx512(gather, chunk, child, columns);
+        }
+        let (first, end) = (gather.first[chunk], gather.first[chunk + 1]);
+        gather.pieces[first as usize..end as usize].iter().fold(0, |lanes, piece| lanes | piece.mask)
+    }
+
+    /// Some of 64 scores, one after the other; what is behind them is anything.
+    #[inline]
+    pub(crate) fn pick(self, scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
+        if self == Kernel::Avx512 {
+            return simd::pick_avx512(scores, columns);
+        }
+        let mut picked = [0; CHUNK];
+        picked.iter_mut().zip(lanes(columns)).for_each(|(to, lane)| *to = scores[lane % CHUNK] as u8);
+        picked
+    }
+
+    /// Writes some of 64 scores, given one after the other, where they are further from 0 than what is there; which were:
+    /// of two states of a score the later one is further from 0.
+    ///
+    /// # Panics
+    /// When there are fewer scores than columns, or the array ends before one of them.
+    #[inline]
+    pub(crate) fn merge(self, to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
+        assert!(
+            scores.len() >= columns.count_ones() as usize && to.len() >= (u64::BITS - columns.leading_zeros()) as usize
+        );
+        if self == Kernel::Avx512 {
+            return simd::merge_avx512(to, columns, scores);
+        }
+        let mut changed = 0;
+        for (lane, &score) in lanes(columns).zip(scores) {
+            let score = score as i8;
+            if score.unsigned_abs() > to[lane].unsigned_abs() {
+                to[lane] = score;
+                changed |= 1 << lane;
+            }
+        }
+        changed
+    }
+
+    /// Derives the wanted chunks of a unit, from some moves, and a floor that stands for the others and for captures.
+    /// `values` is the whole `OpponentMajor` array with its padding.
+    pub(crate) fn recompute(
+        self,
+        work: &SlabWork,
+        unit: &Unit,
+        values: &[i8],
+        moves: &Moves,
+        floor: Floor,
+        staged: &mut [i8],
+    ) {
+        assert!(staged.len() >= unit.staged_bytes() && unit.row + unit.rows <= work.rows.len());
+        match self {
+            Kernel::Portable => recompute_rows(work, unit, values, moves, floor, staged, permute),
+            Kernel::Avx2 => simd::recompute_avx2(work, unit, values, moves, floor, staged),
+            Kernel::Avx512 => simd::recompute_avx512(work, unit, values, moves, floor, staged),
+        }
+    }
+}
+
+/// A chunk of a row.
+#[derive(Clone, Copy)]
+pub(crate) struct Spot {
+    pub(crate) row: u32,
+    pub(crate) chunk: u32,
+    /// The columns asked for.
+    pub(crate) lanes: u64,
+}
+
+/// Derives the wanted chunks of a unit, given how to permute the bytes of a window. Compiled once for each kernel that
+/// relies on the compiler for its vectors.
+#[inline(always)]
+pub(crate) fn recompute_rows(
+    work: &SlabWork,
+    unit: &Unit,
+    values: &[i8],
+    moves: &Moves,
+    floor: Floor,
+    staged: &mut [i8],
+    permute: impl Fn(&[i8; PAD], &Lanes) -> [i8; CHUNK],
+) {
+    let stride = unit.stride();
+    for (row, &wanted) in unit.wanted[..unit.rows].iter().enumerate().filter(|&(_, &wanted)| wanted != 0) {
+        let staged = &mut staged[row * stride..][..unit.chunks * CHUNK];
+        let floor = &floor.scores[row * floor.stride..];
+        for (at, staged) in staged.as_chunks_mut::<CHUNK>().0.iter_mut().enumerate() {
+            if wanted >> at & 1 == 0 {
+                continue;
+            }
+            let floor = floor[at * CHUNK..].first_chunk().expect("floors are padded");
+            let moves = moves.of(&work.rows[unit.row + row]);
+            *staged = recompute_chunk(work, moves, unit.chunk + at, values, floor, &permute);
+        }
+    }
+}
+
+/// Derives a chunk of a row from some of its moves.
+#[inline(always)]
+fn recompute_chunk(
+    work: &SlabWork,
+    moves: impl Iterator<Item = RowMove>,
+    chunk: usize,
+    values: &[i8],
+    floor: &[i8; CHUNK],
+    permute: impl Fn(&[i8; PAD], &Lanes) -> [i8; CHUNK],
+) -> [i8; CHUNK] {
+    let mut least = [i8::MAX; CHUNK];
+    for to in moves.take_while(|&to| to != RowMove::NONE) {
+        let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
+        let scores = &values[child.offset + to.rank() as usize * child.stride..];
+        let (first, end) = (child.gather.first[chunk], child.gather.first[chunk + 1]);
+        for piece in &child.gather.pieces[first as usize..end as usize] {
+            let window = scores[piece.base as usize..].first_chunk().expect("scores are padded by a window");
+            let taken = match piece.lanes {
+                Piece::STRAIGHT => *window.first_chunk().expect("a window has two chunks"),
+                lanes => permute(window, &child.gather.lanes[lanes as usize]),
+            };
+            let keep = keep(piece.mask);
+            for lane in 0..CHUNK {
+                least[lane] = least[lane].min(taken[lane].max(keep[lane]));
+            }
+        }
+    }
+    std::array::from_fn(|lane| floor[lane].max(-least[lane]))
+}
+
+/// For each lane the least score where the mask has it, else the greatest: what leaves other lanes out of a minimum.
+#[inline(always)]
+fn keep(mask: u64) -> [i8; CHUNK] {
+    let mut keep = [0; CHUNK];
+    for (eight, mask) in keep.as_chunks_mut::<8>().0.iter_mut().zip(mask.to_le_bytes()) {
+        *eight = KEEP[mask as usize];
+    }
+    keep
+}
+
+static KEEP: [[i8; 8]; 256] = {
+    let mut table = [[i8::MAX; 8]; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let mut lane = 0;
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                table[mask][lane] = i8::MIN;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+};
+
+fn permute(window: &[i8; PAD], lanes: &Lanes) -> [i8; CHUNK] {
+    lanes.0.map(|lane| window[lane as usize])
+}
+
+/// The bits of a word, from the lowest.
+pub(crate) fn lanes(mut columns: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = columns.trailing_zeros() as usize;
+        (columns != 0).then(|| {
+            columns &= columns - 1;
+            lane
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::apply::apply;
+    use crate::sweep::work;
+    use crate::{Bytes, Rows, Tables};
+    use game::sow::SowMap;
+    use game::{Halves, Index, PositionSet, Rules};
+
+    /// A hash of the index: every byte of an array differs from its neighbours, whatever the pass.
+    fn fake(len: usize, seed: u64) -> Bytes {
+        let mut bytes = Bytes::zeroed(len).unwrap();
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            let hash = (at as u64 ^ seed << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            *byte = ((hash >> 40) % 15) as i8 - 7;
+        }
+        bytes
+    }
+
+    /// What a change marks: every parent, and with vectors nothing else.
+    #[test]
+    fn kernels_reach_every_parent() {
+        let rules = Rules::AWARI;
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+            let (tables, halves) = (Tables::new(rules, set, 2 * stones), Halves::new(2 * stones));
+            for number in (0..Class::COUNT).filter(|&number| Class::from_number(number).occurs()) {
+                let class = Class::from_number(number);
+                if u32::from(class.crossing) > stones {
+                    continue;
+                }
+                let (gather, map) = (tables.gather(stones, number), SowMap::new(&rules, &halves, set, stones, class));
+                for (chunk, targets) in map.targets.chunks(CHUNK).enumerate() {
+                    for child in 0..gather.inverse.len() {
+                        for columns in [u64::MAX, 1, 1 << 63, 0x1248_0102_8001_9009] {
+                            let leads = |&(lane, &to): &(usize, &u32)| {
+                                map.quiet[chunk] >> lane & 1 == 1
+                                    && to as usize / CHUNK == child
+                                    && columns >> (to as usize % CHUNK) & 1 == 1
+                            };
+                            let lanes = targets.iter().enumerate().filter(leads);
+                            let expected = lanes.fold(0, |lanes, (lane, _)| lanes | 1u64 << lane);
+                            let (from, to) = gather.inverse[child];
+                            assert!(expected == 0 || (from..to).contains(&(chunk as u32)));
+                            for kernel in Kernel::available() {
+                                let found = kernel.reached(gather, chunk, child, columns);
+                                assert_eq!(found & expected, expected, "{kernel:?}, class {number}");
+                                assert!(kernel != Kernel::Avx512 || found == expected, "class {number}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Every row of every slab of a small database, on scores that no game has.
+    #[test]
+    fn kernels_agree_on_every_row() {
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+            let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+            let len = index.positions() as usize;
+            let captures = fake(len, 2);
+            let fill = |seed: u64| {
+                let (mut rows, from) = (Rows::zeroed(&index).unwrap(), fake(len, seed));
+                rows.fill(|range, out| {
+                    out.copy_from_slice(&from[range.start as usize..range.end as usize]);
+                    Ok::<_, ()>(())
+                })
+                .unwrap();
+                rows
+            };
+            let scores = fill(1);
+            for (at, slab) in index.slabs().iter().enumerate() {
+                let best = (&captures.padded()[slab.offset as usize..], slab.opponent_halves as usize);
+                let work = work(&tables, slab, scores.slabs()[at], scores.slabs(), best);
+                let mut expected: Option<(Vec<i8>, Vec<i8>)> = None;
+                for kernel in Kernel::available() {
+                    let mut staged_all = Vec::new();
+                    let mut after = fill(1);
+                    for row in (0..slab.mover_halves as usize).step_by(UNIT_ROWS) {
+                        let chunks_all = (slab.opponent_halves as usize).div_ceil(CHUNK);
+                        for chunk in (0..chunks_all).step_by(UNIT_CHUNKS) {
+                            let rows = UNIT_ROWS.min(slab.mover_halves as usize - row);
+                            let chunks = UNIT_CHUNKS.min(chunks_all - chunk);
+                            let full = ((1u32 << chunks) - 1) as u16;
+                            let mut unit = Unit { row, rows, chunk, chunks, wanted: [0; UNIT_ROWS] };
+                            for (row, wanted) in unit.wanted[..rows].iter_mut().enumerate() {
+                                *wanted = if row % 3 == 0 { full } else { 0xb6d3 >> (row % 5) & full };
+                            }
+                            let mut staged = vec![0; unit.staged_bytes()];
+                            let old = scores.bytes().padded();
+                            kernel.recompute(&work, &unit, old, &Moves::all_but(0..0), work.floor(&unit), &mut staged);
+                            apply(kernel, &work, &unit, &staged, after.bytes_mut(), 0, |_| {});
+                            // Lanes behind the last column hold anything.
+                            let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
+                            let spot = Spot { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
+                            let one = kernel.recompute_spot(&work, spot, scores.bytes().padded());
+                            assert!(one[..columns.min(CHUNK)] == staged[..columns.min(CHUNK)], "{kernel:?}, spot");
+                            for row in staged.chunks(unit.stride()) {
+                                staged_all.extend_from_slice(&row[..columns]);
+                            }
+                        }
+                    }
+                    let found = (staged_all, after.to_vec());
+                    match &expected {
+                        None => expected = Some(found),
+                        Some(expected) => assert!(*expected == found, "{kernel:?}, slab {at} of {stones}, {set}"),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! Scores of rows: sweep.
+
+use crate::huge_pages::PAD;
+use crate::kernels::scores::{self, Destination, Floor, Moves, SlabWork, Spot, UNIT_ROWS, Unit};
+use crate::kernels::tables::{CHUNK, Gather, Piece, RowMove};
+use game::HALF_PITS;
+use std::arch::x86_64::*;
+
+/// See [`crate::Kernel::recompute`].
+pub(crate) fn recompute_avx2(
+    work: &SlabWork,
+    unit: &Unit,
+    values: &[i8],
+    moves: &Moves,
+    floor: Floor,
+    staged: &mut [i8],
+) {
+    // SAFETY: `has_avx2` was true, else this kernel is not chosen.
+    unsafe { recompute_rows_avx2(work, unit, values, moves, floor, staged) }
+}
+
+#[target_feature(enable = "avx2,popcnt")]
+fn recompute_rows_avx2(work: &SlabWork, unit: &Unit, values: &[i8], moves: &Moves, floor: Floor, staged: &mut [i8]) {
+    scores::recompute_rows(work, unit, values, moves, floor, staged, |window, lanes| {
+        let mut taken = [0; CHUNK];
+        for (lanes, taken) in lanes.0.as_chunks::<16>().0.iter().zip(taken.as_chunks_mut::<16>().0) {
+            // Lanes do not descend, so the last of sixteen reaches farthest.
+            let first = lanes[0] & 127;
+            let steps = (lanes[15] - lanes[0]) as usize / 16;
+            // SAFETY: a window has sixteen bytes more than the farthest lane can begin at: 127 + 16 < 144.
+            unsafe {
+                let from = window.as_ptr().add(first as usize);
+                let lanes = _mm_loadu_si128(lanes.as_ptr().cast());
+                let mut lanes = _mm_sub_epi8(lanes, _mm_set1_epi8(first as i8));
+                let mut all = _mm_setzero_si128();
+                for step in 0..=steps {
+                    // A shuffle gives 0 where the top bit is set: where the lane is not among these sixteen bytes.
+                    let these = _mm_adds_epu8(lanes, _mm_set1_epi8(0x70));
+                    let bytes = _mm_loadu_si128(from.add(step * 16).cast());
+                    all = _mm_or_si128(all, _mm_shuffle_epi8(bytes, these));
+                    lanes = _mm_sub_epi8(lanes, _mm_set1_epi8(16));
+                }
+                _mm_storeu_si128(taken.as_mut_ptr().cast(), all);
+            }
+        }
+        taken
+    });
+}
+
+/// See [`crate::kernels::apply`]; for 64 rows.
+///
+/// # Safety
+/// As [`apply_avx512`].
+pub(crate) unsafe fn apply_avx2(
+    staged: &[i8],
+    stride: usize,
+    wanted: u64,
+    array: *mut i8,
+    to: Destination,
+    changed: &mut [u64; CHUNK],
+) -> u64 {
+    assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
+    assert!(to.columns <= CHUNK && to.rows == UNIT_ROWS);
+    // SAFETY: `has_avx2` was true, else this kernel is not chosen; the rest is the caller's word.
+    unsafe { apply_columns_avx2(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
+}
+
+#[target_feature(enable = "avx2,popcnt")]
+unsafe fn apply_columns_avx2(
+    staged: *const i8,
+    stride: usize,
+    wanted: u64,
+    array: *mut i8,
+    to: Destination,
+    changed: &mut [u64; CHUNK],
+) -> u64 {
+    let mut changes = 0;
+    for rows in 0..4 {
+        let wanted = (wanted >> (rows * 16)) as u16;
+        if wanted == 0 {
+            continue;
+        }
+        let bits = _mm_set_epi64x(-0x7fbf_dfef_f7fb_fdff, -0x7fbf_dfef_f7fb_fdff);
+        let bytes = _mm_set_epi64x(0x0101_0101_0101_0101, 0);
+        let ours = _mm_and_si128(_mm_shuffle_epi8(_mm_cvtsi32_si128(i32::from(wanted)), bytes), bits);
+        let ours = _mm_cmpeq_epi8(ours, bits);
+        for quarter in 0..to.columns.div_ceil(16) {
+            // SAFETY: 64 staged rows of a chunk are readable, see `apply_avx2`.
+            let columns = unsafe { transpose_sixteen(staged.add(rows * 16 * stride + quarter * 16), stride) };
+            for (lane, &new) in columns.iter().enumerate().take(to.columns - (quarter * 16).min(to.columns)) {
+                let column = quarter * 16 + lane;
+                // SAFETY: the caller's word: 64 bytes of each column are ours, these sixteen among them.
+                unsafe {
+                    let at = array.add(column * to.stride + rows * 16).cast::<__m128i>();
+                    let old = _mm_loadu_si128(at);
+                    let new = _mm_blendv_epi8(old, new, ours);
+                    let same = _mm_movemask_epi8(_mm_cmpeq_epi8(old, new)) as u16;
+                    if same != u16::MAX {
+                        _mm_storeu_si128(at, new);
+                        changed[column] |= u64::from(!same) << (rows * 16);
+                        changes += u64::from((!same).count_ones());
+                    }
+                }
+            }
+        }
+    }
+    changes
+}
+
+/// Sixteen columns of sixteen staged rows, each column one vector.
+#[target_feature(enable = "avx2")]
+unsafe fn transpose_sixteen(from: *const i8, stride: usize) -> [__m128i; 16] {
+    // SAFETY: the caller's word.
+    let mut a: [__m128i; 16] = std::array::from_fn(|row| unsafe { _mm_loadu_si128(from.add(row * stride).cast()) });
+    for _ in 0..4 {
+        let mut b = a;
+        for i in 0..8 {
+            b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
+            b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+        }
+        a = b;
+    }
+    a
+}
+
+/// See [`crate::Kernel::recompute`].
+pub(crate) fn recompute_avx512(
+    work: &SlabWork,
+    unit: &Unit,
+    values: &[i8],
+    moves: &Moves,
+    floor: Floor,
+    staged: &mut [i8],
+) {
+    assert!(floor.scores.len() >= (unit.rows - 1) * floor.stride + unit.chunks * CHUNK, "floors are padded");
+    assert!(staged.len() >= unit.staged_bytes());
+    assert!(unit.chunk + unit.chunks <= work.columns.div_ceil(CHUNK), "a unit lies inside its slab");
+    for child in work.children.iter().flatten() {
+        // Ranks of rows and bases of windows are below the halves of the child slab, see `Tables`.
+        assert!(child.offset + child.bytes + PAD <= values.len(), "scores are padded by a window");
+        let pieces = &child.gather.pieces[..child.gather.first[unit.chunk + unit.chunks] as usize];
+        assert!(pieces.last().is_none_or(|last| (last.base as usize) < child.end), "bases ascend");
+    }
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row
+    // ranks and window bases come from `Tables`, built from ranks of halves, for the same slabs, and are
+    // among the columns that are there; and a window is no longer than the padding. Buys bounds checks out of a loop of five instructions.
+    unsafe { recompute_rows(work, unit, values, moves, floor, staged) }
+}
+
+/// See [`crate::Kernel::recompute_spot`].
+pub(crate) fn recompute_spot_avx512(
+    work: &SlabWork,
+    row: &[RowMove; HALF_PITS],
+    chunk: usize,
+    values: &[i8],
+    floor: &[i8; CHUNK],
+) -> [i8; CHUNK] {
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen.
+    unsafe { recompute_spot(work, row, chunk, values, floor) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+fn recompute_spot(
+    work: &SlabWork,
+    row: &[RowMove; HALF_PITS],
+    chunk: usize,
+    values: &[i8],
+    floor: &[i8; CHUNK],
+) -> [i8; CHUNK] {
+    let mut least = _mm512_set1_epi8(i8::MAX);
+    for &to in row.iter().take_while(|&&to| to != RowMove::NONE) {
+        let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
+        let gather = child.gather;
+        let scores = &values[child.offset + to.rank() as usize * child.stride..];
+        for piece in &gather.pieces[gather.first[chunk] as usize..gather.first[chunk + 1] as usize] {
+            let window = &scores[piece.base as usize..][..2 * CHUNK];
+            // SAFETY: a window has two vectors, and lanes are one, and aligned.
+            let taken = unsafe {
+                let window = window.as_ptr().cast::<__m512i>();
+                let low = _mm512_loadu_si512(window);
+                if piece.lanes == Piece::STRAIGHT {
+                    low
+                } else {
+                    let lanes = &gather.lanes[piece.lanes as usize];
+                    let lanes = _mm512_load_si512((&raw const *lanes).cast());
+                    _mm512_permutex2var_epi8(low, lanes, _mm512_loadu_si512(window.add(1)))
+                }
+            };
+            least = _mm512_mask_min_epi8(least, piece.mask, least, taken);
+        }
+    }
+    let mut scores = [0; CHUNK];
+    // SAFETY: both are one vector.
+    unsafe {
+        let floor = _mm512_loadu_si512(floor.as_ptr().cast());
+        let best = _mm512_max_epi8(floor, _mm512_sub_epi8(_mm512_setzero_si512(), least));
+        _mm512_storeu_si512(scores.as_mut_ptr().cast(), best);
+    }
+    scores
+}
+
+/// See [`crate::Kernel::ask`].
+pub(crate) fn ask_avx512(work: &SlabWork, spot: Spot, values: &[i8]) {
+    // SAFETY: every x86-64 processor has it, and asking for what is not there does nothing.
+    let at = |address: *const i8| unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
+    let values = values.as_ptr();
+    let chunk = spot.chunk as usize;
+    at(work.captures.as_ptr().wrapping_add(spot.row as usize * work.captures_stride + chunk * CHUNK));
+    for &to in work.rows[spot.row as usize].iter().take_while(|&&to| to != RowMove::NONE) {
+        let Some(child) = &work.children[to.class()] else { continue };
+        let Some(piece) = child.gather.pieces.get(child.gather.first[chunk] as usize) else { continue };
+        let window = child.offset + to.rank() as usize * child.stride + piece.base as usize;
+        at(values.wrapping_add(window));
+        at(values.wrapping_add(window + CHUNK));
+    }
+    let mut lanes = spot.lanes;
+    while lanes != 0 {
+        let column = chunk * CHUNK + lanes.trailing_zeros() as usize;
+        at(values.wrapping_add(work.to.offset + column * work.to.stride + spot.row as usize));
+        lanes &= lanes - 1;
+    }
+}
+
+/// See [`crate::Kernel::pick`].
+pub(crate) fn pick_avx512(scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+    fn pick(scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
+        // SAFETY: both are 64 bytes long.
+        unsafe {
+            let picked = _mm512_maskz_compress_epi8(columns, _mm512_loadu_epi8(scores.as_ptr()));
+            std::mem::transmute::<__m512i, [u8; CHUNK]>(picked)
+        }
+    }
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen.
+    unsafe { pick(scores, columns) }
+}
+
+/// See [`crate::Kernel::merge`], whose assertion is this one's.
+pub(crate) fn merge_avx512(to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+    fn merge(to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
+        // SAFETY: lanes that are not masked are neither read nor written; the others are there by the assertion.
+        unsafe {
+            let new = _mm512_maskz_expandloadu_epi8(columns, scores.as_ptr().cast());
+            let old = _mm512_maskz_loadu_epi8(columns, to.as_ptr());
+            let changed = _mm512_mask_cmpgt_epu8_mask(columns, _mm512_abs_epi8(new), _mm512_abs_epi8(old));
+            _mm512_mask_storeu_epi8(to.as_mut_ptr(), changed, new);
+            changed
+        }
+    }
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen.
+    unsafe { merge(to, columns, scores) }
+}
+
+/// See [`crate::Kernel::reached`].
+pub(crate) fn reached_avx512(gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen.
+    unsafe { reached(gather, chunk, child, columns) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+fn reached(gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
+    let mut all = 0;
+    for piece in &gather.pieces[gather.first[chunk] as usize..gather.first[chunk + 1] as usize] {
+        // A bit for each byte of the window: of 64, or of 128 where bytes are permuted.
+        let from = (child * CHUNK) as isize - piece.base as isize;
+        let shift = |columns: u64, by: isize| match by {
+            0..64 => columns << by,
+            -63..0 => columns >> -by,
+            _ => 0,
+        };
+        let low = shift(columns, from);
+        let lanes = if piece.lanes == Piece::STRAIGHT {
+            low
+        } else {
+            let high = shift(columns, from - CHUNK as isize);
+            if low | high == 0 {
+                continue;
+            }
+            let lanes = &gather.lanes[piece.lanes as usize];
+            // SAFETY: lanes are aligned.
+            let lanes = unsafe { _mm512_load_si512((&raw const *lanes).cast()) };
+            let bytes = _mm512_permutex2var_epi8(_mm512_movm_epi8(low), lanes, _mm512_movm_epi8(high));
+            _mm512_movepi8_mask(bytes)
+        };
+        all |= lanes & piece.mask;
+    }
+    all
+}
+
+/// Rows between the one whose children are asked for and the one that is computed.
+const AHEAD: usize = 4;
+
+/// Asks for what the wanted chunks of a row will read.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+fn ask(work: &SlabWork, unit: &Unit, row: usize, values: *const i8, moves: &Moves, floor: Floor) {
+    let each_chunk = |visit: &dyn Fn(usize)| {
+        let mut left = unit.wanted[row];
+        while left != 0 {
+            visit(left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+    };
+    let floor = floor.scores.as_ptr().wrapping_add(row * floor.stride);
+    each_chunk(&|at| _mm_prefetch::<_MM_HINT_T0>(floor.wrapping_add(at * CHUNK)));
+    for to in moves.of(&work.rows[unit.row + row]) {
+        let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
+        let scores = values.wrapping_add(child.offset + to.rank() as usize * child.stride);
+        each_chunk(&|at| {
+            if let Some(piece) = child.gather.pieces.get(child.gather.first[unit.chunk + at] as usize) {
+                let window = scores.wrapping_add(piece.base as usize);
+                _mm_prefetch::<_MM_HINT_T0>(window);
+                _mm_prefetch::<_MM_HINT_T0>(window.wrapping_add(CHUNK));
+            }
+        });
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+unsafe fn recompute_rows(work: &SlabWork, unit: &Unit, values: &[i8], moves: &Moves, floor: Floor, staged: &mut [i8]) {
+    let stride = unit.stride();
+    let full = ((1u32 << unit.chunks) - 1) as u16;
+    let values = values.as_ptr();
+    let most = _mm512_set1_epi8(i8::MAX);
+    for row in 0..unit.rows {
+        let wanted = unit.wanted[row];
+        if wanted == 0 {
+            continue;
+        }
+        if row + AHEAD < unit.rows {
+            ask(work, unit, row + AHEAD, values, moves, floor);
+        }
+        // SAFETY: `staged` holds `unit.rows` rows of `stride` bytes.
+        let least = unsafe { staged.as_mut_ptr().add(row * stride) };
+        let mut first = true;
+        for to in moves.of(&work.rows[unit.row + row]) {
+            let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
+            // SAFETY: the row is one of the child slab's.
+            let scores = unsafe { values.add(child.offset + to.rank() as usize * child.stride) };
+            let gather = child.gather;
+            let one = |at: usize| {
+                // SAFETY: see `recompute_avx512`; pieces and lanes are indexed by what `Gather` built.
+                unsafe {
+                    let to = least.add(at * CHUNK).cast::<__m512i>();
+                    let mut acc = if first { most } else { _mm512_loadu_si512(to) };
+                    let begin = *gather.first.get_unchecked(unit.chunk + at);
+                    let end = *gather.first.get_unchecked(unit.chunk + at + 1);
+                    for piece in begin..end {
+                        let piece = gather.pieces.get_unchecked(piece as usize);
+                        let window = scores.add(piece.base as usize).cast::<__m512i>();
+                        let low = _mm512_loadu_si512(window);
+                        let taken = if piece.lanes == Piece::STRAIGHT {
+                            low
+                        } else {
+                            let high = _mm512_loadu_si512(window.add(1));
+                            let lanes = gather.lanes.get_unchecked(piece.lanes as usize);
+                            _mm512_permutex2var_epi8(low, _mm512_load_si512((&raw const *lanes).cast()), high)
+                        };
+                        acc = _mm512_mask_min_epi8(acc, piece.mask, acc, taken);
+                    }
+                    _mm512_storeu_si512(to, acc);
+                }
+            };
+            if wanted == full {
+                for at in 0..unit.chunks {
+                    one(at);
+                }
+            } else {
+                let mut left = wanted;
+                while left != 0 {
+                    one(left.trailing_zeros() as usize);
+                    left &= left - 1;
+                }
+            }
+            first = false;
+        }
+        let floor = &floor.scores[row * floor.stride..];
+        let mut left = wanted;
+        while left != 0 {
+            let at = left.trailing_zeros() as usize * CHUNK;
+            left &= left - 1;
+            // SAFETY: see `recompute_avx512`.
+            unsafe {
+                let to = least.add(at).cast::<__m512i>();
+                let floor = _mm512_loadu_si512(floor.as_ptr().add(at).cast());
+                let best = if first { most } else { _mm512_loadu_si512(to) };
+                _mm512_storeu_si512(to, _mm512_max_epi8(floor, _mm512_sub_epi8(_mm512_setzero_si512(), best)));
+            }
+        }
+    }
+}
+
+/// See [`crate::kernels::apply`].
+///
+/// # Safety
+/// `array` plus what `to` describes is inside one allocation, and nobody else reads or writes those bytes now.
+pub(crate) unsafe fn apply_avx512(
+    staged: &[i8],
+    stride: usize,
+    wanted: u64,
+    array: *mut i8,
+    to: Destination,
+    changed: &mut [u64; CHUNK],
+) -> u64 {
+    assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
+    assert!(to.columns <= CHUNK && to.rows <= UNIT_ROWS);
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen; the rest is the caller's word.
+    unsafe { apply_columns(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
+unsafe fn apply_columns(
+    staged: *const i8,
+    stride: usize,
+    wanted: u64,
+    array: *mut i8,
+    to: Destination,
+    changed: &mut [u64; CHUNK],
+) -> u64 {
+    let all = if to.rows == UNIT_ROWS { u64::MAX } else { (1 << to.rows) - 1 };
+    let mut changes = 0;
+    for quarter in 0..to.columns.div_ceil(16) {
+        // SAFETY: 64 staged rows of a chunk are readable, see `apply_avx512`.
+        let columns = unsafe { transpose_quarter(staged.add(quarter * 16), stride) };
+        for (lane, &new) in columns.iter().enumerate() {
+            let column = quarter * 16 + lane;
+            if column >= to.columns {
+                break;
+            }
+            // SAFETY: the caller's word: `to.rows` bytes of each column are ours. Lanes that are masked out are
+            // neither read nor written.
+            unsafe {
+                let at = array.add(column * to.stride);
+                let differs = if all == u64::MAX {
+                    let old = _mm512_loadu_si512(at.cast());
+                    let differs = _mm512_mask_cmpneq_epi8_mask(wanted, new, old);
+                    if differs != 0 {
+                        _mm512_storeu_si512(at.cast(), _mm512_mask_blend_epi8(wanted, old, new));
+                    }
+                    differs
+                } else {
+                    let old = _mm512_maskz_loadu_epi8(all, at);
+                    let differs = _mm512_mask_cmpneq_epi8_mask(wanted & all, new, old);
+                    if differs != 0 {
+                        _mm512_mask_storeu_epi8(at, differs, new);
+                    }
+                    differs
+                };
+                changed[column] = differs;
+                changes += u64::from(differs.count_ones());
+            }
+        }
+    }
+    changes
+}
+
+/// Sixteen columns of 64 staged rows, each column one vector.
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn transpose_quarter(from: *const i8, stride: usize) -> [__m512i; 16] {
+    // Vector i holds rows i, 16 + i, 32 + i and 48 + i; four rounds of unpacking transpose each 16 by 16 block.
+    let mut a = [_mm512_setzero_si512(); 16];
+    for (row, vector) in a.iter_mut().enumerate() {
+        // SAFETY: the caller's word.
+        unsafe {
+            let quarter = |block: usize| _mm_loadu_si128(from.add((block * 16 + row) * stride).cast());
+            let mut four = _mm512_castsi128_si512(quarter(0));
+            four = _mm512_inserti32x4::<1>(four, quarter(1));
+            four = _mm512_inserti32x4::<2>(four, quarter(2));
+            *vector = _mm512_inserti32x4::<3>(four, quarter(3));
+        }
+    }
+    for _ in 0..4 {
+        let mut b = a;
+        for i in 0..8 {
+            b[2 * i] = _mm512_unpacklo_epi8(a[i], a[i + 8]);
+            b[2 * i + 1] = _mm512_unpackhi_epi8(a[i], a[i + 8]);
+        }
+        a = b;
+    }
+    a
+}

@@ -1,0 +1,405 @@
+//! Everything that depends on halves and classes of moves but not on scores, compiled for the kernels.
+//!
+//! Built on first use, shared by all threads and all databases up to a number of stones. Sizes, with R = C(n+6,6) the
+//! number of halves with up to n stones: 24 bytes a half for the moves of rows, about 20 for their parents, and less
+//! than 3 bytes a column for each class of moves (R columns a class in all), together a few per cent of a database.
+
+use super::bit_maps::{Pull, Push};
+use crate::layout::plane;
+use game::sow::{self, Class, Ends, SowMap};
+use game::{HALF_PITS, Halves, Index, PositionSet, Rules};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Columns handled by one step of a kernel.
+pub(crate) const CHUNK: usize = 64;
+
+/// Chunks that halves take as columns.
+pub(crate) fn chunks(halves: u32) -> usize {
+    (halves as usize).div_ceil(CHUNK)
+}
+
+/// The halves of some chunks, of so many halves.
+pub(crate) fn halves_of(chunks: &Range<usize>, halves: u32) -> Range<usize> {
+    let last = halves as usize;
+    (chunks.start * CHUNK).min(last)..(chunks.end * CHUNK).min(last)
+}
+
+/// The compiled tables for one position set, up to a number of stones.
+pub struct Tables {
+    rules: Rules,
+    index: Index,
+    /// By the mover's stones.
+    rows: Vec<OnceLock<Vec<[RowMove; HALF_PITS]>>>,
+    /// By the opponent's stones and the class number.
+    gathers: Vec<OnceLock<Gather>>,
+    captures: Vec<OnceLock<Captures>>,
+    columns: Vec<OnceLock<Columns>>,
+    parents: OnceLock<Vec<Parents>>,
+    /// By the opponent's stones and the crossing ones.
+    pulls: Vec<OnceLock<Pull>>,
+    /// By the mover's stones, then the class number.
+    pushes: Vec<OnceLock<Vec<Push>>>,
+}
+
+/// A move of a row: rank of the half left behind, class, and place among the row's moves, in four bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowMove(u32);
+
+impl RowMove {
+    /// Fills up the six places; behind all moves.
+    pub(crate) const NONE: RowMove = RowMove(u32::MAX);
+    // C(53,5) ranks fit in 22 bits, 98 class numbers in 7.
+    const RANK_BITS: u32 = 22;
+
+    const CLASS_BITS: u32 = 7;
+
+    pub(crate) fn new(rank: u32, class: Class, slot: usize) -> RowMove {
+        debug_assert!(rank < 1 << RowMove::RANK_BITS && slot < HALF_PITS);
+        let above_rank = (slot as u32) << RowMove::CLASS_BITS | class.number() as u32;
+        RowMove(above_rank << RowMove::RANK_BITS | rank)
+    }
+
+    /// Rank, among the opponent's halves of the position set, of the half left behind (or of the row in [`Parents`]).
+    #[inline(always)]
+    pub(crate) fn rank(self) -> u32 {
+        self.0 & ((1 << RowMove::RANK_BITS) - 1)
+    }
+
+    /// Stones that cross to the opponent.
+    #[inline(always)]
+    pub(crate) fn crossing(self) -> u32 {
+        (self.0 >> (RowMove::RANK_BITS + 1)) & 0x3f
+    }
+
+    /// [`Class::number`].
+    #[inline(always)]
+    pub(crate) fn class(self) -> usize {
+        (self.0 >> RowMove::RANK_BITS) as usize & ((1 << RowMove::CLASS_BITS) - 1)
+    }
+
+    /// Its place among the moves of the row.
+    #[inline(always)]
+    pub(crate) fn slot(self) -> usize {
+        (self.0 >> (RowMove::RANK_BITS + RowMove::CLASS_BITS)) as usize
+    }
+}
+
+/// The quiet columns of a class, compiled to windows of the child row.
+///
+/// A chunk of 64 columns is made of pieces; a piece takes some of its lanes from 128 consecutive bytes of the child
+/// row, by a byte permutation, or from 64 without one.
+pub(crate) struct Gather {
+    /// By chunk, its first piece; one entry more.
+    pub(crate) first: Vec<u32>,
+    pub(crate) pieces: Vec<Piece>,
+    /// By piece that permutes: for each lane the byte of its window; lanes do not descend.
+    pub(crate) lanes: Vec<Lanes>,
+    /// By chunk of 64 child columns, the chunks whose columns go there: first, and last plus one.
+    pub(crate) inverse: Vec<(u32, u32)>,
+    /// The child columns that columns go to, a bit each.
+    pub(crate) led_to: Vec<u64>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Piece {
+    /// Offset of the window in the child row.
+    pub(crate) base: u32,
+    /// Index into `lanes`, or [`Piece::STRAIGHT`].
+    pub(crate) lanes: u32,
+    /// The lanes that this piece fills.
+    pub(crate) mask: u64,
+}
+
+impl Piece {
+    /// Lane j takes byte j of the window.
+    pub(crate) const STRAIGHT: u32 = u32::MAX;
+}
+
+#[repr(align(64))]
+pub(crate) struct Lanes(pub(crate) [u8; CHUNK]);
+
+/// The capturing columns of a class.
+#[derive(Default)]
+pub(crate) struct Captures {
+    /// Captured stones, and the end of their entries.
+    pub(crate) groups: Vec<(u8, u32)>,
+    /// Column of the row, and column of the child in its row.
+    pub(crate) entries: Vec<(u32, u32)>,
+    /// Columns that the move leaves without stones.
+    pub(crate) starves: Vec<u32>,
+}
+
+/// A bit a column of a class, in words of a chunk.
+pub(crate) struct Columns {
+    /// Nothing is captured.
+    pub(crate) quiet: Vec<u64>,
+    /// Something is captured; legal.
+    pub(crate) capturing: Vec<u64>,
+}
+
+/// Who can move to a half: by rank of the opponent's half, the rows (of the mover's halves) whose moves leave it.
+pub(crate) struct Parents {
+    first: Vec<u32>,
+    /// In each run by crossing stones, ascending.
+    entries: Vec<RowMove>,
+}
+
+impl Parents {
+    /// The parents of a half, by crossing stones ascending.
+    pub(crate) fn of(&self, rank: u32) -> &[RowMove] {
+        &self.entries[self.first[rank as usize] as usize..self.first[rank as usize + 1] as usize]
+    }
+}
+
+impl Tables {
+    /// Tables for databases of up to `stones_max` stones; nothing is computed yet.
+    pub fn new(rules: Rules, set: PositionSet, stones_max: u32) -> Tables {
+        let sizes = stones_max as usize + 1;
+        let locks = sizes * Class::COUNT;
+        Tables {
+            rules,
+            index: Index::new(stones_max, set),
+            rows: (0..sizes).map(|_| OnceLock::new()).collect(),
+            gathers: (0..locks).map(|_| OnceLock::new()).collect(),
+            captures: (0..locks).map(|_| OnceLock::new()).collect(),
+            columns: (0..locks).map(|_| OnceLock::new()).collect(),
+            parents: OnceLock::new(),
+            pulls: (0..sizes * sizes).map(|_| OnceLock::new()).collect(),
+            pushes: (0..sizes).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// The position set.
+    pub fn set(&self) -> PositionSet {
+        self.index.set()
+    }
+
+    /// The most stones these tables serve.
+    pub fn stones_max(&self) -> u32 {
+        self.index.stones()
+    }
+
+    /// The moves of all rows of slabs whose mover has `stones` stones, each row's before its `NONE`s.
+    pub(crate) fn rows(&self, stones: u32) -> &[[RowMove; HALF_PITS]] {
+        self.rows[stones as usize].get_or_init(|| rows_of(&self.index, stones))
+    }
+
+    /// The quiet columns of a class where the opponent has `stones` stones.
+    pub(crate) fn gather(&self, stones: u32, class: usize) -> &Gather {
+        self.gathers[stones as usize * Class::COUNT + class].get_or_init(|| {
+            Gather::new(&self.map(stones, class), {
+                Halves::count(stones + u32::from(Class::from_number(class).crossing)) as usize
+            })
+        })
+    }
+
+    /// The capturing columns of a class where the opponent has `stones` stones.
+    pub(crate) fn captures(&self, stones: u32, class: usize) -> &Captures {
+        self.captures[stones as usize * Class::COUNT + class].get_or_init(|| Captures::new(&self.map(stones, class)))
+    }
+
+    /// Which columns of a class capture, where the opponent has `stones` stones.
+    pub(crate) fn columns(&self, stones: u32, class: usize) -> &Columns {
+        self.columns[stones as usize * Class::COUNT + class].get_or_init(|| {
+            let map = self.map(stones, class);
+            let mut capturing = vec![0; map.quiet.len()];
+            for capture in &map.captures {
+                capturing[capture.column as usize / CHUNK] |= 1 << (capture.column % CHUNK as u32);
+            }
+            Columns { quiet: map.quiet, capturing }
+        })
+    }
+
+    /// The parents of the opponent's halves with `stones` stones.
+    pub(crate) fn parents(&self, stones: u32) -> &Parents {
+        &self.parents.get_or_init(|| self.build_parents())[stones as usize]
+    }
+
+    /// Where bits of a row are found that has `stones` opponent's stones, after moves that let `crossing` cross.
+    pub(crate) fn pull(&self, stones: u32, crossing: u32) -> &Pull {
+        self.pulls[stones as usize * (self.stones_max() as usize + 1) + crossing as usize].get_or_init(|| {
+            let ends = if crossing == 0 { Ends::Mover } else { Ends::Opponent };
+            let class = Class { crossing: crossing as u8, ends };
+            let words = |columns: u32| columns.div_ceil(CHUNK as u32) as usize;
+            let own = words(self.set().opponent_halves(stones));
+            let child = words(Halves::count(stones + crossing));
+            Pull::new(&self.map(stones, class.number()), plane::part_shift(own), plane::share_shift(child))
+        })
+    }
+
+    /// By class number, where bits of rows go whose parents' mover has `mover` stones.
+    pub(crate) fn pushes(&self, mover: u32) -> &[Push] {
+        self.pushes[mover as usize].get_or_init(|| Push::all(&self.index, mover))
+    }
+
+    /// Where a move of a class takes a column where the opponent has `stones` stones, if it captures nothing there and
+    /// leaves the opponent stones: what [`gather`](Self::gather) says of all columns.
+    pub(crate) fn quiet_target(&self, stones: u32, class: Class, column: u32) -> Option<u32> {
+        let half = self.index.opponent_unrank(stones, column);
+        class.quiet_half(&self.rules, &half).map(|half| Halves::rank(&half))
+    }
+
+    /// The rules.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    fn map(&self, stones: u32, class: usize) -> SowMap {
+        SowMap::new(&self.rules, self.index.halves(), self.set(), stones, Class::from_number(class))
+    }
+
+    fn build_parents(&self) -> Vec<Parents> {
+        let mut parents: Vec<Parents> = (0..=self.stones_max())
+            .map(|stones| Parents {
+                first: vec![0; self.set().opponent_halves(stones) as usize + 1],
+                entries: Vec::new(),
+            })
+            .collect();
+        self.each_move(|half, to, _| parents[half].first[to.rank() as usize + 1] += 1);
+        for of in &mut parents {
+            for at in 1..of.first.len() {
+                of.first[at] += of.first[at - 1];
+            }
+            of.entries = vec![RowMove::NONE; of.first.last().map_or(0, |&end| end as usize)];
+        }
+        let mut next: Vec<Vec<u32>> = parents.iter().map(|of| of.first.clone()).collect();
+        self.each_move(|half, to, row| {
+            let next = &mut next[half][to.rank() as usize];
+            parents[half].entries[*next as usize] = RowMove::new(row, Class::from_number(to.class()), to.slot());
+            *next += 1;
+        });
+        parents
+    }
+
+    /// Every move of every row: stones of the half left behind, the move, the rank of the row.
+    fn each_move(&self, mut visit: impl FnMut(usize, RowMove, u32)) {
+        // Ascending in the mover's stones, hence for each half left behind in crossing stones.
+        for mover in 0..=self.stones_max() {
+            for (row, moves) in self.rows(mover).iter().enumerate() {
+                for &to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+                    let crossing = usize::from(Class::from_number(to.class()).crossing);
+                    visit(mover as usize - crossing, to, row as u32);
+                }
+            }
+        }
+    }
+}
+
+/// The moves of all rows whose mover has `stones` stones, each row's before its `NONE`s.
+pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[RowMove; HALF_PITS]> {
+    let row = |rank| {
+        let mut moves = [RowMove::NONE; HALF_PITS];
+        let half = index.halves().unrank(stones, rank);
+        for (slot, (to, from)) in moves.iter_mut().zip(sow::row_moves(&half)).enumerate() {
+            // The pit a move starts from is empty behind it, so the position set has the half.
+            let rank = index.opponent_rank(&from.half).expect("a half with an empty pit has a rank");
+            *to = RowMove::new(rank, from.class, slot);
+        }
+        moves
+    };
+    (0..Halves::count(stones)).map(row).collect()
+}
+
+impl Gather {
+    /// Columns that are found where they are, those that are quiet.
+    pub(crate) fn in_place(map: &SowMap) -> Gather {
+        let chunks = map.quiet.len() as u32;
+        let piece =
+            |(chunk, &mask): (usize, &u64)| Piece { base: (chunk * CHUNK) as u32, lanes: Piece::STRAIGHT, mask };
+        Gather {
+            first: (0..=chunks).collect(),
+            pieces: map.quiet.iter().enumerate().map(piece).collect(),
+            lanes: Vec::new(),
+            inverse: Vec::new(),
+            led_to: Vec::new(),
+        }
+    }
+
+    pub(crate) fn new(map: &SowMap, child_columns: usize) -> Gather {
+        let mut gather = Gather {
+            first: vec![0],
+            pieces: Vec::new(),
+            lanes: Vec::new(),
+            inverse: vec![(u32::MAX, 0); child_columns.div_ceil(CHUNK)],
+            led_to: vec![0; child_columns.div_ceil(CHUNK)],
+        };
+        for (chunk, targets) in map.targets.chunks(CHUNK).enumerate() {
+            gather.pieces_of(targets, map.quiet[chunk]);
+            gather.first.push(gather.pieces.len() as u32);
+            for (lane, &target) in targets.iter().enumerate() {
+                if map.quiet[chunk] >> lane & 1 == 1 {
+                    let range = &mut gather.inverse[target as usize / CHUNK];
+                    range.0 = range.0.min(chunk as u32);
+                    range.1 = range.1.max(chunk as u32 + 1);
+                    gather.led_to[target as usize / CHUNK] |= 1 << (target as usize % CHUNK);
+                }
+            }
+        }
+        gather
+    }
+
+    /// Covers the quiet lanes of a chunk by pieces, greedily from the left.
+    fn pieces_of(&mut self, targets: &[u32], quiet: u64) {
+        let mut left = quiet;
+        while left != 0 {
+            let start = left.trailing_zeros() as usize;
+            let reach = |holds: &dyn Fn(usize) -> bool| {
+                (start..targets.len())
+                    .filter(|&lane| left >> lane & 1 == 1)
+                    .take_while(|&lane| holds(lane))
+                    .fold(0, |mask, lane| mask | 1u64 << lane)
+            };
+            let base = targets[start];
+            let straight = reach(&|lane| (targets[lane] - base) as usize == lane - start);
+            let window = reach(&|lane| targets[lane] - base < 2 * CHUNK as u32);
+            let (mask, piece) = if straight == window {
+                // A column's target is never less than the column, so this does not go below the row's start.
+                (straight, Piece { base: base - start as u32, lanes: Piece::STRAIGHT, mask: straight })
+            } else {
+                // Lanes that are left out repeat the one before: kernels may rely on lanes that do not descend.
+                let mut lanes = [0; CHUNK];
+                let mut last = 0;
+                for (lane, to) in lanes.iter_mut().enumerate() {
+                    if window >> lane & 1 == 1 {
+                        last = (targets[lane] - base) as u8;
+                    }
+                    *to = last;
+                }
+                self.lanes.push(Lanes(lanes));
+                (window, Piece { base, lanes: self.lanes.len() as u32 - 1, mask: window })
+            };
+            self.pieces.push(piece);
+            left &= !mask;
+        }
+    }
+}
+
+impl Captures {
+    fn new(map: &SowMap) -> Captures {
+        // Of exact size: there are several hundred.
+        let mut captures = Captures {
+            starves: map.starves.clone(),
+            entries: Vec::with_capacity(map.captures.len()),
+            ..Captures::default()
+        };
+        for (at, capture) in map.captures.iter().enumerate() {
+            captures.entries.push((capture.column, capture.child));
+            match captures.groups.last_mut() {
+                Some((captured, end)) if *captured == capture.captured => *end = at as u32 + 1,
+                _ => captures.groups.push((capture.captured, at as u32 + 1)),
+            }
+        }
+        captures.groups.shrink_to_fit();
+        captures
+    }
+}
+
+impl std::fmt::Debug for Tables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tables")
+            .field("set", &self.set())
+            .field("stones_max", &self.stones_max())
+            .finish_non_exhaustive()
+    }
+}

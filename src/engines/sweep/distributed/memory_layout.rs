@@ -1,0 +1,403 @@
+//! How much each rank of a job comes to own and to hold of a database.
+//!
+//! A [`Part`](super::Part) has its scores and captures where [`Places`] says, and whoever plans a job asks the same places
+//! what will be touched of them: nothing is allocated for that.
+
+use super::changes::Changes;
+use super::partition::{Needs, Patch, Territories};
+use super::patches;
+use super::subscribers::Audience;
+use crate::kernels::tables::{CHUNK, Tables, halves_of};
+use crate::layout::rows::{SlabRows, sparse_places};
+use crate::sweep::marks::Marks;
+use game::Slab;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Memory of large arrays comes in pages of so many bytes.
+const PAGE_BYTES: usize = 2 << 20;
+
+/// What a rank comes to own and to hold of a database that a job sweeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Positions that it owns.
+    pub positions: u64,
+    /// Positions of others that it keeps: it reads less than half of them, and hears of changes of these.
+    pub foreign: u64,
+    /// Bytes of memory that scores take, its own and those of others.
+    pub scores_bytes: u64,
+    /// Bytes of memory that the best captures of its own take.
+    pub captures_bytes: u64,
+    /// Bytes of memory that a sweep takes for marks, for changes that were not told yet, and for who needs what.
+    pub marks_bytes: u64,
+}
+
+impl Footprint {
+    /// All memory of the rank, but for tables and messages.
+    pub fn memory_bytes(&self) -> u64 {
+        self.scores_bytes + self.captures_bytes + self.marks_bytes
+    }
+}
+
+/// What each rank of a job comes to own and to hold of a database of these slabs, for so many ranks.
+///
+/// # Panics
+/// Without ranks, or where the tables serve fewer stones.
+pub fn footprints(tables: &Tables, slabs: &[Slab], ranks: usize) -> Vec<Footprint> {
+    let territories = Territories::new(tables, slabs, ranks);
+    // Else all ranks wait for one thread that makes them.
+    (slabs.len() as u32 / 2..slabs.len() as u32).into_par_iter().for_each(|mover| {
+        tables.rows(mover);
+    });
+    (0..ranks).into_par_iter().map(|rank| needed(tables, &territories, rank).footprint(&territories)).collect()
+}
+
+/// What a rank needs, as [`Needs`] has it of all ranks: found from the ends of what it owns.
+fn needed(tables: &Tables, territories: &Territories, rank: usize) -> Needed {
+    let slabs = territories.slabs();
+    let mut rows: Vec<_> = slabs.iter().map(|slab| vec![0u64; words(slab)]).collect();
+    territories.each_row_led_to(tables, rank, |slab, row| rows[slab][row / CHUNK] |= 1 << (row % CHUNK));
+    Needed { rank, rows, chunks: territories.chunks_led_to(tables, rank) }
+}
+
+fn words(slab: &Slab) -> usize {
+    (slab.opponent_halves as usize).div_ceil(CHUNK)
+}
+
+/// What a rank needs of each slab.
+pub(super) struct Needed {
+    rank: usize,
+    /// A bit for each `OpponentMajor` row of which it needs all.
+    rows: Vec<Vec<u64>>,
+    /// From the first to the last chunk of columns that it needs of all rows.
+    chunks: Vec<Range<usize>>,
+}
+
+impl Needed {
+    /// What a rank needs.
+    pub(super) fn of(needs: &Needs, territories: &Territories, rank: usize) -> Needed {
+        let slabs = territories.slabs();
+        let rows = slabs.iter().enumerate().map(|(at, slab)| {
+            let mut rows = vec![0u64; words(slab)];
+            (0..slab.opponent_halves as usize)
+                .filter(|&row| needs.has_row(rank, at, row))
+                .for_each(|row| rows[row / CHUNK] |= 1 << (row % CHUNK));
+            rows
+        });
+        Needed { rank, rows: rows.collect(), chunks: (0..slabs.len()).map(|slab| needs.chunks(rank, slab)).collect() }
+    }
+
+    pub(super) fn footprint(&self, territories: &Territories) -> Footprint {
+        let (slabs, ranks) = (territories.slabs(), territories.ranks());
+        let places = Places::new(territories, self.rank, |slab| self.chunks[slab].clone());
+        let (mut scores, mut captures) = (Pages::default(), Pages::default());
+        self.touched(territories, &places, |bytes| scores.touch(&bytes));
+        places.captures_touched(territories, self.rank, |bytes| captures.touch(&bytes));
+        let own = (0..slabs.len()).map(|slab| territories.own(self.rank, slab));
+        let marks_bytes = Marks::own_bytes(slabs, own)
+            + Changes::bytes(&territories.patches(self.rank))
+            + if ranks > 1 { Needs::bytes(territories) + Audience::bytes(slabs) } else { 0 };
+        Footprint {
+            positions: territories.positions(self.rank),
+            foreign: if ranks > 1 { self.foreign(territories) } else { 0 },
+            scores_bytes: scores.bytes(),
+            captures_bytes: captures.bytes(),
+            marks_bytes,
+        }
+    }
+
+    /// Positions that the rank keeps and does not own.
+    fn foreign(&self, territories: &Territories) -> u64 {
+        let needed = |patch: &Patch| {
+            let rows = self.count(patch.slab, &patch.rows);
+            let columns = halves_of(&self.chunks[patch.slab], territories.slabs()[patch.slab].mover_halves);
+            let both = columns.start.max(patch.columns.start)..columns.end.min(patch.columns.end);
+            (rows * patch.columns.len() + (patch.rows.len() - rows) * both.len()) as u64
+        };
+        let all = |(slab, of): (usize, &Slab)| {
+            needed(&Patch { slab, rows: 0..of.opponent_halves as usize, columns: 0..of.mover_halves as usize })
+        };
+        let all: u64 = territories.slabs().iter().enumerate().map(all).sum();
+        all - territories.patches(self.rank).iter().map(needed).sum::<u64>()
+    }
+
+    /// Rows that it needs all of, of some rows.
+    fn count(&self, slab: usize, rows: &Range<usize>) -> usize {
+        let below = |row: usize| {
+            let (word, bit) = (row / CHUNK, row % CHUNK);
+            let whole: u32 = self.rows[slab][..word].iter().map(|word| word.count_ones()).sum();
+            let rest = if bit == 0 { 0 } else { (self.rows[slab][word] & ((1 << bit) - 1)).count_ones() };
+            (whole + rest) as usize
+        };
+        below(rows.end) - below(rows.start)
+    }
+
+    /// Visits the bytes of scores that the rank reads or writes, ascending.
+    fn touched(&self, territories: &Territories, places: &Places, mut visit: impl FnMut(Range<usize>)) {
+        let slabs = territories.slabs();
+        let (main, mirror) = places.rows.split_at(slabs.len());
+        let first_mirrored = slabs.len() - mirror.len();
+        for (at, (slab, place)) in slabs.iter().zip(main).enumerate() {
+            if at >= first_mirrored {
+                let first = place.offset + place.lead;
+                visit(first..first + place.rows * place.stride);
+                continue;
+            }
+            let all = slab.mover_halves as usize;
+            let columns = halves_of(&self.chunks[at], slab.mover_halves);
+            // What two ranks have halves of, both recompute.
+            let owned = patches(at, slab, &territories.own(self.rank, at));
+            if columns.is_empty() && owned.iter().all(|patch| patch.columns.len() == all) {
+                let mut rows = self.rows[at].clone();
+                owned
+                    .iter()
+                    .flat_map(|patch| patch.rows.clone())
+                    .for_each(|row| rows[row / CHUNK] |= 1 << (row % CHUNK));
+                each_row(&rows, |row| visit(place.place(row, &(0..all))));
+                continue;
+            }
+            for row in 0..slab.opponent_halves as usize {
+                let mut touched =
+                    if self.rows[at][row / CHUNK] >> (row % CHUNK) & 1 == 1 { 0..all } else { columns.clone() };
+                for patch in owned.iter().filter(|patch| patch.rows.contains(&row)) {
+                    touched = hull(&touched, &patch.columns);
+                }
+                if !touched.is_empty() {
+                    visit(place.place(row, &touched));
+                }
+            }
+        }
+        for (at, place) in (first_mirrored..).zip(mirror) {
+            each_row(&self.rows[at], |row| visit(place.place(row, &(0..place.columns))));
+        }
+    }
+}
+
+/// From the first to the last of two ranges.
+pub(super) fn hull(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
+    match (one.is_empty(), other.is_empty()) {
+        (true, _) => other.clone(),
+        (_, true) => one.clone(),
+        _ => one.start.min(other.start)..one.end.max(other.end),
+    }
+}
+
+fn each_row(words: &[u64], mut visit: impl FnMut(usize)) {
+    for (at, &word) in words.iter().enumerate() {
+        let mut left = word;
+        while left != 0 {
+            visit(at * CHUNK + left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+    }
+}
+
+/// Where a rank has its scores and captures: addresses, of which those that are touched become memory.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// The slabs, then the mirror.
+    pub(super) rows: Vec<SlabRows>,
+    pub(super) rows_bytes: usize,
+    /// By the mover's stones.
+    pub(super) captures: Vec<SlabCaptures>,
+    pub(super) captures_bytes: usize,
+}
+
+/// Where the captures of a slab are, `MoverMajor`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlabCaptures {
+    /// Of the first row, were all its columns there.
+    pub(super) offset: usize,
+    /// Bytes from one row to the next.
+    pub(super) stride: usize,
+}
+
+impl Places {
+    /// Of a rank that needs chunks of columns of all rows between some, by slab.
+    pub(super) fn new(territories: &Territories, rank: usize, chunks: impl Fn(usize) -> Range<usize>) -> Places {
+        let slabs = territories.slabs();
+        // Alone, a rank keeps all.
+        let first_mirrored = if territories.ranks() == 1 { slabs.len() } else { (slabs.len() - 1) / 2 + 1 };
+        let kept = |slab: usize| {
+            if slab < first_mirrored {
+                return 0..slabs[slab].mover_halves as usize;
+            }
+            let own = territories.own(rank, slab).rows;
+            let own = own.start / CHUNK..own.end.div_ceil(CHUNK);
+            halves_of(&hull(&chunks(slab), &own), slabs[slab].mover_halves)
+        };
+        let mirrored: Vec<_> = (first_mirrored..slabs.len()).collect();
+        let (rows, rows_bytes) = sparse_places(slabs, kept, &mirrored);
+        let mut captures_bytes = 0;
+        let place = |(at, slab): (usize, &Slab)| {
+            let (own, all) = (territories.own(rank, at), slab.opponent_halves);
+            let columns = if own.rows.is_empty() { halves_of(&own.chunks, all) } else { 0..all as usize };
+            let captures = SlabCaptures { offset: captures_bytes, stride: columns.len() };
+            captures_bytes += columns.start + slab.mover_halves as usize * columns.len();
+            captures
+        };
+        let captures = slabs.iter().enumerate().map(place).collect();
+        Places { rows, rows_bytes, captures, captures_bytes }
+    }
+
+    /// Visits the bytes of captures that a rank has, ascending but for where both players have half of the stones.
+    fn captures_touched(&self, territories: &Territories, rank: usize, mut visit: impl FnMut(Range<usize>)) {
+        for (at, (slab, place)) in territories.slabs().iter().zip(&self.captures).enumerate() {
+            let own = territories.own(rank, at);
+            let columns = |chunks: &Range<usize>| halves_of(chunks, slab.opponent_halves);
+            let mut some = |rows: Range<usize>, columns: Range<usize>| {
+                let first = place.offset + columns.start;
+                if columns.len() == place.stride && !rows.is_empty() {
+                    visit(first + rows.start * place.stride..first + rows.end * place.stride);
+                } else if !columns.is_empty() {
+                    rows.for_each(|row| visit(first + row * place.stride..first + row * place.stride + columns.len()));
+                }
+            };
+            // Rows before its rows come first.
+            some(0..own.rows_end, columns(&own.chunks));
+            some(own.rows.clone(), columns(&(0..own.chunks_end)));
+        }
+    }
+}
+
+/// Pages that ranges of addresses touch, which ascend.
+#[derive(Default)]
+struct Pages {
+    count: usize,
+    /// Behind the last one that was touched.
+    end: usize,
+}
+
+impl Pages {
+    fn touch(&mut self, bytes: &Range<usize>) {
+        if !bytes.is_empty() {
+            let (first, end) = ((bytes.start / PAGE_BYTES).max(self.end), bytes.end.div_ceil(PAGE_BYTES));
+            self.count += end.saturating_sub(first);
+            self.end = self.end.max(end);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.count * PAGE_BYTES) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Part, sweep};
+    use super::*;
+    use crate::Kernel;
+    use game::{Index, PositionSet, Rules};
+    use messaging::{Communicator, NetworkFaults, ThreadCommunicator};
+    use std::sync::Arc;
+
+    fn tables(set: PositionSet, stones: u32) -> (Tables, Index) {
+        (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set))
+    }
+
+    #[test]
+    fn planned_is_what_a_part_needs() {
+        for (set, stones) in [
+            (PositionSet::All, 0),
+            (PositionSet::All, 7),
+            (PositionSet::All, 14),
+            (PositionSet::Reachable, 9),
+            (PositionSet::Reachable, 12),
+        ] {
+            let (tables, index) = tables(set, stones);
+            for ranks in [1, 2, 3, 4, 7, 40] {
+                let territories = Arc::new(Territories::new(&tables, index.slabs(), ranks));
+                let planned = footprints(&tables, index.slabs(), ranks);
+                assert_eq!(
+                    planned.iter().map(|of| of.positions).sum::<u64>(),
+                    set.slabs(stones).iter().map(Slab::positions).sum()
+                );
+                for (rank, planned) in planned.into_iter().enumerate() {
+                    let part = Part::zeroed(&tables, Arc::clone(&territories), rank).unwrap();
+                    assert_eq!(part.footprint(), planned, "{set} {stones}, rank {rank} of {ranks}");
+                    let needed = needed(&tables, &territories, rank);
+                    assert_eq!(needed.foreign(&territories) > 0, ranks > 1 && planned.foreign > 0);
+                    // What it needs and does not own, one by one.
+                    let mut foreign = 0u64;
+                    for (at, slab) in index.slabs().iter().enumerate().filter(|_| ranks > 1) {
+                        let hull = needed.chunks[at].clone();
+                        for row in 0..slab.opponent_halves as usize {
+                            let own = territories.columns(rank, at, row);
+                            let is_needed =
+                                |column: usize| part.needs.has_row(rank, at, row) || hull.contains(&(column / CHUNK));
+                            foreign += (0..slab.mover_halves as usize)
+                                .filter(|&column| !own.contains(&column) && is_needed(column))
+                                .count() as u64;
+                        }
+                    }
+                    assert_eq!(planned.foreign, foreign, "{set} {stones}, rank {rank} of {ranks}");
+                }
+            }
+        }
+    }
+
+    /// The bytes that a sweep has written are those that were to be touched, but for scores of 0, and for those of others
+    /// that the rank does not read.
+    #[test]
+    fn planned_is_what_a_sweep_touches() {
+        for (set, ranks) in
+            [(PositionSet::All, 1), (PositionSet::All, 2), (PositionSet::Reachable, 3), (PositionSet::All, 5)]
+        {
+            let (tables, index) = tables(set, 10);
+            let territories = Arc::new(Territories::new(&tables, index.slabs(), ranks));
+            std::thread::scope(|scope| {
+                for mut end in ThreadCommunicator::job(ranks, NetworkFaults::none()) {
+                    let (tables, index, territories) = (&tables, &index, &territories);
+                    scope.spawn(move || {
+                        let mut part = Part::zeroed(tables, Arc::clone(territories), end.rank()).unwrap();
+                        let captures = part.captures(|positions, out: &mut [i8]| {
+                            out.iter_mut().zip(positions).for_each(|(out, at)| *out = (at % 21) as i8 - 10);
+                            Ok::<_, std::io::Error>(())
+                        });
+                        let captures = captures.unwrap();
+                        sweep(tables, index, &captures, &mut part, Kernel::detect(), &mut end, &()).unwrap();
+                        let needed = needed(tables, territories, part.rank());
+                        let places = Places::new(territories, part.rank(), |slab| needed.chunks[slab].clone());
+                        let (mut touched, mut other_than_0, mut end) = (0, 0, 0);
+                        let scores = part.rows.bytes();
+                        needed.touched(territories, &places, |bytes| {
+                            assert!(bytes.start >= end && scores[end..bytes.start].iter().all(|&score| score == 0));
+                            end = bytes.end;
+                            touched += bytes.len();
+                            other_than_0 += scores[bytes].iter().filter(|&&score| score != 0).count();
+                        });
+                        assert!(scores[end..].iter().all(|&score| score == 0));
+                        assert!(other_than_0 * 3 > touched, "{other_than_0} of {touched} bytes");
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn more_ranks_hold_less_each() {
+        let (tables, index) = tables(PositionSet::All, 30);
+        let (mut before, mut foreign_before) = (u64::MAX, 0);
+        for ranks in [1, 2, 4, 8, 16, 64] {
+            let all = footprints(&tables, index.slabs(), ranks);
+            assert_eq!(all.iter().map(|of| of.positions).sum::<u64>(), index.positions());
+            let most = all.iter().map(Footprint::memory_bytes).max().unwrap();
+            let foreign = all.iter().map(|of| of.foreign).sum::<u64>();
+            assert!(most < before && foreign >= foreign_before, "{ranks} ranks: {most}, {foreign}");
+            // A score and a capture each, at least.
+            assert!(all.iter().all(|of| of.memory_bytes() > 2 * of.positions));
+            (before, foreign_before) = (most, foreign);
+        }
+    }
+
+    #[test]
+    fn pages_are_counted_once() {
+        let mut pages = Pages::default();
+        for bytes in [0..1, 5..9, PAGE_BYTES - 1..PAGE_BYTES + 1, 7 * PAGE_BYTES..7 * PAGE_BYTES] {
+            pages.touch(&bytes);
+        }
+        assert_eq!(pages.count, 2);
+        pages.touch(&(3 * PAGE_BYTES - 1..5 * PAGE_BYTES));
+        assert_eq!(pages.bytes(), 5 * PAGE_BYTES as u64);
+    }
+}

@@ -1,0 +1,578 @@
+//! One database solved by several machines, the *ranks* of a job: the method sweep over messages; for the method counting
+//! see [`crate::counting::distributed`].
+//!
+//! Each rank sweeps what it owns as one machine does, see [`crate::sweep`] and `partition.rs`. What others need
+//! of what changed travels, combined into one message for each: masks of columns and new scores. A *superstep* is one
+//! pass of every rank over what it owns, in phases; what one phase found travels while the next is computed. It ends
+//! with a vote, by which all do the same next.
+//!
+//! Updates may be late, but never wrong (see [`crate::sweep`]), so the databases are those of one machine, byte for byte,
+//! by any number of ranks and threads. What a rank owns is a checkpoint by itself: from any mixture of what ranks had at
+//! different times, of as many or other ranks, they go on.
+
+mod changes;
+mod memory_layout;
+mod part;
+mod partition;
+mod subscribers;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use memory_layout::{Footprint, footprints};
+pub use part::{Part, PartCaptures};
+pub use partition::Territories;
+
+use crate::EndedPass;
+use crate::distributed::varint::Malformed;
+use crate::distributed::{Unsolved, Watch};
+use crate::kernels::apply::Changed;
+use crate::kernels::scores::Kernel;
+use crate::kernels::simd;
+use crate::kernels::tables::{CHUNK, Tables, halves_of};
+use crate::layout::rows::SlabRows;
+use crate::sweep::marked::Spots;
+use crate::sweep::marks::{Marks, Own, Region};
+use crate::sweep::pair::{Pair, Tile};
+use crate::sweep::tile::Tiles;
+use crate::sweep::{Done, MARK_BELOW, pairs};
+use crate::work_stealing::awake;
+use changes::{AHEAD, Changes, Letter, Told};
+use game::{Index, Slab};
+use messaging::{CommunicationError, Communicator, Traffic};
+use partition::Patch;
+use rayon::prelude::*;
+use std::collections::VecDeque;
+use std::ops::Range;
+use subscribers::Audience;
+
+/// Phases of a superstep, at most. The fewer, the later a rank knows what the others found: 18 stones on 4 ranks take 23
+/// supersteps with 12 phases, 17 with 72.
+const PHASES_MAX: u64 = 64;
+
+/// A phase has at least so many positions of each rank, so that small databases share a message.
+const PHASE_POSITIONS_MIN: u64 = 1 << 16;
+
+/// So many phases each rank is behind the next one: that one has the later halves, to which the moves of this one lead.
+const LAG: usize = 3;
+
+/// So many phases may be under way to the others before a rank waits for what they found: phases are not all as long.
+pub const SLACK: usize = 2;
+
+/// Words of changes that a thread writes letters about at a time, about.
+const LETTER_WORDS: usize = 1 << 14;
+
+/// Bytes before a letter: the slab, and how long it is.
+const LETTER_HEAD: usize = 5;
+
+/// What a job did: all ranks together, but for the traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Supersteps until nothing changed.
+    pub supersteps: u64,
+    /// Positions recomputed, by 64 columns of a row.
+    pub recomputed: u64,
+    /// Changes of a score.
+    pub changed: u64,
+    /// Messages and bytes of this rank.
+    pub traffic: Traffic,
+}
+
+/// Solves the database of `index` together with the other ranks, from the best captures of what `part` owns, see
+/// [`Part::captures`]. The part is zeros, or a checkpoint.
+///
+/// # Errors
+/// See [`Unsolved`].
+///
+/// # Panics
+/// When the captures are not those of a part, the part is of another rank or database than the job, or the tables serve
+/// fewer stones or another position set.
+pub fn sweep(
+    tables: &Tables,
+    index: &Index,
+    captures: &PartCaptures,
+    part: &mut Part,
+    kernel: Kernel,
+    communicator: &mut dyn Communicator,
+    watch: &dyn Watch<Part>,
+) -> Result<Report, Unsolved> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
+    let (territories, rank) = (part.territories(), part.rank());
+    assert!(territories.slabs() == index.slabs());
+    assert!((rank, territories.ranks()) == (communicator.rank(), communicator.size()));
+    let slabs = index.slabs();
+    let places = part.places();
+    let captures_of = |slab: &Slab| part.captures_of(captures, slab.mover_stones as usize);
+    let pairs = pairs(tables, slabs, captures_of, places.each_ref().map(|places| &places[..]));
+    let ranks_of = |pair: &Pair| territories.chunks(rank, pair.high.slab.mover_stones as usize);
+    let own: Vec<_> = (0..slabs.len()).map(|slab| territories.own(rank, slab)).collect();
+    let tiles = Tiles::of(&pairs, kernel, ranks_of);
+    let before = communicator.traffic();
+    let phases = phases(index.positions(), territories.ranks()) as usize;
+    let mut job = Job {
+        slabs,
+        pairs: &pairs,
+        patches: own.iter().zip(slabs).enumerate().map(|(at, (own, slab))| patches(at, slab, own)).collect(),
+        phases,
+        waves: in_phases(&tiles, phases),
+        tiles,
+        changes: Changes::none(slabs, |slab| territories.chunks_told(rank, slab)),
+        audience: Audience::new(tables, territories, rank, part.first_mirrored()),
+        spots: Spots {
+            tables,
+            stones: index.stones(),
+            kernel,
+            marks: Marks::none(slabs, own),
+            first_mirrored: part.first_mirrored(),
+        },
+        part,
+        communicator,
+        spare: Vec::new(),
+    };
+    let mut report = job.run(index.positions(), watch)?;
+    report.traffic = job.communicator.traffic().since(&before);
+    Ok(report)
+}
+
+/// Phases of a superstep, of so many positions by so many ranks.
+pub fn phases(positions: u64, ranks: usize) -> u64 {
+    (positions / ranks as u64 / PHASE_POSITIONS_MIN).clamp(1, PHASES_MAX)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// Nothing is recomputed; what is not 0 is told.
+    Announce,
+    /// Everything, leaving no marks.
+    Full,
+    /// Everything, marking the parents of what changes.
+    FullMarking,
+    /// What is marked.
+    Marked,
+}
+
+impl Pass {
+    fn leaves_marks(self) -> bool {
+        matches!(self, Pass::FullMarking | Pass::Marked)
+    }
+}
+
+/// A rank at work.
+struct Job<'a, 'c> {
+    slabs: &'a [Slab],
+    pairs: &'a [Pair<'a>],
+    /// By slab, what this rank recomputes.
+    patches: Vec<Vec<Patch>>,
+    /// Phases of a superstep.
+    phases: usize,
+    tiles: Tiles<'a>,
+    /// By phase, waves of tiles.
+    waves: Vec<Range<usize>>,
+    spots: Spots<'a>,
+    /// What was not told yet.
+    changes: Changes,
+    audience: Audience<'a>,
+    part: &'a mut Part,
+    communicator: &'c mut dyn Communicator,
+    /// Messages that were taken in: room for those to come, which need not be had page by page again.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Job<'_, '_> {
+    fn run(&mut self, positions: u64, watch: &dyn Watch<Part>) -> Result<Report, Unsolved> {
+        let mut report = Report::default();
+        let mut pass = if self.part.is_fresh { Pass::Full } else { Pass::Announce };
+        self.part.is_fresh = false;
+        loop {
+            let done = self.superstep(pass)?;
+            let (wants_stop, is_due) = (watch.advance(report.recomputed).is_break(), watch.is_due());
+            let is_new = u64::from(pass == Pass::Announce);
+            let vote = [done.recomputed, done.changed, u64::from(wants_stop), u64::from(is_due), is_new];
+            let all = self.communicator.sum(&vote)?;
+            let (changed, wants_stop, is_due) = (all[1], all[2] != 0, all[3] != 0);
+            report.recomputed += all[0];
+            report.changed += changed;
+            report.supersteps += 1;
+            if wants_stop || is_due {
+                watch.checkpoint(self.part);
+            }
+            if wants_stop {
+                return Err(Unsolved::Stopped);
+            }
+            let was_full = matches!(pass, Pass::Full | Pass::FullMarking);
+            pass = match pass {
+                Pass::Announce => Pass::Full,
+                // Ranks that began with zeros come to the same pass as those that did not.
+                Pass::Full if all[4] != 0 => Pass::Full,
+                Pass::Full if changed * MARK_BELOW < positions => Pass::FullMarking,
+                Pass::Full => Pass::Full,
+                _ if changed == 0 => return Ok(report),
+                _ => Pass::Marked,
+            };
+            watch.end_pass(EndedPass { is_full: was_full, is_next_full: pass != Pass::Marked, changed });
+        }
+    }
+
+    /// One pass of every rank over what it owns.
+    fn superstep(&mut self, pass: Pass) -> Result<Done, Unsolved> {
+        let mut done = Done::default();
+        // Where little is derived, all ranks take the same slabs at a time: other slabs take longer or less long.
+        let behind = match pass {
+            Pass::Full | Pass::FullMarking => self.communicator.size() - 1 - self.communicator.rank(),
+            Pass::Announce | Pass::Marked => 0,
+        };
+        let lag = LAG * behind % self.phases;
+        for step in 0..self.phases {
+            let phase = (step + self.phases - lag) % self.phases;
+            let (now, patches) = match pass {
+                Pass::Full | Pass::FullMarking => self.waves(phase, pass),
+                Pass::Announce | Pass::Marked => self.pairs(phase, pass),
+            };
+            done = done.add(now);
+            if self.part.territories().ranks() > 1 {
+                self.tell(&patches, pass)?;
+                if step >= SLACK {
+                    self.receive(pass)?;
+                }
+            }
+        }
+        if self.part.territories().ranks() > 1 {
+            for _ in 0..SLACK.min(self.phases) {
+                self.receive(pass)?;
+            }
+        }
+        Ok(done)
+    }
+
+    /// A phase of a full pass, and what it may have changed.
+    fn waves(&mut self, phase: usize, pass: Pass) -> (Done, Vec<Patch>) {
+        let Job { tiles, waves, spots, changes, audience, part, communicator, .. } = self;
+        let is_alone = communicator.size() == 1;
+        let tell = |slab: &Slab, change: &Changed, again: &Region| {
+            if pass == Pass::FullMarking {
+                spots.mark_parents(slab, change, Some(again));
+            }
+            if !is_alone {
+                note(changes, audience, slab, change);
+            }
+        };
+        let is_told = !is_alone || pass == Pass::FullMarking;
+        let mut done = Done::default();
+        let mut patches = Vec::new();
+        for wave in waves[phase].clone() {
+            done = done
+                .add(awake(|| tiles.wave(wave, pass == Pass::FullMarking, &mut part.rows, is_told.then_some(&tell))));
+            patches.extend(tiles.tiles(wave).flat_map(|(pair, tile)| patches_of(pair, &tile)));
+            // What goes wrong with messages shows when they are waited for.
+            let _ = communicator.poll();
+        }
+        (done, patches)
+    }
+
+    /// A phase of another pass, and what it may have changed.
+    fn pairs(&mut self, phase: usize, pass: Pass) -> (Done, Vec<Patch>) {
+        let Job { spots, changes, audience, pairs, part, communicator, phases, .. } = self;
+        let is_alone = communicator.size() == 1;
+        let tell = |slab: &Slab, change: &Changed| {
+            if !is_alone {
+                note(changes, audience, slab, change);
+            }
+        };
+        let mut done = Done::default();
+        let mut patches = Vec::new();
+        for pair in &pairs[share(pairs.len(), phase, *phases)] {
+            if pass == Pass::Marked {
+                done = done.add(awake(|| spots.pair(pair, &mut part.rows, tell)));
+            }
+            let slabs = [pair.high.slab.mover_stones as usize, pair.low.slab.mover_stones as usize];
+            let slabs = &slabs[..if pair.is_one() { 1 } else { 2 }];
+            patches.extend(slabs.iter().flat_map(|&slab| self.patches[slab].iter().cloned()));
+            let _ = communicator.poll();
+        }
+        (done, patches)
+    }
+
+    /// Sends what changed in some patches, or all that is not 0 there, to whoever needs it; to this rank's mirror too.
+    fn tell(&mut self, patches: &[Patch], pass: Pass) -> Result<(), CommunicationError> {
+        let Job { slabs, changes, audience, spots, part, communicator, spare, .. } = self;
+        let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), spots.kernel);
+        let pieces: Vec<_> = patches.iter().flat_map(Patch::pieces).collect();
+        let letters = pieces.par_iter().map(|piece| {
+            let mut letters: Vec<_> = (0..ranks).map(|_| Letter::default()).collect();
+            let (mut mirrored, mut found) = (Vec::new(), Vec::new());
+            let (place, rows) = (part.rows.slabs()[piece.slab], slabs[piece.slab].opponent_halves as usize);
+            for (chunk, of_chunk) in piece.chunks() {
+                let scores =
+                    |row: usize| &part.rows.bytes().padded()[place.offset + row * place.stride + chunk * CHUNK..];
+                let mut write = |row: usize, columns: u64| {
+                    audience.of(piece.slab, row, chunk, columns, &mut found);
+                    for &(rank, columns) in &found {
+                        if rank == mine {
+                            mirrored.push((row, chunk, columns));
+                        } else {
+                            letters[rank].write(kernel, (chunk * rows + row) as u64, columns, scores(row));
+                        }
+                    }
+                };
+                match pass == Pass::Announce {
+                    true => piece.rows.clone().for_each(|row| match not_zero(scores(row)) & of_chunk {
+                        0 => {}
+                        columns => write(row, columns),
+                    }),
+                    false => changes.take(piece, chunk, |row| simd::prefetch(&scores(row)[..CHUNK]), write),
+                }
+            }
+            (letters.into_iter().map(Letter::into_bytes).collect::<Vec<_>>(), mirrored)
+        });
+        let (letters, mirrored): (Vec<_>, Vec<_>) = letters.unzip();
+        for to in (0..ranks).filter(|&to| to != mine) {
+            let mut message = spare.pop().unwrap_or_default();
+            message.clear();
+            for (piece, letters) in pieces.iter().zip(&letters).filter(|(_, letters)| !letters[to].is_empty()) {
+                message.push(piece.slab as u8);
+                message.extend_from_slice(&(letters[to].len() as u32).to_le_bytes());
+                message.extend_from_slice(&letters[to]);
+            }
+            communicator.send(to, message)?;
+        }
+        for (piece, mirrored) in pieces.iter().zip(mirrored).filter(|(_, mirrored)| !mirrored.is_empty()) {
+            self.mirror(piece.slab, &mirrored, pass);
+        }
+        Ok(())
+    }
+
+    /// Copies what is new of a slab to where it is a second time, and marks whom it concerns: rows, chunks and columns.
+    fn mirror(&mut self, slab: usize, told: &[(usize, usize, u64)], pass: Pass) {
+        let Job { slabs, spots, part, .. } = self;
+        let Some(mirror) = part.mirror(slab) else { return };
+        let (main, bytes) = (part.rows.slabs()[slab], part.rows.bytes_mut());
+        let columns_of = |chunk: usize| halves_of(&(chunk..chunk + 1), slabs[slab].mover_halves);
+        for (at, &(row, chunk, columns)) in told.iter().enumerate() {
+            if let Some(&(row, chunk, _)) = told.get(at + AHEAD) {
+                simd::prefetch(&bytes[mirror.place(row, &columns_of(chunk))]);
+            }
+            let (from, to) = (main.place(row, &columns_of(chunk)), mirror.place(row, &columns_of(chunk)).start);
+            if from.len() == CHUNK {
+                let scores: [i8; CHUNK] = *bytes[from].first_chunk().expect("a chunk is as long");
+                bytes[to..to + CHUNK].copy_from_slice(&scores);
+            } else {
+                bytes.copy_within(from, to);
+            }
+            if pass.leaves_marks() {
+                spots.mark_parents_by_mirror(&slabs[slab], &changed(row, chunk, columns));
+            }
+        }
+    }
+
+    /// Takes in what the other ranks told in a phase.
+    fn receive(&mut self, pass: Pass) -> Result<(), CommunicationError> {
+        let (slabs, communicator) = (self.slabs, &mut *self.communicator);
+        let mine = communicator.rank();
+        let mut messages = Vec::new();
+        for from in (0..communicator.size()).filter(|&from| from != mine) {
+            messages.push((from, communicator.receive(from)?));
+        }
+        let mut letters: Vec<Vec<_>> = slabs.iter().map(|_| Vec::new()).collect();
+        for (from, message) in &messages {
+            let mut rest = &message[..];
+            while !rest.is_empty() {
+                let (slab, letter);
+                (slab, letter, rest) = next_letter(rest, slabs.len()).ok_or_else(|| unexpected(*from))?;
+                letters[slab].push((*from, letter));
+            }
+        }
+        self.take_in(letters, pass)?;
+        self.spare.extend(messages.into_iter().map(|(_, message)| message));
+        Ok(())
+    }
+
+    /// Writes what letters tell, by slab, wherever this rank keeps it, and marks whom it concerns.
+    fn take_in(&mut self, letters: Vec<Vec<(usize, &[u8])>>, pass: Pass) -> Result<(), CommunicationError> {
+        let Job { slabs, spots, part, communicator, .. } = self;
+        let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
+        let Part { needs, rows, .. } = &mut **part;
+        let mut arrays = rows.slabs_mut().into_iter().zip(places).map(|(bytes, rows)| Copied { bytes, rows });
+        let of_slab = |(slab, main)| Kept { slab, main, mirror: None };
+        let mut kept: Vec<_> = slabs.iter().zip(arrays.by_ref()).map(of_slab).collect();
+        let first_mirrored = slabs.len() - arrays.len();
+        kept[first_mirrored..].iter_mut().zip(arrays).for_each(|(kept, mirror)| kept.mirror = Some(mirror));
+        kept.into_par_iter().zip(letters).enumerate().try_for_each(|(at, (mut kept, letters))| {
+            let (slab, is_mirrored) = (kept.slab, kept.mirror.is_some());
+            letters.into_iter().try_for_each(|(from, letter)| {
+                let words = changes::read(letter).map(|told| {
+                    let told = told?;
+                    let (row, chunk) = place_of(slab, &told)
+                        .filter(|&(row, chunk)| needs.has(rank, at, row, chunk))
+                        .ok_or(Malformed)?;
+                    let in_main = !is_mirrored || needs.has_chunk(rank, at, chunk);
+                    let in_mirror = is_mirrored && needs.has_row(rank, at, row);
+                    Ok(Arrived { row, chunk, in_main, in_mirror, told })
+                });
+                kept.take_in(words, spots, pass).map_err(|Malformed| unexpected(from))
+            })
+        })
+    }
+}
+
+/// One of the places where a part has the rows of a slab.
+struct Copied<'a> {
+    bytes: &'a mut [i8],
+    rows: SlabRows,
+}
+
+impl Copied<'_> {
+    fn begin(&self, word: &Arrived) -> usize {
+        word.row * self.rows.stride + word.chunk * CHUNK
+    }
+
+    fn ask(&self, word: &Arrived) {
+        let begin = self.begin(word);
+        simd::prefetch(&self.bytes[begin..self.bytes.len().min(begin + CHUNK)]);
+    }
+
+    /// The columns that are new here.
+    fn merge(&mut self, kernel: Kernel, word: &Arrived) -> Changed {
+        let begin = self.begin(word);
+        changed(word.row, word.chunk, kernel.merge(&mut self.bytes[begin..], word.told.columns, word.told.scores))
+    }
+}
+
+/// A slab of a part.
+struct Kept<'a> {
+    slab: &'a Slab,
+    main: Copied<'a>,
+    mirror: Option<Copied<'a>>,
+}
+
+impl<'a> Kept<'a> {
+    /// Writes the words of a letter, each asked of memory some words before.
+    fn take_in<'t>(
+        &mut self,
+        mut words: impl Iterator<Item = Result<Arrived<'t>, Malformed>>,
+        spots: &Spots,
+        pass: Pass,
+    ) -> Result<(), Malformed> {
+        let mut asked = VecDeque::with_capacity(AHEAD);
+        loop {
+            while asked.len() < AHEAD
+                && let Some(word) = words.next().transpose()?
+            {
+                self.copies(&word).into_iter().flatten().for_each(|copy| copy.ask(&word));
+                asked.push_back(word);
+            }
+            let Some(word) = asked.pop_front() else { return Ok(()) };
+            self.write(&word, spots, pass);
+        }
+    }
+
+    /// Those that have a word: the main one, the mirror.
+    fn copies(&mut self, word: &Arrived) -> [Option<&mut Copied<'a>>; 2] {
+        [Some(&mut self.main).filter(|_| word.in_main), self.mirror.as_mut().filter(|_| word.in_mirror)]
+    }
+
+    fn write(&mut self, word: &Arrived, spots: &Spots, pass: Pass) {
+        let slab = self.slab;
+        let [main, mirror] = self.copies(word).map(|copy| copy.map(|copy| copy.merge(spots.kernel, word)));
+        let is_new = |new: &Changed| new.rows != 0 && pass.leaves_marks();
+        if let Some(new) = main.filter(is_new) {
+            spots.mark_parents(slab, &new, None);
+        }
+        if let Some(new) = mirror.filter(is_new) {
+            spots.mark_parents_by_mirror(slab, &new);
+        }
+    }
+}
+
+/// A word of a letter, and where this rank keeps it.
+struct Arrived<'t> {
+    row: usize,
+    chunk: usize,
+    in_main: bool,
+    in_mirror: bool,
+    told: Told<'t>,
+}
+
+/// The row and chunk of a word, if its columns are some of the slab.
+fn place_of(slab: &Slab, told: &Told) -> Option<(usize, usize)> {
+    let rows = u64::from(slab.opponent_halves);
+    let (row, chunk) = ((told.word % rows) as usize, (told.word / rows) as usize);
+    let columns = (slab.mover_halves as usize).checked_sub(chunk.checked_mul(CHUNK)?)?;
+    let is_beyond = columns == 0 || columns < CHUNK && told.columns >> columns != 0;
+    (!is_beyond).then_some((row, chunk))
+}
+
+/// Some columns of a chunk of an `OpponentMajor` row, as changes are told within a rank.
+fn changed(row: usize, chunk: usize, columns: u64) -> Changed {
+    Changed { column: row as u32, first_row: chunk * CHUNK, rows: columns }
+}
+
+/// The columns of a chunk whose scores are not 0.
+fn not_zero(scores: &[i8]) -> u64 {
+    let scores: &[i8; CHUNK] = scores.first_chunk().expect("rows are padded");
+    scores.iter().enumerate().fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane)
+}
+
+fn note(changes: &Changes, audience: &Audience, slab: &Slab, change: &Changed) {
+    let (slab, row, chunk) = (slab.mover_stones as usize, change.column as usize, change.first_row / CHUNK);
+    if audience.is_any(slab, row, chunk) {
+        changes.note(slab, row, chunk, change.rows);
+    }
+}
+
+/// The waves of a pass in so many phases, each with as many positions as any other, about.
+fn in_phases(tiles: &Tiles, phases: usize) -> Vec<Range<usize>> {
+    let mut done = 0;
+    let mut ends = vec![0];
+    ends.extend((0..tiles.waves()).map(|wave| {
+        let positions = |tile: Tile| {
+            let chunks = tile.high_rows.len() * tile.high_columns.len() + tile.low_rows.len() * tile.low_columns.len();
+            chunks as u64
+        };
+        done += tiles.tiles(wave).map(|(_, tile)| positions(tile)).sum::<u64>();
+        done
+    }));
+    let wave = |phase: usize| ends.partition_point(|&end| end * (phases as u64) < done * phase as u64);
+    (0..phases).map(|phase| wave(phase)..if phase + 1 == phases { tiles.waves() } else { wave(phase + 1) }).collect()
+}
+
+/// One of so many shares of a number of things.
+fn share(things: usize, share: usize, shares: usize) -> Range<usize> {
+    things * share / shares..things * (share + 1) / shares
+}
+
+/// What a rank recomputes of a slab.
+fn patches(at: usize, slab: &Slab, own: &Own) -> Vec<Patch> {
+    let patch = |chunks: Range<usize>, columns: Range<usize>| Patch {
+        slab: at,
+        rows: halves_of(&chunks, slab.opponent_halves),
+        columns,
+    };
+    let patches = [patch(0..own.chunks_end, own.rows.clone()), patch(own.chunks.clone(), 0..own.rows_end)];
+    patches.into_iter().filter(|patch| patch.positions() > 0).collect()
+}
+
+/// The positions of a tile.
+fn patches_of(pair: &Pair, tile: &Tile) -> [Patch; 2] {
+    let patch = |slab: &Slab, rows: &Range<usize>, columns: &Range<usize>| Patch {
+        slab: slab.mover_stones as usize,
+        rows: halves_of(columns, slab.opponent_halves),
+        columns: halves_of(rows, slab.mover_halves),
+    };
+    [
+        patch(pair.high.slab, &tile.high_rows, &tile.high_columns),
+        patch(pair.low.slab, &tile.low_rows, &tile.low_columns),
+    ]
+}
+
+/// The first letter of a message with its slab, and the rest.
+fn next_letter(message: &[u8], slabs: usize) -> Option<(usize, &[u8], &[u8])> {
+    let (head, rest) = message.split_first_chunk::<LETTER_HEAD>()?;
+    let [slab, length @ ..] = *head;
+    let (letter, rest) = rest.split_at_checked(u32::from_le_bytes(length) as usize)?;
+    (usize::from(slab) < slabs).then_some((slab.into(), letter, rest))
+}
+
+fn unexpected(rank: usize) -> CommunicationError {
+    let (expected, found) = ("changes of rows that both hold".to_owned(), "something else".to_owned());
+    CommunicationError::Unexpected { rank, expected, found }
+}

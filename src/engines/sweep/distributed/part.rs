@@ -1,0 +1,251 @@
+//! What a rank owns of a database, what it needs of the rest, and where these are.
+//!
+//! Of slabs whose mover has fewer stones than the opponent a rank needs some rows, `OpponentMajor`. Of the others it needs
+//! some columns of all rows, and these are what there is room for; and all of some rows, in a second place: in the
+//! *mirror*, which gets what is new after each phase, as other ranks do. Addresses are given to all rows, memory only to
+//! those that something is ever written to.
+
+use super::memory_layout::{Footprint, Needed, Places, SlabCaptures};
+use super::partition::{Needs, Patch, Territories};
+use crate::distributed::{Band, Banded, fits};
+use crate::huge_pages::Bytes;
+use crate::kernels::tables::{Tables, halves_of};
+use crate::layout::rows::{Rows, SlabRows};
+use game::Slab;
+use messaging::CommunicationError;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Positions read at a time, at least a row.
+const BATCH_POSITIONS: usize = 1 << 22;
+
+/// What a rank owns of a database, and what it knows of the rest.
+#[derive(Debug)]
+pub struct Part {
+    territories: Arc<Territories>,
+    rank: usize,
+    pub(super) needs: Needs,
+    /// The slabs, then the mirror.
+    pub(super) rows: Rows,
+    /// By the mover's stones.
+    captures: Vec<SlabCaptures>,
+    /// Bytes of addresses of its captures.
+    captures_bytes: usize,
+    /// Whether nothing was ever written to it.
+    pub(super) is_fresh: bool,
+}
+
+impl Part {
+    /// What `rank` owns, all 0.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    ///
+    /// # Panics
+    /// When there is no such rank, or the tables serve fewer stones.
+    pub fn zeroed(tables: &Tables, territories: Arc<Territories>, rank: usize) -> io::Result<Part> {
+        assert!(rank < territories.ranks(), "no more ranks than there are");
+        let needs = Needs::new(tables, &territories);
+        let places = Places::new(&territories, rank, |slab| needs.chunks(rank, slab));
+        let rows = Rows::sparse(places.rows, places.rows_bytes)?;
+        let (captures, captures_bytes) = (places.captures, places.captures_bytes);
+        Ok(Part { territories, rank, needs, rows, captures, captures_bytes, is_fresh: true })
+    }
+
+    /// Who owns what.
+    pub fn territories(&self) -> &Territories {
+        &self.territories
+    }
+
+    /// Whose part it is.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Positions that it owns.
+    pub fn positions(&self) -> u64 {
+        self.territories.positions(self.rank)
+    }
+
+    /// What it comes to hold.
+    pub fn footprint(&self) -> Footprint {
+        Needed::of(&self.needs, &self.territories, self.rank).footprint(&self.territories)
+    }
+
+    /// Whether nothing is known of its scores: no checkpoint had any of them.
+    pub fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+
+    /// The scores that it owns, in runs, in an order of their own.
+    pub fn runs(&self) -> impl Iterator<Item = &[i8]> {
+        self.territories.patches(self.rank).into_iter().flat_map(move |patch| {
+            let slab = self.rows.slabs()[patch.slab];
+            patch.rows.clone().map(move |row| &self.rows.bytes()[slab.place(row, &patch.columns)])
+        })
+    }
+
+    /// Takes what a checkpoint knows of the same positions, one of `rank` of these ranks: `read` gives ranges of the order
+    /// of its [`runs`](Self::runs). Of two states of a score the later one is further from 0.
+    ///
+    /// # Errors
+    /// The first of `read`; what was read until then is taken.
+    ///
+    /// # Panics
+    /// When it is of another database.
+    pub fn take_over<E>(
+        &mut self,
+        territories: &Territories,
+        rank: usize,
+        mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        assert!(self.territories.slabs() == territories.slabs(), "both are of one database");
+        let mine = self.territories.patches(self.rank);
+        let mut first = 0;
+        let mut batch = Vec::new();
+        for theirs in territories.patches(rank) {
+            let (slab, width) = (self.rows.slabs()[theirs.slab], theirs.columns.len());
+            for rows in in_batches(&theirs.rows, width) {
+                let piece = Patch { rows: rows.clone(), ..theirs.clone() };
+                let positions = first..first + piece.positions() as u64;
+                first = positions.end;
+                let both: Vec<_> = mine.iter().filter_map(|mine| mine.meet(&piece)).collect();
+                if both.is_empty() {
+                    continue;
+                }
+                self.is_fresh = false;
+                batch.resize(piece.positions(), 0);
+                read(positions, &mut batch)?;
+                for Patch { rows: common, columns, .. } in both {
+                    for row in common {
+                        let from = &batch[(row - rows.start) * width..][..width];
+                        let from = &from[columns.start - theirs.columns.start..];
+                        let to = self.rows.bytes_mut()[slab.place(row, &columns)].iter_mut();
+                        for (to, &score) in to.zip(from) {
+                            if score.unsigned_abs() > to.unsigned_abs() {
+                                *to = score;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The best captures of what it recomputes, for [`sweep`](super::sweep): `read` gives ranges of positions, `MoverMajor`
+    /// in canonical order.
+    ///
+    /// # Errors
+    /// If there are no addresses, or the first of `read`.
+    pub fn captures<E: From<io::Error>>(
+        &self,
+        mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
+    ) -> Result<PartCaptures, E> {
+        let mut captures = Bytes::sparse(self.captures_bytes)?;
+        let mut batch = Vec::new();
+        for (at, slab) in self.territories.slabs().iter().enumerate() {
+            let (own, place) = (self.territories.own(self.rank, at), self.captures[at]);
+            let columns = slab.opponent_halves as usize;
+            let wanted = [
+                (own.rows.clone(), halves_of(&(0..own.chunks_end), slab.opponent_halves)),
+                (0..own.rows_end, halves_of(&own.chunks, slab.opponent_halves)),
+            ];
+            for (rows, wanted) in wanted.into_iter().filter(|(_, wanted)| !wanted.is_empty()) {
+                for rows in in_batches(&rows, columns) {
+                    batch.resize(rows.len() * columns, 0);
+                    let first = slab.offset + (rows.start * columns) as u64;
+                    read(first..first + batch.len() as u64, &mut batch)?;
+                    for (row, from) in rows.zip(batch.chunks_exact(columns)) {
+                        let to = place.offset + row * place.stride;
+                        captures[to + wanted.start..to + wanted.end].copy_from_slice(&from[wanted.clone()]);
+                    }
+                }
+            }
+        }
+        Ok(PartCaptures(captures))
+    }
+
+    /// Where the captures of a slab are.
+    pub(super) fn captures_of<'c>(&self, captures: &'c PartCaptures, slab: usize) -> (&'c [i8], usize) {
+        assert_eq!(captures.0.len(), self.captures_bytes, "captures of this part");
+        let place = self.captures[slab];
+        (&captures.0.padded()[place.offset..], place.stride)
+    }
+
+    /// Where scores are that moves of those lead to whose mover has the larger half, and those of others.
+    pub(super) fn places(&self) -> [Vec<SlabRows>; 2] {
+        let (slabs, mirror) = self.rows.slabs().split_at(self.territories.slabs().len());
+        let mut high = slabs.to_vec();
+        high[self.first_mirrored()..].copy_from_slice(mirror);
+        [high, slabs.to_vec()]
+    }
+
+    /// Slabs from this on have rows a second time.
+    pub(super) fn first_mirrored(&self) -> usize {
+        let slabs = self.territories.slabs().len();
+        slabs - (self.rows.slabs().len() - slabs)
+    }
+
+    /// Where rows of a slab are a second time.
+    pub(super) fn mirror(&self, slab: usize) -> Option<SlabRows> {
+        let at = slab.checked_sub(self.first_mirrored())?;
+        Some(self.rows.slabs()[self.territories.slabs().len() + at])
+    }
+}
+
+/// The best captures of what a rank recomputes.
+#[derive(Debug)]
+pub struct PartCaptures(Bytes);
+
+/// Rows of some width, so many at a time.
+fn in_batches(rows: &Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let (rows, at_once) = (rows.clone(), (BATCH_POSITIONS / width.max(1)).max(1));
+    rows.clone().step_by(at_once).map(move |first| first..rows.end.min(first + at_once))
+}
+
+impl Part {
+    /// What a rank has of a band.
+    fn patches_of<'a>(&'a self, rank: usize, band: &'a Band) -> impl Iterator<Item = Patch> + 'a {
+        let columns = 0..self.slabs()[band.slab].mover_halves as usize;
+        let band = Patch { slab: band.slab, rows: band.rows.clone(), columns };
+        let patches = self.territories().patches_in(rank, band.slab).into_iter();
+        patches.filter_map(move |patch| patch.meet(&band))
+    }
+}
+
+impl Banded for Part {
+    fn slabs(&self) -> &[Slab] {
+        self.territories().slabs()
+    }
+
+    /// Patch by patch, each row by row.
+    fn give(&self, band: &Band, piece: &mut Vec<u8>) {
+        let slab = self.rows.slabs()[band.slab];
+        for patch in self.patches_of(Part::rank(self), band) {
+            for row in patch.rows {
+                let scores = &self.rows.bytes()[slab.place(row, &patch.columns)];
+                piece.extend(scores.iter().map(|&score| score as u8));
+            }
+        }
+    }
+
+    fn join(&self, band: &Band, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
+        let all = self.slabs()[band.slab].mover_halves as usize;
+        for (rank, piece) in pieces.iter().enumerate() {
+            fits(rank, self.patches_of(rank, band).map(|patch| patch.positions()).sum(), piece)?;
+            let mut rest = *piece;
+            for patch in self.patches_of(rank, band) {
+                for row in patch.rows {
+                    let (scores, later) = rest.split_at(patch.columns.len());
+                    let first = (row - band.rows.start) * all + patch.columns.start;
+                    let to = rows[first..].iter_mut().zip(scores);
+                    to.for_each(|(to, &score)| *to = score as i8);
+                    rest = later;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,449 @@
+//! Which positions are whose.
+//!
+//! Of the two slabs in which the players have m and n - m stones, a position is told by the half of m stones, that with
+//! more of them, and the other one, whoever of the two is to move. Each rank has a run of the halves of m stones, in
+//! chunks of 64, with all others: rows of the one slab, and columns of the other. So lines of play which do not cross
+//! stay with a rank, but where they change the leading pits of the larger half: runs are of halves with the same four
+//! leading pits, about. Where both players have half of the stones, the later one of the two halves tells.
+//!
+//! A rank needs the scores that its moves lead to: they are in some `OpponentMajor` rows, wherever the mover has the larger
+//! half, and in some columns elsewhere, which it keeps; which of these scores it reads see `audience.rs`.
+
+use super::LETTER_WORDS;
+use super::memory_layout::hull;
+use crate::kernels::tables::{CHUNK, RowMove, Tables, chunks, halves_of};
+use crate::sweep::marks::Own;
+use crate::sweep::pair::Cuts;
+use game::Slab;
+use game::sow::Class;
+use std::ops::Range;
+
+/// What the ranks of a job own of one database: a function of the database and the number of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Territories {
+    slabs: Vec<Slab>,
+    /// By rank, then by the stones of the larger half: the first chunk of its halves. One rank more, without any.
+    first: Vec<Vec<usize>>,
+    /// By the mover's stones, where chunks of the larger halves begin among those of columns.
+    cuts: Vec<Option<Cuts>>,
+}
+
+/// Some positions of a slab, `OpponentMajor`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Patch {
+    pub(crate) slab: usize,
+    /// Opponent's halves.
+    pub(crate) rows: Range<usize>,
+    /// Mover's halves.
+    pub(crate) columns: Range<usize>,
+}
+
+impl Patch {
+    pub(crate) fn positions(&self) -> usize {
+        self.rows.len() * self.columns.len()
+    }
+
+    /// It in parts of some rows each.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Patch> {
+        let rows = (LETTER_WORDS / self.columns.len().div_ceil(CHUNK).max(1)).max(1);
+        let first = self.rows.clone().step_by(rows);
+        first.map(move |first| Patch { rows: first..self.rows.end.min(first + rows), ..self.clone() })
+    }
+
+    /// Its chunks of columns, and which of their columns are in it.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let columns = self.columns.clone();
+        (columns.start / CHUNK..columns.end.div_ceil(CHUNK)).map(move |chunk| {
+            let first = columns.start.saturating_sub(chunk * CHUNK);
+            let end = CHUNK.min(columns.end - chunk * CHUNK);
+            (chunk, u64::MAX << first & u64::MAX >> (CHUNK - end))
+        })
+    }
+
+    /// What two patches of the same database have in common.
+    pub(crate) fn meet(&self, other: &Patch) -> Option<Patch> {
+        let both = |a: &Range<usize>, b: &Range<usize>| a.start.max(b.start)..a.end.min(b.end);
+        let (rows, columns) = (both(&self.rows, &other.rows), both(&self.columns, &other.columns));
+        let is_any = self.slab == other.slab && !rows.is_empty() && !columns.is_empty();
+        is_any.then_some(Patch { slab: self.slab, rows, columns })
+    }
+}
+
+impl Territories {
+    /// Of a database of these slabs, for so many ranks.
+    ///
+    /// # Panics
+    /// Without ranks, or where the tables serve fewer stones.
+    pub fn new(tables: &Tables, slabs: &[Slab], ranks: usize) -> Territories {
+        assert!(ranks > 0, "a job has a rank");
+        let stones = slabs.len() as u32 - 1;
+        assert!(stones <= tables.stones_max());
+        let half = slabs.len() / 2;
+        // Positions of the first so many larger halves, with all others.
+        let with_others = |large: usize, end: u64| match slabs.len() - 1 - large {
+            other if other == large => end * end,
+            other => end * (u64::from(slabs[large].opponent_halves) + u64::from(slabs[other].mover_halves)),
+        };
+        let total: u64 = (half..slabs.len()).map(|large| with_others(large, slabs[large].mover_halves.into())).sum();
+        let mut end = vec![0; slabs.len()];
+        let in_chunks = |end: &[u64]| end.iter().map(|&end| (end as usize + CHUNK / 2) / CHUNK).collect::<Vec<_>>();
+        let mut first = vec![in_chunks(&end)];
+        let mut taken = 0;
+        for one in (0..=stones).rev() {
+            for two in (one..=stones).rev() {
+                for three in (two..=stones).rev() {
+                    for leading in (three..=stones).rev() {
+                        let before = end.clone();
+                        let mut weight = 0;
+                        for large in (leading as usize..slabs.len()).filter(|&large| large >= half) {
+                            end[large] += large as u64 - u64::from(leading) + 1;
+                            weight += with_others(large, end[large]) - with_others(large, before[large]);
+                        }
+                        // A rank ends where the middle of the next halves is beyond its share.
+                        let middle = u128::from(2 * taken + weight) * ranks as u128;
+                        while first.len() < ranks && middle >= 2 * first.len() as u128 * u128::from(total) {
+                            first.push(in_chunks(&before));
+                        }
+                        taken += weight;
+                    }
+                }
+            }
+        }
+        let all: Vec<_> = slabs.iter().map(|slab| chunks(slab.mover_halves)).collect();
+        first.resize(ranks + 1, all.clone());
+        first[ranks] = all;
+        let cuts = |slab: &Slab| {
+            let large = slabs.len() - 1 - slab.mover_stones as usize;
+            (large >= half).then(|| Cuts::new(tables, slab, chunks(slabs[large].mover_halves)))
+        };
+        Territories { slabs: slabs.to_vec(), first, cuts: slabs.iter().map(cuts).collect() }
+    }
+
+    /// Ranks.
+    pub fn ranks(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// The slabs of the database.
+    pub fn slabs(&self) -> &[Slab] {
+        &self.slabs
+    }
+
+    /// Chunks of larger halves of a rank, of so many stones.
+    pub(crate) fn chunks(&self, rank: usize, stones: usize) -> Range<usize> {
+        self.first[rank][stones]..self.first[rank + 1][stones]
+    }
+
+    /// Positions that a rank owns.
+    pub fn positions(&self, rank: usize) -> u64 {
+        self.patches(rank).iter().map(|patch| patch.positions() as u64).sum()
+    }
+
+    /// Whether halves of so many stones are larger or the same: those of the mover, and those of the opponent.
+    fn large(&self, slab: usize) -> (bool, bool) {
+        let other = self.slabs.len() - 1 - slab;
+        (slab >= other, slab <= other)
+    }
+
+    /// The rows of a slab that a rank has `MoverMajor`, as halves of the mover.
+    fn movers(&self, rank: usize, slab: usize) -> Range<usize> {
+        halves_of(&self.chunks(rank, slab), self.slabs[slab].mover_halves)
+    }
+
+    /// The columns of a slab that only this rank has: those of the opponent's halves.
+    fn opponents(&self, rank: usize, slab: usize) -> Range<usize> {
+        let halves = self.chunks(rank, self.slabs.len() - 1 - slab);
+        halves_of(&self.cuts(slab).of(&halves), self.slabs[slab].opponent_halves)
+    }
+
+    fn cuts(&self, slab: usize) -> &Cuts {
+        self.cuts[slab].as_ref().expect("the opponent has the larger half")
+    }
+
+    /// What a rank owns, slab by slab: each position is owned by one.
+    pub(crate) fn patches(&self, rank: usize) -> Vec<Patch> {
+        (0..self.slabs.len()).flat_map(|slab| self.patches_in(rank, slab)).collect()
+    }
+
+    /// The same of one slab.
+    pub(crate) fn patches_in(&self, rank: usize, slab: usize) -> Vec<Patch> {
+        let mut patches = Vec::new();
+        let mut add = |rows: Range<usize>, columns: Range<usize>| {
+            if !rows.is_empty() && !columns.is_empty() {
+                patches.push(Patch { slab, rows, columns });
+            }
+        };
+        match self.large(slab) {
+            (true, true) => {
+                let (movers, opponents) = (self.movers(rank, slab), self.opponents(rank, slab));
+                add(0..opponents.end, movers.clone());
+                add(opponents, 0..movers.start);
+            }
+            (true, false) => add(0..self.slabs[slab].opponent_halves as usize, self.movers(rank, slab)),
+            _ => add(self.opponents(rank, slab), 0..self.slabs[slab].mover_halves as usize),
+        }
+        patches
+    }
+
+    /// Of an `OpponentMajor` row, the columns that a rank owns.
+    #[cfg(test)]
+    pub(crate) fn columns(&self, rank: usize, slab: usize, row: usize) -> Range<usize> {
+        let all = 0..self.slabs[slab].mover_halves as usize;
+        match self.large(slab) {
+            (true, false) => self.movers(rank, slab),
+            (is_same, _) => {
+                let (opponents, movers) = (self.opponents(rank, slab), self.movers(rank, slab));
+                match is_same {
+                    true if row < opponents.start => movers,
+                    true if opponents.contains(&row) => 0..movers.end,
+                    false if opponents.contains(&row) => all,
+                    _ => 0..0,
+                }
+            }
+        }
+    }
+
+    /// The chunks of columns, `OpponentMajor`, in which a rank recomputes anything.
+    pub(crate) fn chunks_told(&self, rank: usize, slab: usize) -> Range<usize> {
+        match self.large(slab) {
+            (true, false) => self.chunks(rank, slab),
+            _ => 0..chunks(self.slabs[slab].mover_halves),
+        }
+    }
+
+    /// What a rank derives of a slab: what it owns, and of columns that several ranks have halves in all.
+    pub(crate) fn own(&self, rank: usize, slab: usize) -> Own {
+        let (rows, columns) = (self.movers(rank, slab), chunks(self.slabs[slab].opponent_halves));
+        let (is_mover, is_opponent) = self.large(slab);
+        let halves = || self.chunks(rank, self.slabs.len() - 1 - slab);
+        let touched = || if halves().is_empty() { 0..0 } else { self.cuts(slab).touching(&halves()) };
+        match (is_mover, is_opponent) {
+            (true, true) => {
+                let chunks_end = self.cuts(slab).of(&(0..halves().end)).end;
+                Own { rows_end: rows.start, rows, chunks_end, chunks: touched() }
+            }
+            (true, false) => Own { rows, chunks_end: columns, chunks: 0..0, rows_end: 0 },
+            _ => {
+                let rows_end = self.slabs[slab].mover_halves as usize;
+                Own { rows: 0..0, chunks_end: 0, chunks: touched(), rows_end }
+            }
+        }
+    }
+
+    /// Visits the `OpponentMajor` rows, by slab, that moves lead to from what a rank owns where the mover has the larger
+    /// half; rows more than once.
+    pub(super) fn each_row_led_to(&self, tables: &Tables, rank: usize, mut visit: impl FnMut(usize, usize)) {
+        let last = self.slabs.len() - 1;
+        for mover in last.div_ceil(2)..=last {
+            for moves in &tables.rows(mover as u32)[self.movers(rank, mover)] {
+                for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+                    visit(last - mover + to.crossing() as usize, to.rank() as usize);
+                }
+            }
+        }
+    }
+
+    /// The chunks of columns that moves of a class lead to from the chunks of a rank, where the mover has so many stones and
+    /// the opponent the larger half.
+    pub(super) fn chunks_led_to_by<'t>(
+        &self,
+        tables: &'t Tables,
+        rank: usize,
+        mover: usize,
+        number: usize,
+    ) -> impl Iterator<Item = usize> + use<'t> {
+        let own = self.own(rank, mover).chunks;
+        let is_any = !own.is_empty() && Class::from_number(number).occurs();
+        let opponent = (self.slabs.len() - 1 - mover) as u32;
+        let inverse = if is_any { &tables.gather(opponent, number).inverse[..] } else { &[] };
+        let leads =
+            move |&(_, &(from, end)): &(usize, &(u32, u32))| (from as usize) < own.end && own.start < end as usize;
+        inverse.iter().enumerate().filter(leads).map(|(chunk, _)| chunk)
+    }
+
+    /// By slab, the first of the chunks of columns that moves lead to from what a rank owns where the opponent has the
+    /// larger half, and the end of the last: a move keeps the order of columns, so the first and the last quiet ones tell.
+    pub(super) fn chunks_led_to(&self, tables: &Tables, rank: usize) -> Vec<Range<usize>> {
+        let last = self.slabs.len() - 1;
+        let mut all = vec![0..0; self.slabs.len()];
+        for mover in 0..=last / 2 {
+            let own = halves_of(&self.own(rank, mover).chunks, self.slabs[mover].opponent_halves);
+            for class in (0..Class::COUNT).map(Class::from_number).filter(|class| class.occurs()) {
+                let crossing = usize::from(class.crossing);
+                if crossing <= mover {
+                    let target = |column| tables.quiet_target((last - mover) as u32, class, column as u32);
+                    let first = own.clone().find_map(target);
+                    if let (Some(first), Some(end)) = (first, own.clone().rev().find_map(target)) {
+                        let to = &mut all[last - mover + crossing];
+                        *to = hull(to, &(first as usize / CHUNK..end as usize / CHUNK + 1));
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Who keeps which scores: for each `OpponentMajor` row and for each chunk of columns the ranks that need some of it.
+#[derive(Debug)]
+pub(crate) struct Needs {
+    /// Words of a set of ranks.
+    words: usize,
+    slabs: Vec<Needed>,
+}
+
+#[derive(Debug)]
+struct Needed {
+    rows: Vec<u64>,
+    chunks: Vec<u64>,
+}
+
+impl Needs {
+    pub(crate) fn new(tables: &Tables, territories: &Territories) -> Needs {
+        let (ranks, slabs) = (territories.ranks(), territories.slabs());
+        let words = ranks.div_ceil(u64::BITS as usize);
+        let last = slabs.len() - 1;
+        let none = |slab: &Slab| Needed {
+            rows: vec![0; slab.opponent_halves as usize * words],
+            chunks: vec![0; chunks(slab.mover_halves) * words],
+        };
+        let mut needs = Needs { words, slabs: slabs.iter().map(none).collect() };
+        let set = |of: &mut [u64], at: usize, rank: usize| {
+            of[at * words + rank / u64::BITS as usize] |= 1 << (rank % u64::BITS as usize);
+        };
+        for rank in 0..ranks {
+            territories.each_row_led_to(tables, rank, |slab, row| set(&mut needs.slabs[slab].rows, row, rank));
+            for mover in 0..=last / 2 {
+                for number in 0..=2 * mover + 1 {
+                    let slab = last - mover + Class::from_number(number).crossing as usize;
+                    territories.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
+                        set(&mut needs.slabs[slab].chunks, chunk, rank);
+                    });
+                }
+            }
+        }
+        needs
+    }
+
+    /// Bytes that these take of the ranks of a job.
+    pub(super) fn bytes(territories: &Territories) -> u64 {
+        let sets = |slab: &Slab| u64::from(slab.opponent_halves) + chunks(slab.mover_halves) as u64;
+        let words = territories.ranks().div_ceil(u64::BITS as usize) as u64;
+        territories.slabs().iter().map(sets).sum::<u64>() * words * size_of::<u64>() as u64
+    }
+
+    /// Whether a rank needs some of an `OpponentMajor` row.
+    pub(crate) fn has_row(&self, rank: usize, slab: usize, row: usize) -> bool {
+        has(&self.slabs[slab].rows[row * self.words..], rank)
+    }
+
+    /// Whether a rank needs some of a chunk of columns.
+    pub(crate) fn has_chunk(&self, rank: usize, slab: usize, chunk: usize) -> bool {
+        has(&self.slabs[slab].chunks[chunk * self.words..], rank)
+    }
+
+    /// The first of the chunks that a rank needs some of, and the end of the last.
+    pub(crate) fn chunks(&self, rank: usize, slab: usize) -> Range<usize> {
+        let needed: Vec<_> = self.slabs[slab].chunks.chunks_exact(self.words).map(|ranks| has(ranks, rank)).collect();
+        let first = needed.iter().position(|&needed| needed);
+        first.map_or(0..0, |first| first..needed.iter().rposition(|&needed| needed).map_or(first, |last| last + 1))
+    }
+
+    /// Whether a rank needs some chunk of an `OpponentMajor` row.
+    pub(crate) fn has(&self, rank: usize, slab: usize, row: usize, chunk: usize) -> bool {
+        self.has_row(rank, slab, row) || self.has_chunk(rank, slab, chunk)
+    }
+}
+
+/// Whether a set of ranks has one.
+fn has(ranks: &[u64], rank: usize) -> bool {
+    ranks[rank / u64::BITS as usize] >> (rank % u64::BITS as usize) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory_layout::footprints;
+    use super::*;
+    use game::{Index, PositionSet, Rules};
+
+    fn territories(set: PositionSet, stones: u32, ranks: usize) -> (Tables, Territories) {
+        let tables = Tables::new(Rules::AWARI, set, stones);
+        let territories = Territories::new(&tables, Index::new(stones, set).slabs(), ranks);
+        (tables, territories)
+    }
+
+    #[test]
+    fn every_position_has_one_owner_who_recomputes_it() {
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 12), (PositionSet::All, 0)] {
+            for ranks in [1, 2, 3, 4, 7, 40] {
+                let (_, territories) = territories(set, stones, ranks);
+                for (at, slab) in territories.slabs().iter().enumerate() {
+                    let columns = slab.mover_halves as usize;
+                    let mut owners = vec![None; slab.opponent_halves as usize * columns];
+                    for rank in 0..ranks {
+                        let own = territories.own(rank, at);
+                        for patch in territories.patches(rank).into_iter().filter(|patch| patch.slab == at) {
+                            for (row, column) in
+                                patch.rows.flat_map(|row| patch.columns.clone().map(move |at| (row, at)))
+                            {
+                                assert_eq!(
+                                    owners[row * columns + column].replace(rank),
+                                    None,
+                                    "{set} {stones} {ranks}"
+                                );
+                                assert!(own.has(column, row / CHUNK));
+                            }
+                        }
+                    }
+                    for (row, owners) in owners.chunks(columns).enumerate() {
+                        for rank in 0..ranks {
+                            let owned = territories.columns(rank, at, row);
+                            let all = (0..columns).filter(|&column| owners[column] == Some(rank));
+                            assert!(all.eq(owned), "{set} {stones}, rank {rank} of {ranks}");
+                        }
+                        assert!(owners.iter().all(Option::is_some));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_own_about_the_same_and_hold_little_more() {
+        for (ranks, held_max) in [(2, 1.9), (3, 2.2), (4, 2.5), (8, 3.2)] {
+            let (tables, territories) = territories(PositionSet::All, 20, ranks);
+            let all = PositionSet::All.positions(20);
+            let mut held = 0;
+            for (rank, of) in footprints(&tables, territories.slabs(), ranks).into_iter().enumerate() {
+                assert_eq!(of.positions, territories.positions(rank));
+                let share = of.positions as f64 * ranks as f64 / all as f64;
+                assert!((0.94..1.06).contains(&share), "rank {rank} of {ranks} owns {share} of its share");
+                held += of.positions + of.foreign;
+            }
+            assert!((held as f64) < held_max * all as f64, "{ranks} ranks hold {held} of {all}");
+        }
+    }
+
+    #[test]
+    fn moves_lead_to_what_is_needed() {
+        let (tables, territories) = territories(PositionSet::Reachable, 10, 3);
+        let needs = Needs::new(&tables, &territories);
+        for mover in 0..=10u32 {
+            let slab = &territories.slabs()[mover as usize];
+            for rank in 0..3 {
+                let own = territories.own(rank, mover as usize);
+                for row in 0..slab.mover_halves as usize {
+                    for to in tables.rows(mover)[row].iter().take_while(|&&to| to != RowMove::NONE) {
+                        let child = (10 - mover + to.crossing()) as usize;
+                        let gather = tables.gather(10 - mover, to.class());
+                        for (chunk, &(from, end)) in gather.inverse.iter().enumerate() {
+                            let leads = (from..end).any(|from| own.has(row, from as usize));
+                            let is_needed = needs.has(rank, child, to.rank() as usize, chunk);
+                            assert!(is_needed || !leads, "rank {rank}, slab {mover}, row {row}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Who is told of changes.
+//!
+//! A rank keeps whole rows and chunks of columns, see [`Needs`](super::partition::Needs), but of their scores reads only
+//! those to which moves lead from what it recomputes. The moves that leave a half tell which these are: each comes from a
+//! half of the mover, which tells the rank where it is the larger one, and leads to columns whose first pits have gained
+//! stones; elsewhere the rank has the opponent's half that these come from. That is less than half of what the ranks keep
+//! of each other: of 20 stones a fifth of all positions for two ranks, of which they keep 0.46; for eight 0.72 of 1.6.
+
+use super::partition::Territories;
+use crate::kernels::tables::{CHUNK, Tables, chunks};
+use game::Slab;
+use game::sow::Class;
+use rayon::prelude::*;
+
+/// Who reads what of the scores that a rank changes.
+pub(crate) struct Audience<'t> {
+    /// By the mover's stones.
+    slabs: Vec<Readers<'t>>,
+}
+
+/// Who reads a slab, `OpponentMajor`.
+#[derive(Default)]
+struct Readers<'t> {
+    /// By row, where those begin of `movers`. One row more.
+    first: Vec<u32>,
+    /// Ranks that have the larger half of the mover, and the class of their moves.
+    movers: Vec<Mover>,
+    /// By class number, the columns to which moves lead.
+    led_to: Vec<&'t [u64]>,
+    /// By row, of moves where the opponent has the larger half, a bit for each number of stones that cross.
+    crossing: Vec<u32>,
+    /// By chunk of columns, the other ranks that make such moves.
+    opponents: Vec<Vec<Opponent>>,
+}
+
+/// A rank and a class number, in four bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mover(u32);
+
+impl Mover {
+    fn new(rank: u32, class: usize) -> Mover {
+        debug_assert!(class < Class::COUNT && rank < u32::MAX / Class::COUNT as u32);
+        Mover(rank * Class::COUNT as u32 + class as u32)
+    }
+
+    fn rank(self) -> usize {
+        self.0 as usize / Class::COUNT
+    }
+
+    fn class(self) -> usize {
+        self.0 as usize % Class::COUNT
+    }
+}
+
+/// A rank that has the larger half of the opponent in some positions from which moves lead to a chunk.
+struct Opponent {
+    rank: usize,
+    /// A bit for the number of stones that cross.
+    crossing: u32,
+    /// The columns of the chunk to which such moves lead.
+    columns: u64,
+}
+
+impl<'t> Audience<'t> {
+    /// Of a rank, which has slabs from `first_mirrored` on twice, and so is told of its own changes of them.
+    pub(crate) fn new(
+        tables: &'t Tables,
+        territories: &Territories,
+        rank: usize,
+        first_mirrored: usize,
+    ) -> Audience<'t> {
+        let (slabs, ranks) = (territories.slabs(), 0..territories.ranks());
+        let last = slabs.len() - 1;
+        let owners = |mover: usize| {
+            let mut owners = vec![0; if 2 * mover >= last { chunks(slabs[mover].mover_halves) } else { 0 }];
+            if !owners.is_empty() {
+                ranks.clone().for_each(|rank| owners[territories.chunks(rank, mover)].fill(rank as u32));
+            }
+            owners
+        };
+        let owners: Vec<Vec<u32>> = (0..=last).map(owners).collect();
+        let readers = |slab: usize| {
+            let is_told = |one: u32| one as usize != rank || slab >= first_mirrored;
+            let mut readers = Readers::of_rows(tables, &owners, slab, slabs[slab].opponent_halves, is_told);
+            readers.led_to = (0..2 * slab + 2).map(|class| led_to(tables, slab, class)).collect();
+            readers.opponents = opponents(tables, territories, rank, slab);
+            readers
+        };
+        Audience { slabs: (0..slabs.len()).into_par_iter().map(readers).collect() }
+    }
+
+    /// Bytes that these take, about: up to four movers for each row.
+    pub(super) fn bytes(slabs: &[Slab]) -> u64 {
+        slabs.iter().map(|slab| u64::from(slab.opponent_halves) * 24).sum()
+    }
+
+    /// Whether anybody reads some of a chunk of a row.
+    #[inline]
+    pub(crate) fn is_any(&self, slab: usize, row: usize, chunk: usize) -> bool {
+        let readers = &self.slabs[slab];
+        let is_heard = |one: &Opponent| readers.crossing[row] & one.crossing != 0;
+        readers.first[row] < readers.first[row + 1] || readers.opponents[chunk].iter().any(is_heard)
+    }
+
+    /// Who reads some columns of a chunk of a row, and which of them: other ranks, and this one if it reads them where it
+    /// has the slab a second time.
+    pub(crate) fn of(&self, slab: usize, row: usize, chunk: usize, columns: u64, found: &mut Vec<(usize, u64)>) {
+        let readers = &self.slabs[slab];
+        found.clear();
+        let mut add = |rank: usize, columns: u64| match found.iter_mut().find(|(one, _)| *one == rank) {
+            _ if columns == 0 => {}
+            Some((_, all)) => *all |= columns,
+            None => found.push((rank, columns)),
+        };
+        for mover in &readers.movers[readers.first[row] as usize..readers.first[row + 1] as usize] {
+            add(mover.rank(), columns & readers.led_to[mover.class()][chunk]);
+        }
+        for one in readers.opponents[chunk].iter().filter(|one| readers.crossing[row] & one.crossing != 0) {
+            add(one.rank, columns & one.columns);
+        }
+    }
+}
+
+impl Readers<'_> {
+    /// Of the rows of a slab: `owners` has the ranks of the larger halves of the mover, by stones and chunk.
+    fn of_rows(tables: &Tables, owners: &[Vec<u32>], slab: usize, rows: u32, is_told: impl Fn(u32) -> bool) -> Self {
+        let last = owners.len() - 1;
+        let opponent = last - slab;
+        let mut readers = Readers { first: vec![0], ..Readers::default() };
+        for row in 0..rows {
+            let begin = readers.movers.len();
+            let mut crossing = 0;
+            let parents = tables.parents(opponent as u32).of(row).iter();
+            for parent in parents.take_while(|parent| parent.crossing() as usize <= slab) {
+                let mover = opponent + parent.crossing() as usize;
+                if 2 * mover <= last {
+                    crossing |= 1 << parent.crossing();
+                }
+                if 2 * mover >= last {
+                    let rank = owners[mover][parent.rank() as usize / CHUNK];
+                    let mover = Mover::new(rank, parent.class());
+                    if is_told(rank) && !readers.movers[begin..].contains(&mover) {
+                        readers.movers.push(mover);
+                    }
+                }
+            }
+            readers.first.push(readers.movers.len() as u32);
+            readers.crossing.push(crossing);
+        }
+        readers
+    }
+}
+
+/// The columns of a slab to which moves of a class lead.
+fn led_to(tables: &Tables, slab: usize, number: usize) -> &[u64] {
+    let class = Class::from_number(number);
+    match slab.checked_sub(class.crossing.into()) {
+        Some(opponent) if class.occurs() => &tables.gather(opponent as u32, number).led_to,
+        _ => &[],
+    }
+}
+
+/// By chunk of the columns of a slab, the ranks but for one from whose columns moves lead there, where the opponent has the
+/// larger half.
+fn opponents(tables: &Tables, territories: &Territories, but: usize, slab: usize) -> Vec<Vec<Opponent>> {
+    let last = territories.slabs().len() - 1;
+    let mut all: Vec<_> = (0..chunks(territories.slabs()[slab].mover_halves)).map(|_| Vec::new()).collect();
+    for mover in last - slab..=last / 2 {
+        let crossing = mover + slab - last;
+        for rank in (0..territories.ranks()).filter(|&rank| rank != but) {
+            for number in 2 * crossing..2 * crossing + 2 {
+                let columns = led_to(tables, slab, number);
+                territories.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
+                    all[chunk].push(Opponent { rank, crossing: 1 << crossing, columns: columns[chunk] });
+                });
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::partition::{Needs, Patch};
+    use super::*;
+    use crate::kernels::tables::{RowMove, halves_of};
+    use game::{Index, PositionSet, Rules};
+    use std::collections::HashSet;
+    use std::ops::Range;
+
+    type Place = (usize, usize, usize);
+
+    /// What a rank reads, in the slabs where others are and where it has them a second time: slab, row and column.
+    fn read(tables: &Tables, territories: &Territories, rank: usize) -> [HashSet<Place>; 2] {
+        let last = territories.slabs().len() - 1;
+        let mut all = [HashSet::new(), HashSet::new()];
+        for (mover, slab) in territories.slabs().iter().enumerate() {
+            let own = territories.own(rank, mover);
+            let has_larger = 2 * mover >= last;
+            let columns = |chunks: &Range<usize>| halves_of(chunks, slab.opponent_halves);
+            let some = [(own.rows.clone(), columns(&(0..own.chunks_end))), (0..own.rows_end, columns(&own.chunks))];
+            for (row, columns) in
+                some.into_iter().flat_map(|(rows, columns)| rows.map(move |row| (row, columns.clone())))
+            {
+                for to in tables.rows(mover as u32)[row].iter().take_while(|&&to| to != RowMove::NONE) {
+                    let class = Class::from_number(to.class());
+                    let targets =
+                        columns.clone().filter_map(|o| tables.quiet_target((last - mover) as u32, class, o as u32));
+                    let child = last - mover + to.crossing() as usize;
+                    all[usize::from(has_larger)]
+                        .extend(targets.map(|to_column| (child, to.rank() as usize, to_column as usize)));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn who_reads_a_score_is_told_of_it() {
+        for (set, stones, ranks) in [
+            (PositionSet::All, 9, 2),
+            (PositionSet::All, 10, 5),
+            (PositionSet::Reachable, 10, 3),
+            (PositionSet::All, 0, 2),
+        ] {
+            let tables = Tables::new(Rules::AWARI, set, stones);
+            let territories = Territories::new(&tables, Index::new(stones, set).slabs(), ranks);
+            let (needs, first_mirrored) = (Needs::new(&tables, &territories), stones as usize / 2 + 1);
+            let read: Vec<_> = (0..ranks).map(|rank| read(&tables, &territories, rank)).collect();
+            for owner in 0..ranks {
+                let audience = Audience::new(&tables, &territories, owner, first_mirrored);
+                for Patch { slab, rows, columns } in territories.patches(owner) {
+                    for (row, column) in rows.flat_map(|row| columns.clone().map(move |column| (row, column))) {
+                        let (chunk, lane) = (column / CHUNK, 1 << (column % CHUNK));
+                        let mut told = Vec::new();
+                        audience.of(slab, row, chunk, lane, &mut told);
+                        assert!(told.is_empty() || audience.is_any(slab, row, chunk));
+                        assert!(told.iter().all(|&(_, columns)| columns == lane));
+                        for (rank, read) in read.iter().enumerate() {
+                            let place = (slab, row, column);
+                            let is_told = told.iter().any(|&(one, _)| one == rank);
+                            let (from_columns, from_rows) = (read[0].contains(&place), read[1].contains(&place));
+                            let is_read = match rank == owner {
+                                true => from_rows && slab >= first_mirrored,
+                                false => from_columns || from_rows,
+                            };
+                            assert!(is_told || !is_read, "{set} {stones}: {place:?}, rank {rank} of {ranks}");
+                            assert!(!is_told || needs.has(rank, slab, row, chunk));
+                            // By whole chunks of columns nothing else; and of them not all moves are the rank's.
+                            assert!(!is_told || is_read || 2 * slab >= stones as usize, "{place:?}, rank {rank}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn less_than_half_of_what_is_kept_is_told() {
+        for ranks in [2, 4, 8] {
+            let tables = Tables::new(Rules::AWARI, PositionSet::All, 15);
+            let territories = Territories::new(&tables, Index::new(15, PositionSet::All).slabs(), ranks);
+            let needs = Needs::new(&tables, &territories);
+            let (mut told, mut kept, mut found) = (0u64, 0u64, Vec::new());
+            for owner in 0..ranks {
+                let audience = Audience::new(&tables, &territories, owner, territories.slabs().len());
+                for patch in territories.patches(owner) {
+                    for (chunk, columns) in patch.chunks() {
+                        for row in patch.rows.clone() {
+                            audience.of(patch.slab, row, chunk, columns, &mut found);
+                            told += found.iter().map(|(_, columns)| u64::from(columns.count_ones())).sum::<u64>();
+                            let others = (0..ranks).filter(|&rank| rank != owner);
+                            let keep = others.filter(|&rank| needs.has(rank, patch.slab, row, chunk)).count() as u64;
+                            kept += keep * u64::from(columns.count_ones());
+                        }
+                    }
+                }
+            }
+            assert!((told as f64) < 0.5 * kept as f64, "{ranks} ranks are told of {told}, and keep {kept}");
+        }
+    }
+}

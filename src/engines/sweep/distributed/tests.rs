@@ -1,0 +1,288 @@
+//! Jobs of in-process ranks, with and without injected network faults.
+
+use super::{Part, PartCaptures, Report, Territories, sweep};
+use crate::capture::{InMemory, capture_into};
+use crate::distributed::{Unsolved, Watch, collect};
+use crate::{Bytes, Kernel, Rows, Tables};
+use game::{Index, PositionSet, Rules, Score};
+use messaging::{CommunicationError, Communicator, NetworkFaults, ThreadCommunicator};
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// Databases 0 to `stones` by one machine.
+pub(crate) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
+    let tables = Tables::new(Rules::AWARI, set, stones);
+    let mut databases: Vec<Vec<Score>> = Vec::new();
+    for stones in 0..=stones {
+        let index = Index::new(stones, set);
+        let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+        let smaller = InMemory::new(set, databases.iter().map(Vec::as_slice));
+        capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+        let mut rows = Rows::zeroed(&index).unwrap();
+        crate::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {}).unwrap();
+        databases.push(rows.to_vec());
+    }
+    databases
+}
+
+/// Every rank of a job, a thread each; what they return, by rank.
+pub(crate) fn job<T: Send>(
+    ranks: usize,
+    threads: usize,
+    faults: NetworkFaults,
+    rank: impl Fn(&mut dyn Communicator) -> T + Sync,
+) -> Vec<T> {
+    let ends = ThreadCommunicator::job(ranks, faults);
+    std::thread::scope(|scope| {
+        let rank = &rank;
+        let run = |mut end: ThreadCommunicator| {
+            scope.spawn(move || {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| rank(&mut end))
+            })
+        };
+        let running: Vec<_> = ends.into_iter().map(run).collect();
+        running.into_iter().map(|rank| rank.join().unwrap()).collect()
+    })
+}
+
+/// The captures of what a rank owns.
+fn captures(tables: &Tables, index: &Index, part: &Part, smaller: &[Vec<Score>]) -> PartCaptures {
+    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+    let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
+    capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+    let read = |positions: Range<u64>, out: &mut [Score]| {
+        out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
+        Ok::<_, std::io::Error>(())
+    };
+    part.captures(read).unwrap()
+}
+
+/// What a rank of a job owns, all 0.
+fn part(tables: &Tables, index: &Index, ranks: usize, rank: usize) -> Part {
+    Part::zeroed(tables, Arc::new(Territories::new(tables, index.slabs(), ranks)), rank).unwrap()
+}
+
+/// One database by a job.
+fn solved(
+    tables: &Tables,
+    stones: u32,
+    smaller: &[Vec<Score>],
+    end: &mut dyn Communicator,
+    kernel: Kernel,
+) -> (Vec<Score>, Report) {
+    let index = Index::new(stones, tables.set());
+    let mut part = part(tables, &index, end.size(), end.rank());
+    let captures = captures(tables, &index, &part, smaller);
+    let report = sweep(tables, &index, &captures, &mut part, kernel, end, &()).unwrap();
+    (collected(&part, &index, end), report)
+}
+
+/// Ranges of positions for all ranks: of about as many each, wherever that cuts; but the second has none.
+pub(crate) fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
+    let cut = |rank: usize| index.positions() * rank as u64 / ranks as u64;
+    let range = |rank: usize| match rank {
+        0 if ranks > 1 => 0..cut(2),
+        1 => cut(2)..cut(2),
+        _ => cut(rank)..cut(rank + 1),
+    };
+    (0..ranks).map(range).collect()
+}
+
+/// What a rank collects: its range of a database.
+fn collected(part: &Part, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
+    let mut scores = Vec::new();
+    let mut sink = |run: &[Score]| {
+        scores.extend_from_slice(run);
+        ControlFlow::Continue(())
+    };
+    assert!(collect(part, &ranges(index, end.size()), end, &mut sink).unwrap());
+    scores
+}
+
+/// The database of which each rank has collected its range.
+pub(crate) fn together<'a>(index: &Index, found: impl ExactSizeIterator<Item = &'a Vec<Score>>) -> Vec<Score> {
+    let lengths: Vec<_> = ranges(index, found.len()).iter().map(|range| (range.end - range.start) as usize).collect();
+    let found: Vec<_> = found.collect();
+    assert!(found.iter().map(|scores| scores.len()).eq(lengths));
+    found.into_iter().flatten().copied().collect()
+}
+
+#[test]
+fn any_number_of_ranks_makes_the_databases_of_one_machine() {
+    for (set, stones) in [(PositionSet::All, 10), (PositionSet::Reachable, 12)] {
+        let expected = alone(set, stones);
+        let tables = Tables::new(Rules::AWARI, set, stones);
+        for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
+            for stones in 0..=stones {
+                let (expected, smaller) = (&expected[stones as usize], &expected[..stones as usize]);
+                let found = job(ranks, threads, NetworkFaults::none(), |end| {
+                    solved(&tables, stones, smaller, end, Kernel::detect())
+                });
+                let index = Index::new(stones, set);
+                let scores = together(&index, found.iter().map(|(scores, _)| scores));
+                assert!(scores == *expected, "{stones} stones, {set}, by {ranks} ranks");
+                let together = |report: &Report| (report.supersteps, report.recomputed, report.changed);
+                assert!(found.iter().all(|(_, report)| together(report) == together(&found[0].1)));
+            }
+        }
+    }
+}
+
+#[test]
+fn network_faults_and_kernels_change_nothing() {
+    let (set, stones) = (PositionSet::All, 8);
+    let expected = alone(set, stones);
+    let tables = Tables::new(Rules::AWARI, set, stones);
+    let smaller = &expected[..stones as usize];
+    for (seed, kernel) in (0..).zip(Kernel::available()) {
+        let found = job(3, 1, NetworkFaults::jitter(seed), |end| solved(&tables, stones, smaller, end, kernel));
+        let scores = together(&Index::new(stones, set), found.iter().map(|(scores, _)| scores));
+        assert!(scores == expected[stones as usize], "{kernel:?}, seed {seed}");
+    }
+}
+
+/// Takes checkpoints all the time, and stops when so many positions were recomputed.
+struct Impatient<'a> {
+    stop_at: u64,
+    kept: &'a Mutex<Vec<(usize, usize, Vec<Score>)>>,
+    taken: AtomicU64,
+}
+
+impl Watch<Part> for Impatient<'_> {
+    fn advance(&self, recomputed: u64) -> ControlFlow<()> {
+        if recomputed >= self.stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn is_due(&self) -> bool {
+        true
+    }
+
+    fn checkpoint(&self, part: &Part) {
+        self.taken.fetch_add(1, Relaxed);
+        let mut kept = self.kept.lock().unwrap();
+        kept.retain(|(_, rank, _)| *rank != part.rank());
+        kept.push((part.territories().ranks(), part.rank(), part.runs().flatten().copied().collect()));
+    }
+}
+
+#[test]
+fn a_stopped_job_goes_on() {
+    let (set, stones) = (PositionSet::All, 10);
+    let expected = alone(set, stones);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let smaller = &expected[..stones as usize];
+    let kept: Mutex<Vec<(usize, usize, Vec<Score>)>> = Mutex::new(Vec::new());
+    let mut stopped = 0;
+    for stop_at in (0..).map(|step| step * index.positions() * 2) {
+        // As many ranks as the last time, or not.
+        let left = std::mem::take(&mut *kept.lock().unwrap());
+        let found = job(2 + stopped % 3, 1, NetworkFaults::none(), |end| {
+            let mut mine = part(&tables, &index, end.size(), end.rank());
+            let captures = captures(&tables, &index, &mine, smaller);
+            for (ranks, rank, scores) in &left {
+                let read = |positions: Range<u64>, out: &mut [Score]| {
+                    out.copy_from_slice(&scores[positions.start as usize..positions.end as usize]);
+                    Ok::<_, ()>(())
+                };
+                mine.take_over(&Territories::new(&tables, index.slabs(), *ranks), *rank, read).unwrap();
+            }
+            assert_eq!(mine.is_fresh(), left.is_empty() || mine.positions() == 0);
+            let watch = Impatient { stop_at, kept: &kept, taken: AtomicU64::new(0) };
+            let solved = sweep(&tables, &index, &captures, &mut mine, Kernel::detect(), end, &watch);
+            assert!(watch.taken.into_inner() > 0);
+            match solved {
+                Err(Unsolved::Stopped) => return None,
+                solved => solved.unwrap(),
+            };
+            Some(collected(&mine, &index, end))
+        });
+        match found.into_iter().collect::<Option<Vec<_>>>() {
+            Some(found) => {
+                assert!(stopped > 1 && together(&index, found.iter()) == expected[stones as usize]);
+                break;
+            }
+            None => stopped += 1,
+        }
+    }
+}
+
+#[test]
+fn who_collects_may_have_enough() {
+    let (set, ranks) = (PositionSet::All, 3);
+    let index = Index::new(8, set);
+    let tables = Tables::new(Rules::AWARI, set, 8);
+    let run = |who: usize, enough: usize, faults: NetworkFaults| {
+        job(ranks, 1, faults, |end| {
+            let (part, rank) = (part(&tables, &index, ranks, end.rank()), end.rank());
+            let mut runs = 0;
+            let mut sink = |_: &[Score]| {
+                runs += 1;
+                if rank == who && runs > enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let all = collect(&part, &ranges(&index, ranks), end, &mut sink).unwrap();
+            // What comes next is not mistaken.
+            assert_eq!(end.sum(&[1]).unwrap(), [3]);
+            (all, runs)
+        })
+    };
+    let runs: Vec<usize> =
+        run(0, usize::MAX, NetworkFaults::none()).into_iter().map(|(all, runs)| runs * usize::from(all)).collect();
+    assert!(runs[0] > 20 && runs[1] == 0 && runs[2] > 20 && runs[0] != runs[2], "{runs:?}");
+    for who in [0, 2] {
+        for (seed, enough) in (0..).zip([0, 1, 2, runs[who] / 2, runs[who] - 2, runs[who] - 1]) {
+            let took = run(who, enough, NetworkFaults::jitter(seed));
+            assert!(!took[who].0, "rank {who} after {enough}");
+            // But for the last two bands, all know.
+            let is_last = enough + 2 >= runs[who] && runs[who] > runs[2 - who];
+            assert!(is_last || took.iter().all(|(all, _)| !all), "rank {who} after {enough}: {took:?}");
+            assert!(took.iter().zip(&runs).all(|((_, took), runs)| took <= runs) && took[who].1 == enough + 1);
+        }
+    }
+}
+
+#[test]
+fn pieces_that_do_not_fit_are_refused() {
+    let set = PositionSet::All;
+    let index = Index::new(5, set);
+    let tables = Tables::new(Rules::AWARI, set, 5);
+    for message in [&[][..], &[7], &[0, 0], &[1], &[1; 3], &[1; 100_000]] {
+        let found = job(2, 1, NetworkFaults::none(), |end| match end.rank() {
+            0 => {
+                let part = part(&tables, &index, 2, 0);
+                let all = index.positions();
+                collect(&part, &[0..all, all..all], end, &mut |_| ControlFlow::Continue(())).map_err(
+                    |error| match error {
+                        CommunicationError::Unexpected { rank, .. } => rank,
+                        error => panic!("{error}"),
+                    },
+                )
+            }
+            _ => {
+                end.send(0, message.to_vec()).unwrap();
+                // It is told, or the other is gone by then.
+                let _ = end.receive(0);
+                Ok(true)
+            }
+        });
+        assert_eq!(found[0], Err(1), "{} bytes", message.len());
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_is_an_error_of_the_others() {
+    let set = PositionSet::All;
+    let tables = Tables::new(Rules::AWARI, set, 6);
+    let left = job(3, 1, NetworkFaults::none(), |end| {
+        if end.rank() == 1 {
+            return true;
+        }
+        let index = Index::new(6, set);
+        let mut part = part(&tables, &index, 3, end.rank());
+        let captures = captures(&tables, &index, &part, &alone(set, 5));
+        let solved = sweep(&tables, &index, &captures, &mut part, Kernel::detect(), end, &());
+        matches!(solved, Err(Unsolved::Communication(_)))
+    });
+    assert_eq!(left, [true; 3]);
+}

@@ -1,0 +1,148 @@
+//! Passes over what is marked.
+//!
+//! A change marks its parents one by one. Of a chunk with marks all columns are derived, for that is what a vector
+//! does, but only those marked are compared with what is there: the others would each be a line of memory.
+
+use super::Done;
+use super::pair::Pair;
+use crate::kernels::apply::Changed;
+use crate::kernels::scores::{Kernel, SlabWork, Spot};
+use crate::kernels::tables::{CHUNK, Tables};
+use crate::layout::rows::Rows;
+use crate::sweep::marks::{Marks, Region};
+use crate::work_stealing::share;
+use game::Slab;
+use std::ops::{Range, RangeInclusive};
+
+/// How often a pair is taken in one pass, at most.
+const ROUNDS_MAX: usize = 4;
+
+/// Positions whose marks a thread takes at a time, roughly: in slabs with long rows these are few rows.
+const POSITIONS_AT_ONCE: usize = 1 << 16;
+
+/// And their rows, at most.
+const ROWS_AT_ONCE_MAX: usize = 512;
+
+/// Spots between the one that is asked for and the one that is derived.
+const AHEAD: usize = 6;
+
+/// A new score.
+struct Change {
+    row: u32,
+    column: u32,
+    score: i8,
+}
+
+/// What some rows come to.
+#[derive(Default)]
+struct Found {
+    spots: u64,
+    changes: Vec<Change>,
+}
+
+/// What is marked.
+pub(crate) struct Spots<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) stones: u32,
+    pub(crate) kernel: Kernel,
+    pub(crate) marks: Marks,
+    /// Slabs from this on are there twice: positions whose mover has the larger half look at the mirror.
+    pub(crate) first_mirrored: usize,
+}
+
+impl Spots<'_> {
+    /// Takes what is marked of a pair, again and again while that marks more of it. Tells what changed in which slab.
+    pub(crate) fn pair(&self, pair: &Pair, values: &mut Rows, tell: impl Fn(&Slab, &Changed) + Sync) -> Done {
+        let [high, low] = [&pair.high, &pair.low].map(|work| self.marks.own(work.slab.mover_stones as usize));
+        let mut all = Done::default();
+        for _ in 0..ROUNDS_MAX {
+            let mut done = self.slab(&pair.high, &high.rows, values, &tell);
+            if !pair.is_one() {
+                done = done.add(self.slab(&pair.low, &low.rows, values, &tell));
+            }
+            done = done.add(self.slab(&pair.low, &(0..low.rows_end), values, &tell));
+            all = all.add(done);
+            if done.changed == 0 {
+                break;
+            }
+        }
+        all
+    }
+
+    fn slab(
+        &self,
+        work: &SlabWork,
+        rows: &Range<usize>,
+        values: &mut Rows,
+        tell: &(impl Fn(&Slab, &Changed) + Sync),
+    ) -> Done {
+        let old = values.bytes().padded();
+        let rows_at_once = (POSITIONS_AT_ONCE / work.columns).clamp(1, ROWS_AT_ONCE_MAX);
+        let mut found: Vec<_> = rows.clone().step_by(rows_at_once).map(|first| (first, Found::default())).collect();
+        share(&mut found, |(first, found)| {
+            let mut spots = Vec::new();
+            for row in *first..rows.end.min(*first + rows_at_once) {
+                self.marks.take(work.slab.mover_stones as usize, row, |chunk, lanes| {
+                    spots.push(Spot { row: row as u32, chunk: chunk as u32, lanes });
+                });
+            }
+            for at in 0..spots.len() {
+                if let Some(&ahead) = spots.get(at + AHEAD) {
+                    self.kernel.ask(work, ahead, old);
+                }
+                self.spot(work, spots[at], old, &mut found.changes);
+            }
+            found.spots = spots.len() as u64;
+        });
+        let (to, array) = (work.to, values.bytes_mut());
+        let mut done = Done::default();
+        for (_, found) in &found {
+            done.recomputed += found.spots * (CHUNK as u64).min(work.columns as u64);
+            done.changed += found.changes.len() as u64;
+            for change in &found.changes {
+                array[to.offset + change.column as usize * to.stride + change.row as usize] = change.score;
+            }
+        }
+        share(&mut found, |(_, found)| {
+            for change in &found.changes {
+                let first_row = change.row as usize / CHUNK * CHUNK;
+                let rows = 1 << (change.row as usize - first_row);
+                let change = Changed { column: change.column, first_row, rows };
+                self.mark_parents(work.slab, &change, None);
+                tell(work.slab, &change);
+            }
+        });
+        done
+    }
+
+    /// Marks every position with a move to what changed in a slab, but for a region that is looked after, and those that
+    /// look at the mirror.
+    pub(crate) fn mark_parents(&self, slab: &Slab, change: &Changed, but: Option<&Region>) {
+        let is_twice = slab.mover_stones as usize >= self.first_mirrored;
+        self.mark(slab, change, 0..=if is_twice { self.stones / 2 } else { self.stones }, but);
+    }
+
+    /// Marks every position with a move to what changed in the mirror of a slab.
+    pub(crate) fn mark_parents_by_mirror(&self, slab: &Slab, change: &Changed) {
+        self.mark(slab, change, self.stones.div_ceil(2)..=self.stones, None);
+    }
+
+    fn mark(&self, slab: &Slab, change: &Changed, movers: RangeInclusive<u32>, but: Option<&Region>) {
+        self.marks.mark_parents(self.kernel, self.tables, slab.opponent_stones, change, &movers, but);
+    }
+
+    /// Derives a spot, and what is new of it.
+    fn spot(&self, work: &SlabWork, spot: Spot, old: &[i8], changes: &mut Vec<Change>) {
+        let scores = self.kernel.recompute_spot(work, spot, old);
+        let mut lanes = spot.lanes;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let column = spot.chunk as usize * CHUNK + lane;
+            let at = work.to.offset + column * work.to.stride + spot.row as usize;
+            if column < work.columns && old[at] != scores[lane] {
+                changes.push(Change { row: spot.row, column: column as u32, score: scores[lane] });
+            }
+        }
+    }
+}

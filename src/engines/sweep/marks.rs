@@ -1,0 +1,170 @@
+//! Marks: which positions must be recomputed because a child changed.
+//!
+//! One bit a position, `MoverMajor`. A mark that is set too often costs a recomputation, one that is missed would cost
+//! a wrong score: whoever changes a score marks all its parents, whoever recomputes takes the marks first.
+
+use crate::huge_pages::Words;
+use crate::kernels::apply::Changed;
+use crate::kernels::scores::{Kernel, STRAIGHT};
+use crate::kernels::tables::{CHUNK, Tables, chunks};
+use crate::word_update::Hands;
+use game::Slab;
+use std::ops::{Range, RangeInclusive};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+pub(crate) struct Marks {
+    /// A word for each chunk of columns, row by row and slab by slab.
+    words: Words,
+    /// By the mover's stones.
+    slabs: Vec<SlabMarks>,
+    hands: Hands,
+}
+
+struct SlabMarks {
+    /// Where the words would begin, were there one for every chunk of the first row.
+    first: usize,
+    /// Words of a row.
+    stride: usize,
+    /// Chunks that have words.
+    chunks: Range<usize>,
+    /// What is recomputed here: nothing else is marked.
+    own: Own,
+    /// Whether anything in a row is marked.
+    rows: Vec<AtomicBool>,
+}
+
+/// Some rows of a slab by some chunks of its columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    pub(crate) slab: usize,
+    pub(crate) rows: Range<usize>,
+    pub(crate) chunks: Range<usize>,
+}
+
+/// What is recomputed of a slab here, `MoverMajor`: some rows, their columns up to some chunk; and some chunks of columns, in
+/// the rows before some row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(crate) rows: Range<usize>,
+    pub(crate) chunks_end: usize,
+    pub(crate) chunks: Range<usize>,
+    pub(crate) rows_end: usize,
+}
+
+impl Own {
+    /// All of a slab.
+    pub(crate) fn all(slab: &Slab) -> Own {
+        let (rows, chunks_end) = (0..slab.mover_halves as usize, chunks(slab.opponent_halves));
+        Own { rows, chunks_end, chunks: 0..0, rows_end: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn has(&self, row: usize, chunk: usize) -> bool {
+        self.rows.contains(&row) && chunk < self.chunks_end || row < self.rows_end && self.chunks.contains(&chunk)
+    }
+}
+
+impl Marks {
+    /// None, in a database of these slabs, of which `own` is recomputed by the threads of the current pool.
+    pub(crate) fn none(slabs: &[Slab], own: impl IntoIterator<Item = Own>) -> Marks {
+        let mut words = 0;
+        let marks = |(slab, own): (&Slab, Own)| {
+            let (rows, chunks) = rows_chunks(slab);
+            // Of rows, those that are not its own are never touched.
+            let chunks = if own.rows.is_empty() { own.chunks.clone() } else { 0..chunks };
+            let (first, stride) = (words, chunks.len());
+            words += chunks.start + rows * stride;
+            SlabMarks { first, stride, chunks, own, rows: (0..rows).map(|_| AtomicBool::new(false)).collect() }
+        };
+        let slabs = slabs.iter().zip(own).map(marks).collect();
+        Marks { words: Words::zeroed(words), slabs, hands: Hands::here() }
+    }
+
+    /// Bytes that marks take in a database of these slabs.
+    pub(crate) fn bytes(slabs: &[Slab]) -> u64 {
+        let bytes = |(rows, chunks): (usize, usize)| rows * (chunks * size_of::<u64>() + 1);
+        slabs.iter().map(|slab| bytes(rows_chunks(slab)) as u64).sum()
+    }
+
+    /// Bytes of memory that marks come to take where `own` is recomputed.
+    pub(crate) fn own_bytes(slabs: &[Slab], own: impl IntoIterator<Item = Own>) -> u64 {
+        let bytes = |(slab, own): (&Slab, Own)| {
+            let words = own.rows.len() * own.chunks_end + own.rows_end * own.chunks.len();
+            (words * size_of::<u64>() + slab.mover_halves as usize) as u64
+        };
+        slabs.iter().zip(own).map(bytes).sum()
+    }
+
+    /// What is recomputed here of a slab.
+    pub(crate) fn own(&self, slab: usize) -> &Own {
+        &self.slabs[slab].own
+    }
+
+    /// Takes the marks of a row: visits each chunk that has any.
+    pub(crate) fn take(&self, slab: usize, row: usize, mut visit: impl FnMut(usize, u64)) {
+        let slab = &self.slabs[slab];
+        if !slab.rows[row].load(Relaxed) {
+            return;
+        }
+        slab.rows[row].store(false, Relaxed);
+        let words = &self.words[slab.first + row * slab.stride..][slab.chunks.clone()];
+        for (chunk, word) in slab.chunks.clone().zip(words) {
+            if word.load(Relaxed) != 0 {
+                visit(chunk, self.hands.take(word));
+            }
+        }
+    }
+
+    /// Marks every position with a move to what changed, positions whose opponent has `opponent_stones`, and whose mover
+    /// has so many as `movers`; but for a region whose positions with moves that stay in the mover's half are looked after.
+    pub(crate) fn mark_parents(
+        &self,
+        kernel: Kernel,
+        tables: &Tables,
+        opponent_stones: u32,
+        change: &Changed,
+        movers: &RangeInclusive<u32>,
+        but: Option<&Region>,
+    ) {
+        let child = change.first_row / CHUNK;
+        for &parent in tables.parents(opponent_stones).of(change.column) {
+            let mover_stones = opponent_stones + parent.crossing();
+            if mover_stones > *movers.end() {
+                break;
+            }
+            if mover_stones < *movers.start() {
+                continue;
+            }
+            let gather = tables.gather(self.slabs.len() as u32 - 1 - mover_stones, parent.class());
+            let (slab, row) = (mover_stones as usize, parent.rank() as usize);
+            let own = &self.slabs[slab].own;
+            let but = but.filter(|but| parent.class() == STRAIGHT && but.slab == slab && but.rows.contains(&row));
+            let (from, to) = gather.inverse[child];
+            for chunk in from as usize..to as usize {
+                if !own.has(row, chunk) || but.is_some_and(|but| but.chunks.contains(&chunk)) {
+                    continue;
+                }
+                let lanes = kernel.reached(gather, chunk, child, change.rows);
+                if lanes != 0 {
+                    self.set(slab, row, chunk, lanes);
+                }
+            }
+        }
+    }
+
+    fn set(&self, slab: usize, row: usize, chunk: usize, lanes: u64) {
+        let slab = &self.slabs[slab];
+        let word = &self.words[slab.first + row * slab.stride + chunk];
+        // Many are set already: looking first spares the locked operation.
+        if word.load(Relaxed) & lanes != lanes {
+            self.hands.set(word, lanes);
+        }
+        if !slab.rows[row].load(Relaxed) {
+            slab.rows[row].store(true, Relaxed);
+        }
+    }
+}
+
+fn rows_chunks(slab: &Slab) -> (usize, usize) {
+    (slab.mover_halves as usize, chunks(slab.opponent_halves))
+}

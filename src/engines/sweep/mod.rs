@@ -1,0 +1,207 @@
+//! The method *sweep*: one byte a position, swept until nothing changes.
+//!
+//! From 0 everywhere, repeat `v(p) = max(capture(p), max over quiet moves of -v(child))`. In the order in which 0 is
+//! least and magnitudes grow outward the operator is monotone, so updates in any order, in place and with stale reads,
+//! converge to the least fixpoint, which is the score; cycles stay 0. The array may start from any mixture of earlier
+//! states of the same run.
+//!
+//! **Order.** A move that stays in the mover's half raises the half's rank, and leaves the other half alone. So a pass
+//! takes the two slabs in which the players have m and n - m stones together, band of ranks by band, from the highest:
+//! the rows of a band where the mover owns them, then, in the other slab, the columns of the band, where the opponent
+//! does. Both find their children of such moves already up to date; a band is taken again while what changed in it may
+//! change more of it, see `tile.rs`. Whole lines of play settle in one pass: 6 to 7 passes leave one position in a
+//! thousand, where passes row by row through slab after slab took 21.
+//!
+//! Scores are kept `OpponentMajor`. Passes are full until few positions change; from then on a change marks its
+//! parents, and only what is marked is recomputed, see `marked.rs`.
+
+pub mod disk;
+pub mod distributed;
+mod marked;
+mod marks;
+mod pair;
+mod tile;
+
+use crate::huge_pages::Bytes;
+use crate::kernels::apply::Changed;
+use crate::kernels::scores::{Child, Kernel, SlabWork};
+use crate::kernels::tables::Tables;
+use crate::layout::rows::{Rows, SlabRows, row_bytes};
+use crate::sweep::marks::{Marks, Own, Region};
+use crate::work_stealing::awake;
+use crate::{EndedPass, Progress, Stopped};
+use game::sow::Class;
+use game::{Index, Slab};
+use marked::Spots;
+use pair::Pair;
+use tile::Tiles;
+
+/// Passes are full while more than one position in this many changes.
+pub(crate) const MARK_BELOW: u64 = 30;
+
+/// How often a position is recomputed in a database of more than a few stones.
+const USUAL_PASSES: u64 = 14;
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Passes over the database until nothing changed.
+    pub passes: u64,
+    /// Positions recomputed, by 64 columns of a row.
+    pub recomputed: u64,
+    /// Changes of a score.
+    pub changed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// Everything, leaving no marks.
+    Full,
+    /// Everything, marking the parents of what changes.
+    FullMarking,
+    /// What is marked.
+    Marked,
+}
+
+/// Positions recomputed, and how many changed.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Done {
+    pub(crate) recomputed: u64,
+    pub(crate) changed: u64,
+}
+
+impl Done {
+    pub(crate) fn add(self, other: Done) -> Done {
+        Done { recomputed: self.recomputed + other.recomputed, changed: self.changed + other.changed }
+    }
+}
+
+/// Bytes that the scores of the slabs of a database take while it is solved, and marks.
+pub fn memory_bytes(slabs: &[Slab]) -> u64 {
+    row_bytes(slabs) + Marks::bytes(slabs)
+}
+
+/// Solves the database of `index` from its best captures (`MoverMajor`, see [`crate::capture`]).
+///
+/// `values` is what to solve in: zeros, or a mixture of earlier states. `checkpoint` sees it between passes.
+///
+/// # Panics
+/// When the arrays do not have the size of the index, or the tables serve fewer stones or another position set.
+pub fn sweep(
+    tables: &Tables,
+    index: &Index,
+    captures: &Bytes,
+    values: &mut Rows,
+    kernel: Kernel,
+    progress: &dyn Progress,
+    checkpoint: &mut dyn FnMut(&Rows),
+) -> Result<Report, Stopped> {
+    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
+    assert!(captures.len() as u64 == index.positions() && values.slabs().len() == index.slabs().len());
+    assert!(index.slabs().iter().zip(values.slabs()).all(|(slab, rows)| {
+        rows.rows == slab.opponent_halves as usize && rows.columns == slab.mover_halves as usize
+    }));
+    let slabs = index.slabs();
+    let rows = values.slabs().to_vec();
+    let captures_of = |slab: &Slab| (&captures.padded()[slab.offset as usize..], slab.opponent_halves as usize);
+    let pairs = pairs(tables, slabs, captures_of, [&rows, &rows]);
+    let mut tiles = Tiles::new(&pairs, kernel);
+    let spots = Spots {
+        tables,
+        stones: index.stones(),
+        kernel,
+        marks: Marks::none(index.slabs(), index.slabs().iter().map(Own::all)),
+        first_mirrored: slabs.len(),
+    };
+    let mut report = Report::default();
+    let mut pass = Pass::Full;
+    let expected = index.positions() * USUAL_PASSES;
+    let passes = || loop {
+        let before = report.changed;
+        let mut add = |done: Done| {
+            report.recomputed += done.recomputed;
+            report.changed += done.changed;
+            progress.advance(report.recomputed, expected.max(report.recomputed)).is_break()
+        };
+        let tell = |slab: &Slab, change: &Changed, again: &Region| spots.mark_parents(slab, change, Some(again));
+        if pass == Pass::Marked {
+            for pair in &pairs {
+                if add(spots.pair(pair, values, |_, _| {})) {
+                    return Err(Stopped);
+                }
+            }
+        } else {
+            let is_marking = pass == Pass::FullMarking;
+            for wave in 0..tiles.waves() {
+                if add(tiles.wave(wave, is_marking, values, is_marking.then_some(&tell))) {
+                    return Err(Stopped);
+                }
+            }
+        }
+        let changed = report.changed - before;
+        report.passes += 1;
+        let was_full = pass != Pass::Marked;
+        pass = match pass {
+            Pass::Full if changed * MARK_BELOW < index.positions() => Pass::FullMarking,
+            Pass::Full => Pass::Full,
+            _ if changed == 0 => return Ok(report),
+            _ => Pass::Marked,
+        };
+        progress.end_pass(EndedPass { is_full: was_full, is_next_full: pass != Pass::Marked, changed });
+        checkpoint(values);
+    };
+    awake(passes)
+}
+
+/// The slabs of a database, two by two. Those of the most unequal players first: what crosses from the few stones of the
+/// one leads to them. For the slabs whose mover has the larger half and for the others, `rows` tells where the scores are
+/// that their moves lead to; their own are where they are for the others.
+pub(crate) fn pairs<'a>(
+    tables: &'a Tables,
+    slabs: &'a [Slab],
+    captures: impl Fn(&Slab) -> (&'a [i8], usize),
+    rows: [&[SlabRows]; 2],
+) -> Vec<Pair<'a>> {
+    let pair = |m: usize| {
+        let [high, low] = [m, slabs.len() - 1 - m].map(|slab| (&slabs[slab], rows[1][slab], captures(&slabs[slab])));
+        let high = work(tables, high.0, high.1, rows[0], high.2);
+        Pair::new(tables, high, work(tables, low.0, low.1, rows[1], low.2))
+    };
+    (slabs.len() / 2..slabs.len()).rev().map(pair).collect()
+}
+
+/// A slab as the kernels see it: where its scores are, those that its moves lead to, and its best captures with the bytes
+/// from one row of them to the next.
+pub(crate) fn work<'a>(
+    tables: &'a Tables,
+    slab: &'a Slab,
+    to: SlabRows,
+    rows: &[SlabRows],
+    (captures, captures_stride): (&'a [i8], usize),
+) -> SlabWork<'a> {
+    let mut children = SlabWork::no_children();
+    for (number, child) in children.iter_mut().enumerate() {
+        let class = Class::from_number(number);
+        let crossing = u32::from(class.crossing);
+        if class.occurs() && crossing <= slab.mover_stones {
+            let to = rows[(slab.opponent_stones + crossing) as usize];
+            *child = Some(Child {
+                gather: tables.gather(slab.opponent_stones, number),
+                offset: to.offset,
+                bytes: to.bytes(),
+                stride: to.stride,
+                end: to.lead + to.stride,
+            });
+        }
+    }
+    SlabWork {
+        slab,
+        to,
+        rows: tables.rows(slab.mover_stones),
+        columns: slab.opponent_halves as usize,
+        children,
+        captures,
+        captures_stride,
+    }
+}
