@@ -1,6 +1,8 @@
 //! What every rank of a job holds.
 
-use crate::{CommunicationError, Traffic, collective};
+mod collective;
+
+use crate::{CommunicationError, Traffic};
 
 /// The most bytes of a message: MPI counts them in a C `int`.
 pub const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;

@@ -18,7 +18,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod collective;
 mod communicator;
 mod error;
 mod faults;

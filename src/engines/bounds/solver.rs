@@ -3,7 +3,7 @@
 use super::storage::{Units, Wins};
 use crate::huge_pages::Words;
 use crate::kernels::bits::{BitKernel, Child, WonRow};
-use crate::kernels::simd;
+use crate::kernels::cpu;
 use crate::kernels::tables::{RowMove, Tables};
 use crate::layout::plane::{PARTS, PlaneLayout, PlaneUnit};
 use crate::word_update::Hands;
@@ -401,7 +401,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         if words.is_empty() {
             return;
         }
-        simd::prefetch(&candidates[words.clone()]);
+        cpu::prefetch(&candidates[words.clone()]);
         let opponent = self.index.stones() - slab as u32;
         for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
             let child_words = self.tables.pull(opponent, to.crossing()).child_words(&words);
@@ -565,7 +565,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let parents = |row: &Changed| self.tables.parents(stones - row.slab as u32).of(row.row as u32);
         for (at, row) in rows.iter().enumerate() {
             if let Some(next) = rows.get(at + 1) {
-                simd::prefetch(parents(next));
+                cpu::prefetch(parents(next));
             }
             let &Changed { slab, shares, .. } = row;
             let (mut crossing, mut changed, mut first_row) = (u32::MAX, 0, 0);

@@ -2,7 +2,7 @@
 
 use crate::huge_pages::Words;
 use crate::kernels::bits::RowBits;
-use crate::kernels::simd;
+use crate::kernels::cpu;
 use crate::layout::plane::{PlaneLayout, PlaneSlab};
 use crate::word_update::Hands;
 use std::ops::Range;
@@ -81,7 +81,7 @@ impl<E> Wins<E> for WinsInMemory {
 
     fn expect(&self, slab: usize, row: usize, words: Range<usize>) {
         let slab = &self.slabs[slab];
-        simd::prefetch(&self.words[slab.word(row)..][words]);
+        cpu::prefetch(&self.words[slab.word(row)..][words]);
     }
 
     fn expect_bits(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
@@ -91,7 +91,7 @@ impl<E> Wins<E> for WinsInMemory {
         for &(at, _) in bits {
             if at / 8 != line {
                 line = at / 8;
-                simd::prefetch(&words[at as usize..=at as usize]);
+                cpu::prefetch(&words[at as usize..=at as usize]);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Writing staged scores back: the transpose from `MoverMajor` units into the `OpponentMajor` array.
 
-use super::scores::{Destination, Kernel, SlabWork, UNIT_ROWS, Unit};
-use super::simd;
+use super::scores::{Destination, Kernel, SlabWork, UNIT_ROWS, Unit, simd};
 use super::tables::CHUNK;
 
 /// Something changed in a column.

@@ -1,8 +1,21 @@
 //! The row kernels on bits: what of a row is lost now, and whom that makes win.
 
+#[cfg(not(target_arch = "x86_64"))]
+mod absent;
+mod bytes;
+mod transpose;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(not(target_arch = "x86_64"))]
+use absent as simd;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as simd;
+
 use super::bit_maps::{Pull, Push};
+use super::cpu;
 use super::scores::Kernel;
-use super::simd;
+use crate::layout::plane::WORD;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -102,8 +115,8 @@ impl BitKernel {
     pub fn available() -> impl DoubleEndedIterator<Item = BitKernel> {
         let has = |kernel: &BitKernel| match kernel {
             BitKernel::Portable => true,
-            BitKernel::Bmi2 => simd::has_bmi2(),
-            BitKernel::Avx512 => simd::has_bmi2() && simd::has_avx512(),
+            BitKernel::Bmi2 => cpu::has_bmi2(),
+            BitKernel::Avx512 => cpu::has_bmi2() && cpu::has_avx512(),
         };
         [BitKernel::Portable, BitKernel::Bmi2, BitKernel::Avx512].into_iter().filter(has)
     }
@@ -136,6 +149,18 @@ impl BitKernel {
     }
 }
 
+/// See [`BitKernel::by_value`]; `equal` tells which bytes have a value.
+#[inline(always)]
+fn by_value(bytes: &[i8], equal: impl Fn(i8) -> u64, mut each: impl FnMut(i8, u64)) {
+    let mut left = u64::MAX.checked_shr((WORD - bytes.len()) as u32).unwrap_or(0);
+    while left != 0 {
+        let value = bytes[left.trailing_zeros() as usize];
+        let these = equal(value) & left;
+        each(value, these);
+        left &= !these;
+    }
+}
+
 /// The moves that leave columns where they are.
 fn pull_straight<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
     let mut groups = 0;
@@ -148,7 +173,7 @@ fn pull_straight<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, s
 }
 
 #[inline(always)]
-pub(crate) fn pull_row<R: RowBits>(
+fn pull_row<R: RowBits>(
     left: &mut [u64],
     first: usize,
     child: &Child<R>,
@@ -173,7 +198,7 @@ pub(crate) fn pull_row<R: RowBits>(
 }
 
 #[inline(always)]
-pub(crate) fn push_row(
+fn push_row(
     lost: &[(u32, u64)],
     push: &Push,
     won: &mut WonRow,
@@ -192,7 +217,7 @@ pub(crate) fn push_row(
 
 /// As [`push_row`]; `hits` tells which of up to eight pieces have one of the bits.
 #[inline(always)]
-pub(crate) fn push_row_by_eights(
+fn push_row_by_eights(
     lost: &[(u32, u64)],
     push: &Push,
     won: &mut WonRow,

@@ -1,12 +1,12 @@
-//! Row kernels: what is computed of one row or unit, in a portable form and in vectors, and the tables that they read.
+//! Row kernels: the work on one row or unit, in portable Rust and in vectors, and the tables that they read.
+//!
+//! Each vector kernel has a portable twin. [`Kernel`] and [`BitKernel`] choose between them at run time.
 
 pub(crate) mod apply;
-pub(crate) mod bit_bytes;
 mod bit_maps;
-mod bit_transpose;
 pub(crate) mod bits;
+pub(crate) mod cpu;
 pub(crate) mod scores;
-pub(crate) mod simd;
 pub(crate) mod tables;
 
 pub use bits::{BitKernel, RowBits};

@@ -6,7 +6,17 @@
 //! its own rows and columns; a driver keeps the two apart in time. Where few positions are asked for, a *spot* is one
 //! chunk of a row.
 
-use super::simd;
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) mod absent;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86_64;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) use absent as simd;
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86_64 as simd;
+
+use super::cpu;
 use super::tables::{CHUNK, Gather, Lanes, Piece, RowMove};
 use crate::huge_pages::PAD;
 use crate::layout::rows::SlabRows;
@@ -223,8 +233,8 @@ impl Kernel {
     pub fn available() -> impl DoubleEndedIterator<Item = Kernel> {
         let has = |kernel: &Kernel| match kernel {
             Kernel::Portable => true,
-            Kernel::Avx2 => simd::has_avx2(),
-            Kernel::Avx512 => simd::has_avx512(),
+            Kernel::Avx2 => cpu::has_avx2(),
+            Kernel::Avx512 => cpu::has_avx512(),
         };
         [Kernel::Portable, Kernel::Avx2, Kernel::Avx512].into_iter().filter(has)
     }

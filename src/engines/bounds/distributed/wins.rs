@@ -7,7 +7,7 @@ use super::log::Log;
 use super::message::BitLetter;
 use super::partition::{HeldRows, Shares};
 use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, Wins};
-use crate::kernels::simd;
+use crate::kernels::cpu;
 use crate::kernels::tables::{CHUNK, Tables};
 use std::convert::Infallible;
 use std::ops::Range;
@@ -227,13 +227,13 @@ impl Wins<Infallible> for KeptWins {
     }
 
     fn expect(&self, slab: usize, row: usize, words: Range<usize>) {
-        simd::prefetch(&self.kept(slab, row)[words]);
+        cpu::prefetch(&self.kept(slab, row)[words]);
     }
 
     fn expect_bits(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
         if let Some(words) = self.place(slab, row) {
             let words = &self.words[words];
-            bits.iter().for_each(|&(at, _)| simd::prefetch(&words[at as usize..=at as usize]));
+            bits.iter().for_each(|&(at, _)| cpu::prefetch(&words[at as usize..=at as usize]));
         }
     }
 

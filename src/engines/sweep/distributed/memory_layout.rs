@@ -4,7 +4,7 @@
 //! what will be touched of them: nothing is allocated for that.
 
 use super::changes::Changes;
-use super::partition::{Needs, Patch, Territories};
+use super::partition::{Needs, Patch, Territories, hull};
 use super::patches;
 use super::subscribers::Audience;
 use crate::kernels::tables::{CHUNK, Tables, halves_of};
@@ -170,15 +170,6 @@ impl Needed {
         for (at, place) in (first_mirrored..).zip(mirror) {
             each_row(&self.rows[at], |row| visit(place.place(row, &(0..place.columns))));
         }
-    }
-}
-
-/// From the first to the last of two ranges.
-pub(super) fn hull(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
-    match (one.is_empty(), other.is_empty()) {
-        (true, _) => other.clone(),
-        (_, true) => one.clone(),
-        _ => one.start.min(other.start)..one.end.max(other.end),
     }
 }
 

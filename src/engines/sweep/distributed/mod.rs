@@ -26,8 +26,8 @@ use crate::EndedPass;
 use crate::distributed::varint::Malformed;
 use crate::distributed::{Unsolved, Watch};
 use crate::kernels::apply::Changed;
+use crate::kernels::cpu;
 use crate::kernels::scores::Kernel;
-use crate::kernels::simd;
 use crate::kernels::tables::{CHUNK, Tables, halves_of};
 use crate::layout::rows::SlabRows;
 use crate::sweep::marked::Spots;
@@ -319,7 +319,7 @@ impl Job<'_, '_> {
                         0 => {}
                         columns => write(row, columns),
                     }),
-                    false => changes.take(piece, chunk, |row| simd::prefetch(&scores(row)[..CHUNK]), write),
+                    false => changes.take(piece, chunk, |row| cpu::prefetch(&scores(row)[..CHUNK]), write),
                 }
             }
             (letters.into_iter().map(Letter::into_bytes).collect::<Vec<_>>(), mirrored)
@@ -349,7 +349,7 @@ impl Job<'_, '_> {
         let columns_of = |chunk: usize| halves_of(&(chunk..chunk + 1), slabs[slab].mover_halves);
         for (at, &(row, chunk, columns)) in told.iter().enumerate() {
             if let Some(&(row, chunk, _)) = told.get(at + AHEAD) {
-                simd::prefetch(&bytes[mirror.place(row, &columns_of(chunk))]);
+                cpu::prefetch(&bytes[mirror.place(row, &columns_of(chunk))]);
             }
             let (from, to) = (main.place(row, &columns_of(chunk)), mirror.place(row, &columns_of(chunk)).start);
             if from.len() == CHUNK {
@@ -427,7 +427,7 @@ impl Copied<'_> {
 
     fn ask(&self, word: &Arrived) {
         let begin = self.begin(word);
-        simd::prefetch(&self.bytes[begin..self.bytes.len().min(begin + CHUNK)]);
+        cpu::prefetch(&self.bytes[begin..self.bytes.len().min(begin + CHUNK)]);
     }
 
     /// The columns that are new here.

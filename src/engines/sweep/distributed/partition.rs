@@ -10,7 +10,6 @@
 //! half, and in some columns elsewhere, which it keeps; which of these scores it reads see `audience.rs`.
 
 use super::LETTER_WORDS;
-use super::memory_layout::hull;
 use crate::kernels::tables::{CHUNK, RowMove, Tables, chunks, halves_of};
 use crate::sweep::marks::Own;
 use crate::sweep::pair::Cuts;
@@ -358,6 +357,15 @@ impl Needs {
 /// Whether a set of ranks has one.
 fn has(ranks: &[u64], rank: usize) -> bool {
     ranks[rank / u64::BITS as usize] >> (rank % u64::BITS as usize) & 1 == 1
+}
+
+/// From the first to the last of two ranges.
+pub(super) fn hull(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
+    match (one.is_empty(), other.is_empty()) {
+        (true, _) => other.clone(),
+        (_, true) => one.clone(),
+        _ => one.start.min(other.start)..one.end.max(other.end),
+    }
 }
 
 #[cfg(test)]

@@ -1,54 +1,8 @@
-//! Processors of another kind have no such kernels.
+//! Vector kernels of scores for processors other than x86-64: none, and none is chosen there.
 
-use crate::kernels::bit_maps::Push;
-use crate::kernels::bits::{Child, RowBits, WonRow};
-use crate::kernels::scores::{Destination, Floor, Moves, SlabWork, Spot, Unit};
+use super::{Destination, Floor, Moves, SlabWork, Spot, Unit};
 use crate::kernels::tables::{CHUNK, Gather, RowMove};
 use game::HALF_PITS;
-
-pub(crate) fn has_avx2() -> bool {
-    false
-}
-
-pub(crate) fn has_avx512() -> bool {
-    false
-}
-
-pub(crate) fn has_bmi2() -> bool {
-    false
-}
-
-pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut [u64], _: usize, _: &Child<R>, _: u32) -> u64 {
-    unreachable!("this kernel is only chosen where it is available")
-}
-
-pub(crate) fn push_row_bmi2(_: &[(u32, u64)], _: &Push, _: &mut WonRow) {
-    unreachable!("this kernel is only chosen where it is available")
-}
-
-pub(crate) use push_row_bmi2 as push_row_avx512;
-
-pub(crate) fn prefetch<T>(_: &[T]) {}
-
-pub(crate) fn count_bmi2(_: &[u64]) -> u64 {
-    unreachable!("there is no such kernel here")
-}
-
-pub(crate) fn has_gfni() -> bool {
-    false
-}
-
-pub(crate) fn transpose_gfni(_: &mut [u64; CHUNK]) {
-    unreachable!("there is no such kernel here")
-}
-
-pub(crate) fn by_value_avx512(_: &[i8], _: impl FnMut(i8, u64)) {
-    unreachable!("this kernel is only chosen where it is available")
-}
-
-pub(crate) fn mark_avx512(_: &mut [i8], _: usize, _: &[(i8, &[u64])]) {
-    unreachable!("this kernel is only chosen where it is available")
-}
 
 pub(crate) fn recompute_avx2(_: &SlabWork, _: &Unit, _: &[i8], _: &Moves, _: Floor, _: &mut [i8]) {
     unreachable!("this kernel is only chosen where it is available")

@@ -1,7 +1,6 @@
 //! Bytes as bits and back, up to sixty-four at a time: which have a value, and a value for those marked.
 
-use super::bits::BitKernel;
-use super::simd;
+use super::{BitKernel, by_value, simd};
 use crate::layout::plane::WORD;
 
 impl BitKernel {
@@ -50,18 +49,6 @@ fn mark(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
                 mask &= mask - 1;
             }
         }
-    }
-}
-
-/// See [`BitKernel::by_value`]; `equal` tells which bytes have a value.
-#[inline(always)]
-pub(crate) fn by_value(bytes: &[i8], equal: impl Fn(i8) -> u64, mut each: impl FnMut(i8, u64)) {
-    let mut left = u64::MAX.checked_shr((WORD - bytes.len()) as u32).unwrap_or(0);
-    while left != 0 {
-        let value = bytes[left.trailing_zeros() as usize];
-        let these = equal(value) & left;
-        each(value, these);
-        left &= !these;
     }
 }
 

@@ -1,7 +1,10 @@
-//! Scores of rows: sweep.
+//! Vector kernels of scores: AVX2 and AVX-512.
+//!
+//! A byte permutation of two vectors (VBMI) does in one instruction what a class of moves does to 64 columns, and a 64 by
+//! 64 byte transpose is 64 loads of quarter rows and 256 shuffles. `bench` measures both.
 
+use super::{Destination, Floor, Moves, SlabWork, Spot, UNIT_ROWS, Unit};
 use crate::huge_pages::PAD;
-use crate::kernels::scores::{self, Destination, Floor, Moves, SlabWork, Spot, UNIT_ROWS, Unit};
 use crate::kernels::tables::{CHUNK, Gather, Piece, RowMove};
 use game::HALF_PITS;
 use std::arch::x86_64::*;
@@ -21,7 +24,7 @@ pub(crate) fn recompute_avx2(
 
 #[target_feature(enable = "avx2,popcnt")]
 fn recompute_rows_avx2(work: &SlabWork, unit: &Unit, values: &[i8], moves: &Moves, floor: Floor, staged: &mut [i8]) {
-    scores::recompute_rows(work, unit, values, moves, floor, staged, |window, lanes| {
+    super::recompute_rows(work, unit, values, moves, floor, staged, |window, lanes| {
         let mut taken = [0; CHUNK];
         for (lanes, taken) in lanes.0.as_chunks::<16>().0.iter().zip(taken.as_chunks_mut::<16>().0) {
             // Lanes do not descend, so the last of sixteen reaches farthest.

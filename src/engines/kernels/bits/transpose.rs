@@ -1,14 +1,14 @@
 //! Sixty-four by sixty-four bits, transposed.
 
-use super::bits::BitKernel;
-use super::simd;
+use super::{BitKernel, simd};
+use crate::kernels::cpu;
 use crate::layout::plane::WORD;
 
 impl BitKernel {
     /// Makes bit j of word i bit i of word j.
     pub fn transpose(self, block: &mut [u64; WORD]) {
         match self {
-            BitKernel::Avx512 if simd::has_gfni() => simd::transpose_gfni(block),
+            BitKernel::Avx512 if cpu::has_gfni() => simd::transpose_gfni(block),
             _ => transpose(block),
         }
     }

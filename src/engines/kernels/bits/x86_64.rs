@@ -1,7 +1,7 @@
-//! Bits of rows: the methods of bounds.
+//! Vector kernels of bits: BMI2 and AVX-512.
 
+use super::{Child, RowBits, WonRow};
 use crate::kernels::bit_maps::Push;
-use crate::kernels::bits::{self, Child, RowBits, WonRow};
 use crate::kernels::tables::CHUNK;
 use std::arch::x86_64::*;
 
@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
     #[target_feature(enable = "bmi1,bmi2,popcnt")]
     fn enabled<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
-        bits::pull_row(left, first, child, shift, |word, mask| _pext_u64(word, mask))
+        super::pull_row(left, first, child, shift, |word, mask| _pext_u64(word, mask))
     }
     // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
     unsafe { enabled(left, first, child, shift) }
@@ -20,7 +20,7 @@ pub(crate) fn push_row_bmi2(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) 
     #[target_feature(enable = "bmi1,bmi2,popcnt")]
     fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         let compress = |word, mask| _pext_u64(word, mask);
-        bits::push_row(lost, push, won, compress, |word, mask| _pdep_u64(word, mask));
+        super::push_row(lost, push, won, compress, |word, mask| _pdep_u64(word, mask));
     }
     // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
     unsafe { enabled(lost, push, won) }
@@ -37,7 +37,7 @@ pub(crate) fn push_row_avx512(lost: &[(u32, u64)], push: &Push, won: &mut WonRow
             _mm512_test_epi64_mask(from, _mm512_set1_epi64(bits as i64))
         };
         let compress = |word, mask| _pext_u64(word, mask);
-        bits::push_row_by_eights(lost, push, won, hits, compress, |word, mask| _pdep_u64(word, mask));
+        super::push_row_by_eights(lost, push, won, hits, compress, |word, mask| _pdep_u64(word, mask));
     }
     // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
     unsafe { enabled(lost, push, won) }
@@ -122,7 +122,7 @@ pub(crate) fn by_value_avx512(bytes: &[i8], each: impl FnMut(i8, u64)) {
     fn enabled(bytes: &[i8], each: impl FnMut(i8, u64)) {
         // SAFETY: what the mask leaves out is not read; the slice has what it keeps.
         let all = unsafe { _mm512_maskz_loadu_epi8(_bzhi_u64(u64::MAX, bytes.len() as u32), bytes.as_ptr()) };
-        crate::kernels::bit_bytes::by_value(bytes, |value| _mm512_cmpeq_epi8_mask(all, _mm512_set1_epi8(value)), each);
+        super::by_value(bytes, |value| _mm512_cmpeq_epi8_mask(all, _mm512_set1_epi8(value)), each);
     }
     assert!(bytes.len() <= CHUNK);
     // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
