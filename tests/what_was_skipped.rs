@@ -1,7 +1,7 @@
 //! The closing summary of `cargo test --workspace`: the tests that this machine cannot run. No test itself.
 //!
 //! Cargo runs targets by the names of their packages and then by their own, so this one comes last. With the argument `mpi`
-//! it speaks of a build with `--features awari/mpi`.
+//! it speaks of a build with `--features tests/mpi`.
 
 use engines::Kernel;
 use tests::needs::Need;
@@ -18,7 +18,7 @@ fn main() {
         lines.extend(Need::OF_MPI.into_iter().filter_map(Need::skipped));
     } else {
         lines.push(format!(
-            "skipped: {}: not built; `cargo test --workspace --features awari/mpi --test mpi` and \
+            "skipped: {}: not built; `cargo test --workspace --features tests/mpi --test cluster mpi` and \
              `cargo test -p messaging --features mpi` run them, with an MPI",
             Need::Mpirun.tests()
         ));

@@ -275,7 +275,7 @@ mod tests {
         false
     }
 
-    /// There are such databases for 2 to 4, 6 to 9 and 11 stones; `tests/planted.rs` plants more of them.
+    /// There are such databases for 2 to 4, 6 to 9 and 11 stones; `tests/solvers/fault_planting.rs` plants more of them.
     #[test]
     fn consistent_but_wrong_databases_are_refused() {
         for stones in [2, 4] {

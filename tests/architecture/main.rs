@@ -21,23 +21,10 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
     ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
     ("messaging", "src/messaging", &[]),
     ("stages", "stages", &["game", "disk", "messaging", "store", "pipeline", "engines", "check"]),
-    // What the tests of the binary share is a dev-dependency.
     (
         "awari",
         "src/cli",
-        &[
-            "game",
-            "disk",
-            "messaging",
-            "store",
-            "pipeline",
-            "engines",
-            "check",
-            "oracle",
-            "exchange",
-            "stages",
-            "tests",
-        ],
+        &["game", "disk", "messaging", "store", "pipeline", "engines", "check", "oracle", "exchange", "stages"],
     ),
     (
         "tests",
@@ -86,7 +73,7 @@ const MAY_HOLD_UNSAFE: [&str; 16] = [
     "src/messaging/mpi/library.rs",
     "src/store/codec/rans/avx512.rs",
     "src/store/codec/sparse/avx512.rs",
-    "tests/allocations.rs",
+    "tests/hostile/allocations.rs",
 ];
 
 /// The crates without a cycle of imports among their files.
@@ -341,7 +328,7 @@ fn no_example_of_rust_stands_in_a_comment() {
 /// A test that returns early without its [`tests::needs::Need`] would be missing from the closing summary.
 #[test]
 fn tests_are_skipped_by_their_needs_only() {
-    let may = ["tests/needs.rs", "tests/what_was_skipped.rs", "tests/architecture/main.rs"];
+    let may = ["tests/support/needs.rs", "tests/what_was_skipped.rs", "tests/architecture/main.rs"];
     // Crates that `tests` is built on; the probes of `Need` are theirs.
     let below = ["src/disk/real_cases.rs", "src/messaging/tests/launched.rs"];
     for path in project_files().into_iter().filter(|path| path.ends_with(".rs")) {

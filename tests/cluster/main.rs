@@ -1,0 +1,7 @@
+//! Builds by several ranks, in one process and as processes.
+
+#![allow(clippy::unwrap_used)]
+
+#[cfg(feature = "mpi")]
+mod mpi;
+mod threads;

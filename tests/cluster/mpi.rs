@@ -1,0 +1,357 @@
+//! `mpirun -n N awari run`: processes that speak through MPI make the files of one machine, and survive what befalls
+//! them. Built with `--features mpi` only.
+
+use game::PositionSet;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tests::Random;
+use tests::needs::Need;
+use tests::{awari, root};
+
+/// Kills in one build, unless the environment says `AWARI_KILLS`.
+const KILLS: u64 = 10;
+
+/// How long to wait for a job to end that must. Nothing is measured: one that needs it hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// A run directory, and what is built there.
+struct Build {
+    directory: tempfile::TempDir,
+    positions: &'static str,
+    method: &'static str,
+    stones: u32,
+    /// How often to save what there is.
+    snapshot: &'static str,
+}
+
+impl Build {
+    fn new(positions: &'static str, method: &'static str, stones: u32) -> Build {
+        Build { directory: tempfile::tempdir().unwrap(), positions, method, stones, snapshot: "10 min" }
+    }
+
+    /// Which saves all that it can.
+    fn careful(self) -> Build {
+        Build { snapshot: "0 s", ..self }
+    }
+
+    fn run(&self) -> PathBuf {
+        self.directory.path().join("run")
+    }
+
+    fn command(&self, ranks: Option<usize>) -> Command {
+        let mut command = match ranks {
+            None => Command::new(awari()),
+            Some(ranks) => {
+                let mut command = Command::new("mpirun");
+                if is_open_mpi() {
+                    command.args(["--allow-run-as-root", "--oversubscribe"]);
+                }
+                command.args(["-n", &ranks.to_string(), awari()]);
+                command
+            }
+        };
+        self.ask(&mut command);
+        command
+    }
+
+    /// The rest of a command line.
+    fn ask(&self, command: &mut Command) {
+        let manifest = self.directory.path().join("manifest.toml");
+        let text = format!(
+            "[game]\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = 1\nsnapshot = \"{}\"\n\
+             [store]\nkeep = \"all\"\n",
+            self.positions, self.stones, self.method, self.snapshot
+        );
+        fs::write(&manifest, text).unwrap();
+        command.arg("run").arg(manifest).arg("--dir").arg(self.run()).args(["--progress", "none"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+
+    /// Runs to the end, and gives what there is then.
+    fn finish(&self, ranks: Option<usize>) -> Files {
+        let output = ended(self.command(ranks).spawn().unwrap());
+        assert!(output.status.success(), "{ranks:?} ranks: {}", told(&output));
+        self.files()
+    }
+
+    fn files(&self) -> Files {
+        let mut files = Files::new();
+        let planes = (0..=self.stones).map(|stones| format!("planes/{stones:02}"));
+        for folder in ["captures", "databases", "stats"].map(str::to_owned).into_iter().chain(planes) {
+            let Ok(entries) = fs::read_dir(self.run().join(folder)) else { continue };
+            for path in entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+                files.insert(path.strip_prefix(self.run()).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+        files
+    }
+
+    /// The processes of a job, by what they were started with.
+    fn ranks(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().map_while(Result::ok) {
+            let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Ok(words) = fs::read(entry.path().join("cmdline")) else { continue };
+            let mut words = words.split(|&byte| byte == 0);
+            let is_awari = words.next() == Some(awari().as_bytes());
+            if is_awari && words.any(|word| word == self.run().to_str().unwrap().as_bytes()) {
+                found.push(process);
+            }
+        }
+        found
+    }
+}
+
+/// Waits for a job.
+fn ended(child: Child) -> Output {
+    ended_within(child, PATIENCE).unwrap_or_else(|output| panic!("the job hangs: {}", told(&output)))
+}
+
+/// Waits for a job; one that takes longer is killed, and what it said by then is the error.
+fn ended_within(child: Child, patience: Duration) -> Result<Output, Output> {
+    let process = child.id();
+    let reader = std::thread::spawn(move || child.wait_with_output().unwrap());
+    let end = Instant::now() + patience;
+    let hangs = loop {
+        if reader.is_finished() || Instant::now() > end {
+            break !reader.is_finished() && signal(process, "KILL");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let output = reader.join().unwrap();
+    if hangs { Err(output) } else { Ok(output) }
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn signal(process: u32, name: &str) -> bool {
+    let kill = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).stderr(Stdio::null()).status();
+    kill.unwrap().success()
+}
+
+fn is_open_mpi() -> bool {
+    let version = Command::new("mpirun").arg("--version").output().unwrap();
+    String::from_utf8_lossy(&version.stdout).contains("Open MPI")
+}
+
+/// Whether there is a launcher. Where there is none nothing is tested, which is said.
+fn is_there() -> bool {
+    Need::Mpirun.is_met()
+}
+
+#[test]
+fn processes_leave_the_files_of_one_machine() {
+    if !is_there() {
+        return;
+    }
+    let cases = [
+        ("all", "sweep", 10),
+        ("reachable", "sweep", 11),
+        ("all", "counting", 8),
+        ("reachable", "counting", 9),
+        ("all", "two-bit", 6),
+    ];
+    for (positions, method, stones) in cases {
+        let expected = match method {
+            "two-bit" => Build::new(positions, method, stones).finish(None),
+            _ => Build::new(positions, "sweep", stones).finish(None),
+        };
+        assert!(method != "two-bit" || expected.contains_key(Path::new("planes/06/02.lost")));
+        for ranks in 1..=4 {
+            let build = Build::new(positions, method, stones);
+            assert!(build.finish(Some(ranks)) == expected, "{positions}, {method}, {ranks} ranks");
+            let status = Command::new(awari()).arg("status").arg("--dir").arg(build.run()).output().unwrap();
+            let status = String::from_utf8_lossy(&status.stdout).into_owned();
+            // Bound by bound, or each database at once; and what comes before and after, of those that are large enough.
+            let solved = if method == "two-bit" { stones * (stones + 1) / 2 } else { stones + 1 };
+            let set: PositionSet = positions.parse().unwrap();
+            let shared = (0..=stones).filter(|&stones| set.positions(stones) >= 1 << 16).count() as u32;
+            let together = format!("{} stages done by up to {ranks} ranks: ", solved + 3 * shared);
+            assert_eq!(status.contains(&together), ranks > 1, "{status}");
+        }
+    }
+}
+
+#[test]
+fn killed_ranks_lose_nothing() {
+    if is_there() {
+        killed("sweep");
+    }
+}
+
+#[test]
+fn killed_ranks_that_count_lose_nothing() {
+    if is_there() {
+        killed("counting");
+    }
+}
+
+fn killed(method: &'static str) {
+    let kills = std::env::var("AWARI_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let expected = Build::new("all", "sweep", 11).finish(None);
+    let mut random = Random::of(&[7]);
+    let mut build = Build::new("all", method, 11).careful();
+    let started = Instant::now();
+    assert!(Build::new("all", method, 11).careful().finish(Some(2)) == expected);
+    let undisturbed = started.elapsed().as_micros() as u64;
+    let mut killed = 0;
+    let mut most = undisturbed;
+    while killed < kills {
+        let ranks = 2 + random.below(3) as usize;
+        let job = build.command(Some(ranks)).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(random.below(most)));
+        let members = build.ranks();
+        let was_there = !members.is_empty() && signal(members[random.below(members.len() as u64) as usize], "KILL");
+        let output = ended_within(job, PATIENCE / 2).unwrap_or_else(|output| {
+            // The launcher of Open MPI 4.1 waits for ever if a rank dies while it connects to it: so it is killed too.
+            assert!(was_there && told(&output).contains("PMIX ERROR: UNREACHABLE"), "the job hangs: {}", told(&output));
+            build.ranks().into_iter().for_each(|process| {
+                signal(process, "KILL");
+            });
+            output
+        });
+        if was_there && !output.status.success() {
+            killed += 1;
+        } else if output.status.success() {
+            // It was over already: once more from the start, and sooner, should the undisturbed build have been slow.
+            assert!(build.finish(Some(2)) == expected, "after {killed} kills");
+            build = Build::new("all", method, 11).careful();
+            most = (most / 4 * 3).max(undisturbed / 8);
+        }
+    }
+    assert!(build.finish(Some(3)) == expected, "after {killed} kills");
+}
+
+#[test]
+fn a_stopped_job_goes_on() {
+    if !is_there() {
+        return;
+    }
+    let build = Build::new("all", "sweep", 11);
+    let job = build.command(Some(3)).spawn().unwrap();
+    let end = Instant::now() + PATIENCE;
+    // The run has begun when there is a journal: from then on every rank heeds the signal.
+    while !build.run().join("journal").exists() {
+        assert!(Instant::now() < end, "the job never begins");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let first = build.ranks().into_iter().min().unwrap();
+    assert!(signal(first, "USR1"));
+    let output = ended(job);
+    if output.status.success() {
+        return;
+    }
+    assert!(told(&output).contains("to resume:"), "{}", told(&output));
+    assert!(build.finish(Some(2)) == Build::new("all", "sweep", 11).finish(None));
+}
+
+/// Whether a process catches SIGTERM.
+fn catches_term(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() >> 14 & 1 == 1)
+}
+
+/// A signal that comes while the first rank waits in MPI for the others.
+#[test]
+fn a_job_is_stopped_before_all_ranks_are_there() {
+    if !is_there() {
+        return;
+    }
+    let build = Build::new("all", "sweep", 9);
+    let mut alone = Command::new(awari());
+    build.ask(&mut alone);
+    let go = build.directory.path().join("go");
+    let late = format!("while [ ! -e '{}' ]; do sleep 0.05; done; exec \"$@\"", go.display());
+    let mut command = Command::new("mpirun");
+    if is_open_mpi() {
+        command.args(["--allow-run-as-root", "--oversubscribe"]);
+    }
+    command.args(["-n", "1", awari()]).args(alone.get_args());
+    command.args([":", "-n", "1", "sh", "-c", &late, "sh", awari()]).args(alone.get_args());
+    let job = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let end = Instant::now() + PATIENCE;
+    let first = loop {
+        if let Some(first) = build.ranks().into_iter().find(|&process| catches_term(process)) {
+            break first;
+        }
+        assert!(Instant::now() < end, "the first rank catches no signal");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(signal(first, "TERM"));
+    fs::write(&go, "").unwrap();
+    let output = ended(job);
+    assert_eq!(output.status.code(), Some(75), "{}", told(&output));
+    assert!(told(&output).contains("to resume:"), "{}", told(&output));
+}
+
+/// `awari stop`, from a process that is no part of the job.
+#[test]
+fn a_job_is_stopped_from_outside() {
+    const STOPPED: i32 = 75;
+    if !is_there() {
+        return;
+    }
+    // A job that is over before it looks for a request says nothing: then a longer one.
+    for stones in 13..18 {
+        let build = Build::new("all", "sweep", stones);
+        let mut job = build.command(Some(3)).spawn().unwrap();
+        let end = Instant::now() + PATIENCE;
+        let asked = loop {
+            // Until the journal has the run, there is none to be stopped.
+            let asked = Command::new(awari()).arg("stop").arg("--dir").arg(build.run()).output().unwrap();
+            if asked.status.success() || job.try_wait().unwrap().is_some() {
+                break asked;
+            }
+            assert!(Instant::now() < end, "nothing runs: {}", told(&asked));
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let output = ended(job);
+        if output.status.success() {
+            continue;
+        }
+        assert!(asked.status.success() && told(&asked).contains("was asked to stop"), "{}", told(&asked));
+        assert_eq!(output.status.code(), Some(STOPPED), "{}", told(&output));
+        assert_eq!(told(&output).matches("to resume:").count(), 1, "{}", told(&output));
+        assert!(build.ranks().is_empty(), "no rank stays behind");
+        assert!(!build.run().join("stop").exists(), "the request is heeded, and gone");
+        assert!(build.finish(Some(2)) == Build::new("all", "sweep", stones).finish(None));
+        return;
+    }
+    panic!("no job takes long enough to be stopped");
+}
+
+#[test]
+fn what_is_wrong_is_said_once() {
+    if !is_there() {
+        return;
+    }
+    let build = Build::new("some", "sweep", 5);
+    let output = ended(build.command(Some(3)).spawn().unwrap());
+    assert!(!output.status.success());
+    assert_eq!(told(&output).matches("game.positions").count(), 1, "{}", told(&output));
+    assert!(!Path::new(&build.run()).join("databases").exists());
+}
+
+/// Three ranks in network namespaces of their own, one millisecond from each other.
+#[test]
+fn namespaces_leave_the_files_of_one_machine() {
+    if !Need::Namespaces.is_met() {
+        return;
+    }
+    let script = root().join("tests/cluster/namespaces/run.sh");
+    let build = Build::new("all", "sweep", 9);
+    let mut command = Command::new(script);
+    command.args(["0.001", awari()]);
+    build.ask(&mut command);
+    let output = ended(command.spawn().unwrap());
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(build.files() == Build::new("all", "sweep", 9).finish(None));
+}

@@ -1,0 +1,373 @@
+//! Whole builds by the ranks of a job, which are threads here: the files of one machine, byte for byte.
+
+use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
+use messaging::{NetworkFaults, ThreadCommunicator};
+use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
+use stages::cluster::follow;
+use stages::{Awari, Settings, schema};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use store::Scores;
+use tests::torture::by_ranks;
+
+const FOLDERS: [&str; 3] = ["captures", "databases", "stats"];
+
+/// More stones than any build here has.
+const STONES_MAX: u32 = 16;
+
+fn settings(positions: &str, stones: u32, method: &str) -> Settings {
+    settings_with(positions, stones, method, "")
+}
+
+/// With more of `[store]`, and tables behind it.
+fn settings_with(positions: &str, stones: u32, method: &str, more: &str) -> Settings {
+    let text = format!(
+        "[game]\npositions = \"{positions}\"\n[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nthreads = 1\n\
+         [store]\nkeep = \"all\"\n{more}"
+    );
+    Settings::new(&Manifest::parse(&text, "test", &schema(), &[]).unwrap())
+}
+
+fn options() -> RunOptions {
+    RunOptions { keep: pipeline::Keep::All, ..RunOptions::default() }
+}
+
+/// What a run leaves, by path.
+fn files(disk: &dyn Disk) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let planes = (0..=STONES_MAX).map(|stones| format!("planes/{stones:02}"));
+    for folder in FOLDERS.map(str::to_owned).into_iter().chain(planes) {
+        for path in disk.list(&Path::new("run").join(folder)).unwrap() {
+            let bytes = disk.read(&path, 1 << 24).unwrap();
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+fn alone(settings: &Settings) -> BTreeMap<PathBuf, Vec<u8>> {
+    let disk = MemoryDisk::new();
+    Orchestrator::new(&disk, Path::new("run"), &Awari::new(settings.clone()), options()).run().unwrap();
+    files(&disk)
+}
+
+/// A build on one disk that all ranks see; all others leave when it is over.
+fn led(
+    settings: &Settings,
+    disk: &MemoryDisk,
+    ranks: usize,
+    of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
+) -> Result<pipeline::Summary, PipelineError> {
+    // All snapshots that there can be.
+    let options = RunOptions { snapshot_interval: Duration::ZERO, ..options() };
+    led_with(NetworkFaults::none(), options, settings, disk, ranks, of_others)
+}
+
+fn led_with(
+    faults: NetworkFaults,
+    options: RunOptions,
+    settings: &Settings,
+    disk: &MemoryDisk,
+    ranks: usize,
+    of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
+) -> Result<pipeline::Summary, PipelineError> {
+    let (done, others) = by_ranks(
+        ThreadCommunicator::job(ranks, faults),
+        |job| Orchestrator::new(disk, Path::new("run"), &Awari::led(settings.clone(), job), options).run(),
+        |rank, end| {
+            let settings = of_others(rank);
+            follow(settings.as_ref().map_err(Clone::clone), disk, end, &AtomicBool::new(false))
+        },
+    );
+    others.into_iter().for_each(|other| other.unwrap().unwrap());
+    done.unwrap()
+}
+
+#[test]
+fn ranks_leave_the_files_of_one_machine() {
+    for (positions, stones, method) in
+        [("all", 9, "sweep"), ("reachable", 10, "sweep"), ("all", 8, "counting"), ("reachable", 10, "counting")]
+    {
+        let settings = settings(positions, stones, method);
+        let expected = alone(&settings);
+        assert!(expected.len() as u32 > 3 * stones);
+        for ranks in [2, 3, 4] {
+            let disk = MemoryDisk::new();
+            let done = led(&settings, &disk, ranks, |_| Ok(settings.clone()));
+            let ran = done.unwrap().ran;
+            assert_eq!(ran.len() as u32, 4 * (stones + 1));
+            let solved = ran.iter().find(|ran| ran.stage.to_string() == format!("{method}:{stones}")).unwrap();
+            let counters = &solved.measured.report.counters;
+            let of_all = |name: &str| counters[name].as_f64();
+            assert_eq!(of_all("ranks"), ranks as f64);
+            // Votes alone are two messages for all ranks but one.
+            let votes = of_all("supersteps") * (ranks - 1) as f64;
+            assert!(of_all("messages_sent") >= 2.0 * votes, "{counters:?}");
+            assert!(of_all("bytes_sent") >= 8.0 * of_all("supersteps"), "{counters:?}");
+            assert!((0.0..=1.0).contains(&of_all("waited_share")), "{counters:?}");
+            for most in ["work_most_by_mean", "bytes_most_by_mean"] {
+                assert!((1.0 - 1e-9..=ranks as f64 + 1e-9).contains(&of_all(most)), "{counters:?}");
+            }
+            for kind in ["capture", "verify", "stats"] {
+                let shared = ran.iter().find(|ran| ran.stage.to_string() == format!("{kind}:{stones}")).unwrap();
+                let counters = &shared.measured.report.counters;
+                assert_eq!(counters["ranks"].as_f64(), ranks as f64, "{kind}");
+                assert!(counters["bytes_sent"].as_f64() > 0.0, "{kind}");
+            }
+            if method == "counting" {
+                assert_eq!(counters["processors"].as_f64(), ranks as f64);
+                let updates = counters["combining"].as_f64() * counters["messages"].as_f64();
+                assert!(updates > 0.0 && (updates * 4.0 - counters["volume"].as_f64()).abs() < 1.0, "{counters:?}");
+                assert!(updates < counters["updates"].as_f64());
+            }
+            let found = files(&disk);
+            assert!(found.keys().eq(expected.keys()));
+            for (path, bytes) in &expected {
+                assert!(found[path] == *bytes, "{} by {ranks} ranks, {method}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_write_any_file_together() {
+    for (codec, positions, method, faults) in [
+        ("raw", "all", "sweep", NetworkFaults::none()),
+        ("packed", "reachable", "counting", NetworkFaults::none()),
+        ("zstd", "all", "sweep", NetworkFaults::jitter(3)),
+        ("rans", "reachable", "sweep", NetworkFaults::none()),
+        ("zstd", "reachable", "counting", NetworkFaults::none()),
+    ] {
+        let settings = settings_with(positions, 9, method, &format!("codec = \"{codec}\"\n"));
+        let expected = alone(&settings);
+        for ranks in [2, 3, 4] {
+            let disk = MemoryDisk::new();
+            led_with(faults.clone(), options(), &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+            same(&files(&disk), &expected, &format!("{codec}, {positions}, {method}, {ranks} ranks"));
+        }
+    }
+}
+
+#[test]
+fn bounds_by_ranks_leave_the_files_of_one_machine() {
+    for (positions, stones) in [("all", 8), ("reachable", 9)] {
+        let settings = settings(positions, stones, "two-bit");
+        let expected = alone(&settings);
+        assert!(expected.keys().any(|path| path.ends_with("planes/08/03.won")));
+        for ranks in [2, 3, 4] {
+            let disk = MemoryDisk::new();
+            let ran = led(&settings, &disk, ranks, |_| Ok(settings.clone())).unwrap().ran;
+            let solved = ran.iter().find(|ran| ran.stage.to_string() == format!("process:{stones}:3")).unwrap();
+            let counters = &solved.measured.report.counters;
+            assert_eq!(counters["ranks"].as_f64(), ranks as f64);
+            assert!(counters["bytes_sent"].as_f64() > 0.0 && counters["work_most_by_mean"].as_f64() >= 1.0);
+            same(&files(&disk), &expected, &format!("{positions}, {ranks} ranks"));
+        }
+    }
+}
+
+/// A run directory with everything up to `stones`, but for a file that is not what it was.
+fn spoilt(settings: &Settings, name: &str, spoil: impl Fn(&MemoryDisk, &Path)) -> MemoryDisk {
+    let disk = MemoryDisk::new();
+    Orchestrator::new(&disk, Path::new("run"), &Awari::new(settings.clone()), options()).run().unwrap();
+    spoil(&disk, &Path::new("run").join(name));
+    // As after the loss of the journal: files are believed on the word of their headers.
+    disk.remove(Path::new("run/journal")).unwrap();
+    disk
+}
+
+#[test]
+fn what_any_rank_finds_wrong_is_told_as_on_one_machine() {
+    /// Of all captures the last ones are wrong, in a file that is sound.
+    fn other_captures(disk: &MemoryDisk, path: &Path) {
+        let file = Scores::open(disk, path).unwrap();
+        let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
+        let file = file.expect(&identity, &shape).unwrap();
+        let mut scores = vec![0; shape.positions() as usize];
+        file.read_into(&mut scores).unwrap();
+        scores.iter_mut().rev().take(20_000).filter(|score| **score == range.low()).for_each(|score| *score = 5);
+        store::write(disk, path, &identity, &shape, range, store::Codec::Packed, &scores).unwrap();
+        disk.remove(Path::new("run/databases/09.awari")).unwrap();
+    }
+    fn flipped(disk: &MemoryDisk, path: &Path) {
+        let mut bytes = disk.peek(path).unwrap();
+        let last_block = bytes.len() / 4 * 3;
+        bytes[last_block] ^= 1;
+        disk.put(path, &bytes);
+    }
+    type Spoil = fn(&MemoryDisk, &Path);
+    let cases: [(&str, &str, Spoil, &str); 3] = [
+        ("full", "captures/09.cap", other_captures, "positions checked in the 9-stone database"),
+        ("sample", "captures/09.cap", other_captures, "positions checked in the 9-stone database"),
+        ("full", "databases/09.awari", flipped, "checksum"),
+    ];
+    for (verify, name, spoil, what) in cases {
+        let text = format!(
+            "[build]\nstones = \"0..9\"\nmethod = \"sweep\"\nthreads = 1\n[store]\nkeep = \"all\"\n[check]\n\
+             verify = \"{verify}\"\n"
+        );
+        let settings = Settings::new(&Manifest::parse(&text, "test", &schema(), &[]).unwrap());
+        let disk = spoilt(&settings, name, spoil);
+        let alone = Orchestrator::new(&disk, Path::new("run"), &Awari::new(settings.clone()), options()).run();
+        let expected = alone.unwrap_err();
+        assert_eq!(expected.exit(), pipeline::Exit::Integrity);
+        assert!(expected.to_string().contains(what), "{expected}");
+        for ranks in [2, 3] {
+            let disk = spoilt(&settings, name, spoil);
+            let found = led(&settings, &disk, ranks, |_| Ok(settings.clone())).unwrap_err();
+            assert_eq!(found.to_string(), expected.to_string(), "{ranks} ranks");
+            assert_eq!(found.exit(), expected.exit());
+        }
+    }
+}
+
+/// The planes are the checkpoint, for as many ranks or not; what ranks have in memory is used where it fits.
+#[test]
+fn bounds_go_on_by_other_ranks() {
+    let settings = settings("all", 8, "two-bit");
+    let expected = alone(&settings);
+    let disk = MemoryDisk::new();
+    let last = ["process:7:2", "preprocess:8:8", "process:8:5", "postprocess:8:5", "preprocess:8:3", "process:8:1"];
+    for (ranks, until) in [3, 2, 4, 2, 3, 2].into_iter().zip(last.map(Some)).chain([(4, None)]) {
+        let options = RunOptions { until: until.map(str::to_owned), ..options() };
+        led_with(NetworkFaults::none(), options, &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+    }
+    same(&files(&disk), &expected, "with other ranks each time");
+    let force = ["process:8:7", "process:8:6", "process:8:2"].map(str::to_owned).to_vec();
+    let options = RunOptions { force, ..options() };
+    let ran = led_with(NetworkFaults::none(), options, &settings, &disk, 3, |_| Ok(settings.clone())).unwrap().ran;
+    assert!(ran.len() >= 3, "{} stages", ran.len());
+    same(&files(&disk), &expected, "once more");
+}
+
+/// The same files, byte for byte.
+fn same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, Vec<u8>>, by: &str) {
+    assert!(found.keys().eq(expected.keys()), "{by}");
+    for (path, bytes) in expected {
+        assert!(found[path] == *bytes, "{}: {by}", path.display());
+    }
+}
+
+#[test]
+fn a_rank_that_cannot_take_part_stops_all() {
+    for method in ["sweep", "two-bit"] {
+        let settings = settings("all", 4, method);
+        let disk = MemoryDisk::new();
+        let done = led(&settings, &disk, 3, |rank| match rank {
+            2 => Err("there is no such manifest".to_owned()),
+            _ => Ok(settings.clone()),
+        });
+        let error = done.unwrap_err().to_string();
+        assert!(error.contains("rank 2: there is no such manifest"), "{error}");
+        // All ranks are there now, and go on.
+        let done = led(&settings, &disk, 2, |_| Ok(settings.clone()));
+        done.unwrap();
+        assert_eq!(files(&disk), alone(&settings));
+    }
+}
+
+/// The whole job dies in the middle of some operation, and other ranks go on from what it saved.
+#[test]
+fn others_go_on_counting_where_a_job_died() {
+    const CUTS: u64 = 16;
+    let settings = settings("all", 8, "counting");
+    let expected = alone(&settings);
+    let disk = MemoryDisk::new();
+    led(&settings, &disk, 3, |_| Ok(settings.clone())).unwrap();
+    let operations = disk.operations();
+    let mut resumed = 0;
+    for cut in 0..CUTS {
+        let disk = MemoryDisk::new();
+        // Most of what there is to lose is in the last quarter.
+        disk.die_at(operations - operations / 4 * (cut + 1) / CUTS);
+        led(&settings, &disk, 3, |_| Ok(settings.clone())).unwrap_err();
+        if cut % 2 == 0 {
+            disk.kill()
+        } else {
+            disk.crash_anyhow(cut)
+        }
+        let ranks = [2, 3, 4][cut as usize % 3];
+        let ran = led(&settings, &disk, ranks, |_| Ok(settings.clone())).unwrap().ran;
+        let counted = ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
+        resumed += counted.filter(|resumed| resumed.as_f64() == 1.0).count();
+        let found = files(&disk);
+        assert!(found.keys().eq(expected.keys()));
+        assert!(found.iter().all(|(path, bytes)| expected[path] == *bytes), "cut {cut}, {ranks} ranks");
+        let left = |path: &PathBuf| path.starts_with("run/snapshots");
+        assert!(!disk.paths().iter().any(left), "{:?}", disk.paths());
+    }
+    assert!(resumed >= 2, "{resumed} of {CUTS} cuts left a snapshot that was used");
+}
+
+/// What a rank has on a disk of its own serves as many ranks that come back, and on one machine any number; what is there
+/// in the end, nobody needs.
+#[test]
+fn ranks_go_on_from_directories_of_their_own() {
+    const CUTS: u64 = 16;
+    for method in ["sweep", "counting"] {
+        let settings = settings_with("all", 8, method, "codec = \"zstd\"\n[cluster]\nscratch = \"scratch\"\n");
+        let expected = alone(&settings);
+        for is_one_machine in [true, false] {
+            let of = |rank: usize| {
+                let mut of = settings.clone();
+                if !is_one_machine {
+                    of.scratch = Some(format!("scratch/{rank}").into());
+                }
+                of
+            };
+            let disk = MemoryDisk::new();
+            led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap();
+            same(&files(&disk), &expected, method);
+            let is_left = |path: &PathBuf| path.starts_with("scratch") || path.starts_with("run/snapshots");
+            assert!(!disk.paths().iter().any(is_left), "{:?}", disk.paths());
+            let operations = disk.operations();
+            let (mut left, mut resumed) = (0, 0);
+            for cut in 0..CUTS {
+                let disk = MemoryDisk::new();
+                disk.die_at(operations - operations / 4 * (cut + 1) / CUTS);
+                led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap_err();
+                if cut % 2 == 0 {
+                    disk.kill()
+                } else {
+                    disk.crash_anyhow(cut)
+                }
+                assert!(!disk.paths().iter().any(|path| path.starts_with("run/snapshots")));
+                left += usize::from(disk.paths().iter().any(is_left));
+                let ranks = if cut % 4 == 3 { 2 } else { 3 };
+                let ran = led(&of(0), &disk, ranks, |rank| Ok(of(rank))).unwrap().ran;
+                let counted = ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
+                resumed += counted.filter(|resumed| resumed.as_f64() == 1.0).count();
+                same(&files(&disk), &expected, &format!("{method}, cut {cut}, {ranks} ranks"));
+                let is_of_rank = |path: &PathBuf| is_left(path) && !(ranks == 2 && path.starts_with("scratch/2"));
+                // A loss of power may bring back what was removed: the next database would see to that.
+                let is_solved = ran.iter().any(|ran| ran.stage.to_string() == format!("{method}:8"));
+                assert!(!is_solved || !disk.paths().iter().any(is_of_rank), "{:?}", disk.paths());
+            }
+            assert!(left >= 2, "{left} of {CUTS} cuts left anything");
+            assert!(method == "sweep" || resumed >= 1, "{resumed} of {CUTS} cuts left a snapshot that was used");
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_said_before_work() {
+    let settings = settings_with("all", 4, "sweep", "[cluster]\nscratch = \"scratch\"\n");
+    let with = |scratch: Option<String>| {
+        let mut settings = settings.clone();
+        settings.scratch = scratch.map(PathBuf::from);
+        settings
+    };
+    let of = |rank: usize| with(Some(format!("scratch-{rank}")));
+    let disk = MemoryDisk::new();
+    let among = Among::Below(Operation::Create, "scratch-1");
+    disk.fail(PlannedFault { among, first: 0, count: u64::MAX, fault: Fault::PermissionDenied });
+    let error = led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap_err().to_string();
+    assert!(error.contains("rank 1: cannot use the directory [cluster] scratch: "), "{error}");
+    assert!(!disk.paths().iter().any(|path| path.starts_with("run/databases")));
+    // One that has none.
+    let of = |rank: usize| with((rank != 2).then(|| "scratch".to_owned()));
+    let error = led(&of(0), &MemoryDisk::new(), 3, |rank| Ok(of(rank))).unwrap_err().to_string();
+    assert!(error.contains("rank 2: this rank has no [cluster] scratch in its manifest"), "{error}");
+}

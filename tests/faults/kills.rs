@@ -1,0 +1,231 @@
+//! Runs killed with SIGKILL or stopped by signals, resumed, and compared byte for byte with one that nobody interrupted.
+
+use stages::Method;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tests::awari;
+use tests::torture::{Kills, Storms};
+
+/// The folders whose bytes depend on the manifest alone.
+const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
+
+struct Build {
+    directory: tempfile::TempDir,
+    stones: u32,
+    method: &'static str,
+}
+
+impl Build {
+    fn new(stones: u32) -> Build {
+        Build::by("auto", stones)
+    }
+
+    fn by(method: &'static str, stones: u32) -> Build {
+        let directory = tempfile::tempdir().unwrap();
+        let manifest = format!(
+            "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\n[store]\ncodec = \"zstd\"\nkeep = \"all\"\n[check]\nverify = \"full\"\n"
+        );
+        fs::write(directory.path().join("manifest"), manifest).unwrap();
+        Build { directory, stones, method }
+    }
+
+    fn run(&self) -> PathBuf {
+        self.directory.path().join("run")
+    }
+
+    fn command(&self, threads: usize) -> Command {
+        let mut command = Command::new(awari());
+        command.arg("run").arg(self.directory.path().join("manifest")).arg("--dir").arg(self.run());
+        command.args(["--threads", &threads.to_string(), "--progress", "json"]).stdout(Stdio::piped());
+        command
+    }
+
+    fn start(&self, threads: usize) -> Child {
+        self.command(threads).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn finish(&self, threads: usize) -> BTreeMap<PathBuf, Vec<u8>> {
+        let output = self.start(threads).wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let files = files(&self.run());
+        let planes = match self.method {
+            // Four a bound, and the seeds.
+            "two-bit" | "one-bit" | "one-bit-dual" => (1..=self.stones).map(|stones| 4 * stones + 2).sum(),
+            _ => 0,
+        };
+        assert_eq!(files.len() as u32, 3 * (self.stones + 1) + planes, "databases, captures, statistics, planes");
+        files
+    }
+}
+
+fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for folder in FOLDERS {
+        let mut left = vec![run.join(folder)];
+        while let Some(path) = left.pop() {
+            match fs::read_dir(&path) {
+                Ok(entries) => left.extend(entries.map(|entry| entry.unwrap().path())),
+                Err(_) if path.is_file() => {
+                    files.insert(path.strip_prefix(run).unwrap().to_path_buf(), fs::read(&path).unwrap());
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    files
+}
+
+/// A suspended run whose lock was lost comes back to a directory that another run has had meanwhile.
+#[test]
+fn a_run_that_comes_back_too_late_ends() {
+    const LOCKED: i32 = 13;
+    let signal = |process: u32, name: &str| {
+        assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
+    };
+    let build = Build::new(10);
+    let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("stage-started") && line.contains("sweep:7")), "the run ended early");
+    signal(child.id(), "-STOP");
+    fs::remove_file(build.run().join("lock")).unwrap();
+    let files_of_other = build.finish(2);
+    let journal = fs::read(build.run().join("journal")).unwrap();
+    signal(child.id(), "-CONT");
+    lines.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(LOCKED), "{told}");
+    assert!(told.contains("was written by run 2, process "), "{told}");
+    assert!(files(&build.run()) == files_of_other);
+    assert!(fs::read(build.run().join("journal")).unwrap() == journal);
+    assert!(files_of_other == Build::new(10).finish(1));
+}
+
+#[test]
+fn threads_change_no_byte() {
+    let one = Build::new(10).finish(1);
+    for threads in [2, 3] {
+        assert!(Build::new(10).finish(threads) == one, "{threads} threads");
+    }
+}
+
+/// Each run is killed at its first event of a kind, when a stage has begun or is done and in the journal.
+#[test]
+fn killed_at_every_stage_boundary() {
+    for (method, stages) in [("sweep", 16), ("counting", 16), ("two-bit", 37), ("one-bit", 37), ("one-bit-dual", 37)] {
+        let kills = killed_at_boundaries(method);
+        // A run that is killed when its first stage begins repeats it.
+        assert!(kills >= stages, "{method}: {kills} kills");
+    }
+}
+
+fn killed_at_boundaries(method: &'static str) -> u32 {
+    let undisturbed = Build::by(method, 3).finish(2);
+    let build = Build::by(method, 3);
+    let mut kills = 0;
+    for event in ["stage-started", "stage-done"].into_iter().cycle() {
+        let mut child = build.start(2);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut seen = lines.map_while(Result::ok).filter(|line| line.contains(event));
+        if seen.next().is_none() {
+            assert!(child.wait().unwrap().success());
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+    }
+    assert!(build.finish(2) == undisturbed, "{method}");
+    kills
+}
+
+/// A part of what `torture` does by the hundred.
+#[test]
+fn killed_at_random_moments() {
+    let kills = Kills {
+        awari: awari().into(),
+        seed: 1,
+        kills: 50,
+        builds: 2,
+        methods: Method::ALL.to_vec(),
+        stones: |method| if method.has_bounds() { 4 } else { 7 },
+        only: None,
+    };
+    let report = kills.run().unwrap();
+    assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
+    assert_eq!((report.total(), report.kills.len()), (50, Method::ALL.len()), "{:?}", report.kills);
+}
+
+/// A part of what `torture` does by the hundred.
+#[test]
+fn storms_of_commands_in_damaged_directories() {
+    let storms = Storms {
+        awari: awari().into(),
+        seed: 1,
+        storms: 10,
+        threads: 2,
+        time_max: Duration::MAX,
+        methods: Method::ALL.to_vec(),
+        only: None,
+    };
+    let report = storms.run().unwrap();
+    assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
+    assert_eq!(report.storms, 10);
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// Starts a build, lets it come to a stage, and does something to it there. Tells how it ended and what it said.
+fn stopped(build: &Build, stage: &str, then: impl Fn(&Child)) -> (Option<i32>, String) {
+    let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let started = format!("\"event\":\"stage-started\",\"stage\":\"{stage}\"");
+    let mut lines = lines.map_while(Result::ok);
+    assert!(lines.any(|line| line.contains(&started)), "{stage} never began");
+    then(&child);
+    // So that it does not wait for us to read.
+    lines.for_each(drop);
+    let ended = child.wait_with_output().unwrap();
+    (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+}
+
+/// In the middle of a stage, by any method: the line that a stopped run leaves ends in the very same bytes.
+#[test]
+fn stopped_in_the_middle_of_a_stage() {
+    let stages = [("sweep", 9, "sweep:9"), ("counting", 8, "counting:8"), ("one-bit-dual", 5, "process:5:3")];
+    for ((method, stones, stage), name) in stages.into_iter().zip(["TERM", "USR1", "INT"]) {
+        let undisturbed = Build::by(method, stones).finish(2);
+        let build = Build::by(method, stones);
+        let (code, told) = stopped(&build, stage, |child| signal(child, name));
+        assert_eq!(code, Some(75), "{method}, SIG{name}: {told}");
+        let line = told.lines().last().unwrap().trim();
+        assert!(told.contains("to resume:") && line.contains(" run "), "{told}");
+        let resumed = Command::new("sh").args(["-c", line]).output().unwrap();
+        assert!(resumed.status.success(), "{line}: {resumed:?}");
+        assert!(build.finish(2) == undisturbed, "{method}, SIG{name}");
+    }
+}
+
+/// The second signal may come while the first is still being heeded, and in the middle of anything.
+#[test]
+fn the_second_signal_loses_no_more_than_a_kill() {
+    for (method, stones, stage) in [("sweep", 9, "sweep:6"), ("two-bit", 5, "process:4:2")] {
+        let undisturbed = Build::by(method, stones).finish(2);
+        let build = Build::by(method, stones);
+        let (code, told) = stopped(&build, stage, |child| {
+            // Held still, it meets both at once, whatever the speed of the machine.
+            for name in ["STOP", "INT", "TERM", "CONT"] {
+                signal(child, name);
+            }
+        });
+        assert_eq!(code, Some(130), "{method}: {told}");
+        assert!(build.finish(2) == undisturbed, "{method}");
+    }
+}

@@ -1,0 +1,43 @@
+//! The Python reader of `src/python` finds the scores that were written.
+//!
+//! Needs NumPy, and for all of it the packages zstandard and blake3. The interpreter is `python3`, or that of the variable
+//! `AWARI_PYTHON`.
+
+use std::process::Command;
+use tests::directory::TestDirectory;
+use tests::needs::{Need, python};
+use tests::root;
+
+#[test]
+fn every_score_of_every_codec_and_position_set() {
+    if !Need::Numpy.is_met() {
+        return;
+    }
+    let has_zstandard = Need::Zstandard.is_met();
+    // Without blake3 the script compares all but checksums.
+    Need::Blake3.is_met();
+    let codecs = ["raw", "packed", "zstd", "rans"].into_iter().filter(|codec| has_zstandard || *codec != "zstd");
+    for positions in ["all", "reachable"] {
+        for codec in codecs.clone() {
+            // Eight stones are the fewest with a block of several frames or strips.
+            let stones = if ["zstd", "rans"].contains(&codec) { 8 } else { 7 };
+            let place = TestDirectory::new(stones);
+            let positions = format!("game.positions={positions}");
+            let codec = format!("store.codec={codec}");
+            place.awari(&["run", "m.toml", "--set", &positions, "--set", &codec]).is(0);
+            for format in ["raw", "csv"] {
+                place.awari(&["export", "--dir", "run", "--format", format, "--out", "out"]).is(0);
+            }
+            let output = Command::new(python())
+                .arg("-B")
+                .arg(root().join("tests/formats/awari_db.py"))
+                .args([root().join("src/python"), place.path("run"), place.path("out")])
+                .output()
+                .unwrap();
+            let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success(), "{positions}, {codec}: {out}{error}");
+            let compared = format!("compared: {} databases", stones + 1);
+            assert!(out.starts_with(&compared), "{out}");
+        }
+    }
+}

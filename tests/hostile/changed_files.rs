@@ -1,0 +1,253 @@
+//! Databases that others cut or write in place while a command has them open: the command names the file and ends, the
+//! server goes on, and nothing that is told is wrong.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tests::directory::{CommandResult, TestDirectory, ended_child, signal};
+use tests::serve_process::ServeProcess;
+
+/// Large enough that what is cut off has pages of its own.
+const STONES: u32 = 10;
+const DATABASE: &str = "run/databases/10.awari";
+const POSITION: &str = "1 1 1 1 0 1 1 0 1 1 1 1";
+
+/// What others do to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// All but its first bytes are cut off.
+    Cut,
+    /// All bytes between header and index are others.
+    Blocks,
+    /// The second half is zeros, the block index with it.
+    Zeros,
+}
+
+impl Change {
+    const ALL: [Change; 3] = [Change::Cut, Change::Blocks, Change::Zeros];
+
+    /// Does it, in place.
+    fn make(self, place: &TestDirectory, bytes: &[u8]) {
+        let file = File::options().write(true).open(place.path(DATABASE)).unwrap();
+        match self {
+            Change::Cut => file.set_len(5000).unwrap(),
+            Change::Blocks => {
+                let index = u64::from_le_bytes(bytes[bytes.len() - 40..bytes.len() - 32].try_into().unwrap()) as usize;
+                let other: Vec<u8> = bytes[512..index].iter().map(|byte| byte ^ 0x55).collect();
+                file.write_all_at(&other, 512).unwrap();
+            }
+            Change::Zeros => file.write_all_at(&vec![0; bytes.len() / 2], bytes.len() as u64 / 2).unwrap(),
+        }
+    }
+
+    fn undo(place: &TestDirectory, bytes: &[u8]) {
+        File::options().write(true).open(place.path(DATABASE)).unwrap().write_all_at(bytes, 0).unwrap();
+    }
+}
+
+fn built(codec: &str) -> (TestDirectory, Vec<u8>) {
+    let place = TestDirectory::new(STONES);
+    place.awari(&["run", "m.toml", "--set", &format!("store.codec={codec}")]).is(0);
+    let bytes = fs::read(place.path(DATABASE)).unwrap();
+    (place, bytes)
+}
+
+/// A command that reads stdin, once it has opened its databases.
+fn waiting(place: &TestDirectory, args: &[&str], greeting: &str, answer: &str) -> Child {
+    let mut command = place.command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(greeting.as_bytes()).unwrap();
+    let (mut said, mut piece) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&said).contains(answer) {
+        let read = child.stdout.as_mut().unwrap().read(&mut piece).unwrap();
+        assert!(read > 0, "{args:?} ended: {}", String::from_utf8_lossy(&said));
+        said.extend(&piece[..read]);
+    }
+    child
+}
+
+fn say(mut child: Child, words: &str) -> CommandResult {
+    // A command that has ended reads no more.
+    let _ = child.stdin.take().unwrap().write_all(words.as_bytes());
+    ended_child(child)
+}
+
+/// Whether what a change leaves of a file may be enough: half of it is as it was, or what was decoded is held in memory.
+fn may_answer(change: Change, codec: &str, is_warm: bool) -> bool {
+    change == Change::Zeros || is_warm && ["zstd", "rans"].contains(&codec)
+}
+
+#[test]
+fn who_plays_is_told_which_database_is_damaged() {
+    let asked = format!("position fen {}-19-19-S\ngo\n", POSITION.replace(' ', "-"));
+    let engine = ["engine", "--dir", "run"];
+    for codec in ["raw", "packed", "zstd", "rans"] {
+        let (place, bytes) = built(codec);
+        let right = say(waiting(&place, &engine, "uci\n", "uciok"), &asked).is(0).out;
+        let named = ["10.awari", "awari run"];
+        for change in Change::ALL {
+            for is_warm in [false, true] {
+                let (greeting, answer) = if is_warm { (&*asked, "bestmove") } else { ("uci\n", "uciok") };
+                let child = waiting(&place, &engine, greeting, answer);
+                change.make(&place, &bytes);
+                let ended = say(child, &asked);
+                if ended.code == Some(0) && may_answer(change, codec, is_warm) {
+                    assert!(right.ends_with(&ended.out), "{codec} {change:?}: {ended:?}");
+                } else {
+                    ended.is(16).says(&named);
+                }
+                Change::undo(&place, &bytes);
+                let child = waiting(&place, &engine, greeting, answer);
+                change.make(&place, &bytes);
+                Change::undo(&place, &bytes);
+                let ended = say(child, &asked).is(0);
+                assert!(right.ends_with(&ended.out), "{codec} {change:?}: {ended:?}");
+            }
+            let play = |side| ["play", "--dir", "run", "--position", POSITION, "--side", side];
+            let table = waiting(&place, &play("both"), "", "> ");
+            change.make(&place, &bytes);
+            let ended = say(table, "values\nquit\n").is(0);
+            assert!(ended.out.contains("10.awari") || may_answer(change, codec, false), "{codec} {change:?} {ended:?}");
+            // These open it only now, and find all but wrong blocks at once.
+            place.awari(&play("none")).is(16).says(&["10.awari"]);
+            place.awari(&["probe", "--dir", "run", POSITION]).is(16).says(&named);
+            Change::undo(&place, &bytes);
+        }
+    }
+}
+
+/// One request meets the damage; the server says so, answers others, and this one again once the file is right.
+#[test]
+fn a_server_refuses_what_needs_the_database_and_goes_on() {
+    let ten = format!("/v1/probe?pos={}", POSITION.replace(' ', "+"));
+    let nine = "/v1/probe?pos=1+1+1+1+0+1+1+0+1+1+1+0";
+    for codec in ["raw", "packed", "zstd", "rans"] {
+        let (place, bytes) = built(codec);
+        for change in Change::ALL {
+            for is_warm in [false, true] {
+                let right = ServeProcess::start(&place).json(&ten);
+                let server = ServeProcess::start(&place);
+                let expected = server.json(nine);
+                if is_warm {
+                    assert_eq!(server.json(&ten), right);
+                }
+                change.make(&place, &bytes);
+                let (status, body) = server.request(&ten);
+                if status == 200 && may_answer(change, codec, is_warm) {
+                    assert_eq!(serde_json::from_str::<serde_json::Value>(&body).unwrap(), right);
+                } else {
+                    assert!(status == 503 && body.contains("\"damaged\""), "{codec} {change:?}: {status} {body}");
+                }
+                assert_eq!(server.json(nine), expected);
+                assert_eq!(server.request("/healthz").0, 200);
+                Change::undo(&place, &bytes);
+                assert_eq!(server.json(&ten), right, "{codec} {change:?}");
+                signal(server.child(), "TERM");
+                ended_child(server.into_child()).is(0);
+            }
+        }
+    }
+}
+
+/// Commands that run through whole databases, while one of these is cut and put right again all the time.
+#[test]
+fn no_command_is_killed_by_a_file_that_changes() {
+    let (place, bytes) = built("packed");
+    let right = place.awari(&["probe", "--dir", "run", "--json", POSITION]).is(0).out;
+    let counted = place.awari(&["stats", "--dir", "run", "--format", "csv"]).is(0).out;
+    place.awari(&["export", "--dir", "run", "--format", "raw", "--out", "right"]).is(0);
+    fs::remove_dir_all(place.path("run/stats")).unwrap();
+    let is_over = AtomicBool::new(false);
+    let mut refused = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for change in Change::ALL {
+                    change.make(&place, &bytes);
+                    std::thread::yield_now();
+                    Change::undo(&place, &bytes);
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+            }
+        });
+        let commands: [&[&str]; 6] = [
+            &["probe", "--dir", "run", "--json", POSITION],
+            &["verify", "--dir", "run", "--stones", "9..10"],
+            &["stats", "--dir", "run", "--format", "csv"],
+            &["export", "--dir", "run", "--format", "raw", "--out", "out", "--force"],
+            &["archive", "--dir", "run", "--out", "kept", "--force"],
+            &["analyze", "--dir", "run", &format!("[FEN \"{}-0-0-S\"] A1", POSITION.replace(' ', "-"))],
+        ];
+        for round in 0..4 {
+            for command in commands {
+                let ended = place.awari(command);
+                let code = ended.code;
+                assert!(matches!(code, Some(0 | 12 | 16)), "{round} {command:?}: {ended:?}");
+                if code != Some(0) {
+                    refused += 1;
+                    assert!(ended.err.contains("10.awari"), "{command:?}: {ended:?}");
+                    continue;
+                }
+                match command[0] {
+                    "probe" => assert_eq!(ended.out, right),
+                    "stats" => assert_eq!(ended.out, counted),
+                    "export" => {
+                        let exported = |directory: &str| fs::read(place.path(&format!("{directory}/10.raw"))).unwrap();
+                        assert!(exported("out") == exported("right"));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(refused > 0, "no command has met a change");
+}
+
+/// A supervisor may start a program with every signal blocked.
+#[test]
+fn a_server_that_was_started_with_signals_blocked_goes_on() {
+    let (place, bytes) = built("raw");
+    let mut command = Command::new("env");
+    command.args(["--block-signal=BUS", tests::awari(), "serve", "--dir", "run", "--listen", "127.0.0.1:0"]);
+    let served = ServeProcess::of({
+        command.current_dir(place.path(""));
+        command
+    });
+    let question = format!("/v1/probe?pos={}", POSITION.replace(' ', "+"));
+    let right = served.get(&question);
+    Change::Cut.make(&place, &bytes);
+    assert_eq!(served.request(&question).0, 503);
+    Change::undo(&place, &bytes);
+    assert_eq!(served.get(&question), right);
+}
+
+/// What verify finds goes into the journal, and the next run makes the file again; what a run finds as well.
+#[test]
+fn damage_is_recorded_and_repaired() {
+    for change in Change::ALL {
+        let (place, bytes) = built("packed");
+        change.make(&place, &bytes);
+        place
+            .awari(&["verify", "--dir", "run", "--stones", "10"])
+            .is(16)
+            .says(&["10.awari", "the next run rebuilds it"]);
+        place.awari(&["run", "m.toml"]).is(0);
+        assert!(fs::read(place.path(DATABASE)).unwrap() == bytes);
+
+        change.make(&place, &bytes);
+        let more = ["run", "m.toml", "--set", "build.stones=\"0..12\""];
+        let ended = place.awari(&more);
+        // A length or an index is looked at before the first stage, a block by the stage that reads it.
+        if change == Change::Blocks {
+            ended.is(16).says(&["10.awari", "the next run rebuilds it"]);
+        } else {
+            ended.is(0);
+        }
+        place.awari(&more).is(0);
+        assert!(fs::read(place.path(DATABASE)).unwrap() == bytes);
+    }
+}

@@ -1,0 +1,801 @@
+//! The binary as its users meet it: what it prints, where, and with which code it exits.
+
+use disk::{Disk, RealDisk};
+use game::Board;
+use game::reference::{Move, moves, solve_up_to};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::Scores;
+use tests::Random;
+use tests::needs::Need;
+
+use tests::directory::{self, TestDirectory, ended_child, signal};
+
+const PUBLISHED: &str = include_str!("../../src/check/published/lincke-2002.csv");
+
+#[test]
+fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
+    let place = TestDirectory::new(6);
+    let first = place.awari(&["run", "m.toml"]).is(0).says(&["stones", "bits/position", "passes", "12,376", "full"]);
+    assert_eq!(first.err.lines().last(), Some("stones 0..6: matches published counts"));
+    assert_eq!(first.out, "");
+    let files = place.files("run");
+    let second = place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do: 21 up to date, 7 not needed"]);
+    assert_eq!(second.err.lines().count(), 1, "{}", second.err);
+    // The lock names its last holder; nothing else has changed.
+    let same = |files: BTreeMap<PathBuf, Vec<u8>>| -> Vec<_> {
+        files.into_iter().filter(|(path, _)| !path.ends_with("lock")).collect()
+    };
+    assert_eq!(same(place.files("run")), same(files));
+}
+
+/// Twelve stones do not fit what five threads leave of the least memory that a build may have.
+#[test]
+fn a_run_in_little_memory_sweeps_on_disk_and_makes_the_same_bytes() {
+    let place = TestDirectory::new(12);
+    let run = |directory: &str, memory: &str| {
+        let set = ["--set", "build.method=sweep", "--set", "check.verify=none"];
+        let options = ["run", "m.toml", "--threads", "5", "--memory", memory, "--dir", directory];
+        place.awari(&[&options[..], &set].concat()).is(0);
+        fs::read(place.path(directory).join("journal")).unwrap()
+    };
+    let on_disk = |journal: &[u8]| journal.windows(12).any(|bytes| bytes == b"working_read");
+    assert!(on_disk(&run("little", "48MiB")) && !on_disk(&run("much", "1GiB")));
+    assert!(place.files("little/databases").into_values().eq(place.files("much/databases").into_values()));
+}
+
+/// Chosen for a processor that computes wrongly, or for whom compares: by no instruction is a byte another one.
+#[test]
+fn kernels_are_chosen_and_make_the_same_bytes() {
+    let place = TestDirectory::new(8);
+    let doctor = |more: &[&str]| place.awari(&[&["doctor", "--json", "--bytes", "0"], more].concat()).json();
+    let names: Vec<String> = serde_json::from_value(doctor(&[])["kernels"].clone()).unwrap();
+    assert_eq!((names.first(), &doctor(&[])["kernel"]), (Some(&"portable".into()), &json!(names.last())));
+    let files = |kernel: &str, method: &str| {
+        assert_eq!(doctor(&["--kernel", kernel])["kernel"], kernel);
+        let set = [format!("build.method={method}"), "store.codec=rans".into(), "store.keep=all".into()];
+        let dir = format!("{kernel} {method}");
+        let mut args = vec!["run", "m.toml", "--kernel", kernel, "--dir", &dir];
+        set.iter().for_each(|set| args.extend(["--set", set]));
+        place.awari(&args).is(0);
+        // Another kernel makes nothing stale.
+        place.awari(&["run", "m.toml", "--dir", &dir, "--set", "store.keep=all"]).is(0).says(&["nothing to do"]);
+        ["databases", "captures", "stats"].map(|folder| place.files(&format!("{dir}/{folder}")).into_values().collect())
+    };
+    for method in ["sweep", "two-bit"] {
+        let expected: [Vec<Vec<u8>>; 3] = files("portable", method);
+        assert!(expected.iter().all(|files| files.len() >= 8));
+        names[1..].iter().for_each(|kernel| assert!(files(kernel, method) == expected, "{kernel}, {method}"));
+    }
+    let all = format!("this processor has {}", names.join(", "));
+    place.awari(&["run", "m.toml", "--kernel", "avx1024"]).is(2).says(&["'avx1024'", &all]);
+    place.awari(&["--kernel", "portable", "plan", "m.toml"]).is(0);
+}
+
+#[test]
+fn plans_say_why_and_write_nothing() {
+    let place = TestDirectory::new(3);
+    let plan = place.awari(&["plan", "m.toml", "--check"]).is(10);
+    assert!(plan.out.contains("sweep:3") && plan.out.contains("databases/03.awari is absent"), "{}", plan.out);
+    assert!(!place.path("run").exists());
+    let json = place.awari(&["plan", "m.toml", "--json", "--until", "sweep:1"]).is(0).json();
+    let stages: Vec<&str> = json["steps"].as_array().unwrap().iter().map(|s| s["stage"].as_str().unwrap()).collect();
+    assert_eq!(stages, ["capture:0", "sweep:0", "verify:0", "stats:0", "capture:1", "sweep:1"]);
+    place.awari(&["run", "m.toml"]).is(0);
+    place.awari(&["plan", "m.toml", "--check"]).is(0);
+    place.awari(&["plan", "m.toml", "--check", "--force", "stats:2"]).is(10);
+    place.awari(&["plan", "m.toml", "--check", "--set", "store.codec=raw"]).is(0);
+    place.awari(&["plan", "m.toml", "--set", "build.stones=0..40"]).is(0).says(&["would refuse to start", "of memory"]);
+}
+
+#[test]
+fn a_run_can_be_cut_short_forced_and_overridden() {
+    let place = TestDirectory::new(4);
+    place.awari(&["run", "m.toml", "--until", "sweep:2", "--dir", "other dir"]).is(0);
+    assert!(place.path("other dir/databases/02.awari").exists());
+    assert!(!place.path("other dir/stats/02.json").exists() && !place.path("run").exists());
+    place.awari(&["run", "m.toml", "--threads", "1", "--memory", "128MiB", "--set", "store.codec=raw"]).is(0);
+    let resolved = fs::read_to_string(place.path("run/manifest.toml")).unwrap();
+    for line in ["threads = 1", "memory = \"128 MiB\"", "codec = \"raw\"", "dir = \"run\""] {
+        assert!(resolved.contains(line), "{line} is not in {resolved}");
+    }
+    let forced = place.awari(&["run", "m.toml", "--force", "verify:1", "--force", "verify:3"]).is(0);
+    assert_eq!(forced.err.matches(": done in").count(), 2, "{}", forced.err);
+    place.awari(&["run", "m.toml", "--until", "swep:2"]).is(2).says(&["no stage swep:2", "sweep:2"]);
+    // Positions are part of the identity of every file.
+    let frozen = ["run", "m.toml", "--set", "game.positions=reachable", "--frozen"];
+    place
+        .awari(&frozen)
+        .is(15)
+        .says(&["recorded: all; the manifest asks for reachable", "--replace instead of --frozen"]);
+}
+
+#[test]
+fn finished_databases_are_replaced_only_when_asked() {
+    let place = TestDirectory::built(3);
+    let path = place.path("run/databases/03.awari");
+    let all = fs::read(&path).unwrap();
+    let manifest = fs::read(place.path("run/manifest.toml")).unwrap();
+    let other = ["run", "m.toml", "--set", "game.positions=reachable"];
+    let why = "4 finished files, from databases/00.awari on, are for positions all, but the manifest asks for positions reachable";
+    place.awari(&other).is(15).says(&["in run: ", why, "--dir", "--replace", "nothing was changed"]);
+    let planned = place.awari(&[&["plan"], &other[1..]].concat()).is(0).says(&["`run` would refuse to start", why]);
+    assert!(planned.out.contains("recorded: all; the manifest asks for reachable"), "{planned:?}");
+    assert!(!planned.err.contains("nothing was changed"), "{planned:?}");
+    assert_eq!(fs::read(&path).unwrap(), all);
+    assert_eq!(fs::read(place.path("run/manifest.toml")).unwrap(), manifest);
+    // Without a journal their headers say the same.
+    fs::remove_file(place.path("run/journal")).unwrap();
+    place.awari(&other).is(15).says(&[why]);
+    place.awari(&[&other[..], &["--replace"]].concat()).is(0);
+    assert_ne!(fs::read(&path).unwrap(), all);
+    place.awari(&other).is(0).says(&["nothing to do"]);
+    place
+        .awari(&["run", "m.toml"])
+        .is(15)
+        .says(&["are for positions reachable, but the manifest asks for positions all"]);
+}
+
+#[test]
+fn run_directories_are_named_after_manifests() {
+    let place = TestDirectory::new(3);
+    for (name, positions) in [("one", "all"), ("two", "reachable")] {
+        let text = format!("[game]\npositions = \"{positions}\"\n[build]\nstones = 1\n");
+        fs::write(place.path(&format!("{name}.toml")), text).unwrap();
+        place.awari(&["run", &format!("{name}.toml")]).is(0);
+        let resolved = fs::read_to_string(place.path(&format!("runs/{name}/manifest.toml"))).unwrap();
+        assert!(resolved.contains(&format!("dir = \"runs/{name}\"")), "{resolved}");
+    }
+    place.awari(&["run", "one.toml", "--dir", "here"]).is(0);
+    assert!(place.path("here/databases/01.awari").exists());
+    // The manifest that a run leaves says where that is.
+    place.awari(&["run", "runs/two/manifest.toml"]).is(0).says(&["nothing to do"]);
+    assert!(!place.path("runs/manifest").exists());
+}
+
+#[test]
+fn databases_keep_their_codec_and_it_is_said() {
+    let place = TestDirectory::built(3);
+    let raw = ["run", "m.toml", "--set", "store.codec=raw"];
+    let kept = "databases 0..3 (codec packed) stay as they are: the codec raw is for new ones";
+    place.awari(&raw).is(0).says(&[
+        "nothing to do",
+        kept,
+        "awari restore --from ARCHIVES --dir NEW --codec raw && awari run MANIFEST --dir NEW",
+    ]);
+    place.awari(&[&["plan"], &raw[1..]].concat()).is(0).says(&[kept]);
+    place.awari(&[&raw[..], &["--force", "sweep:3"]].concat()).is(0).says(&["databases 0..2 (codec packed)"]);
+    assert!(!place.awari(&["run", "m.toml"]).is(0).err.contains("0..2"));
+    place.awari(&["archive", "--dir", "run", "--out", "archives"]).is(0);
+    place.awari(&["restore", "--from", "archives", "--dir", "new", "--codec", "raw"]).is(0);
+    let one = "database 3 (codec raw) stays as it is: the codec packed is for new ones; to convert it:";
+    place.awari(&["run", "m.toml"]).is(0).says(&[one]);
+    let again = place.awari(&[&raw[..], &["--dir", "new"]].concat()).is(0);
+    assert!(!again.err.contains("stay as they are"), "{again:?}");
+}
+
+#[test]
+fn manifest_mistakes_come_all_at_once() {
+    let place = TestDirectory::new(3);
+    place.manifest(
+        "[game]\nrule = \"awari\"\n\n[build]\nstones = \"9..3\"\nthreads = \"two\"\nmemory = \"1 MiB\"\n\n\
+         [stor]\ncodec = \"packed\"\n",
+    );
+    place.awari(&["run", "m.toml", "--set", "check.verify=ful"]).is(11).says(&[
+        "m.toml:2:1: unknown key rule in [game] (did you mean rules?)",
+        "m.toml:5:10: build.stones is an empty range: 9..3 (did you mean \"3..9\"?)",
+        "m.toml:6:11: build.threads must be an integer",
+        "m.toml:7:10: build.memory must be at least 48 MiB",
+        "m.toml:9:2: unknown table [stor] (did you mean [store]?)",
+        "--set check.verify=ful: check.verify must be one of",
+        "did you mean \"full\"?",
+        "awari: 6 mistakes in m.toml and on the command line; nothing was done",
+    ]);
+    assert!(!place.path("run").exists());
+    for args in [["plan", "m.toml"], ["run", "m.toml"]] {
+        place.awari(&args).is(11);
+    }
+    place.awari(&["run", "absent.toml"]).is(11).says(&["cannot read absent.toml", "nothing was done"]);
+    fs::write(place.path("m.toml"), [0xff, 0xfe]).unwrap();
+    place.awari(&["run", "m.toml"]).is(11).says(&["not UTF-8"]);
+}
+
+#[test]
+fn command_lines_that_make_no_sense() {
+    let place = TestDirectory::new(3);
+    place.awari(&["build"]).is(2);
+    place.awari(&["run"]).is(2);
+    place.awari(&["run", "m.toml", "--set", "build.threads"]).is(2).says(&["KEY=VALUE"]);
+    place.awari(&["run", "m.toml", "--memory", "much"]).is(2).says(&["512 MiB"]);
+    place.awari(&["stats", "--dir", "run", "--stones", "5..3"]).is(2).says(&["did you mean 3..5?"]);
+    place.awari(&["run", "m.toml", "--threads", "-1"]).is(2).says(&["'--threads <N>'", "within 0..1024"]);
+    let help = place.awari(&["--help"]).is(0);
+    for command in ["run", "plan", "status", "stage", "verify", "stats", "probe", "completions", "Exit codes"] {
+        assert!(help.out.contains(command), "{command}");
+    }
+    assert!(place.awari(&["completions", "bash"]).is(0).out.contains("_awari"));
+}
+
+#[test]
+fn a_file_is_not_a_run_directory() {
+    let place = TestDirectory::new(3);
+    let commands: [&[&str]; 10] = [
+        &["status"],
+        &["stop"],
+        &["report", "--out", "report.html"],
+        &["verify"],
+        &["stats"],
+        &["gc"],
+        &["restore", "--from", "."],
+        &["run", "m.toml"],
+        &["plan", "m.toml"],
+        &["stage", "m.toml", "sweep:3"],
+    ];
+    for command in commands {
+        let ended = place.awari(&[command, &["--dir", "m.toml"]].concat()).is(12);
+        assert_eq!(ended.err, "awari: m.toml is a file; --dir wants a directory\n", "{command:?}");
+    }
+}
+
+#[test]
+fn paths_that_are_no_manifest() {
+    let place = TestDirectory::built(3);
+    let absent = place.awari(&["run", "nosuch.toml"]).is(11).err;
+    assert!(
+        absent.starts_with("awari: cannot read nosuch.toml: no such file or directory; nothing was done ("),
+        "{absent}"
+    );
+    assert!(!absent.contains("quickstart"), "{absent}");
+    place.awari(&["run", "run"]).is(11).says(&["run is a directory, expected a manifest", "run/manifest.toml"]);
+    for command in ["stage", "explain"] {
+        place.awari(&[command, "sweep:3", "m.toml"]).is(11).says(&["sweep:3 is the name of a stage", "comes first"]);
+    }
+    let hardware = place.awari(&["plan", "m.toml", "--hardware", "server.toml"]).is(11).err;
+    assert_eq!(hardware.matches("server.toml").count(), 2, "{hardware}");
+    place.awari(&["run", "m.toml", "--until", ""]).is(2).says(&["the name of a stage is empty; "]);
+    let unbuilt = ["stage", "m.toml", "verify:3", "--dir", "nosuch", "--set", "store.codec=raw"];
+    place.awari(&unbuilt).is(12).says(&["awari run m.toml --dir nosuch --until sweep:0 --set store.codec=raw"]);
+    let ranks = place.awari(&["plan", "--ranks", "4", "m.toml"]).is(2).says(&["--ranks needs --stones"]).err;
+    assert!(!ranks.contains("--up-to"), "{ranks}");
+    place.awari(&["plan", "--ranks", "2", "--up-to", "3"]).is(0);
+    assert!(!place.awari(&["plan"]).is(2).err.contains("--up-to"));
+    let late = ["run", "m.toml", "--force", "sweep:3", "--until", "sweep:2"];
+    place.awari(&late).is(2).says(&["--force sweep:3 contradicts --until sweep:2"]);
+    let other = ["plan", "m.toml", "--set", "game.positions=reachable", "--frozen"];
+    place.awari(&other).is(15).says(&["--replace instead of --frozen"]);
+}
+
+#[test]
+fn a_removal_lists_all_and_says_when_there_is_nothing() {
+    let place = TestDirectory::built(3);
+    let gc = |args: &[&str]| place.awari(&[&["gc", "--dir", "run"], args].concat()).is(0);
+    assert_eq!(gc(&["--kept", "--delete"]).err, "nothing to remove\n");
+    for number in 0..9 {
+        fs::write(place.path(&format!("run/databases/mine{number}")), "x").unwrap();
+    }
+    fs::create_dir_all(place.path("run/snapshots")).unwrap();
+    fs::write(place.path("run/snapshots/mine"), "x").unwrap();
+    let out = gc(&[]).out;
+    assert!(out.starts_with("10 files that neither") && out.contains("\n  and 2 more\n"), "{out}");
+    let strange = gc(&["--json"]).json()["strange"].to_string();
+    assert!(strange.contains("run/snapshots/mine"), "{strange}");
+    assert_eq!(gc(&["--unasked", "--kept", "--delete"]).err, "nothing to remove\n");
+}
+
+#[test]
+fn a_mistake_names_the_option_that_it_was_made_in() {
+    let place = TestDirectory::new(3);
+    let memory = "--memory: build.memory must be at least 48 MiB";
+    let own = |args: &[&str], exit: i32, first: &str| {
+        let said = place.awari(args).is(exit).err;
+        assert!(said.contains(first) && !said.contains("m.toml"), "{said}");
+        assert!(said.ends_with("awari: a mistake on the command line; nothing was done\n"), "{said}");
+    };
+    own(&["run", "m.toml", "--memory", "5"], 11, memory);
+    own(&["run", "m.toml", "--set", "foo=1"], 11, "--set foo=1: unknown key foo");
+    own(&["plan", "--stones", "8", "--memory", "1MiB"], 2, memory);
+    place.awari(&["run", "m.toml"]).is(0);
+    let against = ["verify", "--dir", "run", "--stones", "2", "--against", "counting", "--memory", "1MiB"];
+    own(&against, 2, memory);
+    fs::write(place.path("bad.toml"), "[build]\nstones = \"0..3\"\nthread = 1\n").unwrap();
+    let mixed = place.awari(&["run", "bad.toml", "--memory", "5"]).is(11);
+    mixed.says(&["bad.toml:3:1", memory, "2 mistakes in bad.toml and on the command line"]);
+}
+
+#[test]
+fn an_empty_variable_for_the_directory_is_none() {
+    let place = TestDirectory::new(3);
+    let awari = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("AWARI_DIR", "");
+        directory::ended(command)
+    };
+    awari(&["run", "m.toml"]).is(0);
+    awari(&["status", "--dir", "run"]).is(0);
+    awari(&["status"]).is(2).says(&["--dir <DIR>"]);
+}
+
+#[test]
+fn directories_that_cannot_be_used() {
+    let place = TestDirectory::new(3);
+    place.awari(&["run", "m.toml", "--dir", "m.toml/run"]).is(12).says(&["cannot use the directory m.toml/run"]);
+    place.awari(&["run", "m.toml", "--dir", "/proc/awari"]).is(12).says(&["cannot use the directory /proc/awari"]);
+    place
+        .awari(&["status", "--dir", "absent"])
+        .is(12)
+        .says(&["not a run directory", "awari run MANIFEST --dir absent"]);
+    for command in ["verify", "stats"] {
+        place.awari(&[command, "--dir", "absent"]).is(3).says(&["no databases", "awari run MANIFEST"]);
+    }
+    // Memory that the build cannot do with.
+    place
+        .awari(&["run", "m.toml", "--set", "build.stones=0..24", "--set", "build.method=counting"])
+        .is(12)
+        .says(&["of memory", "256 MiB"]);
+}
+
+#[test]
+fn a_second_run_is_turned_away() {
+    let place = TestDirectory::built(3);
+    let lock = RealDisk::default().lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
+    place.awari(&["run", "m.toml"]).is(13).says(&[
+        "run is in use by process",
+        "awari run elsewhere.toml",
+        "stop it with `awari stop --dir run`",
+    ]);
+    // Reading is no matter of the lock.
+    place.awari(&["verify", "--dir", "run"]).is(0);
+    place.awari(&["status", "--dir", "run"]).is(0);
+    place.flip("run/databases/03.awari", 300);
+    place.awari(&["verify", "--dir", "run"]).is(16).says(&["cannot record the damage in the journal", "in use by"]);
+    drop(lock);
+    place.awari(&["verify", "--dir", "run"]).is(16).says(&["the next run rebuilds it"]);
+    place.awari(&["run", "m.toml"]).is(0);
+    place.awari(&["verify", "--dir", "run"]).is(0);
+}
+
+#[test]
+fn probes_agree_with_the_rules() {
+    let place = TestDirectory::built(6);
+    let solved = solve_up_to(6);
+    let mut random = Random::new(7);
+    for _ in 0..25 {
+        let board = random.board((random.clone().below(7)) as u32);
+        let pits = board.0.map(|stones| stones.to_string());
+        let mut args = vec!["probe", "--dir", "run", "--json"];
+        args.extend(pits.iter().map(String::as_str));
+        let answer = place.awari(&args).is(0).json();
+        let score = solved[board.stones() as usize][&board.0];
+        assert_eq!(answer["score"], score, "{board:?}");
+        let (legal, illegal) = (answer["moves"].as_array().unwrap(), answer["illegal"].as_array().unwrap());
+        assert_eq!(legal.len() + illegal.len(), 6);
+        for (pit, played) in ["A", "B", "C", "D", "E", "F"].into_iter().zip(moves(board.0)) {
+            let find = |list: &[Value]| list.iter().find(|one| one["pit"] == pit).cloned();
+            match played {
+                Move::Legal { captured, child } => {
+                    let value = captured as i8 - solved[board.stones() as usize - usize::from(captured)][&child];
+                    let expected =
+                        serde_json::json!({"pit": pit, "captures": captured, "value": value, "best": value == score});
+                    assert_eq!(find(legal), Some(expected));
+                }
+                Move::Empty => assert_eq!(find(illegal).unwrap()["reason"], "the pit is empty"),
+                Move::Starves => {
+                    assert!(find(illegal).unwrap()["reason"].as_str().unwrap().contains("without stones"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn positions_are_written_in_many_ways() {
+    let place = TestDirectory::built(4);
+    let apart =
+        place.awari(&["probe", "--dir", "run", "0", "0", "0", "0", "0", "2", "1", "1", "0", "0", "0", "0"]).is(0);
+    assert!(apart.out.contains("score") && apart.out.contains("best") && apart.out.contains("the pit is empty"));
+    let quoted = place.awari(&["probe", "--dir", "run", "0 0 0 0 0 2 1 1 0 0 0 0"]).is(0);
+    assert_eq!(quoted.out, apart.out);
+    let text = place.awari(&["probe", "--dir", "run", "0-0-0-0-0-2-1-1-0-0-0-0-20-24-S"]).is(0);
+    assert_eq!(text.out, apart.out);
+    // The same seen from the other side: pits have the names of North.
+    let north = place.awari(&["probe", "--dir", "run", "--json", "1-1-0-0-0-0-0-0-0-0-0-2-20-24-N"]).is(0).json();
+    assert_eq!(north["moves"][0]["pit"], "f");
+    place.awari(&["probe", "--dir", "run", "0 0 0"]).is(2).says(&["expected 12 numbers"]);
+    place.awari(&["probe", "--dir", "run", "0 0 0 0 0 x 0 0 0 0 0 0"]).is(2).says(&["found `x`"]);
+    let missing = place.awari(&["probe", "--dir", "run", "4 4 4 4 4 4 4 4 4 4 4 4"]).is(3);
+    missing.says(&["no database of 48 stones in run/databases (the largest has 4)"]);
+    // A little beyond the databases, a search tells between what a score lies.
+    let bounds = place.awari(&["probe", "--dir", "run", "--json", "1 1 1 1 1 1 0 0 0 0 0 1"]).is(0).json();
+    assert_eq!((&bounds["score"]["lo"], &bounds["score"]["hi"]), (&Value::from(0), &Value::from(7)));
+}
+
+#[test]
+fn reachable_databases_answer_for_all_positions() {
+    let place = TestDirectory::new(7);
+    place.awari(&["run", "m.toml", "--set", "game.positions=reachable"]).is(0).says(&["no published counts of the"]);
+    let answer = place.awari(&["probe", "--dir", "run", "--json", "0 0 0 0 0 1 1 1 1 1 1 1"]).is(0).json();
+    let board = Board([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(answer["score"], solve_up_to(7)[7][&board.0]);
+    assert_eq!(answer["source"], "children");
+    // Databases of two kinds in one directory.
+    let other = TestDirectory::built(2);
+    fs::copy(other.path("run/databases/02.awari"), place.path("run/databases/02.awari")).unwrap();
+    for args in [&["probe", "--dir", "run", "0 0 0 0 0 1 1 0 0 0 0 0"][..], &["stats", "--dir", "run"]] {
+        place.awari(args).is(16).says(&["02.awari has rules awari, positions all", "--replace` goes on"]);
+    }
+}
+
+#[test]
+fn statistics_are_the_published_ones() {
+    let place = TestDirectory::built(6);
+    let published = |stones: std::ops::RangeInclusive<u32>| {
+        let of = |line: &&str| stones.contains(&line.split(',').next().unwrap().parse().unwrap());
+        let lines: Vec<&str> = PUBLISHED.lines().skip(1).filter(of).collect();
+        format!("stones,score,positions\n{}\n", lines.join("\n"))
+    };
+    let csv = |args: &[&str]| {
+        let mut all = vec!["stats", "--dir", "run", "--format", "csv"];
+        all.extend(args);
+        place.awari(&all).is(0).out
+    };
+    assert_eq!(csv(&[]), published(0..=6));
+    assert_eq!(csv(&["--stones", "3..5"]), published(3..=5));
+    let json = place.awari(&["stats", "--dir", "run", "--format", "json"]).is(0);
+    assert_eq!(json.json()[6]["positions"], 12_376);
+    assert!(place.awari(&["stats", "--dir", "run", "--format", "svg"]).is(0).out.starts_with("<svg"));
+    let table = place.awari(&["stats", "--dir", "run"]).is(0).out;
+    for part in ["mean score", "\n\ncapture or not: share of", "\nbetter not: share of these in which every best move"]
+    {
+        assert!(table.contains(part), "{table}");
+    }
+    place.awari(&["stats", "--dir", "run", "--stones", "9"]).is(3).says(&[
+        "no databases of 9 stones in run/databases",
+        "awari run run/manifest.toml --dir run --set build.stones=0..9",
+    ]);
+    let build = "in run/databases (the largest has 6); to build it: awari run run/manifest.toml --dir run --set";
+    let export = ["export", "--dir", "run", "--out", "out", "--format", "raw", "--stones", "5..8"];
+    place.awari(&export).is(3).says(&["no database of 7 stones", build, "build.stones=0..7"]);
+    place
+        .awari(&["stats", "--dir", "run", "--stones", "5..8"])
+        .is(3)
+        .says(&["no database of 7 stones in run/databases"]);
+    // What runs have counted is gone, or is of other databases: counted again.
+    fs::write(place.path("run/stats/05.json"), fs::read(place.path("run/stats/04.json")).unwrap()).unwrap();
+    fs::remove_file(place.path("run/stats/06.json")).unwrap();
+    assert_eq!(csv(&[]), published(0..=6));
+    fs::remove_file(place.path("run/journal")).unwrap();
+    let again = place.awari(&["stats", "--dir", "run", "--format", "json"]).is(0);
+    assert_eq!(again.out, json.out);
+}
+
+#[test]
+fn damage_is_found_named_and_repaired() {
+    let place = TestDirectory::built(6);
+    place.awari(&["verify", "--dir", "run"]).is(0).says(&["all checks passed", "matches published counts"]);
+    let certified = place.awari(&["verify", "--dir", "run", "--certify", "--stones", "0..2"]).is(0);
+    assert_eq!(certified.out, "stones,status\n0,certified\n1,certified\n2,certified\n");
+    let sound = place.files("run/databases");
+
+    let bytes = sound[&place.path("run/databases/05.awari")].len();
+    for byte in [bytes / 2, 20, bytes - 40] {
+        place.flip("run/databases/05.awari", byte);
+        let found = place.awari(&["verify", "--dir", "run"]).is(16).says(&["05.awari", "the next run rebuilds it"]);
+        assert!(found.out.contains("4,verified\n5,damaged\n6,verified\n"), "{}", found.out);
+        if byte == bytes / 2 {
+            assert!(
+                found.err.contains("  5  run/databases/05.awari is damaged: block 3 of 6 (slab 3,"),
+                "{}",
+                found.err
+            );
+            let plan = place.awari(&["plan", "m.toml"]).is(0).out;
+            let status = place.awari(&["status", "--dir", "run"]).is(0).out;
+            for out in [plan, status] {
+                assert_eq!(out.matches("databases/05.awari is damaged: block 3 of 6").count(), 1, "{out}");
+                assert_eq!(out.matches("expected checksum").count(), 1, "{out}");
+                assert!(!out.contains("run/databases/") && !out.contains("MANIFEST"), "{out}");
+            }
+        }
+        place.awari(&["plan", "m.toml", "--check"]).is(10);
+        place.awari(&["run", "m.toml"]).is(0).says(&["5 stones: done in", "matches published counts"]);
+        assert!(place.files("run/databases") == sound);
+        place.awari(&["verify", "--dir", "run"]).is(0);
+    }
+}
+
+#[test]
+fn damage_met_by_a_run_stops_it_and_the_next_one_repairs_it() {
+    let place = TestDirectory::built(5);
+    let sound = place.files("run/databases");
+    let bytes = sound[&place.path("run/databases/05.awari")].len();
+    place.flip("run/databases/05.awari", bytes / 2);
+    place.awari(&["probe", "--dir", "run", "0 0 1 1 1 0 0 0 1 1 0 0"]).is(16).says(&["05.awari is damaged in block"]);
+    let more = ["run", "m.toml", "--set", "build.stones=0..7"];
+    place.awari(&more).is(16).says(&["capture:7", "05.awari", "block 3 of 6", "the next run rebuilds it"]);
+    place.awari(&more).is(0).says(&["stones 0..7: matches published counts"]);
+    for (path, bytes) in sound {
+        assert!(fs::read(&path).unwrap() == bytes, "{}", path.display());
+    }
+}
+
+#[test]
+fn databases_alone_are_enough_to_verify() {
+    let place = TestDirectory::built(5);
+    fs::create_dir(place.path("copy")).unwrap();
+    fs::rename(place.path("run/databases"), place.path("copy/databases")).unwrap();
+    let verified = place.awari(&["verify", "--dir", "copy", "--sample", "1000", "--threads", "1"]).is(0);
+    assert_eq!(verified.out.lines().count(), 7);
+    let names: Vec<_> = fs::read_dir(place.path("copy")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["databases"], "nothing was written");
+    fs::remove_file(place.path("copy/databases/02.awari")).unwrap();
+    let gap = place.awari(&["verify", "--dir", "copy"]).is(3).says(&["databases/02.awari is missing"]);
+    assert_eq!(gap.out, "stones,status\n0,verified\n1,verified\n3,verified\n4,unchecked\n5,unchecked\n");
+}
+
+/// From what it read, whether that was kept or is made again, and by whichever method.
+#[test]
+fn any_stage_of_a_bound_again_is_identical() {
+    let place = TestDirectory::new(5);
+    let kept = ["--set", "build.method=two-bit", "--set", "store.keep=all"];
+    place.awari(&[&["run", "m.toml"][..], &kept].concat()).is(0);
+    let recorded = place.files("run");
+    let again = |stage: &str, more: &[&str]| {
+        let again = place.awari(&[&["stage", "m.toml", stage, "--scratch", "aside"][..], more].concat()).is(0);
+        again.out.lines().for_each(|line| assert!(line.contains(" identical "), "{line}"));
+        for line in again.out.lines() {
+            let name = line.split(' ').next().unwrap();
+            assert!(fs::read(place.path("aside").join(name)).unwrap() == recorded[&place.path("run").join(name)]);
+        }
+        fs::remove_dir_all(place.path("aside")).unwrap();
+        (again.out.lines().count(), again.err)
+    };
+    for (stage, files) in [("seeds:5", 2), ("preprocess:5:3", 1), ("postprocess:5:3", 1), ("merge:5", 1)] {
+        assert_eq!(again(stage, &kept).0, files, "{stage}");
+    }
+    for bound in 1..=5 {
+        for method in ["two-bit", "one-bit", "one-bit-dual"] {
+            let (files, told) = again(&format!("process:5:{bound}"), &["--set", &format!("build.method={method}")]);
+            assert!(files == 2 && told.contains("identical to the recorded result"), "{told}");
+        }
+    }
+    place.awari(&["run", "m.toml", "--set", "build.method=two-bit"]).is(0);
+    assert!(!place.path("run/planes/05/03.won").exists(), "what is not kept is removed");
+    let (files, told) = again("process:5:3", &["--set", "build.method=two-bit"]);
+    assert!(files == 2 && told.contains("(not kept)"), "{told}");
+}
+
+#[test]
+fn one_stage_again_is_identical() {
+    let place = TestDirectory::built(6);
+    let files = place.files("run");
+    let again = place.awari(&["stage", "m.toml", "sweep:6", "--scratch", "aside"]).is(0);
+    assert!(again.out.starts_with("databases/06.awari identical "), "{}", again.out);
+    assert!(again.err.contains("after rebuilding capture:6 (not kept)"), "{}", again.err);
+    let same = |name: &str| fs::read(place.path("aside").join(name)).unwrap() == files[&place.path("run").join(name)];
+    assert!(same("databases/06.awari"));
+    place.awari(&["stage", "m.toml", "verify:6"]).is(0).says(&["verify:6 ran in"]);
+    assert!(place.files("run") == files);
+    place.awari(&["stage", "m.toml", "sweep:9"]).is(2).says(&["no stage sweep:9", "sweep:6"]);
+    place.awari(&["stage", "m.toml", "sweep:6", "--scratch", "run"]).is(2).says(&["choose another"]);
+    fs::remove_file(place.path("run/databases/02.awari")).unwrap();
+    place.awari(&["stage", "m.toml", "capture:6"]).is(12).says(&["reads databases/02.awari, which is absent"]);
+}
+
+#[test]
+fn counting_builds_what_sweeping_builds() {
+    let place = TestDirectory::built(7);
+    let words = ["run", "m.toml", "--set", "build.method=counting", "--dir", "counted"];
+    place.awari(&words).is(0).says(&["stones 0..7: matches published counts"]);
+    let (swept, counted) = (place.files("run/databases"), place.files("counted/databases"));
+    let bytes = |files: BTreeMap<PathBuf, Vec<u8>>| files.into_values().collect::<Vec<_>>();
+    assert_eq!(counted.len(), 8);
+    assert!(bytes(swept) == bytes(counted));
+    let plan = place.awari(&["plan", "m.toml", "--set", "build.methods.\"3..5\"=counting", "--dir", "new"]).is(0);
+    assert!(plan.out.contains("sweep:2") && plan.out.contains("counting:3") && plan.out.contains("sweep:6"));
+}
+
+#[test]
+fn the_first_signal_stops_and_the_same_command_resumes() {
+    for name in ["TERM", "INT", "USR1"] {
+        let place = TestDirectory::new(11);
+        let (child, mut events) = place.start(&["--threads", "1", "--force", "stats:1"]);
+        assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
+        signal(&child, name);
+        let last = events.last().unwrap();
+        assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
+        let ended = ended_child(child).is(75).says(&["stopped after", "to resume:"]);
+        assert_eq!(ended.err.matches("to run,").count(), 1, "the counts are said once: {}", ended.err);
+        let resume = ended.err.lines().last().unwrap().trim();
+        assert!(!resume.contains("--force"), "stats:1 is done: {resume}");
+        assert!(place.awari(&["status", "--dir", "run"]).is(0).out.contains("stopped on request"));
+        place.shell(resume).is(0).says(&["stones 0..11: matches published counts"]);
+    }
+}
+
+#[test]
+fn a_run_is_stopped_from_elsewhere_and_goes_on() {
+    let place = TestDirectory::new(20);
+    place.awari(&["stop", "--dir", "run"]).is(12).says(&["run is not a run directory"]);
+    let (child, mut events) = place.start(&["--threads", "1", "--set", "check.verify=none"]);
+    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
+    let stop = place.awari(&["stop", "--dir", "run"]).is(0);
+    let process = format!("run 1 (process {} on ", child.id());
+    stop.says(&[&process, " was asked to stop: ", "awari status --dir run --watch"]);
+    let last = events.last().unwrap();
+    assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
+    ended_child(child).is(75).says(&["stop requested; finishing the current step", "stopped after", "to resume:"]);
+    assert!(!place.path("run/stop").exists());
+    place.awari(&["stop", "--dir", "run"]).is(12).says(&["no run is active in run"]);
+    assert!(!place.path("run/stop").exists(), "nobody was asked");
+
+    // A request that came too late for the first run is none for the second.
+    fs::write(place.path("run/stop"), "1\n").unwrap();
+    place.awari(&["run", "m.toml", "--set", "build.stones=0..10"]).is(0).says(&["0..10: matches published counts"]);
+    assert!(!place.path("run/stop").exists());
+    let held = RealDisk::default().lock(&place.path("run/lock"), "awari verify --dir run").unwrap();
+    place.awari(&["stop", "--dir", "run"]).is(13).says(&["awari verify --dir run holds run, but is not a run"]);
+    drop(held);
+}
+
+#[test]
+fn the_second_signal_ends_at_once() {
+    let place = TestDirectory::new(13);
+    let (child, mut events) = place.start(&["--threads", "1"]);
+    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "verify:13"));
+    signal(&child, "TERM");
+    std::thread::sleep(Duration::from_millis(30));
+    signal(&child, "INT");
+    drop(events);
+    let code = ended_child(child).code;
+    // A fast machine may have been done between the two.
+    assert!(code == Some(130) || code == Some(75) || code == Some(0), "{code:?}");
+    place.awari(&["run", "m.toml"]).is(0).says(&["stones 0..13: matches published counts"]);
+}
+
+/// A limit on the length of files stands for a disk that fills up: both fail a write half-way.
+#[test]
+fn a_full_disk_leaves_nothing_half_written() {
+    let place = TestDirectory::new(9);
+    let limited = "trap '' XFSZ; ulimit -f 64; exec \"$AWARI\" run m.toml";
+    let failed = place.shell(limited).is(14).says(&["failed", "finished work is kept"]);
+    assert!(!failed.err.contains("panicked"));
+    let mut databases = 0;
+    for (path, bytes) in place.files("run") {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(!disk::is_leftover(Path::new(name)), "{name} was left behind");
+        if path.extension().is_some_and(|extension| extension == "awari") {
+            assert!(Scores::open(&RealDisk::default(), &path).is_ok(), "{} of {} bytes", path.display(), bytes.len());
+            databases += 1;
+        }
+    }
+    assert!((6..10).contains(&databases), "{databases} databases");
+    place.awari(&["verify", "--dir", "run"]).is(0);
+    place.awari(&["run", "m.toml"]).is(0).says(&["stones 0..9: matches published counts"]);
+}
+
+#[test]
+fn events_are_json_lines() {
+    let place = TestDirectory::new(3);
+    let (child, events) = place.start(&[]);
+    let events: Vec<Value> = events.collect();
+    ended_child(child).is(0);
+    let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("run-started", "run-ended"));
+    assert_eq!(kinds.iter().filter(|kind| **kind == "stage-done").count(), 16);
+    let run = |how: &str| place.awari(&["run", "m.toml", "--progress", how, "--force", "verify:3"]).is(0);
+    assert_eq!(run("plain").err.matches(": done in").count(), 1);
+    let quiet = run("none");
+    assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("", ""));
+}
+
+#[test]
+fn status_says_how_far_it_is() {
+    let place = TestDirectory::new(3);
+    place.awari(&["run", "m.toml", "--until", "sweep:2"]).is(0);
+    let text = place.awari(&["status", "--dir", "run"]).is(0).out;
+    for part in ["run 1:", "done at", "16 stages:", "to run", "verify:2", "databases/02.awari is not verified yet"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    let json = place.awari(&["status", "--dir", "run", "--json"]).is(0).json();
+    assert_eq!(json["run"]["state"], "done");
+    assert_eq!(json["stages"].as_array().unwrap().len(), 16);
+    fs::remove_file(place.path("run/manifest.toml")).unwrap();
+    let text = place.awari(&["status", "--dir", "run"]).is(0).out;
+    assert!(text.contains("no manifest.toml"), "{text}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = TestDirectory::built(6);
+    for command in ["stats --dir run --format svg", "status --dir run --json", "run m.toml --force stats:2"] {
+        let script =
+            format!("{{ \"$AWARI\" {command} --help >/dev/null; \"$AWARI\" {command}; echo $? >code; }} | true");
+        let ended = place.shell(&script).is(0);
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        assert_eq!(fs::read_to_string(place.path("code")).unwrap().trim(), "0", "{command}");
+    }
+    let closed = place.shell("\"$AWARI\" run m.toml --force stats:2 >&- 2>&-");
+    assert_eq!(closed.code, Some(0));
+}
+
+/// The way to the disk changes no byte, and what went through it is told.
+#[test]
+fn every_way_to_the_disk_builds_the_same() {
+    let plain = TestDirectory::new(5);
+    let said = plain.awari(&["run", "m.toml", "--io", "plain"]).is(0).err;
+    assert!(said.contains("peak ") && said.contains(" MiB of 256 MiB budget"), "{said}");
+    let text = plain.awari(&["status", "--dir", "run"]).is(0).out;
+    assert!(text.contains("mapped files not counted"), "{text}");
+    let json = plain.awari(&["status", "--dir", "run", "--json"]).is(0).json();
+    let stages = json["stages"].as_array().unwrap();
+    let of = |name: &str| &stages.iter().find(|stage| stage["stage"] == name).unwrap()["measured"];
+    let database = fs::metadata(plain.path("run/databases/05.awari")).unwrap().len();
+    let makers = stages.iter().filter(|stage| stage["stage"].as_str().unwrap().ends_with(":5"));
+    let written: u64 = makers.filter_map(|stage| stage["measured"]["written_bytes"].as_u64()).sum();
+    assert!(written >= database, "{written} bytes written, {database} in the database alone");
+    assert!(of("stats:5")["read_bytes"].is_u64());
+
+    for io in ["auto", "uring"] {
+        let other = TestDirectory::new(5);
+        let ended = other.awari(&["run", "m.toml", "--io", io]);
+        if io == "uring" && ended.code == Some(12) {
+            assert!(ended.err.contains("--io plain"), "{ended:?}");
+            assert!(!Need::Ring.is_met(), "{ended:?}");
+            continue;
+        }
+        ended.is(0);
+        let bytes = |place: &TestDirectory| place.files("run/databases").into_values().collect::<Vec<_>>();
+        assert!(bytes(&other) == bytes(&plain), "{io}");
+        other.awari(&["stage", "m.toml", "verify:5", "--io", io]).is(0);
+    }
+    plain.awari(&["run", "m.toml", "--io", "fast"]).is(2).says(&["[possible values: auto, uring, plain]"]);
+}
+
+/// What a shell is offered for the last of some words.
+fn completed(place: &TestDirectory, words: &[&str]) -> Vec<String> {
+    let mut command = place.command(&[&["--", "awari"], words].concat());
+    let index = words.len().to_string();
+    command.env("AWARI_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).env("_CLAP_IFS", "\n");
+    let offered = directory::ended(command).is(0).out;
+    offered.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_shell_completes_values() {
+    let place = TestDirectory::new(2);
+    let check = |words: &[&str], expect: &[&str]| assert_eq!(completed(&place, words), expect, "{words:?}");
+    check(&["run", "m.toml", "--until", "sw"], &["sweep:0", "sweep:1", "sweep:2"]);
+    check(&["stage", "m.toml", "verify:"], &["verify:0", "verify:1", "verify:2"]);
+    check(&["play", "--level", "p"], &["perfect"]);
+    check(&["--kernel", "port"], &["portable"]);
+    check(&["restore", "--codec", "ra"], &["raw", "rans"]);
+    check(&["verify", "--against", "count"], &["counting"]);
+    check(&["run", "m.toml", "--set", "store."], &["store.codec=", "store.keep="]);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.awari(&["completions", shell]).is(0).out;
+        assert!(script.contains("AWARI_COMPLETE"), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn a_variable_stands_for_the_directory() {
+    let place = TestDirectory::new(2);
+    let awari = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("AWARI_DIR", "elsewhere");
+        directory::ended(command)
+    };
+    awari(&["run", "m.toml"]).is(0);
+    assert!(place.path("elsewhere/databases/02.awari").exists() && !place.path("run").exists());
+    for command in ["status", "stats", "gc"] {
+        awari(&[command]).is(0);
+    }
+    awari(&["run", "m.toml", "--dir", "run"]).is(0);
+    assert!(place.path("run/databases/02.awari").exists(), "the option comes before the variable");
+    let help = awari(&["status", "--help"]).is(0).out;
+    assert!(help.contains("[env: AWARI_DIR]"), "{help}");
+    let (options, global) = help.split_once("\nGlobal options:\n").unwrap();
+    assert!(!options.contains("--kernel") && global.contains("--kernel"), "{help}");
+}

@@ -1,0 +1,175 @@
+//! Every example of every help text is run, in order, by the shell, in a directory with the manifests of the repository.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tests::directory::{CommandResult, TestDirectory, ended, ended_child};
+use tests::needs::Need;
+use tests::serve_process::ServeProcess;
+
+/// Eight stones.
+const GAME: &str = "[Event \"an example\"]\n[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"]\n\n1. D2 a1 2. F2x2\n";
+
+/// Stands for Slurm: checks that it is given a script.
+const SBATCH: &str = "#!/bin/sh\nfor last; do :; done\ntest -f \"$last\" || last=/dev/stdin\nbash -n \"$last\"\n";
+
+/// How long to wait for what must come. Nothing is measured.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn awari(args: &[&str]) -> String {
+    let mut command = Command::new(tests::awari());
+    command.args(args);
+    ended(command).is(0).out
+}
+
+/// The names of the subcommands, from the list of the help.
+fn subcommands() -> Vec<String> {
+    let help = awari(&["--help"]);
+    let (_, list) = help.split_once("\nCommands:\n").unwrap();
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.map(|line| line.split_whitespace().next().unwrap().to_owned()).filter(|name| name != "help").collect()
+}
+
+/// The examples in a help text.
+fn examples(help: &str) -> Vec<String> {
+    let heading = ["\nExamples:\n", "\nExample:\n"].into_iter().find_map(|heading| help.split_once(heading));
+    let (_, rest) = heading.unwrap_or_else(|| panic!("no examples in {help}"));
+    let lines: Vec<&str> = rest.lines().take_while(|line| !line.is_empty()).collect();
+    let mut commands: Vec<String> = Vec::new();
+    for line in lines {
+        match (line.strip_prefix("    "), commands.last_mut()) {
+            (Some(more), Some(command)) => {
+                assert!([" \\", " |", " &&"].iter().any(|end| command.ends_with(end)), "{command} is not continued");
+                *command = format!("{} {more}", command.strip_suffix(" \\").unwrap_or(command));
+            }
+            _ => commands.push(line.trim().to_owned()),
+        }
+    }
+    let is_command =
+        |line: &String| ["awari ", "curl ", "printf ", "source "].iter().any(|word| line.starts_with(word));
+    assert!(commands.iter().all(is_command), "too long, or not a command: {commands:?}");
+    commands
+}
+
+/// A directory as that of the repository is after the first command of the README.
+struct Desk(TestDirectory);
+
+impl Desk {
+    /// The manifests, and the program on the path.
+    fn new() -> Desk {
+        let place = TestDirectory::new(1);
+        let manifests = tests::root().join("manifests");
+        copy(&manifests, &place.path("manifests"));
+        fs::create_dir(place.path("bin")).unwrap();
+        symlink(tests::awari(), place.path("bin/awari")).unwrap();
+        fs::write(place.path("bin/sbatch"), SBATCH).unwrap();
+        fs::set_permissions(place.path("bin/sbatch"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(place.path("game.ogn"), GAME).unwrap();
+        Desk(place)
+    }
+
+    /// The same with the runs of another.
+    fn with_runs_of(other: &Desk) -> Desk {
+        let desk = Desk::new();
+        copy(&other.0.path("runs"), &desk.0.path("runs"));
+        desk
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("bash");
+        let path = format!("{}:{}", self.0.path("bin").display(), std::env::var("PATH").unwrap());
+        command.args(["-c", line]).current_dir(self.0.path("")).env("PATH", path).env_remove("AWARI_DIR");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, line: &str) -> CommandResult {
+        println!("{line}");
+        ended(self.shell(line))
+    }
+
+    /// A run of `manifests/small.toml` under way.
+    fn start(&self, options: &str) -> Child {
+        let run = self.shell(&format!("exec awari run manifests/small.toml --threads 1 {options}")).spawn().unwrap();
+        let end = Instant::now() + PATIENCE;
+        while !self.run("awari status --dir runs/small --json").out.contains("\"running\"") {
+            assert!(Instant::now() < end, "the run never begins");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        run
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => {
+                fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn every_example_of_every_help_text_works() {
+    if !Need::Bash.is_met() {
+        return;
+    }
+    let built = Desk::new();
+    for line in examples(&awari(&["--help"])) {
+        built.run(&line).is(0);
+    }
+    for name in subcommands() {
+        let desk = Desk::with_runs_of(&built);
+        let examples = examples(&awari(&[&name, "--help"]));
+        match name.as_str() {
+            "serve" => serve(&desk, &examples),
+            _ => examples.iter().for_each(|line| example(&desk, line)),
+        }
+        let work = format!("awari {name}");
+        let is_named = |line: &String| line.contains(&work);
+        assert!(examples.iter().any(is_named), "no example of {name} is one: {examples:?}");
+    }
+}
+
+fn example(desk: &Desk, line: &str) {
+    if line.contains("awari stop") {
+        let run = desk.start("");
+        desk.run(line).is(0);
+        ended_child(run).is(75);
+    } else if line.contains("--watch") {
+        let run = desk.start("--until sweep:13");
+        desk.run(line).is(0);
+        ended_child(run).is(0);
+    } else if line == "awari restore --from archives --dir runs/again" {
+        desk.run("awari archive --dir runs/quickstart --out archives").is(0);
+        desk.run(line).is(0);
+    } else {
+        desk.run(line).is(0);
+    }
+}
+
+/// Servers are asked once, by the examples with `curl`, at the port that they got.
+fn serve(desk: &Desk, examples: &[String]) {
+    let (servers, questions): (Vec<&String>, Vec<&String>) =
+        examples.iter().partition(|line| line.starts_with("awari serve "));
+    assert!(!servers.is_empty() && !questions.is_empty());
+    for line in servers {
+        let line = match line.split_once(" --listen ") {
+            Some((line, address)) => format!("{line} --listen {}:0", address.split(':').next().unwrap()),
+            None => format!("{line} --listen 127.0.0.1:0"),
+        };
+        let served = ServeProcess::of(desk.shell(&format!("exec {line}")));
+        for question in &questions {
+            let (url, query) = question.strip_prefix("curl -G http://").unwrap().split_once(" -d ").unwrap();
+            let (_, path) = url.split_once('/').unwrap();
+            assert_eq!(served.json(&format!("/{path}?{query}"))["stones"], 3, "{question}");
+        }
+    }
+}

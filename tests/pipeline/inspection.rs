@@ -1,0 +1,346 @@
+//! What people look at: status, reports, explanations, logs, the doctor, and what to throw away.
+
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use tests::directory::{TestDirectory, ended_child, signal};
+
+/// A run and whoever watches it from its middle to its end: what both have printed.
+fn watched(place: &TestDirectory, args: &[&str]) -> String {
+    let (run, mut events) = place.start(&[]);
+    // Suspended, so that the watch cannot come too late.
+    events.find(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9").unwrap();
+    signal(&run, "STOP");
+    let mut watch = place.command(&[&["status", "--dir", "run", "--watch"], args].concat());
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(watch.stdout.take().unwrap());
+    let mut text = String::new();
+    out.read_line(&mut text).unwrap();
+    signal(&run, "CONT");
+    assert!(events.any(|event| event["event"] == "run-ended"));
+    ended_child(run).is(0);
+    out.read_to_string(&mut text).unwrap();
+    ended_child(watch).is(0);
+    text
+}
+
+#[test]
+fn a_watch_follows_a_run_to_its_end() {
+    let place = TestDirectory::new(10);
+    let text = watched(&place, &["--json"]);
+    let seen: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (first, last) = (&seen[0]["run"], &seen.last().unwrap()["run"]);
+    assert_eq!((&first["state"], &first["heartbeat"]["run"]), (&Value::from("running"), &Value::from(1)));
+    assert!(first["heartbeat"]["stage"].is_string() && first["heartbeat"]["steps"].as_u64().unwrap() > 20, "{first}");
+    assert_eq!((&last["state"], &last["heartbeat"]), (&Value::from("done"), &Value::Null));
+    assert!(!place.path("run/heartbeat").exists());
+}
+
+/// Also where a run begins and ends between two looks.
+#[test]
+fn a_watch_waits_for_the_directory_and_for_a_run() {
+    let place = TestDirectory::new(2);
+    let mut watch = place.command(&["status", "--dir", "run", "--watch"]);
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(watch.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "waiting for a run in run\n");
+    place.awari(&["run", "m.toml"]).is(0);
+    let out = ended_child(watch).is(0).out;
+    assert!(out.contains("run  run 1, done in "), "{out}");
+    place.awari(&["status", "--dir", "nowhere"]).is(12);
+}
+
+#[test]
+fn a_watch_shows_text_where_there_is_no_screen() {
+    let text = watched(&TestDirectory::new(10), &[]);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.starts_with("run  run 1, running for ") && text.contains("stage "), "{text}");
+    let last = &text[text.rfind("run  run 1, done in ").unwrap()..];
+    assert!(last.lines().any(|line| line.contains("352,716  up to date")), "{text}");
+}
+
+#[test]
+fn an_explanation_shows_the_two_values_that_differ() {
+    let place = TestDirectory::built(5);
+    let same = place.awari(&["explain", "m.toml", "sweep:5"]).is(0).out;
+    assert!(
+        same.starts_with("sweep:5 is up to date: its outputs match the journal\n") && !same.contains("differs"),
+        "{same}"
+    );
+    let other = ["explain", "m.toml", "sweep:5", "--set", "game.positions=reachable"];
+    let text = place.awari(&other).is(0).out;
+    let line = text.lines().find(|line| line.starts_with(" positions")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words, ["positions", "all", "all", "reachable", "<-", "differs"]);
+    let json = place.awari(&[&other[..], &["--json"]].concat()).is(0).json();
+    assert_eq!((&json["stage"], &json["runs"]), (&Value::from("sweep:5"), &Value::from(true)));
+    place.awari(&["explain", "m.toml", "swep:5"]).is(2).says(&["sweep:5"]);
+}
+
+#[test]
+fn a_status_counts_each_stage_once() {
+    let place = TestDirectory::built(6);
+    let other = ["run", "m.toml", "--replace", "--set", "game.positions=reachable", "--until", "sweep:3"];
+    place.awari(&other).is(0);
+    let out = place.awari(&["status", "--dir", "run"]).is(0).out;
+    let counts = out.lines().find(|line| line.starts_with("28 stages: ")).unwrap();
+    let number = |words: &str| -> u64 {
+        let before = counts.split(words).next().unwrap().trim_end();
+        before.rsplit([' ', '(']).next().unwrap().parse().unwrap()
+    };
+    assert_eq!(number("to run") + number("up to date") + number("not needed"), 28, "{counts}");
+    assert!(counts.contains(&format!("to run ({} stale), ", number("stale"))), "{counts}");
+    let row = out.lines().find(|line| line.starts_with("  sweep:4 ")).unwrap();
+    assert_eq!(row.matches("out of date").count(), 1, "{row}");
+    assert!(row.contains(" to run: databases/04.awari is out of date: "), "{row}");
+}
+
+#[test]
+fn a_database_that_was_deleted_is_not_listed() {
+    let place = TestDirectory::built(6);
+    fs::remove_file(place.path("run/databases/03.awari")).unwrap();
+    let out = place.awari(&["status", "--dir", "run"]).is(0).out;
+    assert!(!out.lines().any(|line| line.trim_start().starts_with("3 ")), "{out}");
+    assert!(out.contains("stones 0..2, 4..6: matches published counts"), "{out}");
+    assert!(out.contains("to run: databases/03.awari is absent"), "{out}");
+}
+
+/// What plan, explain and run say of the stages, in text and as JSON, and status after the run.
+#[test]
+fn commands_count_stages_alike() {
+    let place = TestDirectory::new(4);
+    let check = |set: &[&str], selection: &[&str], expected: &str| {
+        let with = |command: &[&str], more: &[&str]| place.awari(&[command, set, more].concat()).is(0);
+        let plan = with(&["plan", "m.toml"], selection).out;
+        assert!(
+            plan.contains(&format!("{expected}; ")) || plan.contains(&format!("nothing to do: {expected}\n")),
+            "{plan}"
+        );
+        let counts = with(&["plan", "m.toml", "--json"], selection).json()["counts"].clone();
+        let explain = with(&["explain", "m.toml", "stats:1"], selection).out;
+        assert!(explain.ends_with(&format!("\n20 stages: {expected}\n")), "{explain}");
+        assert_eq!(with(&["explain", "m.toml", "stats:1", "--json"], selection).json()["counts"], counts);
+        let run = with(&["run", "m.toml", "--progress", "plain"], selection);
+        run.says(&[&format!(": {expected};")]);
+        // Status forces nothing, and asks for all stages.
+        let counts = with(&["plan", "m.toml", "--json"], &[]).json()["counts"].clone();
+        assert_eq!(place.awari(&["status", "--dir", "run", "--json"]).is(0).json()["counts"], counts);
+        let words = [("to_run", "to run"), ("up_to_date", "up to date"), ("not_needed", "not needed")];
+        let words = words.map(|(key, words)| (counts[key].as_u64().unwrap(), words));
+        let words: Vec<String> =
+            words.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
+        let status = place.awari(&["status", "--dir", "run"]).is(0).out;
+        assert!(status.contains(&format!("\n20 stages: {}", words.join(", "))), "{status} {words:?}");
+    };
+    check(&[], &["--until", "capture:2"], "9 to run, 11 not requested");
+    check(&[], &["--until", "capture:2"], "7 up to date, 2 not needed, 11 not requested");
+    check(&[], &[], "11 to run, 7 up to date, 2 not needed");
+    check(&[], &[], "15 up to date, 5 not needed");
+    check(&["--set", "build.method=counting"], &[], "15 up to date, 5 not needed");
+    check(&["--set", "store.keep=all"], &[], "5 to run, 15 up to date");
+    // Captures that were kept are no longer needed, before the run removes them and after it; the stage reads one of them.
+    check(&[], &["--force", "stats:1"], "1 to run, 15 up to date, 4 not needed");
+    fs::write(place.path("run/databases/03.awari"), "no database").unwrap();
+    check(&[], &[], "3 to run, 13 up to date, 4 not needed");
+    fs::remove_file(place.path("run/journal")).unwrap();
+    check(&[], &[], "15 to run, 5 up to date (5 adopted)");
+}
+
+/// What a command shows on a terminal of so many columns, line by line; what a bar has drawn over is among it.
+fn shown(place: &TestDirectory, columns: usize, args: &str) -> Vec<String> {
+    let command = format!("stty cols {columns} rows 24; exec \"$AWARI\" {args}");
+    let ended = place.shell(&format!("script -qec '{command}' /dev/null")).is(0);
+    ended.out.split(['\r', '\n']).map(|line| console::strip_ansi_codes(line).into_owned()).collect()
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for columns in [60, 80, 120, 200] {
+        let place = TestDirectory::new(8);
+        for args in [
+            "plan m.toml",
+            "plan m.toml --set build.method=two-bit --all",
+            "plan --up-to 22",
+            "plan --up-to 17 --ranks 4 --hardware reference",
+            "run m.toml --until sweep:8",
+            "status --dir run",
+            "run m.toml --progress plain",
+            "run m.toml",
+            "status --dir run",
+            "explain m.toml sweep:8",
+            "explain m.toml sweep:8 --set game.positions=reachable",
+            "explain m.toml capture:8",
+            "verify --dir run",
+            "stats --dir run",
+            "gc --dir run",
+            "probe --dir run 0 0 1 2 0 3  0 1 0 0 0 0",
+            "doctor --dir run --bytes 0",
+            "report --dir run -o report.html",
+        ] {
+            let lines = shown(&place, columns, args);
+            for line in &lines {
+                let width = console::measure_text_width(line);
+                assert!(width <= columns, "{args}: {width} columns of {columns}: {line}");
+            }
+            assert!(lines.iter().any(|line| !line.is_empty()), "{args}");
+        }
+    }
+}
+
+#[test]
+fn a_run_says_little_where_there_is_little_to_say() {
+    let place = TestDirectory::new(8);
+    let piped = place.awari(&["run", "m.toml"]).is(0).err;
+    assert_eq!(piped.matches("stones: done in").count() + piped.matches("1 stone: done in").count(), 9, "{piped}");
+    assert!(piped.lines().all(|line| line.chars().count() <= 100), "{piped}");
+    // Nothing of small databases is told by the position.
+    assert!(piped.lines().filter(|line| line.contains(": done in")).all(|line| !line.contains("/s")), "{piped}");
+    let is_row = |line: &&str| line.split_whitespace().take(3).eq(["0", "1", "sweep"]);
+    let row = piped.lines().find(is_row).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells.iter().filter(|cell| **cell == "-").count(), 2, "{row}");
+    let idle = place.awari(&["run", "m.toml"]).is(0).err;
+    assert!(idle.starts_with("nothing to do: ") && idle.lines().count() == 1, "{idle}");
+    let text: String = shown(&place, 80, "run m.toml --progress none --force verify:8").concat();
+    assert_eq!(text, "");
+    let bar: String = shown(&place, 80, "run m.toml --progress bar --force verify:8").concat();
+    assert!(bar.contains("matches published counts"), "{bar}");
+}
+
+#[test]
+fn only_what_is_told_to_go_goes() {
+    let place = TestDirectory::new(6);
+    place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(0);
+    fs::write(place.path("run/databases/notes.txt"), "mine").unwrap();
+    fs::write(place.path("run/stats/.05.json.tmp-9"), "half").unwrap();
+    let before = place.files("run");
+    let plan = place.awari(&["gc", "--dir", "run", "--plan"]).is(0).out;
+    for part in [".05.json.tmp-9", "captures/06.cap", "notes.txt", "nothing was removed"] {
+        assert!(plan.contains(part), "{part} is not in {plan}");
+    }
+    assert!(place.files("run") == before);
+    place.awari(&["gc", "--dir", "run", "--plan", "--delete"]).is(2);
+    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["1 file removed"]);
+    assert!(!place.path("run/stats/.05.json.tmp-9").exists() && place.path("run/captures/06.cap").exists());
+    place.awari(&["gc", "--dir", "run", "--kept", "--delete"]).is(0).says(&["7 files removed"]);
+    assert!(place.path("run/databases/notes.txt").exists() && !place.path("run/captures/06.cap").exists());
+    place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);
+    // The manifest asks for less: what is beyond goes only by name.
+    place.manifest("[build]\nstones = \"0..4\"\n[run]\ndir = \"run\"\n");
+    place.awari(&["run", "m.toml"]).is(0);
+    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["nothing to remove"]);
+    assert!(place.path("run/databases/06.awari").exists());
+    place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0).says(&["4 files removed"]);
+    assert!(!place.path("run/databases/06.awari").exists() && place.path("run/databases/04.awari").exists());
+    place.awari(&["gc", "--dir", "elsewhere"]).is(12).says(&["the files that are needed are not known"]);
+}
+
+/// What a method that is not used any more left, and the journal never heard of.
+#[test]
+fn planes_and_snapshots_of_another_method_are_found() {
+    let place = TestDirectory::built(5);
+    let two_bit = ["run", "m.toml", "--dir", "other", "--set", "build.method=two-bit", "--set", "store.keep=all"];
+    place.awari(&two_bit).is(0);
+    fs::create_dir_all(place.path("run/planes/05")).unwrap();
+    fs::create_dir_all(place.path("run/snapshots/process-5-3")).unwrap();
+    for name in ["planes/05/03.won", "planes/05/win.seeds", "captures/05.cap"] {
+        fs::copy(place.path("other").join(name), place.path("run").join(name)).unwrap();
+    }
+    fs::write(place.path("run/snapshots/process-5-3/fingerprint"), "of a plane").unwrap();
+    fs::write(place.path("run/snapshots/process-5-3/won"), "saved").unwrap();
+    fs::write(place.path("run/planes/05/.03.lost.tmp-7"), "half").unwrap();
+    fs::write(place.path("run/planes/05/mine.txt"), "mine").unwrap();
+    let found = place.awari(&["gc", "--dir", "run", "--plan"]).is(0).out;
+    for part in ["snapshots/process-5-3", ".03.lost.tmp-7", "05/03.won", "05/win.seeds", "05.cap", "05/mine.txt"] {
+        assert!(found.contains(part), "{part} is not in {found}");
+    }
+    // The snapshot, the temporary, and the capture, which nothing will read.
+    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["3 files removed"]);
+    place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0).says(&["2 files removed"]);
+    let left: Vec<_> =
+        fs::read_dir(place.path("run/planes/05")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["mine.txt"]);
+    assert!(!place.path("run/snapshots/process-5-3").exists());
+    place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);
+}
+
+#[test]
+fn a_report_is_one_page_of_every_run() {
+    let place = TestDirectory::new(9);
+    let (run, mut events) = place.start(&[]);
+    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:7"));
+    signal(&run, "KILL");
+    events.for_each(drop);
+    assert_eq!(ended_child(run).code, None);
+    place.awari(&["run", "m.toml", "--set", "build.snapshot=<b>"]).is(11);
+    place.awari(&["run", "m.toml"]).is(0);
+    place.awari(&["report", "--dir", "run", "-o", "report.html"]).is(0).says(&["report.html written"]);
+    let page = fs::read_to_string(place.path("report.html")).unwrap();
+    for part in
+        ["<!DOCTYPE html>", "run 1", "run 2", "<td>killed</td>", "<td>done</td>", "matches published counts", "</html>"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    // Nothing of it comes from elsewhere.
+    for outside in ["http", "src=", "href=", "url(", "@import", "<script", "<link"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let piped = place.awari(&["report", "--dir", "run", "-o", "-"]).is(0).out;
+    assert_eq!(piped.matches("<svg").count(), page.matches("<svg").count());
+    assert!(page.matches("<svg").count() >= 6);
+    place.awari(&["report", "--dir", "nowhere", "-o", "-"]).is(12).says(&["is not a run directory"]);
+}
+
+#[test]
+fn every_stage_has_a_log_across_restarts() {
+    let place = TestDirectory::built(4);
+    place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "debug"]).is(0);
+    let log = fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap();
+    let begins: Vec<&str> = log.lines().filter(|line| line.contains("INFO begins; reason: ")).collect();
+    assert!(begins.len() == 2 && begins[0].contains("is absent") && begins[1].contains("forced"), "{log}");
+    assert!(log.contains(" s of processor time, ") && log.contains("solved after") && log.contains("passes "), "{log}");
+    let whole = fs::read_to_string(place.path("run/logs/run.log")).unwrap();
+    assert!(whole.contains("run 2: 2 to run") && whole.contains("the run ends"), "{whole}");
+    place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "off"]).is(0);
+    assert_eq!(fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap(), log);
+}
+
+#[test]
+fn a_failure_names_the_log_and_the_next_command() {
+    let place = TestDirectory::new(4);
+    place.awari(&["run", "m.toml", "--set", "store.keep=all", "--until", "capture:4"]).is(0);
+    // The frame is sound, so that only the reader of the block finds it.
+    let capture = "run/captures/04.cap";
+    let middle = fs::metadata(place.path(capture)).unwrap().len() as usize / 2;
+    place.flip(capture, middle);
+    let ended = place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(16);
+    let ended =
+        ended.says(&["captures/04.cap", "the next run rebuilds it", "its log:", "run/logs/sweep-04.log", "resume:"]);
+    let next = ended.err.lines().find_map(|line| line.trim().strip_prefix("resume:")).unwrap().trim().to_owned();
+    let next = next.split_once(' ').unwrap().1.to_owned();
+    let log = fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap();
+    assert!(log.contains("ERROR failed: "), "{log}");
+    place.shell(&format!("$AWARI {next}")).is(0);
+}
+
+#[test]
+fn a_doctor_tells_what_there_is_and_leaves_no_trace() {
+    let place = TestDirectory::new(3);
+    let files = |place: &TestDirectory| place.files(".").into_keys().collect::<Vec<_>>();
+    let before = files(&place);
+    let text = place.awari(&["doctor", "--dir", "run", "--bytes", "4 MiB"]).is(0).out;
+    for part in ["cores", "kernels", "io_uring", "open files", "to be created in", "/s written"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert_eq!(files(&place), before);
+    let json = place.awari(&["doctor", "--json", "--bytes", "0"]).is(0).json();
+    assert!(json["cores"].as_u64().unwrap() >= 1 && json["free_bytes"].as_u64().unwrap() > 0);
+    assert_eq!(json["speeds"], Value::Array(Vec::new()));
+    place.awari(&["doctor", "--dir", "/proc/self", "--bytes", "0"]).is(12);
+    place.awari(&["run", "m.toml"]).is(0);
+    let before = files(&place);
+    place.awari(&["doctor", "--dir", "run", "--bytes", "1 MiB"]).is(0);
+    assert_eq!(files(&place), before);
+}

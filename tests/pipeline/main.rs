@@ -1,0 +1,10 @@
+//! The commands that plan, run and show a build, as their users meet them.
+
+#![allow(clippy::unwrap_used)]
+
+mod commands;
+mod foreign_plans;
+mod golden;
+mod help_examples;
+mod inspection;
+mod slurm_script;

@@ -1,0 +1,484 @@
+//! The engines against the slow reference, against each other, and against the published counts.
+
+use check::{Databases, Histogram, Published};
+use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, Smaller};
+use engines::counting::{Distribution, Report, Unsolved, checkpoint_range, counting};
+use engines::{Bytes, Kernel, Progress, Rows, Stopped, Tables, capture, sweep};
+use game::{Board, Index, Orientation, PositionSet, Rules, Score, Slab, reference};
+use std::ops::{ControlFlow, Range};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tests::Random;
+
+const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+
+fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
+    let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
+    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+    capture::capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+    best
+}
+
+/// Databases 0 to `stones`, in canonical order.
+fn build(set: PositionSet, stones: u32, kernel: Kernel) -> Vec<Vec<Score>> {
+    let tables = Tables::new(Rules::AWARI, set, stones);
+    let mut databases = Vec::new();
+    for stones in 0..=stones {
+        let index = Index::new(stones, set);
+        let best = captures(&tables, &index, &databases);
+        let mut scores = Rows::zeroed(&index).unwrap();
+        sweep::sweep(&tables, &index, &best, &mut scores, kernel, &(), &mut |_| {}).unwrap();
+        databases.push(scores.to_vec());
+    }
+    databases
+}
+
+fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
+}
+
+#[test]
+fn sweep_agrees_with_the_reference() {
+    let solved = reference::solve_up_to(7);
+    for set in SETS {
+        for kernel in Kernel::available() {
+            for (stones, scores) in build(set, 7, kernel).iter().enumerate() {
+                let index = Index::new(stones as u32, set);
+                for (position, &score) in scores.iter().enumerate() {
+                    let board = index.unrank(position as u64, Orientation::OpponentMajor);
+                    assert_eq!(score, solved[stones][&board.0], "{board:?} with {kernel:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn published_counts() {
+    let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
+    for (stones, scores) in build(PositionSet::All, 12, Kernel::detect()).into_iter().enumerate() {
+        databases.insert(stones as u32, scores).unwrap();
+        let histogram = Histogram::of(databases.get(stones as u32).unwrap()).unwrap();
+        assert_eq!(Published::compare(stones as u32, PositionSet::All, &histogram), Published::Matches, "{stones}");
+    }
+}
+
+#[test]
+fn kernels_agree() {
+    for set in SETS {
+        let all: Vec<_> = Kernel::available().map(|kernel| build(set, 11, kernel)).collect();
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{set}");
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let one = with_threads(1, || build(PositionSet::All, 11, Kernel::detect()));
+    for threads in [2, 3] {
+        assert!(one == with_threads(threads, || build(PositionSet::All, 11, Kernel::detect())), "{threads} threads");
+    }
+}
+
+#[test]
+fn reachable_scores_are_those_of_all() {
+    let all = build(PositionSet::All, 10, Kernel::detect());
+    let reachable = build(PositionSet::Reachable, 10, Kernel::detect());
+    for (stones, (all, reachable)) in all.iter().zip(&reachable).enumerate() {
+        let index = Index::new(stones as u32, PositionSet::All);
+        let sparse = Index::new(stones as u32, PositionSet::Reachable);
+        let expected = game::binomial(stones as u32 + 11, 11) - game::binomial(stones as u32 + 5, 11);
+        assert_eq!(reachable.len() as u64, expected);
+        for (position, &score) in reachable.iter().enumerate() {
+            let board = sparse.unrank(position as u64, Orientation::OpponentMajor);
+            let same = index.rank(&board, Orientation::OpponentMajor).unwrap();
+            assert_eq!(score, all[same as usize], "{board:?}");
+        }
+    }
+}
+
+/// Stops when it is asked for the n-th time.
+struct StopAt(AtomicU64);
+
+struct Stop;
+
+impl Progress for Stop {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+}
+
+impl Progress for StopAt {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        match self.0.fetch_sub(1, Relaxed) {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// A pass stopped anywhere, or any mixture of an earlier and a later state, goes on to the same scores.
+#[test]
+fn sweeping_on_from_any_mixture() {
+    let stones = 9;
+    let databases = build(PositionSet::All, stones, Kernel::detect());
+    let (smaller, last) = databases.split_at(stones as usize);
+    let tables = Tables::new(Rules::AWARI, PositionSet::All, stones);
+    let index = Index::new(stones, PositionSet::All);
+    let best = captures(&tables, &index, smaller);
+    let sweep = |values: &mut Rows, progress: &dyn Progress| {
+        sweep::sweep(&tables, &index, &best, values, Kernel::detect(), progress, &mut |_| {})
+    };
+    let whole = StopAt(AtomicU64::new(u64::MAX));
+    sweep(&mut Rows::zeroed(&index).unwrap(), &whole).unwrap();
+    let times = u64::MAX - whole.0.into_inner();
+    let mut random = Random::new(1);
+    for _ in 0..12 {
+        let mut states = Vec::new();
+        for _ in 0..2 {
+            let mut values = Rows::zeroed(&index).unwrap();
+            assert_eq!(sweep(&mut values, &StopAt(AtomicU64::new(random.below(times)))), Err(Stopped));
+            states.push(values.to_vec());
+        }
+        let mut mixture = Rows::zeroed(&index).unwrap();
+        let any = |range: Range<u64>, out: &mut [Score]| {
+            let mut of = |position: u64| states[random.below(2) as usize][position as usize];
+            out.iter_mut().zip(range).for_each(|(value, position)| *value = of(position));
+            Ok::<_, ()>(())
+        };
+        mixture.fill(any).unwrap();
+        sweep(&mut mixture, &()).unwrap();
+        assert!(mixture.to_vec() == last[0]);
+    }
+}
+
+#[test]
+fn captures_stop_where_they_are_told_to_or_fail() {
+    let databases = build(PositionSet::All, 6, Kernel::detect());
+    let tables = Tables::new(Rules::AWARI, PositionSet::All, 7);
+    let index = Index::new(7, PositionSet::All);
+    let smaller = InMemory::new(PositionSet::All, databases.iter().map(Vec::as_slice));
+    let stopped = capture::capture(&tables, &index, &smaller, &Stop, &mut |_| Ok(()));
+    assert_eq!(stopped, Err(CaptureError::Stopped(Stopped)));
+
+    /// One row cannot be read.
+    struct Torn<'a>(InMemory<'a>);
+    impl Smaller for Torn<'_> {
+        type Window = ();
+        type Error = ChildRow;
+        fn window(&self) {}
+        fn row<'w>(&'w self, window: &'w mut (), row: ChildRow) -> Result<&'w [Score], ChildRow> {
+            let torn = row.stones == 5 && row.mover_stones == 2 && row.row == 3;
+            if torn { Err(row) } else { Ok(self.0.row(window, row).unwrap()) }
+        }
+    }
+    let torn = ChildRow { stones: 5, mover_stones: 2, row: 3, columns: 21 };
+    let failed = capture::capture(&tables, &index, &Torn(smaller), &(), &mut |_| Ok(()));
+    assert_eq!(failed, Err(CaptureError::Failed(torn)));
+}
+
+#[test]
+fn choices_are_those_of_the_rules() {
+    for set in SETS {
+        let databases = build(set, 7, Kernel::detect());
+        let tables = Tables::new(Rules::AWARI, set, 7);
+        for stones in 0..=7u32 {
+            let index = Index::new(stones, set);
+            let best = captures(&tables, &index, &databases[..stones as usize]);
+            let scores = &databases[stones as usize];
+            let (mut offered, mut declined) = (0, 0);
+            for (position, &score) in scores.iter().enumerate() {
+                let board = index.unrank(position as u64, Orientation::OpponentMajor);
+                let value = |captured: u8, child: Board| {
+                    let left = stones - u32::from(captured);
+                    let at = Index::new(left, set).rank(&child, Orientation::OpponentMajor).unwrap();
+                    captured as Score - databases[left as usize][at as usize]
+                };
+                let moves: Vec<_> =
+                    board.moves(&Rules::AWARI).map(|(_, to)| (to.captured, value(to.captured, to.child))).collect();
+                if moves.iter().any(|to| to.0 > 0) && moves.iter().any(|to| to.0 == 0) {
+                    offered += 1;
+                    declined += u64::from(!moves.iter().any(|to| to.0 > 0 && to.1 == score));
+                }
+            }
+            let slice = |from: &[Score], first: u64, out: &mut [Score]| {
+                out.copy_from_slice(&from[first as usize..][..out.len()]);
+                Ok::<_, Stopped>(())
+            };
+            let (captures, scores) = (
+                |first, out: &mut [Score]| slice(&best, first, out),
+                |first, out: &mut [Score]| slice(scores, first, out),
+            );
+            let choice = engines::choice(&tables, &index, 10_000, engines::Part::WHOLE, &captures, &scores).unwrap();
+            assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
+        }
+    }
+}
+
+/// Databases in memory, read from one end to the other, in runs that keep to no rows; one of them fails.
+struct Runs<'a> {
+    smaller: &'a [Vec<Score>],
+    torn: Option<u32>,
+    /// The runs that were read of late, by their stones.
+    read: Mutex<Vec<(u32, u64)>>,
+}
+
+impl Runs<'_> {
+    fn of(smaller: &[Vec<Score>]) -> Runs<'_> {
+        Runs { smaller, torn: None, read: Mutex::default() }
+    }
+}
+
+impl Sequential for Runs<'_> {
+    type Error = u32;
+
+    fn run_end(&self, _: u32, position: u64) -> u64 {
+        (position / 1000 + 1) * 1000
+    }
+
+    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), u32> {
+        out.copy_from_slice(&self.smaller[stones as usize][positions.start as usize..positions.end as usize]);
+        let runs = positions.start / 1000..=(positions.end - 1) / 1000;
+        self.read.lock().unwrap().extend(runs.map(|run| (stones, run)));
+        if self.torn == Some(stones) { Err(stones) } else { Ok(()) }
+    }
+}
+
+/// Tables and index of each database, those smaller than it, and its captures.
+fn captured(set: PositionSet, solved: &[Vec<Score>]) -> impl Iterator<Item = (Tables, Index, &[Vec<Score>], Bytes)> {
+    (0..solved.len()).map(move |stones| {
+        let (tables, index) = (Tables::new(Rules::AWARI, set, stones as u32), Index::new(stones as u32, set));
+        let smaller = &solved[..stones];
+        let expected = captures(&tables, &index, smaller);
+        (tables, index, smaller, expected)
+    })
+}
+
+#[test]
+fn captures_told_by_children_are_the_same() {
+    for set in SETS {
+        let solved = build(set, 11, Kernel::Portable);
+        for (tables, index, smaller, expected) in captured(set, &solved) {
+            let stones = index.stones();
+            for threads in [1, 3] {
+                let mut best = vec![99; index.positions() as usize];
+                let runs = Runs::of(smaller);
+                with_threads(threads, || capture::capture_by_children(&tables, &index, &runs, &(), &mut best)).unwrap();
+                assert_eq!(best, expected[..], "{stones} stones, {set}, {threads} threads");
+            }
+        }
+        let (tables, index) = (Tables::new(Rules::AWARI, set, 11), Index::new(11, set));
+        let mut best = vec![0; index.positions() as usize];
+        let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
+        let failed = capture::capture_by_children(&tables, &index, &runs, &(), &mut best);
+        assert_eq!(failed, Err(CaptureError::Failed(8)));
+        let stopped = capture::capture_by_children(&tables, &index, &runs, &Stop, &mut best);
+        assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
+    }
+}
+
+#[test]
+fn captures_in_stripes_are_the_same() {
+    for set in SETS {
+        let solved = build(set, 11, Kernel::Portable);
+        for (tables, index, smaller, expected) in captured(set, &solved) {
+            let stones = index.stones();
+            let row = index.slabs().iter().map(|slab| slab.opponent_halves).max().unwrap() as usize;
+            for (threads, positions) in [(1, row), (3, row + 1), (1, 20_000 + row), (3, 70_000 + row), (1, usize::MAX)]
+            {
+                let runs = Runs::of(smaller);
+                let (mut best, mut all_read) = (Vec::new(), 0);
+                let mut stripe = vec![99; positions.min(index.positions() as usize)];
+                let mut receive = |of: &[Score]| {
+                    best.extend_from_slice(of);
+                    let mut read = std::mem::take(&mut *runs.read.lock().unwrap());
+                    all_read += read.len();
+                    // Slabs begin and end in the middle of a run.
+                    read.sort_unstable();
+                    read.chunk_by(|one, other| one == other).for_each(|same| {
+                        let (number, run) = same[0];
+                        let ends = |slab: &&Slab| (run * 1000 + 1..(run + 1) * 1000).contains(&slab.offset);
+                        let slabs = index.set().slabs(number);
+                        assert!(
+                            same.len() <= 1 + slabs.iter().filter(ends).count(),
+                            "{stones} stones, {set}: {same:?}"
+                        );
+                    });
+                    Ok(())
+                };
+                with_threads(threads, || {
+                    capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut receive).unwrap();
+                });
+                assert!(best == expected[..], "{stones} stones, {set}, {threads} threads, {positions} at a time");
+                let stripes = index.positions() as usize / stripe.len() + 1;
+                let blocks: usize = smaller.iter().map(|scores| scores.len().div_ceil(1000)).sum();
+                if stones == 11 && positions == 20_000 + row {
+                    assert!(2 * all_read < stripes * blocks, "{all_read} of {stripes} times {blocks}");
+                }
+            }
+        }
+        let (tables, index) = (Tables::new(Rules::AWARI, set, 11), Index::new(11, set));
+        let mut stripe = vec![0; 50_000];
+        let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
+        let failed = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Ok(()));
+        assert_eq!(failed, Err(CaptureError::Failed(8)));
+        let runs = Runs::of(&solved);
+        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &Stop, &mut stripe, &mut |_| Ok(()));
+        assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
+        let refused = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Err(7));
+        assert_eq!(refused, Err(CaptureError::Failed(7)));
+    }
+}
+
+/// A database to count, with what it should become.
+struct Counted {
+    tables: Tables,
+    index: Index,
+    best: Bytes,
+    expected: Vec<Score>,
+}
+
+impl Counted {
+    /// All databases of up to `stones` stones.
+    fn up_to(set: PositionSet, stones: u32) -> Vec<Counted> {
+        let databases = build(set, stones, Kernel::detect());
+        let one = |stones: usize| {
+            let tables = Tables::new(Rules::AWARI, set, stones as u32);
+            let index = Index::new(stones as u32, set);
+            let best = captures(&tables, &index, &databases[..stones]);
+            Counted { tables, index, best, expected: databases[stones].clone() }
+        };
+        (0..databases.len()).map(one).collect()
+    }
+
+    fn zeros(&self) -> Bytes {
+        Bytes::zeroed(self.index.positions() as usize).unwrap()
+    }
+
+    fn count(
+        &self,
+        distribution: Distribution,
+        values: &mut Bytes,
+        progress: &dyn Progress,
+        checkpoint: &mut dyn FnMut(&Bytes),
+    ) -> Result<Report, Unsolved> {
+        counting(&self.tables, &self.index, &self.best, values, distribution, progress, checkpoint)
+    }
+}
+
+#[test]
+fn counting_agrees_with_sweep() {
+    for set in SETS {
+        for counted in Counted::up_to(set, 9) {
+            let stones = counted.index.stones();
+            let mut updates = None;
+            for processors in [1, 2, 3, 4, 8] {
+                for batch in [1, 7, 1024] {
+                    let mut values = counted.zeros();
+                    let report = counted
+                        .count(
+                            Distribution { processors, batch, ..Distribution::new(1) },
+                            &mut values,
+                            &(),
+                            &mut |_| {},
+                        )
+                        .unwrap();
+                    assert!(values[..] == counted.expected[..], "{stones} stones, {processors} processors of {batch}");
+                    let total = report.total();
+                    assert_eq!(report.processors.len(), processors);
+                    assert_eq!(total.positions, counted.index.positions());
+                    assert_eq!(total.decided, counted.expected.iter().filter(|&&score| score != 0).count() as u64);
+                    // Everything that is decided tells all its parents, once, whoever has them.
+                    assert_eq!(total.updates(), *updates.get_or_insert(total.updates()));
+                    assert_eq!(total.sent, total.received);
+                    assert_eq!(total.sent == 0, total.messages == 0);
+                    assert!(total.sent.div_ceil(batch as u64) <= total.messages && total.messages <= total.sent);
+                    assert_eq!(total.volume_bytes(), 4 * total.sent);
+                    assert!(processors > 1 || total.sent == 0);
+                    if stones >= 6 && processors > 1 {
+                        let busy = report.processors.iter().filter(|one| one.sent > 0 && one.kept > 0).count();
+                        assert!(busy >= 2 && total.combining().unwrap() <= batch as f64);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_what_counting_reports() {
+    let counted = Counted::up_to(PositionSet::All, 8).pop().unwrap();
+    let report = |threads| {
+        with_threads(threads, || counted.count(Distribution::new(4), &mut counted.zeros(), &(), &mut |_| {}).unwrap())
+    };
+    assert_eq!(report(1), report(2));
+    assert_eq!(report(1), report(3));
+}
+
+/// Between any two bounds, and stopped at any superstep again and again, it goes on to the same scores.
+#[test]
+fn counting_on_from_any_checkpoint() {
+    for set in SETS {
+        for counted in Counted::up_to(set, 9).into_iter().skip(1) {
+            let range = checkpoint_range(counted.index.stones());
+            let sane = |values: &[i8]| assert!(values.iter().all(|value| (range.0..=range.1).contains(value)));
+            let mut checkpoints = Vec::new();
+            let keep = &mut |values: &Bytes| checkpoints.push(values.to_vec());
+            counted
+                .count(Distribution { processors: 3, batch: 5, queued: 1000 }, &mut counted.zeros(), &(), keep)
+                .unwrap();
+            assert_eq!(checkpoints.len(), counted.index.stones() as usize);
+            for checkpoint in checkpoints {
+                sane(&checkpoint);
+                let mut values = counted.zeros();
+                values.copy_from_slice(&checkpoint);
+                counted.count(Distribution::new(2), &mut values, &(), &mut |_| {}).unwrap();
+                assert!(values[..] == counted.expected[..]);
+            }
+            let mut values = counted.zeros();
+            for turn in 0.. {
+                let distribution = Distribution { processors: 1 + turn % 4, batch: 1 + turn % 3, queued: 100 };
+                // Each call gets one superstep further than to where it starts.
+                let stop = StopAt(AtomicU64::new(2 + turn as u64 / 4));
+                if counted.count(distribution, &mut values, &stop, &mut |_| {}).is_ok() {
+                    break;
+                }
+                sane(&values);
+            }
+            assert!(values[..] == counted.expected[..], "{} stones, {set}", counted.index.stones());
+        }
+    }
+}
+
+/// With queues that fill up, processors wait, and send full messages until they have told everything.
+#[test]
+fn counting_with_full_queues() {
+    let counted = Counted::up_to(PositionSet::All, 8).pop().unwrap();
+    let count = |queued| {
+        let mut values = counted.zeros();
+        let report = counted.count(Distribution { processors: 4, batch: 16, queued }, &mut values, &(), &mut |_| {});
+        assert!(values[..] == counted.expected[..]);
+        report.unwrap()
+    };
+    let (little, much) = (count(0), count(1 << 18));
+    assert!(little.supersteps > 10 * much.supersteps, "{} and {}", little.supersteps, much.supersteps);
+    assert_eq!(little.total().updates(), much.total().updates());
+}
+
+/// An array that no call has left: positions have fewer children than they will hear of. It is told, and nothing panics.
+#[test]
+fn counting_on_from_what_is_no_checkpoint() {
+    let counted = Counted::up_to(PositionSet::All, 7).pop().unwrap();
+    let stones = counted.index.stones() as i8;
+    let mut values = counted.zeros();
+    // Undecided, without a child that is.
+    values.fill(-(stones + 1));
+    let counted_on = counted.count(Distribution::new(2), &mut values, &(), &mut |_| {});
+    assert_eq!(counted_on, Err(Unsolved::Inconsistent));
+    let (low, high) = checkpoint_range(counted.index.stones());
+    let (mut random, mut told) = (Random::new(3), 0);
+    for _ in 0..50 {
+        values.iter_mut().for_each(|value| *value = low + random.below((high - low + 1) as u64) as i8);
+        told += u32::from(counted.count(Distribution::new(2), &mut values, &(), &mut |_| {}).is_err());
+    }
+    assert!(told > 0);
+}

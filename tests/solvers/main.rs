@@ -1,0 +1,10 @@
+//! Solvers against the rules, the slow reference, each other and published counts.
+
+#![allow(clippy::unwrap_used)]
+
+mod checks;
+mod engines;
+mod fault_planting;
+mod reachable_table;
+mod rules;
+mod verify_command;

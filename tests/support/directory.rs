@@ -1,0 +1,173 @@
+//! A temporary directory in which tests run the program, and the result of a command.
+
+use crate::awari;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// The exit codes of the README.
+const EXIT_CODES: [i32; 13] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 75, 130];
+
+/// A temporary directory with a manifest `m.toml` that builds into `run`.
+pub struct TestDirectory(tempfile::TempDir);
+
+/// The exit code and the output of a command.
+#[derive(Debug)]
+pub struct CommandResult {
+    /// Exit code; `None` after a signal.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl TestDirectory {
+    /// A manifest for databases of 0 to `stones` stones.
+    pub fn new(stones: u32) -> TestDirectory {
+        let place = TestDirectory(tempfile::tempdir().unwrap());
+        place.manifest(&format!(
+            "[build]\nstones = \"0..{stones}\"\nmemory = \"256 MiB\"\nthreads = 2\n\n\
+             [check]\nverify = \"full\"\n\n[run]\ndir = \"run\"\n"
+        ));
+        place
+    }
+
+    /// The same, with the databases built.
+    pub fn built(stones: u32) -> TestDirectory {
+        let place = TestDirectory::new(stones);
+        place.awari(&["run", "m.toml"]).is(0);
+        place
+    }
+
+    /// Writes the manifest.
+    pub fn manifest(&self, text: &str) {
+        fs::write(self.path("m.toml"), text).unwrap();
+    }
+
+    /// The path of a file in the directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The program with these arguments, to be run in the directory.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(awari());
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).env_remove("AWARI_DIR");
+        command
+    }
+
+    /// Runs the program.
+    pub fn awari(&self, args: &[&str]) -> CommandResult {
+        ended(self.command(args))
+    }
+
+    /// Runs a shell script, which finds the path of the program in `$AWARI`.
+    pub fn shell(&self, script: &str) -> CommandResult {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("AWARI", awari()).current_dir(self.0.path());
+        ended(command)
+    }
+
+    /// Starts a build; its events can be read.
+    pub fn start(&self, args: &[&str]) -> (Child, impl Iterator<Item = Value> + use<>) {
+        let mut command = self.command(&["run", "m.toml", "--progress", "json"]);
+        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (child, lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()))
+    }
+
+    /// All files below a directory with their bytes.
+    pub fn files(&self, directory: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn walk(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => walk(&path, files),
+                    false => {
+                        files.insert(path.clone(), fs::read(&path).unwrap());
+                    }
+                }
+            }
+        }
+        let mut files = BTreeMap::new();
+        walk(&self.path(directory), &mut files);
+        files
+    }
+
+    /// Flips the lowest bit of a byte of a file.
+    pub fn flip(&self, file: &str, byte: usize) {
+        let mut bytes = fs::read(self.path(file)).unwrap();
+        bytes[byte] ^= 1;
+        fs::write(self.path(file), bytes).unwrap();
+    }
+}
+
+/// Runs a command to its end.
+pub fn ended(mut command: Command) -> CommandResult {
+    CommandResult::of(command.output().unwrap())
+}
+
+/// Waits for a child; the result holds what it printed and the caller has not read.
+pub fn ended_child(child: Child) -> CommandResult {
+    CommandResult::of(child.wait_with_output().unwrap())
+}
+
+impl CommandResult {
+    fn of(output: Output) -> CommandResult {
+        CommandResult {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Asserts the exit code.
+    #[track_caller]
+    pub fn is(self, code: i32) -> CommandResult {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    /// Asserts an exit code that the README documents, no panic, and a message with any code but success and a stop.
+    #[track_caller]
+    pub fn checked(self, what: &str) -> CommandResult {
+        let code = self.code.unwrap_or_else(|| panic!("{what}: killed, {self:?}"));
+        assert!(EXIT_CODES.contains(&code), "{what}: {self:?}");
+        assert!(!self.err.contains("panicked"), "{what}: {self:?}");
+        let has_message = ["awari: ", "error: "].iter().any(|word| self.err.contains(word));
+        assert!(code == 0 || code == 75 || has_message, "{what}: {self:?}");
+        self
+    }
+
+    /// Asserts that standard error contains each of these.
+    #[track_caller]
+    pub fn says(self, parts: &[&str]) -> CommandResult {
+        for part in parts {
+            assert!(self.err.contains(part), "{part:?} is not in {}", self.err);
+        }
+        self
+    }
+
+    /// Asserts that standard output is the table of `awari verify` with these statuses.
+    #[track_caller]
+    pub fn prints(self, statuses: &[(u32, &str)]) -> CommandResult {
+        let lines: Vec<String> = statuses.iter().map(|(stones, status)| format!("{stones},{status}\n")).collect();
+        assert_eq!(self.out, format!("stones,status\n{}", lines.concat()), "{}", self.err);
+        self
+    }
+
+    /// Standard output as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// Sends a signal, such as `TERM`, to a child.
+pub fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}

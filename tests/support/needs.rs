@@ -1,0 +1,151 @@
+//! What some tests need of the machine, and which tests are skipped where it is missing.
+//!
+//! libtest cannot skip a test at run time. A test asks [`Need::is_met`] and returns where it is not, which prints a line past
+//! libtest's capture. The target `what_was_skipped` looks for each need again, and prints the closing summary.
+
+use disk::machine::{Machine, Place, is_signal_ignored};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The number of the signal of a terminal that is closed.
+const SIGHUP: i32 = 1;
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// `bash`.
+    Bash,
+    /// Chromium and its `chromedriver`.
+    Chromium,
+    /// NumPy, in the interpreter of [`python`].
+    Numpy,
+    /// The package zstandard, in the same.
+    Zstandard,
+    /// The package blake3, in the same.
+    Blake3,
+    /// `io_uring`.
+    Ring,
+    /// Files off the page cache in the temporary directory.
+    DirectFiles,
+    /// The root user, who may act as another user.
+    Root,
+    /// SIGHUP, which `nohup` ignores for all processes below it.
+    Hangup,
+    /// `mpirun`.
+    Mpirun,
+    /// Root, MPICH and the tools of network namespaces.
+    Namespaces,
+    /// Root, a mount namespace and an ext4 file system on a loop device.
+    LoopDevice,
+}
+
+impl Need {
+    /// Those of `cargo test --workspace`.
+    pub const OF_THE_WORKSPACE: [Need; 9] = [
+        Need::Bash,
+        Need::Chromium,
+        Need::Numpy,
+        Need::Zstandard,
+        Need::Blake3,
+        Need::Ring,
+        Need::DirectFiles,
+        Need::Root,
+        Need::Hangup,
+    ];
+
+    /// Those of the slow tier.
+    pub const OF_THE_SLOW_TIER: [Need; 1] = [Need::LoopDevice];
+
+    /// Those of the tests that `--features tests/mpi` adds.
+    pub const OF_MPI: [Need; 2] = [Need::Mpirun, Need::Namespaces];
+
+    /// The tests that are skipped without it.
+    pub fn tests(self) -> &'static str {
+        match self {
+            Need::Bash => "pipeline (slurm_script, help_examples)",
+            Need::Chromium => "web (page, page_play)",
+            Need::Numpy => "formats (python_reader)",
+            Need::Zstandard => "formats (python_reader, codec zstd)",
+            Need::Blake3 => "formats (python_reader, checksums)",
+            Need::Ring => "pipeline (commands) and disk (real_cases), io_uring",
+            Need::DirectFiles => "disk (real_cases), writes behind and traffic",
+            Need::Root => "hostile (limits::few_threads, special_files), links of another user",
+            Need::Hangup => "hostile (limits::a_terminal_that_is_closed_stops_a_run)",
+            Need::Mpirun => "cluster (mpi) and messaging (launched)",
+            Need::Namespaces => "cluster (mpi::namespaces_leave_the_files_of_one_machine)",
+            Need::LoopDevice => "hostile (unreadable_sectors)",
+        }
+    }
+
+    /// Why it is missing; nothing if it is there.
+    pub fn missing(self) -> Option<String> {
+        match self {
+            Need::Bash => fails("bash", &["--version"]),
+            Need::Chromium => fails("chromedriver", &["--version"]).or_else(|| fails("chromium", &["--version"])),
+            Need::Numpy => no_module("numpy"),
+            Need::Zstandard => no_module("zstandard"),
+            Need::Blake3 => no_module("blake3"),
+            Need::Ring => Machine::look().ring_refused,
+            Need::DirectFiles => {
+                let place = tempfile::tempdir().ok().and_then(|directory| Place::look(directory.path()).ok());
+                let has_none = !place.is_some_and(|place| place.direct);
+                has_none.then(|| "the temporary directory has no files off the page cache".to_owned())
+            }
+            Need::Root => {
+                let shell = "test \"$(id -u)\" = 0";
+                fails("sh", &["-c", shell]).map(|_| "not the root user".to_owned())
+            }
+            Need::Hangup => is_signal_ignored(SIGHUP).then(|| "SIGHUP is ignored, as under nohup".to_owned()),
+            Need::Mpirun => fails("mpirun", &["--version"]),
+            Need::Namespaces => {
+                let script = crate::root().join("tests/cluster/namespaces/run.sh");
+                fails(script, &["--check"]).map(|_| "root, iproute2, ethtool, Python and MPICH are needed".to_owned())
+            }
+            Need::LoopDevice => {
+                let check = "set -e; filefrag -V; findmnt -V; directory=$(mktemp -d); trap 'rm -rf $directory' EXIT
+                    cd $directory; truncate -s 8M image; mkfs.ext4 -q -F image; mkdir at; mount -o loop image at; umount at";
+                fails("unshare", &["--mount", "--propagation", "private", "sh", "-c", check])
+                    .map(|_| "root, loop devices, mkfs.ext4, filefrag and findmnt are needed".to_owned())
+            }
+        }
+    }
+
+    /// Whether it is there. If not, prints which tests are skipped, and why.
+    pub fn is_met(self) -> bool {
+        let skipped = self.skipped();
+        if let Some(line) = &skipped {
+            // Not with `eprintln!`, which libtest captures.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+        skipped.is_none()
+    }
+
+    /// The line that says which tests are skipped, and why; nothing if none is.
+    pub fn skipped(self) -> Option<String> {
+        self.missing().map(|why| format!("skipped: {}: {}", self.tests(), why.replace('\n', " ")))
+    }
+}
+
+/// The interpreter of Python: `python3`, or that of the variable `AWARI_PYTHON`.
+pub fn python() -> OsString {
+    std::env::var_os("AWARI_PYTHON").unwrap_or_else(|| "python3".into())
+}
+
+fn no_module(module: &str) -> Option<String> {
+    let python = python();
+    fails(&python, &["-c", &format!("import {module}")])
+        .map(|_| format!("{} has no module {module}", Path::new(&python).display()))
+}
+
+/// Why a command cannot be run, or does not succeed.
+fn fails(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Option<String> {
+    let name = Path::new(program.as_ref()).display().to_string();
+    let mut command = Command::new(program);
+    match command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("{name} fails ({status})")),
+        Err(error) => Some(format!("{name} cannot be run: {error}")),
+    }
+}

@@ -1,0 +1,144 @@
+//! Games in the terminal: analysed, played, and through the protocol of oware programs.
+
+use game::reference::{self, Move, solve_up_to};
+use std::fs;
+use std::process::Stdio;
+use tests::directory::{TestDirectory, ended};
+
+/// Seven stones: South to move from A to F.
+const START: &str = "0-1-0-1-0-2-1-0-1-0-0-1-20-21-S";
+
+/// What it says to some lines on stdin.
+fn told(place: &TestDirectory, args: &[&str], lines: &str) -> String {
+    fs::write(place.path("lines"), lines).unwrap();
+    let mut command = place.command(args);
+    command.stdin(Stdio::from(fs::File::open(place.path("lines")).unwrap()));
+    ended(command).is(0).out
+}
+
+#[test]
+fn every_move_of_a_game_is_judged_as_the_rules_do() {
+    let place = TestDirectory::built(7);
+    let solved = solve_up_to(7);
+    // Always the first move there is, good or not.
+    let mut at = [0, 1, 0, 1, 0, 2, 1, 0, 1, 0, 0, 1];
+    let (mut text, mut losses) = (format!("[Event \"a game\"]\n[FEN \"{START}\"]\n\n"), Vec::new());
+    for number in 0..12 {
+        let moves = reference::moves(at);
+        let value = |one: &Move| match one {
+            Move::Legal { captured, child } => {
+                let left = child.iter().sum::<u8>();
+                Some((*captured as i8 - solved[usize::from(left)][child], *child))
+            }
+            _ => None,
+        };
+        let Some((pit, (value_played, child))) =
+            moves.iter().enumerate().find_map(|(pit, one)| Some((pit, value(one)?)))
+        else {
+            break;
+        };
+        let best = moves.iter().filter_map(value).map(|(value, _)| value).max().unwrap();
+        losses.push(i64::from(best - value_played));
+        let name = if number % 2 == 0 { b'A' } else { b'a' } + pit as u8;
+        text += &format!("{}{} ", name as char, at[pit]);
+        at = child;
+    }
+    assert!(losses.len() > 6 && losses.iter().any(|&loss| loss > 0), "{losses:?}");
+    fs::write(place.path("game.ogn"), &text).unwrap();
+    let json = place.awari(&["analyze", "--dir", "run", "game.ogn", "--json"]).is(0).json();
+    let found: Vec<i64> = json["moves"].as_array().unwrap().iter().map(|one| one["loss"].as_i64().unwrap()).collect();
+    assert_eq!(found, losses);
+    let lost: i64 = losses.iter().step_by(2).sum();
+    assert_eq!(json["south"]["lost"].as_i64().unwrap(), lost);
+    let shown = place.awari(&["analyze", "--dir", "run", "game.ogn"]).is(0).out;
+    assert!(shown.starts_with("Event: a game\n") && shown.contains(&format!("{lost} stones lost")), "{shown}");
+    // Of an opening nothing is known to databases of seven stones.
+    let opening = place.awari(&["analyze", "--dir", "run", "F4 f4 B5"]).is(3).out;
+    assert!(opening.contains("3 of 3 moves not judged (more than 7 stones)"), "{opening}");
+    let one = ["analyze", "--dir", "run", "[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F"];
+    let one = place.awari(&one).is(0).out;
+    assert!(one.contains("South: 1 move, 1 judged") && one.contains("North: 0 moves, "), "{one}");
+    let empty = place.awari(&["analyze", "--dir", "run", "[Event \"none\"]"]).is(3).out;
+    assert_eq!(empty, "Event: none\nthe game has no moves: there is nothing to judge\n");
+    // A pipe is as good as a file, and losses are counted as everywhere else.
+    let piped = place.shell("cat game.ogn | \"$AWARI\" analyze --dir run /dev/stdin").is(0);
+    assert_eq!(piped.out, shown);
+    let worst = losses.iter().max().unwrap();
+    assert!(shown.contains(&format!("  {worst}  ")), "{shown}");
+    place.awari(&["analyze", "--dir", "run", "F4 F4"]).is(2).says(&["move 2, `F4`: North is to move"]);
+    // A name of a file that is not there is no game.
+    for name in ["nosuch.ogn", "games/nosuch", "nosuch", "face.ogn"] {
+        place.awari(&["analyze", "--dir", "run", name]).is(2).says(&[name, "is neither a file nor a game"]);
+    }
+    fs::create_dir(place.path("folder")).unwrap();
+    place.awari(&["analyze", "--dir", "run", "folder"]).is(12).says(&["folder"]);
+}
+
+#[test]
+fn a_game_is_played_taken_back_and_saved() {
+    let place = TestDirectory::built(7);
+    let args = ["play", "--dir", "run", "--position", START, "--level", "perfect", "--seed", "1"];
+    let said = told(&place, &args, "help\nvalues\nbest\nline\na\nA\nF\nundo\nF\nsave kept.ogn\nquit\n");
+    let again = told(&place, &args, "undo\nquit\n");
+    assert!(again.contains("there is no move to undo\n"), "{again}");
+    for part in
+        ["North 21   South 20", "score ", "North plays ", "saved in kept.ogn", "South is to move", "pit A is empty"]
+    {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+    assert_eq!(said.matches("South plays F2").count(), 2);
+    // Moves are read as they are printed, and compared with the board.
+    let said = told(&place, &args, "F3\nF2\nundo\nF2x0\nquit\n");
+    assert!(said.contains("move 1: F3 says 3 stones, pit F holds 2"), "{said}");
+    let played = said.matches("South plays F2").count();
+    assert_eq!((played, said.matches("says").count()), (2, 1), "{said}");
+    let kept = fs::read_to_string(place.path("kept.ogn")).unwrap();
+    assert!(kept.starts_with(&format!("[FEN \"{START}\"]\n\n1. F ")), "{kept}");
+    place.awari(&["analyze", "--dir", "run", "kept.ogn"]).is(0);
+    place.awari(&["play", "--dir", "run", "--level", "best"]).is(2);
+    let said = told(&place, &args, &format!("{}\nsave other.ogn\n{}\nF\n", "F".repeat(70_000), "x".repeat(100)));
+    assert!(said.contains("more than 65536 bytes and was ignored\nSouth> saved"), "{said}");
+    assert!(said.contains("South plays F2"), "{said}");
+}
+
+/// The program against itself, at every level: each game ends by the rules.
+#[test]
+fn every_level_plays_to_the_end() {
+    let place = TestDirectory::built(7);
+    for level in ["fair", "good", "strong", "expert", "perfect"] {
+        for seed in ["1", "2", "3"] {
+            let args = ["play", "--dir", "run", "--side", "none", "--level", level, "--seed", seed];
+            let said = told(&place, &[&args[..], &["--position", "random:7"]].concat(), "");
+            let last = said.trim_end().lines().last().unwrap();
+            assert!(last.contains("wins by ") || last.ends_with("the game is drawn"), "{last}");
+        }
+    }
+}
+
+#[test]
+fn oware_programs_are_answered() {
+    let place = TestDirectory::built(7);
+    let commands = format!(
+        "uci\nisready\nposition fen {START} moves F\nposition fen {START}\ngo movetime 100\nsetoption name Level value fair\n\
+         setoption name Level value weak\nposition startpos moves FfBd\nposition here\nposition fen bad\nwhat\ngo\nucinewgame\nquit\nuci\n"
+    );
+    let said = told(&place, &["engine", "--dir", "run"], &commands);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("id name awari ") && lines.contains(&"uciok") && lines.contains(&"readyok"), "{said}");
+    let score: i32 = {
+        let probe = place.awari(&["probe", "--dir", "run", START, "--json"]).is(0).json();
+        100 * probe["score"].as_i64().unwrap() as i32
+    };
+    assert!(said.contains(&format!(" score cp {score} pv ")), "{said}");
+    assert_eq!(lines.iter().filter(|line| line.starts_with("bestmove ")).count(), 2, "{said}");
+    assert_eq!(lines.iter().filter(|line| **line == "uciok").count(), 1, "nothing is answered after quit");
+    for part in [
+        "there is no level",
+        "info string fen: expected 12 numbers",
+        "expected startpos or fen",
+        "unknown command what",
+        " lowerbound",
+    ] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}

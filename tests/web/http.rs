@@ -1,0 +1,711 @@
+//! The oracle over HTTP: each answer against the oracle itself, every route and status of its description against the
+//! server, what clients may not do, and connections of a server that is told to stop.
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, Response, StatusCode, header};
+use disk::{Disk, MemoryDisk};
+use game::notation::PositionText;
+use game::reference::{self, boards};
+use game::{Board, Index, PositionSet, Rules};
+use oracle::http::{Catalogue, Limits, Server, Site, router};
+use oracle::{Library, Oracle};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
+use tower::ServiceExt;
+
+const STONES_MAX: u8 = 5;
+
+/// A site of the databases of 0 to 5 stones; that of 4 is cut short if it is to be damaged.
+fn site(codec: Codec, damaged: bool, limits: Limits) -> Arc<Site> {
+    let disk = MemoryDisk::new();
+    let solved = reference::solve_up_to(STONES_MAX);
+    for stones in 0..=STONES_MAX {
+        let index = Index::new(stones.into(), PositionSet::All);
+        let orientation = game::Orientation::OpponentMajor;
+        let scores: Vec<i8> = (0..index.positions())
+            .map(|position| solved[usize::from(stones)][&index.unrank(position, orientation).0])
+            .collect();
+        let identity = Identity {
+            kind: Kind::Database,
+            rules: Rules::AWARI.name.to_owned(),
+            positions: PositionSet::All.to_string(),
+            stones,
+            orientation: Orientation::OpponentMajor,
+        };
+        let slabs = index.slabs().iter().map(|slab| {
+            let (rows, columns) = slab.rows_columns(orientation);
+            SlabShape { rows, columns }
+        });
+        let shape = Shape::new(slabs.collect()).unwrap();
+        let range = ValueRange::new(-(stones as i8), stones as i8);
+        let path = format!("databases/{stones:02}.awari");
+        store::write(&disk, Path::new(&path), &identity, &shape, range, codec, &scores).unwrap();
+    }
+    if damaged {
+        disk.truncate(Path::new("databases/04.awari"), 100).unwrap();
+    }
+    let paths = disk.list(Path::new("databases")).unwrap();
+    let library = Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(&disk, &path)))).unwrap();
+    let catalogue = Catalogue::new(&library).with_histogram(1, [(-1, 10), (1, 2)]);
+    Site::new(Oracle::new(library, 1 << 20), catalogue, limits)
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(work)
+}
+
+async fn send(site: &Arc<Site>, request: Request<Body>) -> (Response<()>, Vec<u8>) {
+    let response = router(Arc::clone(site)).oneshot(request).await.unwrap();
+    let (head, body) = response.into_parts();
+    (Response::from_parts(head, ()), to_bytes(body, 1 << 24).await.unwrap().to_vec())
+}
+
+fn get(path: &str) -> Request<Body> {
+    Request::get(path).body(Body::empty()).unwrap()
+}
+
+async fn json_of(site: &Arc<Site>, path: &str) -> Value {
+    let (head, body) = send(site, get(path)).await;
+    assert_eq!(head.status(), StatusCode::OK, "{path}: {}", String::from_utf8_lossy(&body));
+    serde_json::from_slice(&body).unwrap()
+}
+
+fn plus(board: &Board) -> String {
+    PositionText::of_board(*board).to_string().replace(' ', "+")
+}
+
+/// Every position of 5 stones, told by maps and by a cache, before and after the tables are made.
+#[test]
+fn answers_are_those_of_the_rules() {
+    let solved = reference::solve_up_to(STONES_MAX);
+    for codec in [Codec::Packed, Codec::Zstd] {
+        let site = site(codec, false, Limits::default());
+        run(async {
+            for (number, pits) in boards(STONES_MAX).into_iter().enumerate() {
+                if number == 100 {
+                    site.warm();
+                }
+                let score = solved[usize::from(STONES_MAX)][&pits];
+                let reply = json_of(&site, &format!("/v1/probe?pos={}", plus(&Board(pits)))).await;
+                assert_eq!(reply["score"], score, "{reply}");
+                let category = if score > 0 {
+                    "win"
+                } else if score < 0 {
+                    "loss"
+                } else {
+                    "draw"
+                };
+                assert_eq!(reply["category"], category, "{reply}");
+                let mut last = i64::MAX;
+                let mut named = BTreeSet::new();
+                for one in reply["moves"].as_array().unwrap() {
+                    let pit = one["pit"].as_str().unwrap();
+                    named.insert(pit.to_owned());
+                    let at = usize::from(pit.as_bytes()[0] - b'A');
+                    let reference::Move::Legal { captured, child } = reference::moves(pits)[at] else {
+                        panic!("{one} is not legal")
+                    };
+                    let left = usize::from(STONES_MAX - captured);
+                    let value = i64::from(captured as i8 - solved[left][&child]);
+                    assert_eq!((&one["value"], &one["captures"]), (&json!(value), &json!(captured)));
+                    assert_eq!(one["loss"], i64::from(score) - value);
+                    assert_eq!(one["best"], value == i64::from(score));
+                    assert_eq!(one["next"], PositionText::of_board(Board(child)).to_string());
+                    assert!(value <= last, "{reply}");
+                    last = value;
+                }
+                named.extend(
+                    reply["illegal"].as_array().unwrap().iter().map(|one| one["pit"].as_str().unwrap().to_owned()),
+                );
+                assert_eq!(named.len(), 6, "{reply}");
+            }
+        });
+    }
+}
+
+#[test]
+fn the_long_form_keeps_seats_and_stores() {
+    let site = site(Codec::Packed, false, Limits::default());
+    run(async {
+        // North has two stones in f, and with them takes one of South's pits.
+        let reply = json_of(&site, "/v1/probe?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N").await;
+        assert_eq!(reply["position"], "1-1-0-0-1-0-0-0-0-0-0-2-20-23-N");
+        let only = &reply["moves"][0];
+        assert_eq!((&only["pit"], &only["captures"]), (&json!("f"), &json!(4)), "{reply}");
+        assert_eq!(only["next"], "0-0-0-0-1-0-0-0-0-0-0-0-20-27-S");
+        let line = json_of(&site, "/v1/mainline?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N").await;
+        assert_eq!(line["moves"][0]["pit"], "f");
+        assert_eq!(line["moves"][1]["pit"], "E");
+    });
+}
+
+#[test]
+fn chosen_moves_repeat_with_their_seed() {
+    let site = site(Codec::Packed, false, Limits::default());
+    run(async {
+        let ask = "/v1/choose?pos=1+1+0+0+1+1+1+0+0+0+0+0&level=fair";
+        let mut seen = BTreeSet::new();
+        for _ in 0..40 {
+            let chosen = json_of(&site, ask).await;
+            let again = json_of(&site, &format!("{ask}&seed={}", chosen["seed"])).await;
+            assert_eq!(chosen, again);
+            seen.insert(chosen["move"]["pit"].to_string());
+        }
+        assert!(seen.len() > 1, "{seen:?}");
+        let (fresh, _) = send(&site, get(ask)).await;
+        assert_eq!(fresh.headers()[header::CACHE_CONTROL], "no-store");
+        let over = json_of(&site, "/v1/choose?pos=0+0+0+0+0+0+1+0+0+0+0+0&level=perfect").await;
+        assert_eq!(over["move"], Value::Null);
+    });
+}
+
+#[test]
+fn tags_tell_databases_apart_and_save_answers() {
+    let (all, damaged) = (site(Codec::Packed, false, Limits::default()), site(Codec::Packed, true, Limits::default()));
+    run(async {
+        let path = "/v1/probe?pos=0+0+0+0+0+2+1+0+0+0+0+0";
+        let (first, body) = send(&all, get(path)).await;
+        let tag = first.headers()[header::ETAG].clone();
+        assert_eq!(first.headers()[header::ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+        assert!(!body.is_empty());
+        for (known, expected) in [(tag.to_str().unwrap(), 304), ("\"other\"", 200)] {
+            let request = Request::get(path).header(header::IF_NONE_MATCH, known).body(Body::empty()).unwrap();
+            let (head, body) = send(&all, request).await;
+            assert_eq!((head.status().as_u16(), body.is_empty()), (expected, expected == 304));
+            assert_eq!(head.headers()[header::ETAG], tag);
+        }
+        let (other, _) = send(&damaged, get(path)).await;
+        assert_ne!(other.headers()[header::ETAG], tag);
+        // A question that makes no sense makes none with a tag either.
+        let request = Request::get("/v1/probe?pos=x").header(header::IF_NONE_MATCH, &tag).body(Body::empty()).unwrap();
+        assert_eq!(send(&all, request).await.0.status(), 400);
+    });
+}
+
+#[test]
+fn other_sites_may_ask() {
+    let site = site(Codec::Packed, false, Limits::default());
+    run(async {
+        let request = Request::options("/v1/probe").body(Body::empty()).unwrap();
+        let (head, _) = send(&site, request).await;
+        assert_eq!(head.status(), StatusCode::NO_CONTENT);
+        assert!(head.headers()[header::ACCESS_CONTROL_ALLOW_METHODS].to_str().unwrap().contains("POST"));
+    });
+}
+
+#[test]
+fn the_page_shows_positions_without_a_script() {
+    let site = site(Codec::Packed, false, Limits::default());
+    run(async {
+        let page = async |path: &str| {
+            let (head, body) = send(&site, get(path)).await;
+            (head.status().as_u16(), String::from_utf8(body).unwrap())
+        };
+        let (status, shown) = page("/?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N").await;
+        assert_eq!(status, 200);
+        for part in [
+            "North to move wins by 3 stones",
+            "href=\"./?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N&amp;moves=f\"",
+            "<th scope=\"row\">f</th>",
+            "+3 win",
+        ] {
+            assert!(shown.contains(part), "{part} is not in\n{shown}");
+        }
+        let (_, hidden) = page("/?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N&hide=1").await;
+        assert!(hidden.contains("&amp;moves=f&amp;hide=1\""));
+        assert!(!hidden.contains("+3") && hidden.contains("North to move."), "{hidden}");
+        let (_, played) = page("/?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N&moves=fE&at=1").await;
+        assert!(played.contains("South to move"), "{played}");
+        for part in ["&amp;moves=fE\">Forward", "&amp;moves=fE&amp;at=0\">← Back", "&amp;moves=fE\"><span"] {
+            assert!(played.contains(part), "{part} is not in\n{played}");
+        }
+        // One stone goes over, and its mover has none left.
+        let (_, single) = page("/?pos=0+0+0+0+0+1+0+0+0+0+0+0").await;
+        for part in [
+            "id=\"line\">Best play: <a href=\"./?pos=0-0-0-0-0-1-0-0-0-0-0-0-0-0-S&amp;moves=F\" data-moves=\"F\">F</a>",
+            "<rect class=\"loss now\" x=\"1\"",
+            "All 12 positions of 1 stone by score, −1 to +1; 83.3\u{a0}% score −1 like this one",
+        ] {
+            assert!(single.contains(part), "{part} is not in\n{single}");
+        }
+        let (_, opening) = page("/").await;
+        assert!(opening.contains("no 48-stone database here"), "{opening}");
+        for (bad, part) in [
+            ("/?pos=%3Cb%3E+0+0+0+0+0+0+0+0+0+0+0", "found `&lt;b&gt;`"),
+            ("/?moves=F3", "move 2, 3: expected a pit"),
+            ("/?moves=FF", "move 2, F: North is to move"),
+            ("/?pos=0-0-0-0-0-0-1-0-0-0-0-0-0-0-S&moves=A", "move 1, A: the game is over"),
+        ] {
+            let (status, shown) = page(bad).await;
+            assert!(status == 400 && shown.contains(part), "{bad}: {shown}");
+        }
+        // What there was no time for is not kept.
+        let busy = Limits { searches_max: 0, turn: Duration::ZERO, ..Limits::default() };
+        for (limits, codec, part) in [
+            (Limits::default(), Codec::Packed, "id=\"line\""),
+            // The maps tell the values, but the line is for a search.
+            (busy, Codec::Packed, "id=\"moves\""),
+            (busy, Codec::Zstd, "the server is busy"),
+        ] {
+            let site = self::site(codec, false, limits);
+            site.warm();
+            let (head, body) = send(&site, get("/?pos=0+0+0+0+0+2+1+0+0+0+0+0")).await;
+            let text = String::from_utf8(body).unwrap();
+            assert!(text.contains(part), "{text}");
+            let (is_whole, kept) = (limits == Limits::default(), &head.headers()[header::CACHE_CONTROL]);
+            assert_eq!((kept == "no-store", text.contains("id=\"line\"")), (!is_whole, is_whole), "{text}");
+        }
+        for path in ["/app.js", "/game.js", "/style.css"] {
+            assert_eq!(page(path).await.0, 200, "{path}");
+        }
+    });
+}
+
+#[test]
+fn a_wrong_query_is_named_in_words_of_its_user() {
+    let site = site(Codec::Packed, false, Limits::default());
+    run(async {
+        let pos = "pos=0+0+0+0+0+2+1+0+0+0+0+0";
+        let number = "expected a whole number, at most 4294967295";
+        for (path, expected) in [
+            ("/v1/probe".to_owned(), "missing parameter `pos`".to_owned()),
+            (format!("/v1/probe?{pos}&more=1"), "unknown parameter `more`, expected `pos`".to_owned()),
+            (format!("/v1/probe?{pos}&{pos}"), "duplicate parameter `pos`".to_owned()),
+            ("/v1/choose?level=good".to_owned(), "missing parameter `pos`".to_owned()),
+            (format!("/v1/choose?{pos}&level=good&seed=x"), format!("seed: {number}")),
+            (format!("/v1/choose?{pos}&level=good&seed=4294967296"), format!("seed: {number}")),
+            (format!("/v1/mainline?{pos}&moves=-1"), format!("moves: {number}")),
+            ("/v1/transcript?moves=F".to_owned(), "missing parameter `pos`".to_owned()),
+        ] {
+            let (head, body) = send(&site, get(&path)).await;
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(head.status(), 400);
+            assert_eq!((&body["code"], &body["message"]), (&json!("bad-query"), &json!(expected)), "{path}");
+        }
+        let (_, page) = send(&site, get(&format!("/?{pos}&{pos}"))).await;
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("duplicate parameter `pos`"), "{page}");
+    });
+}
+
+#[test]
+fn games_are_read_and_written() {
+    let site = site(Codec::Packed, false, Limits::default());
+    run(async {
+        let read = async |text: &str| {
+            let request = Request::post("/v1/transcript").body(Body::from(text.to_owned())).unwrap();
+            let (head, body) = send(&site, request).await;
+            (head.status().as_u16(), serde_json::from_slice::<Value>(&body).unwrap())
+        };
+        let start = "0-0-0-0-0-2-1-1-0-0-0-1-20-23-N";
+        let text = format!("[Event \"a \\\"b\\\"\"]\n[FEN \"{start}\"]\n1... a1 {{why?}} (1... b) 2. F2x3 0-1");
+        let (status, game) = read(&text).await;
+        assert_eq!(status, 200, "{game}");
+        assert_eq!((&game["start"], &game["moves"]), (&json!(start), &json!("aF")));
+        assert_eq!(game["position"], "0-0-0-0-0-0-1-0-0-0-0-1-23-23-N");
+        assert_eq!(game["tags"], json!([{ "name": "Event", "value": "a \"b\"" }]));
+        assert_eq!(game["over"], Value::Null);
+        let (head, written) = send(&site, get(&format!("/v1/transcript?pos={start}&moves=aF"))).await;
+        assert_eq!(head.status(), 200);
+        let written = String::from_utf8(written).unwrap();
+        assert_eq!(written, format!("[Game \"Awari\"]\n[FEN \"{start}\"]\n\n1... a 2. F\n*\n"));
+        assert_eq!(read(&written).await.1["moves"], "aF");
+        // Two stones go round until the position comes again; whoever plays on is told where it was over.
+        let round = "[FEN \"1-0-0-0-0-0-1-0-0-0-0-0-23-23-S\"] AaBbCcDdEeFf AaB";
+        let (status, game) = read(round).await;
+        assert_eq!(status, 200, "{game}");
+        let over = &game["over"];
+        assert_eq!((&over["end"], &over["lead"]), (&json!("repeats"), &json!(0)), "{game}");
+        assert_eq!((&over["after"], game["moves"].as_str().unwrap().len()), (&json!(12), 15), "{game}");
+        for (text, part) in [
+            ("F4 F4", "move 2, `F4`: North is to move"),
+            ("F4 f4 B4", "move 3: B4 says 4 stones, pit B holds 5"),
+            ("[FEN \"4-4\"]", "the tag FEN: "),
+            ("1. what", "move 1: expected a move"),
+        ] {
+            let (status, refusal) = read(text).await;
+            assert_eq!((status, &refusal["code"]), (400, &json!("bad-transcript")));
+            assert!(refusal["message"].as_str().unwrap().contains(part), "{refusal}");
+        }
+        let bytes = Request::post("/v1/transcript").body(Body::from(vec![0xff, 0xfe])).unwrap();
+        assert_eq!(send(&site, bytes).await.0.status(), 400);
+        let (_, empty) = send(&site, get("/v1/transcript?pos=4+4+4+4+4+4+4+4+4+4+4+4")).await;
+        assert_eq!(String::from_utf8(empty).unwrap(), "[Game \"Awari\"]\n\n*\n");
+    });
+}
+
+/// A body that never comes.
+struct Stalled;
+
+impl axum::body::HttpBody for Stalled {
+    type Data = axum::body::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<axum::body::Bytes>, Self::Error>>> {
+        Poll::Pending
+    }
+}
+
+/// Everything that the description promises is asked for, and every answer is as it says.
+#[test]
+fn the_server_is_as_described() {
+    let plain = site(Codec::Packed, false, Limits::default());
+    let damaged = site(Codec::Packed, true, Limits::default());
+    let none = Limits { searches_max: 0, turn: Duration::ZERO, ..Limits::default() };
+    let (busy, slow) = (site(Codec::Zstd, false, none), Limits { body: Duration::ZERO, ..Limits::default() });
+    let slow = site(Codec::Packed, false, slow);
+    run(async {
+        let description = json_of(&plain, "/v1/openapi.json").await;
+        let known = "pos=0+0+0+0+0+2+1+0+0+0+0+0";
+        let unknown = "pos=4+4+4+4+4+4+4+4+4+4+4+4";
+        let bounded = "pos=0+0+0+0+2+3+1+0+0+0+0+1";
+        let spoilt = "pos=1+1+0+0+0+0+1+1+0+0+0+0";
+        let post = |body: String| Request::post("/v1/probe").body(Body::from(body)).unwrap();
+        let game = |text: Body| Request::post("/v1/transcript").body(text).unwrap();
+        let batch = |positions: &[&str]| post(json!({ "positions": positions }).to_string());
+        let tag = send(&plain, get("/healthz")).await;
+        assert!(!tag.0.headers().contains_key(header::ETAG));
+        let tag = send(&plain, get("/v1/databases")).await.0.headers()[header::ETAG].clone();
+        let tagged = Request::get(format!("/v1/probe?{known}")).header(header::IF_NONE_MATCH, tag).body(Body::empty());
+        let put = Request::put("/v1/probe").body(Body::empty()).unwrap();
+        let long = format!("/v1/probe?pos={}", "0+".repeat(3000));
+        let asked: Vec<(&Arc<Site>, &str, Request<Body>, u16)> = vec![
+            (&plain, "/v1/probe", get(&format!("/v1/probe?{known}")), 200),
+            (&plain, "/v1/probe", get(&format!("/v1/probe?{bounded}")), 200),
+            (&plain, "/v1/probe", tagged.unwrap(), 304),
+            (&plain, "/v1/probe", get("/v1/probe"), 400),
+            (&plain, "/v1/probe", get("/v1/probe?pos=1+2"), 400),
+            (&plain, "/v1/probe", get(&format!("/v1/probe?{known}&more=1")), 400),
+            (&plain, "/v1/probe", get(&format!("/v1/probe?{unknown}")), 404),
+            (&plain, "/v1/probe", put, 405),
+            (&plain, "/v1/probe", get(&long), 414),
+            (&damaged, "/v1/probe", get(&format!("/v1/probe?{spoilt}")), 503),
+            (&busy, "/v1/probe", get(&format!("/v1/probe?{known}")), 503),
+            (&plain, "/v1/probe", batch(&["0 0 0 0 0 2 1 0 0 0 0 0", "x", "4 4 4 4 4 4 4 4 4 4 4 4"]), 200),
+            (&plain, "/v1/probe", batch(&vec!["x"; 1001]), 400),
+            (&plain, "/v1/probe", post("{\"positions\": 1}".to_owned()), 400),
+            (&slow, "/v1/probe", Request::post("/v1/probe").body(Body::new(Stalled)).unwrap(), 408),
+            (&plain, "/v1/probe", post(" ".repeat(200_000)), 413),
+            (&busy, "/v1/probe", batch(&[]), 503),
+            (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}")), 200),
+            (&plain, "/v1/mainline", get("/v1/mainline?pos=1+0+0+0+0+0+1+0+0+0+0+0"), 200),
+            (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}&moves=1")), 200),
+            (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}&moves=x")), 400),
+            (&plain, "/v1/mainline", get(&format!("/v1/mainline?{unknown}")), 404),
+            (&plain, "/v1/mainline", get(&long.replace("probe", "mainline")), 414),
+            (&damaged, "/v1/mainline", get(&format!("/v1/mainline?{spoilt}")), 503),
+            (&busy, "/v1/mainline", get(&format!("/v1/mainline?{known}")), 503),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 200),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=best")), 400),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=good")), 404),
+            (&plain, "/v1/choose", get(&long.replace("probe", "choose")), 414),
+            (&damaged, "/v1/choose", get(&format!("/v1/choose?{spoilt}&level=good")), 503),
+            (&busy, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 503),
+            (&plain, "/v1/transcript", get(&format!("/v1/transcript?{unknown}&moves=FfBd")), 200),
+            (&plain, "/v1/transcript", get(&format!("/v1/transcript?{unknown}&moves=FF")), 400),
+            (&plain, "/v1/transcript", get(&long.replace("probe", "transcript")), 414),
+            (&plain, "/v1/transcript", game("1. F4 f4 {good} 2. B5 d5 *".into()), 200),
+            (&plain, "/v1/transcript", game("[FEN \"0-0-0-0-0-0-1-0-0-0-0-0-0-0-S\"]".into()), 200),
+            (&plain, "/v1/transcript", game("F5".into()), 400),
+            (&slow, "/v1/transcript", game(Body::new(Stalled)), 408),
+            (&plain, "/v1/transcript", game(" ".repeat(200_000).into()), 413),
+            (&damaged, "/v1/databases", get("/v1/databases"), 200),
+            (&plain, "/v1/databases/{stones}", get("/v1/databases/1"), 200),
+            (&plain, "/v1/databases/{stones}", get("/v1/databases/2"), 200),
+            (&plain, "/v1/databases/{stones}", get("/v1/databases/6"), 404),
+            (&plain, "/v1/databases/{stones}", get("/v1/databases/x"), 404),
+            (&plain, "/v1/databases/{stones}", get("/v1/databases/%ff"), 404),
+            (&plain, "/v1/openapi.json", get("/v1/openapi.json"), 200),
+            (&plain, "/healthz", get("/healthz"), 200),
+            (&plain, "/metrics", get("/metrics"), 200),
+        ];
+        let mut exercised = BTreeSet::new();
+        for (site, path, request, status) in asked {
+            let what = format!("{} {}", request.method(), request.uri());
+            let method = if request.method() == "POST" { "post" } else { "get" };
+            let (head, body) = send(site, request).await;
+            let text = String::from_utf8(body).unwrap();
+            assert_eq!(head.status().as_u16(), status, "{what}: {text}");
+            exercised.insert((path.to_owned(), method.to_owned(), status.to_string()));
+            let described =
+                resolved(&description, &description["paths"][path][method]["responses"][status.to_string()]);
+            assert!(described.is_object(), "{what}: {status} is not described");
+            let Some((media_type, content)) = described["content"].as_object().and_then(|all| all.iter().next()) else {
+                assert_eq!(text, "", "{what}");
+                continue;
+            };
+            assert!(head.headers()[header::CONTENT_TYPE].to_str().unwrap().starts_with(media_type), "{what}");
+            if media_type == "application/json" {
+                let value: Value = serde_json::from_str(&text).unwrap();
+                if let Err(problem) = fits(&description, &content["schema"], &value) {
+                    panic!("{what}: {problem}\n{value}");
+                }
+            }
+        }
+        let mut promised = BTreeSet::new();
+        for (path, methods) in description["paths"].as_object().unwrap() {
+            for (method, route) in methods.as_object().unwrap() {
+                for status in route["responses"].as_object().unwrap().keys() {
+                    promised.insert((path.clone(), method.clone(), status.clone()));
+                }
+            }
+        }
+        assert_eq!(exercised, promised);
+        let (_, counted) = send(&plain, get("/metrics")).await;
+        let counted = String::from_utf8(counted).unwrap();
+        assert!(counted.contains("awari_requests_total{route=\"/v1/probe\",status=\"400\"} 5"), "{counted}");
+    });
+}
+
+/// What a reference of the description refers to.
+fn resolved<'a>(description: &'a Value, node: &'a Value) -> &'a Value {
+    match node["$ref"].as_str() {
+        Some(to) => description.pointer(to.strip_prefix('#').unwrap()).unwrap_or_else(|| panic!("{to} is not there")),
+        None => node,
+    }
+}
+
+/// Whether a value fits a schema, in as much of JSON Schema as the description uses.
+fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+    let schema = resolved(description, schema);
+    for key in schema.as_object().unwrap().keys() {
+        let is_known = [
+            "type",
+            "enum",
+            "oneOf",
+            "allOf",
+            "required",
+            "properties",
+            "additionalProperties",
+            "items",
+            "minimum",
+            "maximum",
+            "description",
+        ];
+        assert!(is_known.contains(&key.as_str()), "the description uses {key}, which this test does not know");
+    }
+    let fail = |what: String| Err(format!("{what}: {value}"));
+    let is_of = |name: &Value| match name.as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("no type {other}"),
+    };
+    match &schema["type"] {
+        Value::Null => {}
+        Value::Array(names) if names.iter().any(is_of) => {}
+        name if name.is_string() && is_of(name) => {}
+        name => return fail(format!("expected {name}")),
+    }
+    if schema["enum"].as_array().is_some_and(|all| !all.contains(value)) {
+        return fail(format!("expected one of {}", schema["enum"]));
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let fitting = choices.iter().filter(|choice| fits(description, choice, value).is_ok()).count();
+        if fitting != 1 {
+            return fail(format!("fits {fitting} of {choices:?}"));
+        }
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        fits(description, part, value)?;
+    }
+    let (least, most) = (schema["minimum"].as_i64(), schema["maximum"].as_i64());
+    let is_within = |number| least.is_none_or(|least| least <= number) && most.is_none_or(|most| number <= most);
+    if !value.as_i64().is_none_or(is_within) {
+        return fail("out of range".to_owned());
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if value.get(name.as_str().unwrap()).is_none() {
+            return fail(format!("{name} is missing"));
+        }
+    }
+    for (name, one) in value.as_object().into_iter().flatten() {
+        match schema["properties"].get(name) {
+            Some(of) => fits(description, of, one)?,
+            None if schema["additionalProperties"] == false => return fail(format!("{name} is not described")),
+            None => {}
+        }
+    }
+    for one in value.as_array().into_iter().flatten() {
+        if schema["items"].is_object() {
+            fits(description, &schema["items"], one)?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts a real server, and gives what stops it and waits for its end.
+fn listening(limits: Limits) -> (std::net::SocketAddr, impl FnOnce()) {
+    let server = Server::bind("127.0.0.1:0", limits).unwrap();
+    let (address, stop) = (server.address().unwrap(), server.stop());
+    let routes = router(site(Codec::Packed, false, limits));
+    let serving = std::thread::spawn(move || server.run(routes));
+    let end = move || {
+        stop.stop();
+        serving.join().unwrap().unwrap();
+    };
+    (address, end)
+}
+
+/// Serves several questions of one connection, refuses a head without end, and closes what idles when told to stop.
+#[test]
+fn connections_are_kept_and_end() {
+    let (address, end) = listening(Limits::default());
+    let mut kept = TcpStream::connect(address).unwrap();
+    for _ in 0..2 {
+        kept.write_all(b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+        let mut found = vec![0; 4096];
+        let length = kept.read(&mut found).unwrap();
+        assert!(found[..length].starts_with(b"HTTP/1.1 200 OK"));
+    }
+    let mut endless = TcpStream::connect(address).unwrap();
+    // As much as is ever read, so that nothing is left over that would reset the connection.
+    let mut head = b"GET /healthz HTTP/1.1\r\nX: ".to_vec();
+    head.resize(Limits::default().head_bytes_max, b'x');
+    endless.write_all(&head).unwrap();
+    let mut found = Vec::new();
+    endless.read_to_end(&mut found).unwrap();
+    assert!(found.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&found));
+    end();
+    assert_eq!(kept.read_to_end(&mut Vec::new()).unwrap(), 0);
+    assert!(TcpStream::connect(address).is_err());
+}
+
+/// All that a server answers to some bytes, after which the client closes its side.
+fn answers(address: std::net::SocketAddr, sent: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    // A server that has refused the head may have closed the connection.
+    let _ = stream.write_all(sent);
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut found = Vec::new();
+    // What was not read resets the connection behind the answer.
+    let _ = stream.read_to_end(&mut found);
+    String::from_utf8_lossy(&found).into_owned()
+}
+
+/// A client that has said all it has to say still gets its answer.
+#[test]
+fn half_closed_connections_are_answered() {
+    let (address, end) = listening(Limits::default());
+    let body = r#"{"positions": ["1 0 0 0 0 2 1 0 0 0 0 1"]}"#;
+    let post = format!("POST /v1/probe HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    for request in [
+        "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /healthz HTTP/1.0\r\n\r\n",
+        "GET /v1/mainline?pos=1+0+0+0+0+2+1+0+0+0+0+1 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        &post,
+        &format!("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n{post}"),
+    ] {
+        for _ in 0..50 {
+            let found = answers(address, request.as_bytes());
+            let (count, asked) = (found.matches("HTTP/1.1 200 OK").count(), request.matches(" HTTP/1.").count());
+            assert_eq!(count + found.matches("HTTP/1.0 200 OK").count(), asked, "{request}: {found}");
+        }
+    }
+    end();
+}
+
+/// Heads and bodies that another reader may understand in another way: refused, and nothing behind them is answered.
+#[test]
+fn ambiguous_requests_are_refused() {
+    let limits = Limits { body: Duration::from_millis(200), ..Limits::default() };
+    let (address, end) = listening(limits);
+    let next = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    let post =
+        |headers: &str, body: &str| format!("POST /v1/transcript HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}{next}");
+    let many: String = (0..200).map(|at| format!("H{at}: x\r\n")).collect();
+    let cases = [
+        ("two lengths", post("Content-Length: 6\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\nX"), &["400"][..]),
+        ("two lengths, turned", post("Transfer-Encoding: chunked\r\nContent-Length: 6\r\n", "0\r\n\r\nX"), &["400"]),
+        (
+            "two lengths, later",
+            format!("{next}{}", post("Content-Length: 0\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n")),
+            &["200", "400"],
+        ),
+        ("lengths that differ", post("Content-Length: 1\r\nContent-Length: 2\r\n", "xy"), &["400"]),
+        ("a list of lengths", post("Content-Length: 2, 2\r\n", "xy"), &["400"]),
+        ("a length with a sign", post("Content-Length: +2\r\n", "xy"), &["400"]),
+        ("a length that is no number", post("Content-Length: 0x2\r\n", "xy"), &["400"]),
+        ("a length beyond all", post("Content-Length: 99999999999999999999\r\n", "xy"), &["400"]),
+        ("chunks, then gzip", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"), &["400"]),
+        ("gzip, then chunks", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), &["501"]),
+        ("chunks twice", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), &["501"]),
+        (
+            "chunks of HTTP/1.0",
+            post("Transfer-Encoding: chunked\r\n", "0\r\n\r\n")
+                .replace("1 HTTP/1.1", "1 HTTP/1.0")
+                .replace("transcript HTTP/1.1", "transcript HTTP/1.0"),
+            &["400"],
+        ),
+        ("a chunk without a length", post("Transfer-Encoding: chunked\r\n", "x\r\n\r\n"), &["400"]),
+        ("a folded header", post("A: b\r\n c\r\nContent-Length: 0\r\n", ""), &["400"]),
+        ("a blank before the colon", post("Content-Length : 0\r\n", ""), &["400"]),
+        ("a zero byte in a header", post("A: b\0c\r\nContent-Length: 0\r\n", ""), &["400"]),
+        ("a zero byte in a name", post("A\0: b\r\nContent-Length: 0\r\n", ""), &["400"]),
+        ("many headers", post(&many, ""), &["431"]),
+        ("a request behind a long body", post("Content-Length: 200000\r\n", &" ".repeat(200_000)), &["413"]),
+        (
+            "a body that breaks off",
+            "POST /v1/transcript HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nF4".to_owned(),
+            &["400"],
+        ),
+        ("no host", "GET /healthz HTTP/1.1\r\n\r\n".to_owned(), &["400"]),
+        ("two hosts", "GET /healthz HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n".to_owned(), &["400"]),
+        ("two hosts of HTTP/1.0", "GET /healthz HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n".to_owned(), &["400"]),
+        ("what is no host", "GET /healthz HTTP/1.1\r\nHost: x/y\r\n\r\n".to_owned(), &["400"]),
+        // These are plain.
+        ("an empty host", "GET /healthz HTTP/1.1\r\nHost:\r\n\r\n".to_owned(), &["200"]),
+        ("chunks", post("Transfer-Encoding: Chunked\r\n", "2\r\nF4\r\n0\r\n\r\n"), &["200"]),
+        ("a length twice", post("Content-Length: 2\r\nContent-Length: 2\r\n", "F4"), &["200", "200"]),
+        ("lines without a carriage return", post("Content-Length: 2\r\n", "F4").replace("\r\n", "\n"), &["200", "200"]),
+    ];
+    for (what, sent, expected) in cases {
+        let found = answers(address, sent.as_bytes());
+        let statuses: Vec<&str> =
+            found.match_indices("HTTP/1.").filter_map(|(at, _)| found.get(at + 9..at + 12)).collect();
+        assert_eq!(statuses, expected, "{what}: {found}");
+        let is_refusal = |code: &str| found.contains(&format!("{{\"code\":\"{code}\""));
+        assert_eq!(is_refusal("bad-host"), what.contains(" host") && expected[0] == "400", "{what}: {found}");
+    }
+    // A body that comes too slowly.
+    let mut slow = TcpStream::connect(address).unwrap();
+    slow.write_all(b"POST /v1/transcript HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nF4").unwrap();
+    let mut found = Vec::new();
+    slow.read_to_end(&mut found).unwrap();
+    assert!(found.starts_with(b"HTTP/1.1 408 "), "{}", String::from_utf8_lossy(&found));
+    end();
+}
+
+/// With hardly any time for a head or a connection, both are closed by the server.
+#[test]
+fn connections_that_take_too_long_are_closed() {
+    let short = Duration::from_millis(1);
+    for limits in [
+        Limits { head: short, ..Limits::default() },
+        Limits { connection: short, farewell: short, ..Limits::default() },
+    ] {
+        let (address, end) = listening(limits);
+        let mut slow = TcpStream::connect(address).unwrap();
+        // It may be closed already.
+        let _ = slow.write_all(b"GET /healthz HT");
+        // Returns when the server closes.
+        let _ = slow.read_to_end(&mut Vec::new());
+        end();
+    }
+}

@@ -1,0 +1,423 @@
+//! The oracle's answers against the slow reference solver, from databases of every codec and position set; and the
+//! directories and files that it must refuse.
+
+use disk::{Disk, MemoryDisk};
+use game::reference::{self, Scores as Solved, boards};
+use game::{Board, Index, Pit, PositionSet, Rules, Score};
+use oracle::{Answer, Bounds, Held, Library, LineEnd, Oracle, OracleError, Source};
+use std::path::Path;
+use std::sync::LazyLock;
+use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
+
+const STONES_MAX: u8 = 7;
+
+static SOLVED: LazyLock<Vec<Solved>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+
+/// Writes the databases of 0 to `stones` stones (at most 7) as `databases/NN.awari`.
+fn databases(disk: &dyn Disk, stones: u32, set: PositionSet, codec: Codec) {
+    for stones in 0..=stones {
+        write(disk, Path::new(&format!("databases/{stones:02}.awari")), stones, set, codec);
+    }
+}
+
+/// Writes one database.
+fn write(disk: &dyn Disk, path: &Path, stones: u32, set: PositionSet, codec: Codec) {
+    write_scores(disk, path, stones, set, codec, |score| score);
+}
+
+/// Writes one database with other scores than the right ones.
+fn write_scores(
+    disk: &dyn Disk,
+    path: &Path,
+    stones: u32,
+    set: PositionSet,
+    codec: Codec,
+    change: impl Fn(Score) -> Score,
+) {
+    write_forged(disk, path, stones, set, codec, |_, score| change(score));
+}
+
+/// Writes one database with other scores than the right ones, by their positions.
+fn write_forged(
+    disk: &dyn Disk,
+    path: &Path,
+    stones: u32,
+    set: PositionSet,
+    codec: Codec,
+    mut change: impl FnMut([u8; 12], Score) -> Score,
+) {
+    let orientation = game::Orientation::OpponentMajor;
+    let index = Index::new(stones, set);
+    let solved = &SOLVED[stones as usize];
+    let scores = (0..index.positions()).map(|position| {
+        let pits = index.unrank(position, orientation).0;
+        change(pits, solved[&pits])
+    });
+    let scores: Vec<Score> = scores.collect();
+    let identity = Identity {
+        kind: Kind::Database,
+        rules: Rules::AWARI.name.to_owned(),
+        positions: set.to_string(),
+        stones: stones as u8,
+        orientation: Orientation::OpponentMajor,
+    };
+    let slabs = index.slabs().iter().map(|slab| {
+        let (rows, columns) = slab.rows_columns(orientation);
+        SlabShape { rows, columns }
+    });
+    let shape = Shape::new(slabs.collect()).unwrap();
+    let range = ValueRange::new(-(stones as i8), stones as i8);
+    store::write(disk, path, &identity, &shape, range, codec, &scores).unwrap();
+}
+
+fn library(disk: &dyn Disk) -> Result<Library, OracleError> {
+    let paths = disk.list(Path::new("databases")).unwrap();
+    Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(disk, &path))))
+}
+
+fn oracle(disk: &dyn Disk) -> Oracle {
+    Oracle::new(library(disk).unwrap(), 1 << 20)
+}
+
+/// Every position, in the set or not, against the slow solver and the slow rules.
+#[test]
+fn answers_agree_with_the_reference() {
+    for (set, codec) in [
+        (PositionSet::All, Codec::Packed),
+        (PositionSet::Reachable, Codec::Packed),
+        (PositionSet::Reachable, Codec::Zstd),
+        (PositionSet::All, Codec::Raw),
+    ] {
+        let disk = MemoryDisk::new();
+        databases(&disk, 7, set, codec);
+        let oracle = oracle(&disk);
+        assert_eq!(oracle.stones().collect::<Vec<_>>(), (0..=7).collect::<Vec<_>>());
+        for stones in 0..=7 {
+            for pits in boards(stones) {
+                let board = Board(pits);
+                let answer = oracle.answer(&board).unwrap();
+                let score = SOLVED[usize::from(stones)][&pits];
+                assert_eq!(answer.score, Bounds::exact(score), "{board:?}");
+                assert_eq!(oracle.score(&board).unwrap(), answer.score);
+                let outside = set == PositionSet::Reachable && board.opponent_full();
+                let source = match (answer.moves.is_empty(), outside) {
+                    (true, _) => Source::Rules,
+                    (false, true) => Source::Children,
+                    (false, false) => Source::Database,
+                };
+                assert_eq!(answer.source, source);
+                compare_moves(&answer, &reference::moves(pits));
+            }
+        }
+    }
+}
+
+fn compare_moves(answer: &Answer, moves: &[reference::Move]) {
+    assert_eq!(answer.moves.len() + answer.illegal.len(), 6);
+    assert_eq!(answer.moves.is_empty(), !answer.moves.iter().any(|one| one.is_best));
+    for (pit, played) in Pit::ALL.into_iter().zip(moves) {
+        let ours = answer.moves.iter().find(|one| one.pit == pit);
+        match played {
+            reference::Move::Legal { captured, child } => {
+                let ours = ours.unwrap();
+                let left = answer.board.stones() as usize - usize::from(*captured);
+                let value = *captured as i8 - SOLVED[left][child];
+                assert_eq!((ours.captured, ours.value), (*captured, Bounds::exact(value)));
+                assert_eq!(ours.is_best, Some(value) == answer.score.score());
+            }
+            _ => assert!(ours.is_none() && answer.illegal.iter().any(|one| one.pit == pit)),
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 4, PositionSet::All, Codec::Packed);
+    let oracle = oracle(&disk);
+    let error = oracle.answer(&Board::OPENING).unwrap_err();
+    assert!(matches!(error, OracleError::Missing { stones: 48, largest: Some(4) }));
+    assert_eq!(error.to_string(), "no 48-stone database here (the largest has 4)");
+    // Who cannot move needs no database.
+    let lost = oracle.answer(&Board([0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4])).unwrap();
+    assert_eq!((lost.score, lost.source), (Bounds::exact(-24), Source::Rules));
+}
+
+/// Beyond the databases, every bound holds the right score, and many are exact; also where one of them is missing in
+/// the middle.
+#[test]
+fn bounds_beyond_the_databases_hold() {
+    for missing in [None, Some(2), Some(6)] {
+        let disk = MemoryDisk::new();
+        databases(&disk, if missing == Some(6) { 7 } else { 5 }, PositionSet::All, Codec::Packed);
+        if let Some(missing) = missing {
+            disk.remove(Path::new(&format!("databases/{missing:02}.awari"))).unwrap();
+        }
+        let oracle = oracle(&disk);
+        let (mut exact, mut bounded, mut unknown) = (0, 0, 0);
+        for stones in 0..=7 {
+            for pits in boards(stones).into_iter().step_by(11) {
+                let right = SOLVED[usize::from(stones)][&pits];
+                let answer = match oracle.answer(&Board(pits)) {
+                    Ok(answer) => answer,
+                    Err(OracleError::Missing { .. }) => {
+                        unknown += 1;
+                        continue;
+                    }
+                    Err(error) => panic!("{error}"),
+                };
+                let holds = |bounds: Bounds, score: Score| bounds.low() <= score && score <= bounds.high();
+                assert!(holds(answer.score, right), "{pits:?}: {} is not {right}", answer.score);
+                for one in &answer.moves {
+                    let left = usize::from(stones) - usize::from(one.captured);
+                    let value = one.captured as i8 - SOLVED[left][&one.child.0];
+                    assert!(holds(one.value, value), "{pits:?} {one:?}");
+                    assert!(!one.is_best || value == right, "{pits:?} {one:?}");
+                }
+                match answer.score.score() {
+                    Some(_) => exact += 1,
+                    None => bounded += 1,
+                }
+            }
+        }
+        assert!(exact > 1000 && bounded > 100, "{missing:?}: {exact} {bounded} {unknown}");
+    }
+}
+
+/// Every principal line, replayed by the slow rules: only best moves, no position twice while anything is at stake, and
+/// what is captured on the way and left at the end is the score.
+#[test]
+fn principal_lines_come_to_what_the_score_says() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 6, PositionSet::All, Codec::Packed);
+    let oracle = oracle(&disk);
+    let mut ends = [0; 2];
+    for stones in 1..=6 {
+        for pits in boards(stones).into_iter().step_by(5) {
+            let line = oracle.line(&Board(pits), 1000).unwrap();
+            let (mut at, mut sign, mut gained) = (pits, 1, 0);
+            let mut seen = vec![pits];
+            for one in &line.moves {
+                let moves = reference::moves(at);
+                let reference::Move::Legal { captured, child } = moves[one.pit.number()] else { panic!("{one:?}") };
+                assert_eq!((captured, Board(child)), (one.captured, one.child));
+                gained += sign * captured as i8;
+                (at, sign) = (child, -sign);
+                seen.push(at);
+            }
+            let repeated = seen.iter().enumerate().any(|(number, pits)| seen[..number].contains(pits));
+            let left: u8 = at.iter().sum();
+            match line.end {
+                LineEnd::Over => {
+                    assert!(
+                        !repeated
+                            && reference::moves(at).iter().all(|one| !matches!(one, reference::Move::Legal { .. }))
+                    );
+                    gained -= sign * left as i8;
+                    ends[0] += 1;
+                }
+                LineEnd::Repeats { from } => {
+                    assert_eq!(seen[from], at);
+                    assert_eq!(SOLVED[usize::from(left)][&at], 0);
+                    ends[1] += 1;
+                }
+                other => panic!("{pits:?}: {other:?}"),
+            }
+            assert_eq!(gained, SOLVED[usize::from(stones)][&pits], "{pits:?}: {line:?}");
+        }
+    }
+    assert!(ends.iter().all(|&count| count > 100), "{ends:?}");
+    let short = oracle.line(&Board([1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1]), 2).unwrap();
+    assert_eq!((short.moves.len(), short.end), (2, LineEnd::CutOff));
+}
+
+#[test]
+fn damage_and_contradictions_are_refused() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 4, PositionSet::All, Codec::Packed);
+    let path = Path::new("databases/03.awari");
+    disk.truncate(path, 100).unwrap();
+    let error = oracle(&disk).answer(&Board([1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0])).unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("databases/03.awari"), "{error}");
+
+    write_scores(&disk, path, 3, PositionSet::All, Codec::Packed, |score| -score);
+    let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0])).unwrap_err();
+    assert!(matches!(error, OracleError::Inconsistent { .. }), "{error}");
+}
+
+/// Whether a score is not what the moves are worth, by the slow rules and the scores of the children.
+fn contradicts(forged: &[Solved], pits: [u8; 12]) -> bool {
+    let moves = reference::moves(pits);
+    let values = moves.iter().filter_map(|one| match one {
+        reference::Move::Legal { captured, child } => {
+            let left = child.iter().sum::<u8>();
+            Some(*captured as i8 - forged[usize::from(left)][child])
+        }
+        _ => None,
+    });
+    let stones = pits.iter().sum::<u8>();
+    values.max().is_some_and(|best| best != forged[usize::from(stones)][&pits])
+}
+
+/// Databases with wrong scores under right checksums: an answer is refused exactly where its position or a position that
+/// one of its moves leads to contradicts its own moves. Then no wrong value is told where wrong scores are few; where they
+/// are many, some rest on each other.
+#[test]
+fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
+    for (one_in, step, codec) in [(300, 1, Codec::Packed), (20, 5, Codec::Packed), (2, 5, Codec::Zstd)] {
+        let disk = MemoryDisk::new();
+        databases(&disk, 3, PositionSet::All, codec);
+        let mut forged = SOLVED.clone();
+        let (mut random, mut wrong_scores) = (Random(one_in), 0);
+        for stones in 4..=6 {
+            let path = format!("databases/{stones:02}.awari");
+            write_forged(&disk, Path::new(&path), stones, PositionSet::All, codec, |pits, score| {
+                let is_terminal = pits[..6] == [0; 6];
+                if is_terminal || random.next() % one_in != 0 {
+                    return score;
+                }
+                let most = stones as i8;
+                let other = (score + most + 1 + (random.next() % (2 * stones as u64)) as i8) % (2 * most + 1) - most;
+                assert!(other != score && other.abs() <= most);
+                forged[stones as usize].insert(pits, other);
+                wrong_scores += 1;
+                other
+            });
+        }
+        let oracle = oracle(&disk);
+        let (mut refused, mut wrong) = (0, 0);
+        for stones in 4..=6 {
+            for pits in boards(stones).into_iter().step_by(step) {
+                let children = reference::moves(pits).into_iter().filter_map(|one| match one {
+                    reference::Move::Legal { child, .. } => Some(child),
+                    _ => None,
+                });
+                let visible =
+                    contradicts(&forged, pits) || children.into_iter().any(|child| contradicts(&forged, child));
+                let answer = match oracle.answer(&Board(pits)) {
+                    Ok(answer) => answer,
+                    Err(error) => {
+                        assert!(visible && matches!(error, OracleError::Inconsistent { .. }), "{pits:?}: {error}");
+                        refused += 1;
+                        continue;
+                    }
+                };
+                assert!(!visible, "{pits:?}");
+                let is_wrong = answer.moves.iter().any(|one| {
+                    let left = usize::from(stones) - usize::from(one.captured);
+                    one.value != Bounds::exact(one.captured as i8 - SOLVED[left][&one.child.0])
+                });
+                wrong += u32::from(is_wrong || answer.score != Bounds::exact(SOLVED[usize::from(stones)][&pits]));
+            }
+        }
+        assert!(wrong_scores > 50 && refused > wrong_scores / step as u32, "one in {one_in}: {wrong_scores} {refused}");
+        assert!(wrong == 0 || one_in < 300, "one in {one_in}: {wrong} wrong, {refused} refused, {wrong_scores} forged");
+    }
+}
+
+/// Positions beyond the databases rest on forged scores as little.
+#[test]
+fn searches_refuse_forged_scores() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 4, PositionSet::All, Codec::Packed);
+    let path = Path::new("databases/03.awari");
+    let pits = [0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0];
+    write_forged(
+        &disk,
+        path,
+        3,
+        PositionSet::All,
+        Codec::Packed,
+        |at, score| if at == pits { -score - 1 } else { score },
+    );
+    let oracle = oracle(&disk);
+    let (mut refused, mut told) = (0, 0);
+    for stones in 5..=6 {
+        for pits in boards(stones).into_iter().step_by(7) {
+            match oracle.answer(&Board(pits)) {
+                Ok(answer) => {
+                    let right = SOLVED[usize::from(stones)][&pits];
+                    assert!(answer.score.low() <= right && right <= answer.score.high(), "{pits:?}");
+                    told += 1;
+                }
+                Err(OracleError::Inconsistent { .. }) => refused += 1,
+                Err(OracleError::Missing { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!(refused > 10 && told > 100, "{refused} {told}");
+}
+
+/// Numbers by chance, the same ones each time (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[test]
+fn other_files_are_passed_over() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    disk.create(Path::new("databases/notes.awari")).unwrap().write(b"mine").unwrap();
+    assert_eq!(library(&disk).unwrap().held().len(), 3);
+}
+
+#[test]
+fn kinds_do_not_mix() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    write(&disk, Path::new("databases/03.awari"), 3, PositionSet::Reachable, Codec::Raw);
+    let error = library(&disk).unwrap_err();
+    assert!(error.is_damage());
+    let text = error.to_string();
+    assert!(
+        text.starts_with(
+            "databases/03.awari has rules awari, positions reachable, \
+             but databases/00.awari has rules awari, positions all"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_under_another_name_is_refused() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    write(&disk, Path::new("databases/04.awari"), 3, PositionSet::All, Codec::Raw);
+    let text = library(&disk).unwrap_err().to_string();
+    assert!(text.contains("04.awari is the database of 3 stones"), "{text}");
+    assert!(text.contains("expected the database of 4 stones"), "{text}");
+}
+
+#[test]
+fn damage_is_kept_for_those_who_ask() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    disk.truncate(Path::new("databases/01.awari"), 90).unwrap();
+    let library = library(&disk).unwrap();
+    assert!(matches!(library.held()[&1], Held::Damaged { .. }));
+    assert!(matches!(library.held()[&2], Held::Sound(_)));
+}
+
+/// Scores that no position of so many stones has would not fit what is computed from them.
+#[test]
+fn a_file_of_other_scores_is_damaged() {
+    let disk = MemoryDisk::new();
+    databases(&disk, 2, PositionSet::All, Codec::Packed);
+    let path = Path::new("databases/02.awari");
+    let file = Scores::open(&disk, path).unwrap();
+    let (identity, shape) = (file.identity().clone(), file.shape().clone());
+    let scores = vec![i8::MIN; shape.positions() as usize];
+    store::write(&disk, path, &identity, &shape, ValueRange::new(-128, 127), Codec::Raw, &scores).unwrap();
+    let Held::Damaged { what, .. } = &library(&disk).unwrap().into_held()[&2] else { panic!("it is damaged") };
+    assert!(what.contains("expected values in -2..=2, found values in -128..=127"), "{what}");
+    let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0])).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+}

@@ -1,0 +1,53 @@
+//! `awari serve` as its users meet it: it says where it is, answers from the databases of a run, and ends when told.
+
+use tests::directory::{TestDirectory, ended_child, signal};
+use tests::serve_process::ServeProcess;
+
+#[test]
+fn a_server_answers_until_it_is_told_to_stop() {
+    let place = TestDirectory::built(5);
+    for name in ["INT", "TERM"] {
+        let server = ServeProcess::start(&place);
+        let served = server.json("/v1/probe?pos=0+0+0+0+1+2+1+0+0+0+0+1");
+        let probed = place.awari(&["probe", "--dir", "run", "--json", "0 0 0 0 1 2 1 0 0 0 0 1"]).is(0).json();
+        for field in ["position", "stones", "score", "source"] {
+            assert_eq!(served[field], probed[field], "{field}");
+        }
+        // What the run has counted is shown, and counts every position.
+        let database = server.json("/v1/databases/5");
+        let counts = database["histogram"].as_array().unwrap().iter();
+        let total: u64 = counts.map(|one| one["positions"].as_u64().unwrap()).sum();
+        assert_eq!((Some(total), total), (database["positions"].as_u64(), 4368));
+        assert!(server.get("/").contains("<title>Awari oracle</title>"));
+
+        let child = server.into_child();
+        signal(&child, name);
+        ended_child(child).is(0).says(&["stop requested", "Ctrl-C again"]);
+    }
+}
+
+#[test]
+fn a_server_listens_where_it_is_told() {
+    let place = TestDirectory::built(1);
+    for (listen, shown) in
+        [("localhost:0", ""), (":0", "127.0.0.1:"), ("0", "127.0.0.1:"), ("127.0.0.1:0", "127.0.0.1:")]
+    {
+        let server = ServeProcess::start_at(&place, listen);
+        assert!(server.address.starts_with(shown), "{listen}: {}", server.address);
+        assert_eq!(server.json("/v1/probe?pos=0+0+0+0+0+1+0+0+0+0+0+0")["stones"], 1, "{listen}");
+    }
+    place.awari(&["serve", "--dir", "run", "--listen", "localhost:http"]).is(2).says(&["localhost:8080"]);
+    place
+        .awari(&["serve", "--dir", "run", "--listen", "no.such.host.invalid:0"])
+        .is(12)
+        .says(&["no.such.host.invalid"]);
+}
+
+#[test]
+fn what_cannot_be_served_is_said() {
+    let place = TestDirectory::built(1);
+    place.awari(&["serve", "--dir", "nowhere"]).is(3);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    place.awari(&["serve", "--dir", "run", "--listen", &address]).is(12).says(&[&address, "--listen"]);
+}
