@@ -2,26 +2,31 @@
 
 mod claim;
 mod heartbeat;
+mod layout;
 mod snapshots;
 mod space;
 mod stop;
+mod survey;
 
 pub(crate) use claim::{Claim, MANIFEST_MARK, claim, holds_artifacts, is_leftover_of, keep_manifest};
-pub use heartbeat::{Beating, Heartbeat};
+pub use heartbeat::Heartbeat;
+pub(crate) use layout::{heartbeat_path, lock_path, snapshots_path, stop_path};
+pub use layout::{journal_path, manifest_path};
 pub use snapshots::Snapshots;
 pub(crate) use snapshots::is_snapshots;
 pub use space::Space;
 pub use stop::StopRequest;
+pub use survey::Findings;
+pub(crate) use survey::{look, survey};
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use disk::{Disk, DiskError, Lock};
 
 use crate::directory::claim::{keep_others, lock_is_of_others};
-use crate::error::PipelineError;
+use crate::error::{PipelineError, unusable};
 use crate::journal::{Journal, JournalError};
-use crate::preflight::PreflightError;
 
 /// A run directory held for writing, by us alone.
 pub struct Directory<'d> {
@@ -86,41 +91,4 @@ impl<'d> Directory<'d> {
     pub fn journal(&mut self) -> &mut Journal<'d> {
         &mut self.journal
     }
-}
-
-pub(crate) fn unusable(path: &Path, source: DiskError) -> PipelineError {
-    if source.is_overtaken() {
-        return PipelineError::Disk(source);
-    }
-    PipelineError::Preflight(PreflightError::Directory { directory: path.to_path_buf(), source })
-}
-
-/// The lock of a run directory.
-pub(crate) fn lock_path(directory: &Path) -> PathBuf {
-    directory.join("lock")
-}
-
-/// The journal of a run directory.
-pub fn journal_path(directory: &Path) -> PathBuf {
-    directory.join("journal")
-}
-
-/// The resolved manifest of a run directory.
-pub fn manifest_path(directory: &Path) -> PathBuf {
-    directory.join("manifest.toml")
-}
-
-/// The sign of life of the run that goes on in a directory.
-pub(crate) fn heartbeat_path(directory: &Path) -> PathBuf {
-    directory.join("heartbeat")
-}
-
-/// The request that the run which goes on in a directory stop.
-pub(crate) fn stop_path(directory: &Path) -> PathBuf {
-    directory.join("stop")
-}
-
-/// The snapshots of a run directory.
-pub(crate) fn snapshots_path(directory: &Path) -> PathBuf {
-    directory.join("snapshots")
 }

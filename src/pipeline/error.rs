@@ -11,8 +11,8 @@ use crate::journal::JournalError;
 use crate::manifest::Diagnostic;
 use crate::plan::{Replaced, Step};
 use crate::preflight::PreflightError;
+use crate::report::StageError;
 use crate::stage::StageName;
-use crate::work::StageError;
 
 /// What a single stage reads is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -158,6 +158,14 @@ impl PipelineError {
             PipelineError::Graph(_) => Exit::Internal,
         }
     }
+}
+
+/// The error of a directory that cannot be used.
+pub(crate) fn unusable(path: &Path, source: DiskError) -> PipelineError {
+    if source.is_overtaken() {
+        return PipelineError::Disk(source);
+    }
+    PipelineError::Preflight(PreflightError::Directory { directory: path.to_path_buf(), source })
 }
 
 fn lines(diagnostics: &[Diagnostic]) -> String {

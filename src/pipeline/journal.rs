@@ -1,19 +1,10 @@
-//! The journal: an append-only file of framed records, each durable before the next step is taken.
+//! The journal of a run directory: an append-only file of records, each durable before the next step is taken.
 //!
-//! Layout of a record (version 1):
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 4 | magic `FF 4A 52 01`; the byte FF occurs in no UTF-8 text, so never in a payload |
-//! | 4 | length of the payload, little-endian, at most [`PAYLOAD_BYTES_MAX`] |
-//! | 8 | the first 8 bytes of the BLAKE3 digest of length and payload |
-//! | n | payload: one [`Entry`] as JSON |
-//!
-//! A crash can only tear the end of the file. [`Journal::open`] cuts a torn end back to the last
-//! valid record; [`Contents::read`] passes it over. Should bytes in the middle be damaged, reading
-//! goes on at the next valid record: losing a record costs time, never data. Readers return on any
-//! bytes whatever.
+//! [`Contents`] is the format and its reader, [`Record`] what the records say, [`State`] the latest fact about everything
+//! and [`History`] all of them in order. A crash can only tear the end of the file; [`Journal::open`] truncates a torn end
+//! to the last valid record.
 
+mod contents;
 mod fence;
 mod history;
 mod record;
@@ -21,6 +12,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use contents::{could_be_journal, holds_record};
+pub use contents::{Contents, JOURNAL_BYTES_MAX, JournalError, PAYLOAD_BYTES_MAX};
 pub(crate) use fence::FenceGuard;
 pub use history::{History, Outcome, Remark, RunSpan, StageSpan};
 pub(crate) use record::clip;
@@ -30,172 +23,10 @@ pub use state::{Built, Checked, Damage, Moment, RunHistory, StageEnd, StageHisto
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use disk::{Digest, Disk, DiskError, Output};
+use disk::{Disk, Output};
 
+use crate::journal::contents::encode;
 use crate::journal::fence::Fence;
-
-const MAGIC: [u8; 4] = [0xFF, b'J', b'R', 1];
-const HEADER_BYTES: usize = 16;
-
-/// A record holds a few kilobytes; the largest known, a stage with hundreds of outputs, some hundred.
-pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
-
-/// A number that no holder gets to, and that leaves room for the holders after it.
-const RUN_MAX: u64 = 1 << 32;
-
-/// The longest journal that is read: some hundred thousand records.
-pub const JOURNAL_BYTES_MAX: u64 = 256 << 20;
-
-/// A journal that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum JournalError {
-    /// A file operation failed.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// The file is longer than any journal.
-    #[error("{} has {bytes} bytes, expected at most {JOURNAL_BYTES_MAX}; move it away, and the next run adopts the \
-        files that it finds (headers checked)", path.display())]
-    TooLarge {
-        /// The journal.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-    },
-    /// A record longer than [`PAYLOAD_BYTES_MAX`].
-    #[error("a journal record has {bytes} bytes, the limit is {PAYLOAD_BYTES_MAX}")]
-    RecordTooLong {
-        /// Its length.
-        bytes: usize,
-    },
-    /// Somebody else writes to the journal, or has cut or removed it: the lock does not keep him out.
-    #[error(
-        "{} {what} while this run held the directory, so this run ends; either the file system does not share locks \
-         with the other machine, or the file `lock` was removed; wait for the other run to end, or stop it with \
-             `awari stop`, then repeat this command; no data is lost",
-        path.display()
-    )]
-    Overtaken {
-        /// The journal.
-        path: PathBuf,
-        /// What became of it.
-        what: String,
-    },
-    /// The record cannot be said in JSON.
-    #[error("cannot write a journal record: {0}")]
-    Encode(#[from] serde_json::Error),
-}
-
-/// A journal as read.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Contents {
-    /// The records that count, in the order in which they were written.
-    pub entries: Vec<Entry>,
-    /// Bytes up to the end of the last valid record.
-    pub valid_bytes: u64,
-    /// Bytes after it, torn by a crash.
-    pub torn_bytes: u64,
-    /// Bytes before it that are part of no valid record.
-    pub damaged_bytes: u64,
-    /// Valid records of unknown kinds, from a newer version, or with a number that no holder has.
-    pub unknown: usize,
-    /// Valid records written by a holder whose time was over.
-    pub fenced: usize,
-}
-
-impl Contents {
-    /// Reads a journal; an absent one is empty. Changes nothing.
-    ///
-    /// # Errors
-    /// If the file cannot be read. Its content is no reason to fail.
-    pub fn read(disk: &dyn Disk, path: &Path) -> Result<Self, JournalError> {
-        match disk.read(path, JOURNAL_BYTES_MAX) {
-            Ok(bytes) => Ok(Contents::decode(&bytes)),
-            Err(error) if error.is_not_found() => Ok(Contents::default()),
-            Err(DiskError::TooLarge { path, bytes, .. }) => Err(JournalError::TooLarge { path, bytes }),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Reads a journal from its bytes.
-    pub fn decode(bytes: &[u8]) -> Self {
-        let mut contents = Contents::default();
-        let mut at = 0;
-        let mut run = 0;
-        while at < bytes.len() {
-            let Some(payload) = frame(&bytes[at..]) else {
-                // The next place where a record could begin.
-                let rest = &bytes[at + 1..];
-                at += 1 + rest.iter().position(|b| *b == MAGIC[0]).unwrap_or(rest.len());
-                continue;
-            };
-            contents.damaged_bytes += at as u64 - contents.valid_bytes;
-            at += HEADER_BYTES + payload.len();
-            contents.valid_bytes = at as u64;
-            match serde_json::from_slice::<Entry>(payload) {
-                Ok(entry) if entry.run < run => contents.fenced += 1,
-                Ok(entry) if entry.run <= RUN_MAX => {
-                    run = entry.run;
-                    contents.entries.push(entry);
-                }
-                Ok(_) | Err(_) => contents.unknown += 1,
-            }
-        }
-        contents.torn_bytes = bytes.len() as u64 - contents.valid_bytes;
-        contents
-    }
-}
-
-/// The payload of the record at the start of some bytes, if there is a valid one.
-fn frame(bytes: &[u8]) -> Option<&[u8]> {
-    let header = bytes.get(..HEADER_BYTES)?;
-    let (magic, rest) = header.split_at(MAGIC.len());
-    let (length, checksum) = rest.split_at(4);
-    if magic != MAGIC {
-        return None;
-    }
-    let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
-    if length > PAYLOAD_BYTES_MAX {
-        return None;
-    }
-    let payload = bytes.get(HEADER_BYTES..HEADER_BYTES + length)?;
-    // No text has this byte. So what begins here ends before anything else that could, and however many records some
-    // bytes pretend to begin, each byte is digested a few times at most.
-    if payload.contains(&MAGIC[0]) {
-        return None;
-    }
-    (checksum == checksum_of(payload)).then_some(payload)
-}
-
-/// Whether a record begins anywhere in some bytes: they are a journal, however damaged.
-pub(crate) fn holds_record(bytes: &[u8]) -> bool {
-    bytes.windows(MAGIC.len()).any(|window| window == MAGIC)
-}
-
-/// Whether some bytes may be a journal, torn in its first record at the earliest.
-pub(crate) fn could_be_journal(bytes: &[u8]) -> bool {
-    MAGIC.starts_with(bytes) || holds_record(bytes)
-}
-
-fn checksum_of(payload: &[u8]) -> [u8; 8] {
-    let mut bytes = (payload.len() as u32).to_le_bytes().to_vec();
-    bytes.extend_from_slice(payload);
-    let [a, b, c, d, e, f, g, h, ..] = Digest::of(&bytes).0;
-    [a, b, c, d, e, f, g, h]
-}
-
-fn encode(entry: &Entry) -> Result<Vec<u8>, JournalError> {
-    let payload = serde_json::to_vec(entry)?;
-    if payload.len() > PAYLOAD_BYTES_MAX {
-        return Err(JournalError::RecordTooLong { bytes: payload.len() });
-    }
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
-    bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&checksum_of(&payload));
-    bytes.extend_from_slice(&payload);
-    Ok(bytes)
-}
 
 /// A journal open for writing, with what it says so far. Only for who holds the directory's lock.
 pub struct Journal<'d> {

@@ -16,8 +16,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub use crate::manifest::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Origin};
-pub use crate::manifest::schema::{Key, Schema, Type};
-pub use crate::manifest::value::{ByRange, Value};
+pub use crate::manifest::schema::{Key, Schema};
+pub use crate::manifest::value::{ByRange, Type, Value};
 
 use crate::budget::Budget;
 use crate::manifest::diagnostic::{position, shown};

@@ -7,39 +7,33 @@
 mod execution;
 mod explain;
 mod garbage;
+mod heartbeat_observer;
+mod run;
 mod single;
 #[cfg(test)]
 mod tests;
 
 pub use explain::{Explained, Explanation, Field};
 pub use garbage::{Garbage, Item, Needless};
+pub use heartbeat_observer::Beating;
+pub use run::{Ran, Summary};
 pub use single::{Comparison, Output, Scratch, Single};
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use disk::{Digest, Disk, DiskError, GuardedDisk, Staged, clock};
+use disk::{Disk, clock};
 
-use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
 use crate::budget::Budget;
-use crate::directory::{
-    Directory, Heartbeat, MANIFEST_MARK, Snapshots, Space, holds_artifacts, is_leftover_of, journal_path,
-    keep_manifest, manifest_path, snapshots_path, unusable,
-};
-use crate::error::PipelineError;
-use crate::graph::Graph;
-use crate::journal::{
-    ArtifactRecord, Contents, FenceGuard, Journal, JournalError, LastSign, Measured, Record, RunEnd, State, clip,
-};
-use crate::observer::{Event, Observer, Silent};
-use crate::orchestrator::execution::{execute, fingerprints_of};
-use crate::plan::{Adopted, Evaluated, Findings, Keep, Plan, PlanOptions, Reason, Step, Why, evaluate, plan_of};
-use crate::preflight::{PreflightError, Room};
-use crate::progress::Progress;
-use crate::stage::StageName;
-use crate::work::{StageContext, StageError, Work};
+use crate::directory::{Directory, Findings, Space, holds_artifacts, journal_path, survey};
+use crate::error::{PipelineError, unusable};
+use crate::journal::{Contents, State};
+use crate::observer::{Observer, Silent};
+use crate::plan::{Keep, Plan, PlanOptions, evaluate, plan_of};
+use crate::preflight::Room;
+use crate::work::Work;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -86,45 +80,6 @@ impl Default for RunOptions {
     }
 }
 
-/// What a run did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
-    /// [`RunEnd::Done`] or [`RunEnd::Stopped`].
-    pub how: RunEnd,
-    /// The stages that ran, in order.
-    pub ran: Vec<Ran>,
-    /// The plan at the end: steps left if it was stopped, and what is up to date.
-    pub plan: Plan,
-    /// Wall-clock seconds.
-    pub seconds: f64,
-    /// The most memory that the process had resident up to the end of the run, where known.
-    pub memory_peak_bytes: Option<u64>,
-}
-
-impl Summary {
-    /// The exit code: done or stopped.
-    pub fn exit(&self) -> crate::Exit {
-        match self.how {
-            RunEnd::Done => crate::Exit::Done,
-            RunEnd::Stopped => crate::Exit::Stopped,
-            RunEnd::Failed(_) => crate::Exit::StageFailed,
-        }
-    }
-}
-
-/// A stage that ran.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
-    /// Which.
-    pub stage: StageName,
-    /// Why.
-    pub reason: Reason,
-    /// What it took.
-    pub measured: Measured,
-    /// What it made.
-    pub artifacts: Vec<ArtifactRecord>,
-}
-
 /// Plans and runs the stages of a [`Work`] in a directory.
 pub struct Orchestrator<'a> {
     pub(crate) disk: &'a dyn Disk,
@@ -134,9 +89,6 @@ pub struct Orchestrator<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) stop: &'a AtomicBool,
 }
-
-/// A stage that takes less is not probed for again: the probe at the start has seen as much.
-const PROBED_BYTES_MIN: u64 = 64 << 20;
 
 /// A flag that nobody raises.
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -217,71 +169,6 @@ impl<'a> Orchestrator<'a> {
         Err(PipelineError::Replaces { directory: self.directory.clone(), replaced: plan.replaced.clone() })
     }
 
-    /// Sets so many bytes aside for a moment: what is free may not be free for us.
-    fn probe(&self, bytes: u64) -> Result<(), PipelineError> {
-        let directory = &self.directory;
-        let probed = self.disk.probe(directory, bytes);
-        // The bytes of all files are more than a limit may allow to one.
-        if matches!(probed, Err(DiskError::FileSizeLimit { .. })) {
-            return Ok(());
-        }
-        probed.map_err(|source| match self.disk.free_bytes(directory) {
-            Ok(free) if source.is_no_space() && free >= bytes => {
-                PreflightError::Quota { directory: directory.clone(), needed: bytes, free, source }.into()
-            }
-            _ => unusable(directory, source),
-        })
-    }
-
-    /// Runs what the plan says until nothing is left, or until asked to stop.
-    ///
-    /// # Errors
-    /// Whatever ended the run early; what was finished is kept.
-    pub fn run(&self) -> Result<Summary, PipelineError> {
-        let start = Instant::now();
-        let mut directory = self.open()?;
-        let journal = directory.journal();
-        if journal.cut_bytes() > 0 {
-            let bytes = journal.cut_bytes();
-            self.observer.notice(&Event::JournalCut { bytes });
-        }
-        self.remove_leftovers().map_err(|source| unusable(&self.directory, source))?;
-        let guard = FenceGuard::new(journal.fence());
-        let disk = GuardedDisk::new(self.disk, &guard);
-        let fenced =
-            Orchestrator { disk: &disk, directory: self.directory.clone(), options: self.options.clone(), ..*self };
-        let found = survey(self.disk, &self.directory, self.work)?;
-        let mut run = Run {
-            orchestrator: &fenced,
-            graph: self.work.graph(),
-            space: self.space(&found)?,
-            found,
-            freshness: Evaluated::none(self.work.graph()),
-            touched: 0,
-            forced: self.options.force.iter().cloned().collect(),
-            journal,
-            started: false,
-            ran: Vec::new(),
-        };
-        let outcome = run.steps();
-        let how = match &outcome {
-            Ok((how, _)) => how.clone(),
-            Err(error) => RunEnd::Failed(clip(&error.to_string())),
-        };
-        if run.started {
-            let ended = run.journal.append(Record::RunEnded { how: how.clone() });
-            // If the run failed, that is the error to report.
-            if outcome.is_ok() {
-                ended?;
-            }
-        }
-        let seconds = start.elapsed().as_secs_f64();
-        let event = Event::RunEnded { how: how.clone(), seconds };
-        self.observer.notice(&event);
-        let (how, plan) = outcome?;
-        Ok(Summary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
-    }
-
     /// Takes the directory.
     pub(crate) fn open(&self) -> Result<Directory<'_>, PipelineError> {
         let holds_artifacts = || holds_artifacts(self.disk, &self.directory, self.work);
@@ -300,415 +187,5 @@ impl<'a> Orchestrator<'a> {
             directories.extend(path.parent().map(Path::to_path_buf));
         }
         directories
-    }
-
-    fn remove_leftovers(&self) -> Result<(), DiskError> {
-        for directory in &self.directories() {
-            for path in self.disk.list(directory)? {
-                if is_leftover_of(&self.directory, &path, self.work) {
-                    self.disk.remove(&path)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn write_manifest(&self) -> Result<(), DiskError> {
-        const BYTES_MAX: u64 = 1 << 20;
-        let path = manifest_path(&self.directory);
-        let text = format!("{MANIFEST_MARK}{}", self.options.manifest);
-        let same = self.disk.read(&path, BYTES_MAX).is_ok_and(|old| old == text.as_bytes());
-        if same || self.options.manifest.is_empty() {
-            return Ok(());
-        }
-        keep_manifest(self.disk, &self.directory, &self.options.manifest)?;
-        let mut staged = Staged::create(self.disk, &path, 0)?;
-        staged.write(text.as_bytes())?;
-        staged.publish()?;
-        Ok(())
-    }
-}
-
-/// Looks at the file of every artifact.
-pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Findings, PipelineError> {
-    let mut found = Findings::new();
-    for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
-        found.insert(artifact.name.clone(), look(disk, directory, work, artifact)?);
-    }
-    Ok(found)
-}
-
-/// Looks at the file of an artifact.
-fn look(disk: &dyn Disk, directory: &Path, work: &dyn Work, artifact: &ArtifactSpec) -> Result<Found, PipelineError> {
-    let path = artifact.name.below(directory);
-    let look = || work.inspect(disk, &path, artifact);
-    let found = match look() {
-        // A file that cannot be read twice in a row is made anew; anything else is for the user to put right.
-        Err(error) if error.is_unreadable() => match look() {
-            Err(error) if error.is_unreadable() => Ok(Found::Unreadable(error.to_string())),
-            found => found,
-        },
-        found => found,
-    };
-    found.map_err(|source| unusable(directory, source))
-}
-
-/// A run under way.
-struct Run<'r, 'a, 'd> {
-    orchestrator: &'r Orchestrator<'a>,
-    graph: &'r Graph,
-    journal: &'r mut Journal<'d>,
-    found: Findings,
-    space: Space,
-    freshness: Evaluated<'r>,
-    /// The place of the first stage to what of which something happened since `freshness` looked.
-    touched: usize,
-    forced: BTreeSet<String>,
-    /// Whether the journal knows of this run: a run with nothing to do leaves no trace.
-    started: bool,
-    ran: Vec<Ran>,
-}
-
-impl Run<'_, '_, '_> {
-    fn steps(&mut self) -> Result<(RunEnd, Plan), PipelineError> {
-        let orchestrator = self.orchestrator;
-        loop {
-            let plan = self.plan()?;
-            orchestrator.allows(&plan)?;
-            if let Some(next) = plan.steps.first() {
-                orchestrator.preflight(&plan)?;
-                let next_bytes = next.cost.disk_bytes.saturating_sub(next.disk_there_bytes);
-                let bytes = if self.started { next_bytes } else { plan.prediction.disk_bytes };
-                if !self.started || bytes >= PROBED_BYTES_MIN {
-                    orchestrator.probe(bytes)?;
-                }
-            }
-            if !self.started {
-                self.start(&plan)?;
-            }
-            if !plan.adopted.is_empty() {
-                self.adopt(&plan.adopted)?;
-                continue;
-            }
-            if !plan.removable.is_empty() {
-                self.remove(&plan.removable)?;
-                if plan.steps.is_empty() {
-                    // What was removed is not up to date, but not needed.
-                    continue;
-                }
-            }
-            let Some(step) = plan.steps.first() else {
-                self.remove_snapshots(&plan).map_err(|source| unusable(&orchestrator.directory, source))?;
-                return Ok((RunEnd::Done, plan));
-            };
-            if orchestrator.stop.load(Ordering::Relaxed) {
-                return Ok((RunEnd::Stopped, plan));
-            }
-            if !self.step(step, plan.steps.len())? {
-                return Ok((RunEnd::Stopped, self.plan()?));
-            }
-        }
-    }
-
-    fn plan(&mut self) -> Result<Plan, PipelineError> {
-        let options = self.orchestrator.plan_options(self.forced.clone());
-        self.freshness.look(self.touched, self.journal.state(), &self.found);
-        self.touched = self.graph.stages().len();
-        let made = plan_of(self.graph, &self.freshness, &self.found, &self.space, &options);
-        debug_assert_eq!(
-            made.as_ref().ok(),
-            plan_of(
-                self.graph,
-                &evaluate(self.graph, self.journal.state(), &self.found),
-                &self.found,
-                &self.space,
-                &options
-            )
-            .as_ref()
-            .ok(),
-            "of a full inspection"
-        );
-        made
-    }
-
-    /// Puts a record of some artifacts into the journal.
-    fn append<'n>(
-        &mut self,
-        record: Record,
-        artifacts: impl IntoIterator<Item = &'n ArtifactName>,
-    ) -> Result<(), JournalError> {
-        let makers = artifacts.into_iter().filter_map(|artifact| self.graph.maker(artifact));
-        self.touched = makers.fold(self.touched, usize::min);
-        self.journal.append(record)
-    }
-
-    fn start(&mut self, plan: &Plan) -> Result<(), PipelineError> {
-        let orchestrator = self.orchestrator;
-        let options = &orchestrator.options;
-        let unusable = |source| unusable(&orchestrator.directory, source);
-        if plan.steps.is_empty() && plan.adopted.is_empty() && plan.removable.is_empty() {
-            return orchestrator.write_manifest().map_err(unusable);
-        }
-        orchestrator.observer.notice(&Event::RunStarted {
-            directory: orchestrator.directory.clone(),
-            run: self.journal.run(),
-            steps: plan.steps.len(),
-            counts: plan.counts(),
-            seconds: plan.prediction.seconds,
-        });
-        self.journal.append(Record::RunStarted {
-            command: clip(&options.command),
-            program: clip(&options.program),
-            host: clock::host(),
-            pid: std::process::id(),
-            threads: options.threads,
-            memory_bytes: options.memory.bytes(),
-            manifest: Digest::of(options.manifest.as_bytes()),
-            // The next heartbeat takes the place of this one, which only a run that was killed leaves.
-            killed: Heartbeat::read(orchestrator.disk, &orchestrator.directory)
-                .filter(|heartbeat| heartbeat.run < self.journal.run())
-                .map(|heartbeat| LastSign { run: heartbeat.run, at: heartbeat.at }),
-        })?;
-        self.started = true;
-        orchestrator.write_manifest().map_err(unusable)
-    }
-
-    fn adopt(&mut self, adopted: &[Adopted]) -> Result<(), PipelineError> {
-        let orchestrator = self.orchestrator;
-        let mut names = Vec::new();
-        for one in adopted {
-            let path = one.artifact.below(&orchestrator.directory);
-            let artifact = ArtifactRecord {
-                name: one.artifact.clone(),
-                digest: one.digest,
-                bytes: orchestrator.disk.bytes(&path)?.unwrap_or(0),
-                fingerprint: one.fingerprint.clone(),
-            };
-            self.append(Record::Adopted { artifact }, [&one.artifact])?;
-            names.push(one.artifact.clone());
-        }
-        orchestrator.observer.notice(&Event::Adopted { artifacts: names });
-        Ok(())
-    }
-
-    fn remove(&mut self, names: &[ArtifactName]) -> Result<(), PipelineError> {
-        let orchestrator = self.orchestrator;
-        let mut bytes = 0;
-        for name in names {
-            let path = name.below(&orchestrator.directory);
-            bytes += orchestrator.disk.bytes(&path)?.unwrap_or(0);
-            orchestrator.disk.remove(&path)?;
-            self.found.insert(name.clone(), Found::Absent);
-            self.space.look(orchestrator.disk, &orchestrator.directory, name)?;
-        }
-        // Not those at the top, which every run directory has.
-        let nested = names.iter().filter(|name| name.as_str().matches('/').count() > 1);
-        let emptied: BTreeSet<PathBuf> =
-            nested.filter_map(|name| name.below(&orchestrator.directory).parent().map(Path::to_path_buf)).collect();
-        for directory in emptied {
-            if orchestrator.disk.list(&directory)?.is_empty() {
-                orchestrator.disk.remove_dir_all(&directory)?;
-            }
-        }
-        let artifacts = names.to_vec();
-        self.append(Record::Removed { artifacts: artifacts.clone() }, names)?;
-        orchestrator.observer.notice(&Event::Removed { artifacts, bytes });
-        Ok(())
-    }
-
-    /// Looks again at the targets that a stage reads. Returns the first that is not the file that the plan was made for.
-    fn exchanged(&mut self, stage: &StageName) -> Result<Option<ArtifactName>, PipelineError> {
-        let orchestrator = self.orchestrator;
-        let stage = self.graph.stage(stage).expect("steps are stages of the graph");
-        let mut exchanged = None;
-        for spec in stage.inputs.iter().filter_map(|name| self.graph.artifact(name)) {
-            if spec.kind != ArtifactKind::Target {
-                continue;
-            }
-            let look = look(orchestrator.disk, &orchestrator.directory, orchestrator.work, spec)?;
-            if self.found.get(&spec.name) != Some(&look) {
-                self.found.insert(spec.name.clone(), look);
-                self.touched = self.graph.maker(&spec.name).map_or(0, |maker| maker.min(self.touched));
-                exchanged.get_or_insert_with(|| spec.name.clone());
-            }
-        }
-        Ok(exchanged)
-    }
-
-    /// Runs one stage. Returns whether it got done; if not, it was stopped on request.
-    fn step(&mut self, step: &Step, steps_left: usize) -> Result<bool, PipelineError> {
-        let orchestrator = self.orchestrator;
-        let (disk, directory) = (orchestrator.disk, orchestrator.directory.as_path());
-        let name = &step.stage;
-        let found = &self.found;
-        let digest_of = |name: &ArtifactName| match found.get(name) {
-            Some(Found::Header { digest, .. }) => Some(*digest),
-            _ => self.journal.state().built(name).map(|b| b.artifact.digest),
-        };
-        let at = self.graph.position(name);
-        let at = at.expect("steps are stages of the graph");
-        let stage = &self.graph.stages()[at];
-        let fingerprints = fingerprints_of(self.graph, at, digest_of);
-        let failed = |source: StageError| PipelineError::StageFailed { stage: name.clone(), source };
-        let again = self.ran.iter().any(|ran| ran.stage == *name);
-        let Some(fingerprints) = fingerprints.filter(|_| !again) else {
-            let message = format!("it cannot be brought up to date: {}", step.reason);
-            return Err(failed(StageError::failed(message)));
-        };
-
-        if let Some(artifact) = self.exchanged(name)? {
-            let what = match self.found.get(&artifact) {
-                Some(Found::Unreadable(what)) => what.clone(),
-                _ => "the file was exchanged while the run went on".to_owned(),
-            };
-            return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
-        }
-        for output in &stage.outputs {
-            if let Some(Found::Damaged(what) | Found::Unreadable(what)) = self.found.get(output) {
-                // What was verified before is about to be another file.
-                self.note_damage(output, &what.clone(), false)?;
-            }
-        }
-        self.journal.append(Record::StageStarted { stage: name.clone(), reason: clip(&step.reason.to_string()) })?;
-        orchestrator.observer.notice(&Event::StageStarted {
-            stage: name.clone(),
-            reason: step.reason.clone(),
-            number: self.ran.len() + 1,
-            steps: self.ran.len() + steps_left,
-            cost: step.cost,
-        });
-        let snapshots = Snapshots::open(
-            disk,
-            snapshots_path(directory).join(name.file_name()),
-            fingerprints.snapshots(self.journal.state()),
-            orchestrator.options.snapshot_interval,
-        );
-        let snapshots = match snapshots {
-            Ok(snapshots) => snapshots,
-            Err(error) => return Err(self.fail(name, error.into())),
-        };
-        let progress = Progress::new();
-        let context = StageContext {
-            disk,
-            directory,
-            scratch: None,
-            snapshots,
-            threads: orchestrator.options.threads,
-            memory: orchestrator.options.memory,
-            progress: &progress,
-            stop: orchestrator.stop,
-        };
-        let (work, observer) = (orchestrator.work, orchestrator.observer);
-        let result = execute(work, stage, &context, &fingerprints, observer);
-        let done = match result {
-            Ok(done) => done,
-            Err(StageError::Stopped) => {
-                let stage = name.clone();
-                orchestrator.observer.notice(&Event::StageStopped { stage });
-                return Ok(false);
-            }
-            Err(error) => return Err(self.fail(name, error)),
-        };
-        if let Some(artifact) = self.exchanged(name)? {
-            let what = match self.found.get(&artifact) {
-                Some(Found::Unreadable(what)) => what.clone(),
-                _ => format!("{artifact} was exchanged while {name} read it"),
-            };
-            // They are in their places already.
-            for output in stage.outputs.iter().filter(|name| done.found.contains_key(*name)) {
-                self.note_damage(output, &what, false)?;
-            }
-            return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
-        }
-        let bytes = done.artifacts.iter().map(|artifact| artifact.bytes).sum();
-        // First the snapshots: once the journal says done, nobody looks for them.
-        context.snapshots.remove()?;
-        let (artifacts, measured) = (done.artifacts.clone(), done.measured.clone());
-        self.append(Record::StageDone { stage: name.clone(), artifacts, measured }, &stage.outputs)?;
-        self.forced.remove(&name.to_string());
-        for name in done.found.keys() {
-            self.space.look(disk, directory, name)?;
-        }
-        self.space.forget_snapshots(stage);
-        self.found.extend(done.found);
-        orchestrator.observer.notice(&Event::StageDone { stage: name.clone(), measured: done.measured.clone(), bytes });
-        self.ran.push(Ran {
-            stage: name.clone(),
-            reason: step.reason.clone(),
-            measured: done.measured,
-            artifacts: done.artifacts,
-        });
-        Ok(true)
-    }
-
-    fn note_damage(&mut self, artifact: &ArtifactName, what: &str, silent: bool) -> Result<(), PipelineError> {
-        if silent || self.journal.state().damage(artifact).is_none() {
-            self.append(Record::DamageFound { artifact: artifact.clone(), what: clip(what), silent }, [artifact])?;
-        }
-        self.orchestrator.observer.notice(&Event::DamageFound { artifact: artifact.clone(), what: what.to_owned() });
-        Ok(())
-    }
-
-    /// Removes what was snapshot for stages that need not run: a crash between their end and the removal leaves it.
-    fn remove_snapshots(&self, plan: &Plan) -> Result<(), DiskError> {
-        let Orchestrator { disk, directory, .. } = self.orchestrator;
-        for settled in plan.fresh.iter().filter(|settled| settled.why != Why::NotRequested) {
-            let snapshots = snapshots_path(directory).join(settled.stage.file_name());
-            if !disk.list(&snapshots)?.is_empty() {
-                disk.remove_dir_all(&snapshots)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// An artifact that cannot be read, if it cannot be read again either: it is damaged.
-    fn unreadable(&self, error: &DiskError) -> Option<ArtifactName> {
-        const PIECE_BYTES: u64 = 1 << 20;
-        let orchestrator = self.orchestrator;
-        let path = error.path().filter(|_| error.is_unreadable())?;
-        let is_it = |name: &ArtifactName| name.below(&orchestrator.directory) == path;
-        let name = self.graph.artifacts().map(|artifact| &artifact.name).find(|&name| is_it(name))?;
-        let read = || {
-            let input = orchestrator.disk.open(path)?;
-            let mut piece = Vec::new();
-            for offset in (0..input.bytes()).step_by(PIECE_BYTES as usize) {
-                piece.resize((input.bytes() - offset).min(PIECE_BYTES) as usize, 0);
-                input.read_at(offset, &mut piece)?;
-            }
-            Ok::<(), DiskError>(())
-        };
-        read().is_err_and(|error| error.is_unreadable()).then(|| name.clone())
-    }
-
-    /// Puts a failure into the journal and turns it into the error of the run.
-    fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
-        let error = match error {
-            StageError::Disk(disk) => match self.unreadable(&disk) {
-                Some(artifact) => StageError::Damaged { artifact, what: disk.to_string(), silent: false },
-                None => StageError::Disk(disk),
-            },
-            error => error,
-        };
-        let message = clip(&error.to_string());
-        self.orchestrator.observer.notice(&Event::StageFailed { stage: stage.clone(), message: message.clone() });
-        if let StageError::Damaged { artifact, what, silent } = &error
-            && let Err(journal) = self.note_damage(artifact, what, *silent)
-        {
-            tracing::warn!("cannot record the damage to {artifact} in the journal: {journal}");
-        }
-        let failed = Record::StageFailed { stage: stage.clone(), message };
-        // A full disk fails both; the stage's own error is the one to report.
-        if let Err(journal) = self.journal.append(failed) {
-            if let JournalError::Overtaken { .. } = journal {
-                return journal.into();
-            }
-            tracing::warn!("cannot record the failure of {stage} in the journal: {journal}");
-        }
-        match error {
-            StageError::Damaged { artifact, what, .. } => {
-                PipelineError::Integrity { stage: stage.clone(), artifact, what, remedy: "the next run rebuilds it" }
-            }
-            source => PipelineError::StageFailed { stage: stage.clone(), source },
-        }
     }
 }

@@ -11,12 +11,11 @@ use disk::{Digest, Disk};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
-use crate::directory::{Heartbeat, journal_path, lock_path};
+use crate::directory::{Heartbeat, journal_path, lock_path, survey};
 use crate::error::PipelineError;
 use crate::fingerprint::hex;
 use crate::graph::Graph;
 use crate::journal::{Contents, Measured, RunEnd, RunHistory, StageEnd, StageHistory, State};
-use crate::orchestrator::survey;
 use crate::path_text;
 use crate::plan::{Counts, Keep, Plan, PlanOptions, Reason, Why, plan};
 use crate::stage::StageName;

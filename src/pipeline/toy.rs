@@ -15,8 +15,9 @@ use crate::graph::Graph;
 use crate::journal::Record;
 use crate::orchestrator::{Orchestrator, RunOptions, Scratch, Single, Summary};
 use crate::plan::Plan;
+use crate::report::{StageError, StageReport};
 use crate::stage::{Cost, StageName, StageSpec};
-use crate::work::{StageContext, StageError, StageReport, Work};
+use crate::work::{StageContext, Work};
 use crate::{Directory, PipelineError};
 
 /// The run directory of the tests.

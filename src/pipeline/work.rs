@@ -1,18 +1,17 @@
 //! The seam between the pipeline and the stages: what a stage is given, and what it gives back.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use disk::{Digest, Disk, DiskError, Stopwatch};
-use serde::{Deserialize, Serialize};
+use disk::{Disk, DiskError, Stopwatch};
 
 use crate::artifact::{ArtifactName, ArtifactSpec, Found};
 use crate::budget::Budget;
 use crate::directory::Snapshots;
 use crate::graph::Graph;
 use crate::progress::Progress;
+use crate::report::{StageError, StageReport};
 use crate::stage::StageSpec;
 
 /// The work that a pipeline orders: implemented by the stages, and by a toy in tests.
@@ -137,133 +136,5 @@ impl<'a> StageContext<'a> {
     /// The flag behind [`stop_requested`](Self::stop_requested), for engines that know no pipeline.
     pub fn stop_flag(&self) -> &'a AtomicBool {
         self.stop
-    }
-}
-
-/// What a stage says about its run; time and memory are measured around it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StageReport {
-    /// Positions it worked through.
-    pub positions: u64,
-    /// Anything worth counting: passes, changes, cache misses.
-    pub counters: BTreeMap<String, Counter>,
-    /// Digests of files without a checksum of their own, as the stage wrote them: a file that reads otherwise afterwards was
-    /// damaged meanwhile.
-    #[serde(skip)]
-    pub written: BTreeMap<ArtifactName, Digest>,
-}
-
-impl StageReport {
-    /// A report without counters.
-    pub fn new(positions: u64) -> Self {
-        StageReport { positions, ..StageReport::default() }
-    }
-
-    /// Adds the digest of a file as it was written.
-    #[must_use]
-    pub fn wrote(mut self, name: ArtifactName, digest: Digest) -> Self {
-        self.written.insert(name, digest);
-        self
-    }
-
-    /// Adds a counter.
-    #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Counter>) -> Self {
-        self.counters.insert(name.to_owned(), value.into());
-        self
-    }
-}
-
-/// A counted or measured number.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Counter {
-    /// Counted.
-    Integer(u64),
-    /// Measured; JSON cannot say infinity or NaN, which come back as 0.
-    Real(#[serde(deserialize_with = "real_or_zero")] f64),
-}
-
-impl Counter {
-    /// The number, rounded if it is a large integer.
-    pub fn as_f64(self) -> f64 {
-        match self {
-            Counter::Integer(value) => value as f64,
-            Counter::Real(value) => value,
-        }
-    }
-}
-
-impl From<u64> for Counter {
-    fn from(value: u64) -> Self {
-        Counter::Integer(value)
-    }
-}
-
-impl From<f64> for Counter {
-    fn from(value: f64) -> Self {
-        Counter::Real(value)
-    }
-}
-
-fn real_or_zero<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(0.0))
-}
-
-/// Why a stage did not finish.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StageError {
-    /// It was asked to stop, and did; it continues when run again.
-    #[error("stopped on request")]
-    Stopped,
-    /// A file operation failed.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// An artifact is not what it must be: a checksum differs, or a check of its content failed.
-    /// Recorded as damage, so the next run rebuilds it.
-    #[error("{artifact} is damaged: {what}")]
-    Damaged {
-        /// Which artifact.
-        artifact: ArtifactName,
-        /// What was expected and what was found, in words.
-        what: String,
-        /// Whether a stage that reads it does not notice: a score is wrong, but every checksum is right. What was made
-        /// from it since it was last known good is then rebuilt too.
-        silent: bool,
-    },
-    /// Anything else.
-    #[error("{0}")]
-    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-impl StageError {
-    /// Wraps any error, or a message.
-    pub fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        StageError::Failed(error.into())
-    }
-
-    /// Threads cannot be had, with the remedy.
-    pub fn no_threads(error: impl fmt::Display) -> Self {
-        StageError::failed(format!(
-            "threads cannot be started: {error}; allow more (ulimit -u, ulimit -v, or the pids control \
-             group), or ask for fewer with --threads"
-        ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_survive_json() {
-        let report = StageReport::new(7).with("passes", 50u64).with("share", 0.25).with("largest", u64::MAX);
-        let text = serde_json::to_string(&report).unwrap();
-        assert_eq!(serde_json::from_str::<StageReport>(&text).unwrap(), report);
-        let strange = StageReport::new(7).with("strange", f64::NAN);
-        let text = serde_json::to_string(&strange).unwrap();
-        let back: StageReport = serde_json::from_str(&text).unwrap();
-        assert_eq!(back.counters["strange"].as_f64(), 0.0);
     }
 }

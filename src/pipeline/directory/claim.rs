@@ -17,10 +17,10 @@ use disk::{Disk, DiskError, is_leftover, is_lock_note, set_aside, staged_path};
 
 use crate::artifact::{ArtifactKind, ArtifactName, Found};
 use crate::directory::heartbeat::Heartbeat;
-use crate::directory::{heartbeat_path, journal_path, lock_path, manifest_path, snapshots_path, stop_path, unusable};
-use crate::error::PipelineError;
+use crate::directory::layout::{heartbeat_path, journal_path, lock_path, manifest_path, snapshots_path, stop_path};
+use crate::directory::survey;
+use crate::error::{PipelineError, unusable};
 use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError, could_be_journal, holds_record};
-use crate::orchestrator::survey;
 use crate::preflight::PreflightError;
 use crate::work::Work;
 

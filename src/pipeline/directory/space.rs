@@ -8,9 +8,9 @@ use std::path::Path;
 use disk::{Disk, DiskError, is_leftover};
 
 use crate::artifact::{ArtifactKind, ArtifactName, Found};
-use crate::directory::snapshots_path;
+use crate::directory::Findings;
+use crate::directory::layout::snapshots_path;
 use crate::graph::Graph;
-use crate::plan::Findings;
 use crate::stage::StageSpec;
 
 /// Space taken in a run directory.

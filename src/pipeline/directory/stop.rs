@@ -8,7 +8,7 @@ use std::path::Path;
 
 use disk::{Disk, DiskError};
 
-use crate::directory::stop_path;
+use crate::directory::layout::stop_path;
 
 /// A longer file was not written by us.
 const BYTES_MAX: u64 = 32;

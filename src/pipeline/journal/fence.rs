@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use disk::{Disk, DiskAccess, DiskError, Guard};
 
+use crate::journal::contents::{Contents, JOURNAL_BYTES_MAX, JournalError};
 use crate::journal::record::Record;
-use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError};
 
 /// Where the journal of a directory ends as long as nobody else has taken the directory.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::ArtifactName;
 use crate::fingerprint::{Fingerprint, hex};
+use crate::report::StageReport;
 use crate::stage::StageName;
-use crate::work::StageReport;
 
 /// A record with the circumstances in which it was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use crate::fingerprint::Fingerprint;
 use crate::journal::record::{ArtifactRecord, LastSign, Measured, Record, RunEnd};
 use crate::journal::state::State;
 use crate::journal::{Contents, Journal, JournalError, PAYLOAD_BYTES_MAX};
+use crate::report::StageReport;
 use crate::toy::artifact;
-use crate::work::StageReport;
 
 const PATH: &str = "/run/journal";
 

@@ -1,6 +1,6 @@
 //! Which keys a manifest has: data, given by whoever knows what they mean.
 
-use crate::manifest::value::Value;
+use crate::manifest::value::{Type, Value};
 
 /// The keys of a manifest, in the order in which they are printed.
 #[derive(Debug, Default)]
@@ -13,40 +13,6 @@ pub struct Schema {
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) doc: String,
-}
-
-/// What values a key takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// Any text.
-    String,
-    /// One of these words.
-    OneOf(Vec<String>),
-    /// A whole number between these, both included.
-    Integer(i64, i64),
-    /// `true` or `false`.
-    Boolean,
-    /// A number of bytes: `"512 MiB"`.
-    Size,
-    /// A time: `"10 min"`.
-    Duration,
-    /// Whole numbers `"A..B"`, both ends included, or one number, all between these.
-    Range(u32, u32),
-    /// A table that gives each range of numbers, between these, one of these words.
-    ByRange(u32, u32, Vec<String>),
-}
-
-impl Type {
-    /// One of these words.
-    pub fn one_of(words: &[&str]) -> Self {
-        Type::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
-    }
-
-    /// A table that gives ranges of the numbers `first..=last` one of these words each.
-    pub fn by_range(first: u32, last: u32, words: &[&str]) -> Self {
-        let words = words.iter().map(|word| (*word).to_owned()).collect();
-        Type::ByRange(first, last, words)
-    }
 }
 
 /// Tells what is wrong with a value that has the right type, if anything is.

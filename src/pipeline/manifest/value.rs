@@ -8,8 +8,41 @@ use toml::de::DeValue;
 
 use crate::budget::{Budget, BudgetError};
 use crate::manifest::diagnostic::DIAGNOSTICS_MAX;
-use crate::manifest::schema::Type;
 use crate::suggest::nearest;
+
+/// What values a key takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Any text.
+    String,
+    /// One of these words.
+    OneOf(Vec<String>),
+    /// A whole number between these, both included.
+    Integer(i64, i64),
+    /// `true` or `false`.
+    Boolean,
+    /// A number of bytes: `"512 MiB"`.
+    Size,
+    /// A time: `"10 min"`.
+    Duration,
+    /// Whole numbers `"A..B"`, both ends included, or one number, all between these.
+    Range(u32, u32),
+    /// A table that gives each range of numbers, between these, one of these words.
+    ByRange(u32, u32, Vec<String>),
+}
+
+impl Type {
+    /// One of these words.
+    pub fn one_of(words: &[&str]) -> Self {
+        Type::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    /// A table that gives ranges of the numbers `first..=last` one of these words each.
+    pub fn by_range(first: u32, last: u32, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Type::ByRange(first, last, words)
+    }
+}
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]

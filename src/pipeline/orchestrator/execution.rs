@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use disk::{Digest, clock, heap};
 
 use crate::artifact::{ArtifactName, ArtifactSpec, Found};
+use crate::directory::Findings;
 use crate::fingerprint::Fingerprint;
 use crate::graph::Graph;
 use crate::journal::{ArtifactRecord, Measured, State};
 use crate::observer::{Event, Observer};
-use crate::plan::Findings;
+use crate::report::StageError;
 use crate::stage::StageSpec;
-use crate::work::{StageContext, StageError, Work};
+use crate::work::{StageContext, Work};
 
 /// How often to look how much memory there is in use.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(50);

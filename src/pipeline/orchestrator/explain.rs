@@ -4,10 +4,11 @@ use disk::clock;
 use serde::Serialize;
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::directory::survey;
 use crate::error::PipelineError;
 use crate::fingerprint::short;
 use crate::journal::{Contents, State};
-use crate::orchestrator::{Orchestrator, survey};
+use crate::orchestrator::Orchestrator;
 use crate::plan::{Counts, Freshness, Reason, Standing, evaluate, find, plan};
 use crate::stage::StageName;
 

@@ -14,11 +14,11 @@ use serde::Serialize;
 
 use crate::artifact::ArtifactName;
 use crate::directory::{
-    heartbeat_path, is_leftover_of, is_snapshots, journal_path, manifest_path, snapshots_path, stop_path, unusable,
+    heartbeat_path, is_leftover_of, is_snapshots, journal_path, manifest_path, snapshots_path, stop_path, survey,
 };
-use crate::error::PipelineError;
+use crate::error::{PipelineError, unusable};
 use crate::journal::{Contents, Record, State};
-use crate::orchestrator::{Orchestrator, survey};
+use crate::orchestrator::Orchestrator;
 use crate::path_text;
 use crate::plan::{Keep, PlanOptions, Settled, Why, plan};
 use crate::status::holder;

@@ -10,20 +10,21 @@ use disk::{Digest, Disk, clock};
 use serde::Serialize;
 
 use crate::artifact::{ArtifactName, Found};
-use crate::directory::{Claim, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, unusable};
-use crate::error::{MissingInput, PipelineError};
+use crate::directory::{Claim, Findings, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, survey};
+use crate::error::{MissingInput, PipelineError, unusable};
 use crate::fingerprint::hex;
 use crate::graph::Graph;
 use crate::journal::{ArtifactRecord, Contents, Measured, State};
 use crate::observer::Event;
+use crate::orchestrator::Orchestrator;
 use crate::orchestrator::execution::{execute, fingerprints_of};
-use crate::orchestrator::{Orchestrator, survey};
 use crate::path_text;
-use crate::plan::{Counts, Findings, Prediction, Reason, find};
+use crate::plan::{Counts, Prediction, Reason, find};
 use crate::preflight::Room;
 use crate::progress::Progress;
+use crate::report::StageError;
 use crate::stage::StageName;
-use crate::work::{Scratch as MadeIn, StageContext, StageError};
+use crate::work::{Scratch as MadeIn, StageContext};
 
 /// Where a single stage works.
 #[derive(Clone, Debug, PartialEq, Eq)]

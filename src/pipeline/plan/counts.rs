@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::plan::{Plan, Why};
+use crate::plan::steps::{Plan, Why};
 use crate::stage::StageName;
 
 /// What a plan says of a stage.

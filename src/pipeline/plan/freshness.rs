@@ -16,10 +16,10 @@ use std::ops::Index;
 use disk::Digest;
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::directory::Findings;
 use crate::fingerprint::{Fingerprint, short};
 use crate::graph::Graph;
 use crate::journal::{Built, Moment, State};
-use crate::plan::Findings;
 use crate::plan::reason::Reason;
 
 /// The state of an artifact.

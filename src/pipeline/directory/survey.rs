@@ -1,0 +1,42 @@
+//! A look at the file of every artifact of a run directory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use disk::Disk;
+
+use crate::artifact::{ArtifactName, ArtifactSpec, Found};
+use crate::error::{PipelineError, unusable};
+use crate::work::Work;
+
+/// What a look at every file of a run directory found.
+pub type Findings = BTreeMap<ArtifactName, Found>;
+
+/// Looks at the file of every artifact.
+pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Findings, PipelineError> {
+    let mut found = Findings::new();
+    for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
+        found.insert(artifact.name.clone(), look(disk, directory, work, artifact)?);
+    }
+    Ok(found)
+}
+
+/// Looks at the file of an artifact.
+pub(crate) fn look(
+    disk: &dyn Disk,
+    directory: &Path,
+    work: &dyn Work,
+    artifact: &ArtifactSpec,
+) -> Result<Found, PipelineError> {
+    let path = artifact.name.below(directory);
+    let look = || work.inspect(disk, &path, artifact);
+    let found = match look() {
+        // A file that cannot be read twice in a row is made anew; anything else is for the user to put right.
+        Err(error) if error.is_unreadable() => match look() {
+            Err(error) if error.is_unreadable() => Ok(Found::Unreadable(error.to_string())),
+            found => found,
+        },
+        found => found,
+    };
+    found.map_err(|source| unusable(directory, source))
+}

@@ -1,0 +1,330 @@
+//! An observer that writes the heartbeat file of a run.
+//!
+//! With each heartbeat the run looks for a request to stop, and for a later run in the journal: either makes it stop.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use disk::{Disk, Stopwatch, clock};
+
+use crate::directory::{Heartbeat, StopRequest, heartbeat_path, journal_path};
+use crate::journal::{Contents, JOURNAL_BYTES_MAX};
+use crate::observer::{Event, Observer};
+use crate::progress::{Forecast, PassReading, Reading};
+
+/// How often it is given.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// An observer that gives signs of life, heeds requests to stop, and passes all on to another.
+pub struct Beating<'a> {
+    disk: &'a dyn Disk,
+    directory: PathBuf,
+    inner: &'a dyn Observer,
+    stop: &'a AtomicBool,
+    pulse: Mutex<Pulse<'a>>,
+}
+
+/// Where the run is.
+struct Pulse<'a> {
+    begun: Stopwatch<'a>,
+    forecast: Forecast,
+    /// None before the first stage.
+    heartbeat: Option<Heartbeat>,
+    /// The latest of the stage at hand.
+    reading: Reading,
+    run: u64,
+    /// How much of the journal is known to be of no later run.
+    journal_bytes: u64,
+    written: Option<Stopwatch<'a>>,
+    /// When the other observer was last told of progress.
+    told: Stopwatch<'a>,
+}
+
+impl<'a> Beating<'a> {
+    /// Gives signs of life in `directory`, and raises `stop` when somebody asks for it there.
+    pub fn new(disk: &'a dyn Disk, directory: &Path, inner: &'a dyn Observer, stop: &'a AtomicBool) -> Beating<'a> {
+        let now = Stopwatch::start(disk.clock());
+        let pulse = Pulse {
+            begun: now,
+            forecast: Forecast::default(),
+            heartbeat: None,
+            reading: Reading::default(),
+            run: 0,
+            journal_bytes: 0,
+            written: None,
+            told: now,
+        };
+        Beating { disk, directory: directory.to_path_buf(), inner, stop, pulse: Mutex::new(pulse) }
+    }
+
+    /// A stopwatch that begins to run.
+    fn stopwatch(&self) -> Stopwatch<'a> {
+        Stopwatch::start(self.disk.clock())
+    }
+
+    /// Seconds since 1970.
+    fn now_seconds(&self) -> u64 {
+        self.disk.clock().utc().as_secs()
+    }
+
+    fn beat(&self, pulse: &mut Pulse<'a>) {
+        if pulse.written.is_some_and(|at| at.elapsed() < INTERVAL) {
+            return;
+        }
+        let Some(heartbeat) = &mut pulse.heartbeat else { return };
+        let Heartbeat { seconds, .. } = *heartbeat;
+        heartbeat.at = self.now_seconds();
+        heartbeat.stage_left_seconds = pulse.reading.left_seconds(seconds);
+        let elapsed = pulse.begun.elapsed().as_secs_f64();
+        heartbeat.run_left_seconds = pulse.forecast.left(pulse.reading.at_hand(), seconds, elapsed);
+        heartbeat.memory_bytes = clock::resident_bytes();
+        // Whoever watches sees no more of it; the run itself has other ways to find a disk that fails.
+        if let Ok(text) = serde_json::to_vec(heartbeat) {
+            let _ = self.disk.post(&heartbeat_path(&self.directory), &text);
+        }
+        pulse.written = Some(self.stopwatch());
+        if StopRequest::read(self.disk, &self.directory) == Some(StopRequest { run: pulse.run }) {
+            self.stop.store(true, Ordering::Relaxed);
+            StopRequest::remove(self.disk, &self.directory);
+            tracing::warn!("stop requested; finishing the current step");
+        }
+        if let Some(run) = self.later_run(pulse) {
+            self.stop.store(true, Ordering::Relaxed);
+            tracing::warn!("run {run} has taken over the directory; this run, {}, ends", pulse.run);
+        }
+    }
+
+    /// A run that has begun since. It is the journal that keeps this one from writing; here it learns of it early.
+    fn later_run(&self, pulse: &mut Pulse) -> Option<u64> {
+        let path = journal_path(&self.directory);
+        let found = self.disk.open(&path).ok()?.bytes();
+        if found <= pulse.journal_bytes {
+            return None;
+        }
+        let more = self.disk.read(&path, JOURNAL_BYTES_MAX).ok()?.split_off(pulse.journal_bytes as usize);
+        let contents = Contents::decode(&more);
+        pulse.journal_bytes += contents.valid_bytes;
+        contents.entries.iter().map(|entry| entry.run).find(|&run| run > pulse.run)
+    }
+}
+
+impl Observer for Beating<'_> {
+    fn notice(&self, event: &Event) {
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tell = true;
+        match event {
+            Event::RunStarted { run, seconds, .. } => {
+                pulse.run = *run;
+                // Nobody can have meant this one: the journal does not have it yet.
+                StopRequest::remove(self.disk, &self.directory);
+                (pulse.begun, pulse.forecast) = (self.stopwatch(), Forecast::new(*seconds));
+            }
+            Event::StageStarted { stage, number, steps, cost, .. } => {
+                pulse.forecast.begin(cost.seconds);
+                let now = self.now_seconds();
+                pulse.heartbeat = Some(Heartbeat {
+                    run: pulse.run,
+                    at: now,
+                    stage: stage.clone(),
+                    number: *number,
+                    steps: *steps,
+                    done: 0,
+                    total: 0,
+                    unit: String::new(),
+                    bound: None,
+                    pass: None,
+                    seconds: 0.0,
+                    advanced_at: now,
+                    stage_left_seconds: None,
+                    run_left_seconds: None,
+                    memory_bytes: None,
+                });
+                pulse.reading = Reading::default();
+                pulse.told = self.stopwatch();
+                self.beat(&mut pulse);
+            }
+            Event::Progress { reading, seconds, .. } => {
+                let Reading { done, total, unit, bound, pass } = *reading;
+                pulse.reading = *reading;
+                if let Some(heartbeat) = &mut pulse.heartbeat {
+                    let number = |pass: Option<PassReading>| pass.map(|pass| pass.number);
+                    let seen = (heartbeat.done, heartbeat.total, heartbeat.bound, number(heartbeat.pass));
+                    if seen != (done, total, bound, number(pass)) {
+                        heartbeat.advanced_at = self.now_seconds();
+                    }
+                    (heartbeat.done, heartbeat.total, heartbeat.seconds) = (done, total, *seconds);
+                    (heartbeat.bound, heartbeat.pass) = (bound, pass);
+                    unit.clone_into(&mut heartbeat.unit);
+                }
+                self.beat(&mut pulse);
+                tell = pulse.told.elapsed() >= self.inner.interval();
+                if tell {
+                    pulse.told = self.stopwatch();
+                }
+            }
+            Event::StageDone { .. } => pulse.forecast.end(),
+            Event::RunEnded { .. } => {
+                // Those of a later run stay.
+                if Heartbeat::read(self.disk, &self.directory).is_none_or(|found| found.run <= pulse.run) {
+                    let _ = self.disk.remove(&heartbeat_path(&self.directory));
+                }
+                if StopRequest::read(self.disk, &self.directory).is_none_or(|found| found.run <= pulse.run) {
+                    StopRequest::remove(self.disk, &self.directory);
+                }
+            }
+            _ => {}
+        }
+        drop(pulse);
+        if tell {
+            self.inner.notice(event);
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        self.inner.interval().min(INTERVAL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{Journal, Record, RunEnd};
+    use crate::plan::{Counts, Reason};
+    use crate::stage::{Cost, StageName};
+    use disk::MemoryDisk;
+    use std::sync::atomic::AtomicU32;
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Observer for Count {
+        fn notice(&self, _: &Event) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn interval(&self) -> Duration {
+            Duration::from_secs(3600)
+        }
+    }
+
+    #[test]
+    fn a_run_can_be_watched_from_outside_until_it_ends() {
+        let disk = MemoryDisk::new();
+        let directory = Path::new("/run");
+        let inner = Count::default();
+        let stop = AtomicBool::new(false);
+        let beating = Beating::new(&disk, directory, &inner, &stop);
+        assert_eq!(Heartbeat::read(&disk, directory), None);
+        let stage: StageName = "sweep:9".parse().unwrap();
+        beating.notice(&Event::RunStarted {
+            directory: directory.into(),
+            run: 7,
+            steps: 4,
+            counts: Counts::default(),
+            seconds: 100.0,
+        });
+        let cost = Cost { seconds: 40.0, ..Cost::default() };
+        let (number, steps) = (2, 4);
+        beating.notice(&Event::StageStarted { stage: stage.clone(), reason: Reason::Forced, number, steps, cost });
+        let seen = Heartbeat::read(&disk, directory).unwrap();
+        assert_eq!((seen.run, &seen.stage, seen.number, seen.done), (7, &stage, 2, 0));
+        assert_eq!(seen.run_left_seconds, Some(100.0));
+        beating.pulse.lock().unwrap().written = None;
+        let pass = PassReading { number: 3, changed_share: Some(0.5), is_last: false, left_seconds: None };
+        let reading = Reading { done: 30, total: 40, unit: "rows", ..Reading::default() };
+        beating.notice(&Event::Progress { stage: stage.clone(), reading, seconds: 6.0 });
+        let seen = Heartbeat::read(&disk, directory).unwrap();
+        assert_eq!((seen.done, seen.total, seen.stage_left_seconds), (30, 40, Some(2.0)));
+        assert_eq!(seen.run_left_seconds, Some(70.0));
+        // Passes whose end cannot be told, longer than the stage was predicted to take.
+        beating.pulse.lock().unwrap().written = None;
+        let reading = Reading { pass: Some(pass), ..reading };
+        beating.notice(&Event::Progress { stage, reading, seconds: 1e6 });
+        let seen = Heartbeat::read(&disk, directory).unwrap();
+        assert_eq!((seen.pass, seen.stage_left_seconds, seen.run_left_seconds), (Some(pass), None, None));
+        // The other observer wants progress once an hour.
+        assert_eq!(inner.0.load(Ordering::Relaxed), 2);
+        assert_eq!(beating.interval(), Duration::from_secs(1));
+        beating.notice(&Event::RunEnded { how: RunEnd::Done, seconds: 6.0 });
+        assert_eq!(Heartbeat::read(&disk, directory), None);
+    }
+
+    #[test]
+    fn a_run_heeds_the_request_that_is_meant_for_it() {
+        let disk = MemoryDisk::new();
+        let directory = Path::new("/run");
+        let (inner, stop) = (Count::default(), AtomicBool::new(false));
+        let beating = Beating::new(&disk, directory, &inner, &stop);
+        let ask = |run| StopRequest { run }.post(&disk, directory).unwrap();
+        ask(6);
+        beating.notice(&Event::RunStarted {
+            directory: directory.into(),
+            run: 7,
+            steps: 1,
+            counts: Counts::default(),
+            seconds: 1.0,
+        });
+        assert_eq!(StopRequest::read(&disk, directory), None, "of an old run");
+        start_stage(&beating);
+        let beat = || beat(&beating, &stop);
+        assert!(!beat());
+        ask(8);
+        assert!(!beat(), "of another run");
+        ask(7);
+        assert!(beat());
+        assert_eq!(StopRequest::read(&disk, directory), None, "heeded");
+        ask(7);
+        beating.notice(&Event::RunEnded { how: RunEnd::Stopped, seconds: 6.0 });
+        assert_eq!(StopRequest::read(&disk, directory), None, "too late");
+    }
+
+    fn start_stage(beating: &Beating) {
+        let (stage, reason, cost) = ("sweep:9".parse().unwrap(), Reason::Forced, Cost::default());
+        beating.notice(&Event::StageStarted { stage, reason, number: 1, steps: 1, cost });
+    }
+
+    /// A heartbeat that is due; whether the run is to stop then.
+    fn beat(beating: &Beating, stop: &AtomicBool) -> bool {
+        beating.pulse.lock().unwrap().written = None;
+        let stage = "sweep:9".parse().unwrap();
+        let reading = Reading { done: 1, total: 2, unit: "rows", ..Reading::default() };
+        beating.notice(&Event::Progress { stage, reading, seconds: 1.0 });
+        stop.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_run_that_has_lost_the_directory_stops_early() {
+        let disk = MemoryDisk::new();
+        let directory = Path::new("/run");
+        let (inner, stop) = (Count::default(), AtomicBool::new(false));
+        let open = || Journal::open(&disk, &journal_path(directory)).unwrap();
+        let ended = || Record::RunEnded { how: RunEnd::Done };
+        let mut first = open();
+        first.append(ended()).unwrap();
+        let beating = Beating::new(&disk, directory, &inner, &stop);
+        let run = first.run();
+        beating.notice(&Event::RunStarted {
+            directory: directory.into(),
+            run,
+            steps: 1,
+            counts: Counts::default(),
+            seconds: 1.0,
+        });
+        start_stage(&beating);
+        let beat = || beat(&beating, &stop);
+        first.append(ended()).unwrap();
+        assert!(!beat(), "its own records");
+        let mut second = open();
+        second.append(ended()).unwrap();
+        assert!(beat());
+        // What is there is of the later one by now.
+        let own = Heartbeat { run: second.run(), ..Heartbeat::read(&disk, directory).unwrap() };
+        disk.post(&heartbeat_path(directory), &serde_json::to_vec(&own).unwrap()).unwrap();
+        StopRequest { run: second.run() }.post(&disk, directory).unwrap();
+        beating.notice(&Event::RunEnded { how: RunEnd::Stopped, seconds: 6.0 });
+        assert_eq!(Heartbeat::read(&disk, directory), Some(own));
+        assert_eq!(StopRequest::read(&disk, directory), Some(StopRequest { run: second.run() }));
+    }
+}
