@@ -4,7 +4,8 @@
 
 use crate::CheckError;
 use crate::look::{Database, Look};
-use crate::verify::{MISTAKES_NAMED_MAX, Mistake};
+use crate::verify::MISTAKES_NAMED_MAX;
+use crate::wrong_score::WrongScore;
 use rayon::prelude::*;
 
 /// Scores compared in one parallel unit; a multiple of a file's block (65,536 positions).
@@ -16,7 +17,7 @@ pub struct Differences {
     /// How many there are.
     pub positions: u64,
     /// The first of them, in the order of the database, with both scores.
-    pub first: Vec<Mistake>,
+    pub first: Vec<WrongScore>,
 }
 
 /// Compares the scores of `found` with those that are `expected`.
@@ -43,7 +44,7 @@ pub fn differences<L: Look, M: Look>(found: &Database<L>, expected: &Database<M>
                 }
                 here.positions += 1;
                 if here.first.len() < MISTAKES_NAMED_MAX {
-                    here.first.push(Mistake { board: found.board(position), expected, found: found_score });
+                    here.first.push(WrongScore { board: found.board(position), expected, found: found_score });
                 }
             }
             Ok::<_, CheckError>(here)
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!((found.positions, found.first.len()), (20, MISTAKES_NAMED_MAX));
         for (mistake, place) in found.first.iter().zip(places) {
             let board = right.get(7).unwrap().board(place as u64);
-            assert_eq!(*mistake, Mistake { board, expected: scores[place], found: changed[place] });
+            assert_eq!(*mistake, WrongScore { board, expected: scores[place], found: changed[place] });
         }
     }
 }

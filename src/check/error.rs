@@ -1,6 +1,6 @@
 //! What a check finds wrong, or cannot read.
 
-use crate::Mistake;
+use crate::WrongScore;
 use game::notation::PositionText;
 use game::quantity::plural;
 use game::{Board, PositionSet, Score};
@@ -87,7 +87,7 @@ pub enum CheckError {
         /// How many were looked at.
         checked: u64,
         /// The first of them, in the order of the database.
-        first: Vec<Mistake>,
+        first: Vec<WrongScore>,
     },
     /// Claims that no line of play proves.
     #[error(

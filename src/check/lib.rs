@@ -22,6 +22,7 @@ mod statistics;
 mod stream;
 mod verify;
 mod walk;
+mod wrong_score;
 
 pub use certify::{Certified, certify, certify_watched};
 pub use chart::svg;
@@ -35,5 +36,6 @@ pub use published::Published;
 pub use report::{csv, json, table};
 pub use statistics::{Choice, Statistics};
 pub use stream::{Stream, verify_portion_in_rounds, verify_streamed};
-pub use verify::{Findings, Mistake, Verified, verify, verify_counted, verify_portion, verify_watched};
+pub use verify::{Findings, Verified, verify, verify_counted, verify_portion, verify_watched};
 pub use walk::Portion;
+pub use wrong_score::WrongScore;

@@ -17,7 +17,7 @@
 
 use crate::look::{Databases, Look};
 use crate::walk::{Seen, Tally, walk};
-use crate::{CheckError, Extent, Histogram, Shares, Verified};
+use crate::{CheckError, Extent, Histogram, Shares};
 use game::quantity::plural;
 use game::{STONES_MAX, Score};
 use serde::{Deserialize, Serialize};
@@ -56,11 +56,6 @@ impl Statistics {
     /// The figures of the `stones`-stone database from counts of its positions.
     pub fn new(stones: u32, histogram: Histogram, choice: Choice) -> Statistics {
         Statistics { stones, histogram, choice }
-    }
-
-    /// The figures that a verification has gathered by the way: captures at the positions that it re-derived.
-    pub fn of_verified(verified: &Verified) -> Statistics {
-        Statistics { stones: verified.stones(), histogram: verified.histogram().clone(), choice: verified.choice() }
     }
 
     /// Reads what [`Statistics::json`] has written.
@@ -184,7 +179,6 @@ impl Tally for Choice {
 mod tests {
     use super::*;
     use crate::solved::solved;
-    use crate::verify;
     use game::PositionSet;
 
     #[test]
@@ -194,8 +188,6 @@ mod tests {
             let statistics = Statistics::of(&databases, stones, Extent::Full).unwrap();
             let json = statistics.json();
             assert_eq!(Statistics::of_json(&json).unwrap(), statistics, "{json}");
-            let verified = verify(&databases, stones, Extent::Full).unwrap();
-            assert_eq!(Statistics::of_verified(&verified), statistics);
         }
     }
 

@@ -11,10 +11,9 @@
 
 use crate::look::{Databases, Look};
 use crate::walk::{Portion, Seen, Tally, walk, walk_portion};
+use crate::wrong_score::WrongScore;
 use crate::{CheckError, Choice, Extent, Histogram};
-use game::notation::PositionText;
 use game::{Board, Score};
-use std::fmt;
 use std::ops::ControlFlow;
 
 /// The most wrong positions that an error names.
@@ -27,17 +26,6 @@ pub struct Verified {
     checked: u64,
     histogram: Histogram,
     choice: Choice,
-}
-
-/// A position whose score does not follow from those of its children.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// The position.
-    pub board: Board,
-    /// What its children say it scores.
-    pub expected: Score,
-    /// What the database says.
-    pub found: Score,
 }
 
 /// Verifies the `stones`-stone database: the range of every score, and every score of the extent against its
@@ -130,7 +118,7 @@ impl Findings {
             let (position, rest) = bytes.split_first_chunk().expect("there are 22 bytes");
             let (pits, scores) = rest.split_first_chunk().expect("there are 14 bytes more");
             let [expected, found] = [scores[0], scores[1]].map(|score| score as Score);
-            (u64::from_le_bytes(*position), Mistake { board: Board(*pits), expected, found })
+            (u64::from_le_bytes(*position), WrongScore { board: Board(*pits), expected, found })
         });
         let choice = Choice { positions, offered, declined };
         let lowest = lowest.collect();
@@ -165,19 +153,13 @@ impl Verified {
     }
 }
 
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "position {}: expected {}, found {}", PositionText::of_board(self.board), self.expected, self.found)
-    }
-}
-
 /// What a walk finds.
 #[derive(Default)]
 pub(crate) struct Comparison {
     checked: u64,
     mistakes: u64,
     /// Those at the lowest positions.
-    lowest: Vec<(u64, Mistake)>,
+    lowest: Vec<(u64, WrongScore)>,
     choice: Choice,
 }
 
@@ -191,7 +173,7 @@ impl Comparison {
         Ok(Verified { stones, checked: self.checked, histogram, choice: self.choice })
     }
 
-    fn named(&self) -> Vec<Mistake> {
+    fn named(&self) -> Vec<WrongScore> {
         self.lowest.iter().map(|&(_, mistake)| mistake).collect()
     }
 
@@ -207,7 +189,7 @@ impl Tally for Comparison {
         self.choice.see(seen);
         if seen.expected != seen.found {
             self.mistakes += 1;
-            let mistake = Mistake { board: seen.board, expected: seen.expected, found: seen.found };
+            let mistake = WrongScore { board: seen.board, expected: seen.expected, found: seen.found };
             self.lowest.push((seen.position, mistake));
             if self.lowest.len() > 2 * MISTAKES_NAMED_MAX {
                 self.keep_lowest();

@@ -14,7 +14,7 @@ use crate::output::{print, say};
 use crate::quantity;
 use crate::request::{Request, command_line};
 use crate::signals;
-use check::{CheckError, Extent, Mistake, Published, Sample};
+use check::{CheckError, Extent, Published, Sample, WrongScore};
 use disk::{Disk, RealDisk, clock};
 use files::Files;
 use oracle::Library;
@@ -455,7 +455,7 @@ fn short(digest: disk::Digest) -> String {
 }
 
 /// What differs from the rebuilt database.
-fn differing(rebuild: &Rebuild<'_>, first: &[Mistake], positions: u64) -> String {
+fn differing(rebuild: &Rebuild<'_>, first: &[WrongScore], positions: u64) -> String {
     let first: Vec<String> = first.iter().map(ToString::to_string).collect();
     let count = quantity::plural(positions, "position");
     match positions {

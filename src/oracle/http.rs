@@ -19,18 +19,21 @@ mod framing;
 mod host;
 mod limits;
 mod metrics;
+mod middleware;
 mod play;
 mod probe;
 mod refusal;
 mod reply;
+mod router;
 mod server;
 mod site;
 mod transcript;
 
 pub use catalogue::Catalogue;
 pub use limits::Limits;
+pub use router::router;
 pub use server::{Server, Stop};
-pub use site::{Site, router};
+pub use site::Site;
 
 pub(crate) use catalogue::Count;
 pub(crate) use probe::{STARVES, Value, best_first, category, loss};

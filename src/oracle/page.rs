@@ -5,6 +5,7 @@
 //! moves, the line of best moves and the histogram. An address is the whole state: `pos` the position the game began
 //! with, `moves` the letters of its moves, `at` how many of them are played on the board, `hide=1` to hide values.
 
+pub(crate) mod assets;
 mod board;
 mod details;
 
@@ -24,15 +25,6 @@ use game::{Board, Rules, Score};
 use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use std::sync::Arc;
-
-/// What runs in the browser.
-pub(crate) const SCRIPT: &str = include_str!("page/app.js");
-
-/// The rules and the text of positions, which the script uses.
-pub(crate) const GAME: &str = include_str!("page/game.js");
-
-/// How it looks.
-pub(crate) const STYLE: &str = include_str!("page/style.css");
 
 /// Nothing from elsewhere, and nothing but scripts and styles of this server.
 const POLICY: HeaderValue = HeaderValue::from_static(

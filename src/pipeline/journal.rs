@@ -12,8 +12,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use contents::{could_be_journal, holds_record};
 pub use contents::{Contents, JOURNAL_BYTES_MAX, JournalError, PAYLOAD_BYTES_MAX};
+pub(crate) use contents::{could_be_journal, holds_record};
 pub(crate) use fence::FenceGuard;
 pub use history::{History, Outcome, Remark, RunSpan, StageSpan};
 pub(crate) use record::clip;

@@ -3,7 +3,7 @@
 use super::probe::{Value, after};
 use super::refusal::Refusal;
 use super::reply;
-use super::site::{Site, position};
+use super::site::Site;
 use crate::{Level, LevelError, Line, LineEnd, Move, OracleError};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -67,7 +67,7 @@ pub(super) async fn mainline(
     query: Result<Query<LineQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
     let Query(query) = query.map_err(|error| Refusal::query(&error))?;
-    let from = position(&query.pos)?;
+    let from: PositionText = query.pos.parse()?;
     let moves_max = match query.moves {
         Some(Whole(moves)) => usize::try_from(moves).unwrap_or(usize::MAX).min(site.limits.line_moves_max),
         None => site.limits.line_moves_max,
@@ -123,7 +123,7 @@ pub(super) async fn choose(
     query: Result<Query<ChooseQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
     let Query(query) = query.map_err(|error| Refusal::query(&error))?;
-    let from = position(&query.pos)?;
+    let from: PositionText = query.pos.parse()?;
     let level: Level = query.level.parse().map_err(|error: LevelError| {
         let hint = "level=fair, good, strong, expert or perfect";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-level", error.to_string(), hint)

@@ -1,7 +1,7 @@
 //! Games as people write them down, read and written.
 
 use super::refusal::Refusal;
-use super::site::{Site, position};
+use super::site::Site;
 use super::{body, reply};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
@@ -94,7 +94,7 @@ pub(super) async fn write(
     query: Result<Query<WriteQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
     let Query(query) = query.map_err(|error| Refusal::query(&error))?;
-    let mut game = Game::from(*site.oracle.rules(), &position(&query.pos)?);
+    let mut game = Game::from(*site.oracle.rules(), &query.pos.parse()?);
     play_all(&mut game, &query.moves).map_err(|what| {
         Refusal::new(StatusCode::BAD_REQUEST, "bad-moves", what, "moves=FfBd, up to the end of the game")
     })?;
