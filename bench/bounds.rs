@@ -4,7 +4,7 @@ use bench::{captures, solve};
 use clap::Parser;
 use disk::clock;
 use engines::bounds::{BitKernel, solve_in_memory};
-use engines::{Kernel, Rows, Tables, sweep};
+use engines::{Kernel, ScoreRows, Tables, sweep};
 use game::{Index, PositionSet, Rules};
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,7 +36,7 @@ fn run(arguments: &Arguments) {
     let index = Index::new(arguments.stones, arguments.positions);
     let captures = captures(&tables, &index, &smaller);
     let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
-    let mut values = Rows::zeroed(&index).expect("there is memory");
+    let mut values = ScoreRows::zeroed(&index).expect("there is memory");
     sweep::sweep(&tables, &index, &captures, &mut values, Kernel::detect(), &(), &mut |_| {}).expect("nobody stops it");
     let sweep = (clock::cpu_seconds() - cpu, wall.elapsed().as_secs_f64());
     println!("sweep: {:.2} s of CPU, {:.2} s", sweep.0, sweep.1);

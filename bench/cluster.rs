@@ -17,12 +17,12 @@ use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::clock;
 use engines::bounds::BitKernel;
 use engines::bounds::distributed as by_ranks;
-use engines::counting::distributed::{Hand, counting};
+use engines::counting::distributed::{RankValues, counting};
 use engines::distributed::collect;
-use engines::sweep::distributed::{Part, Report, Territories, sweep};
-use engines::{Bytes, Kernel, Rows, Tables};
+use engines::sweep::distributed::{DistributedSweepReport, RankScores, ScorePartition, sweep};
+use engines::{Bytes, Kernel, ScoreRows, Tables};
 use game::{Index, PositionSet, Rules, Score};
-use messaging::{Communicator, NetworkFaults, ThreadCommunicator, Traffic};
+use messaging::{Communicator, MessageTraffic, NetworkFaults, ThreadCommunicator};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ struct Arguments {
 
 /// What a rank took.
 struct Taken {
-    report: Report,
+    report: DistributedSweepReport,
     sweep_seconds: f64,
     scores: Vec<Score>,
     held: u64,
@@ -89,7 +89,7 @@ fn main() {
         "waited",
         "held",
     ]);
-    let mut rows = Rows::zeroed(&index).expect("there is memory for the scores");
+    let mut rows = ScoreRows::zeroed(&index).expect("there is memory for the scores");
     let (cpu, start) = (clock::cpu_seconds(), Instant::now());
     let alone = pool(threads).install(|| {
         engines::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {})
@@ -110,8 +110,9 @@ fn main() {
     for &ranks in &arguments.ranks {
         let ready = std::sync::Barrier::new(ranks + 1);
         let run = |end: &mut dyn Communicator| {
-            let territories = Arc::new(Territories::new(&tables, index.slabs(), ranks));
-            let mut part = Part::zeroed(&tables, territories, end.rank()).expect("there is memory for the scores");
+            let territories = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
+            let mut part =
+                RankScores::zeroed(&tables, territories, end.rank()).expect("there is memory for the scores");
             let read = |positions: Range<u64>, out: &mut [Score]| {
                 out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
                 Ok::<_, std::io::Error>(())
@@ -139,7 +140,7 @@ fn main() {
             (taken, clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64())
         });
         assert!(taken.iter().flat_map(|one| &one.scores).eq(&expected), "{ranks} ranks");
-        let sum = |of: fn(&Traffic) -> f64| taken.iter().map(|one| of(&one.report.traffic)).sum::<f64>();
+        let sum = |of: fn(&MessageTraffic) -> f64| taken.iter().map(|one| of(&one.report.traffic)).sum::<f64>();
         let sent = sum(|traffic| traffic.bytes_sent as f64);
         let messages = sum(|traffic| traffic.messages_sent as f64);
         let most = taken.iter().map(|one| one.report.traffic.bytes_sent).max().unwrap_or(0) as f64;
@@ -206,7 +207,7 @@ fn counted(
     ]);
     for &ranks in &arguments.ranks {
         let run = |end: &mut dyn Communicator| {
-            let mut hand = Hand::zeroed(index, ranks, end.rank(), threads).expect("there is memory for the hand");
+            let mut hand = RankValues::zeroed(index, ranks, end.rank(), threads).expect("there is memory for the hand");
             let mut captures = Bytes::zeroed(hand.values().len()).expect("there is memory for the captures");
             let mut rest = &mut captures[..];
             for run in hand.runs() {
@@ -280,7 +281,8 @@ fn bound_by_bound(
     ]);
     for &ranks in &arguments.ranks {
         let run = |end: &mut dyn Communicator| {
-            let (mut reports, mut seconds, mut start) = (Vec::<by_ranks::Report>::new(), 0.0, Instant::now());
+            let (mut reports, mut seconds, mut start) =
+                (Vec::<by_ranks::DistributedBoundReport>::new(), 0.0, Instant::now());
             let each = |_, report| match report {
                 None => start = Instant::now(),
                 Some(report) => {
@@ -301,10 +303,12 @@ fn bound_by_bound(
         });
         let (reports, seconds, scores) = &taken[0];
         assert!(*scores == *expected, "{ranks} ranks");
-        let sum = |of: fn(&by_ranks::Report) -> u64| reports.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&by_ranks::DistributedBoundReport) -> u64| reports.iter().map(of).sum::<u64>();
         let (bytes, messages) = (sum(|report| report.bytes) as f64, sum(|report| report.messages) as f64);
-        let own = |of: fn(&Traffic) -> f64| {
-            let own = |(reports, ..): &(Vec<by_ranks::Report>, _, _)| reports.iter().map(|one| of(&one.traffic)).sum();
+        let own = |of: fn(&MessageTraffic) -> f64| {
+            let own = |(reports, ..): &(Vec<by_ranks::DistributedBoundReport>, _, _)| {
+                reports.iter().map(|one| of(&one.traffic)).sum()
+            };
             taken.iter().map(own).collect::<Vec<f64>>()
         };
         let most = own(|traffic| traffic.bytes_sent as f64).into_iter().fold(0.0, f64::max);

@@ -16,7 +16,7 @@ use bench::{AWARI, Solved, build, captures, is_awari, manifest, solve};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::{Disk, RealDisk};
-use engines::sweep::distributed::{Part as ClusterPart, Territories, sweep};
+use engines::sweep::distributed::{RankScores, ScorePartition, sweep};
 use engines::{Bytes, Kernel, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{Communicator, NetworkFaults, ThreadCommunicator};
@@ -414,11 +414,11 @@ struct Swept {
 
 fn swept(ground: &Ground, ranks: usize, faults: &NetworkFaults) -> Swept {
     let Ground { tables, index, best, .. } = ground;
-    let territories = Arc::new(Territories::new(tables, index.slabs(), ranks));
+    let territories = Arc::new(ScorePartition::new(tables, index.slabs(), ranks));
     let (ready, done) = (Barrier::new(ranks + 1), Barrier::new(ranks + 1));
     let before = resident_bytes();
     let run = |end: &mut dyn Communicator| {
-        let mut part = ClusterPart::zeroed(tables, Arc::clone(&territories), end.rank()).expect("there is memory");
+        let mut part = RankScores::zeroed(tables, Arc::clone(&territories), end.rank()).expect("there is memory");
         let read = |positions: Range<u64>, out: &mut [Score]| {
             out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
             Ok::<_, std::io::Error>(())
@@ -445,7 +445,8 @@ fn swept(ground: &Ground, ranks: usize, faults: &NetworkFaults) -> Swept {
         let held_bytes = resident_bytes() - before;
         done.wait();
         let taken: Vec<_> = running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect();
-        let sum = |of: fn(&messaging::Traffic) -> u64| taken.iter().map(|one| of(&one.0.traffic)).sum::<u64>() as f64;
+        let sum =
+            |of: fn(&messaging::MessageTraffic) -> u64| taken.iter().map(|one| of(&one.0.traffic)).sum::<u64>() as f64;
         Swept {
             seconds: taken.iter().map(|one| one.1).fold(0.0, f64::max),
             cpu_seconds,

@@ -3,7 +3,7 @@
 use bench::{captures, solve};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use disk::MemoryDisk;
-use engines::{Kernel, Rows, Tables, sweep};
+use engines::{Kernel, ScoreRows, Tables, sweep};
 use game::{Index, PositionSet, Rules};
 use std::path::Path;
 use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
@@ -31,8 +31,8 @@ fn parts(criterion: &mut Criterion) {
     });
     for kernel in Kernel::available() {
         group.bench_function(format!("sweep {kernel:?}"), |bencher| {
-            let zeros = || Rows::zeroed(&index).expect("there is memory");
-            let sweep = |mut values: Rows| {
+            let zeros = || ScoreRows::zeroed(&index).expect("there is memory");
+            let sweep = |mut values: ScoreRows| {
                 pool.install(|| sweep::sweep(&tables, &index, &best, &mut values, kernel, &(), &mut |_| {}))
                     .expect("nobody stops it");
                 assert!(values.to_vec() == last);

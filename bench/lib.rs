@@ -14,7 +14,7 @@ pub mod whole_board;
 use check::{Databases, Histogram, Published};
 use disk::{Disk, clock};
 use engines::capture::InMemory;
-use engines::{Bytes, Kernel, Rows, Tables, capture, sweep};
+use engines::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
 use pipeline::{Budget, Manifest, Orchestrator, RunOptions, Summary};
 use stages::{Awari, Settings, schema};
@@ -43,7 +43,7 @@ pub struct Times {
     /// Seconds of both.
     pub wall: f64,
     /// What the sweep did.
-    pub report: sweep::Report,
+    pub report: sweep::SweepReport,
 }
 
 /// Databases in memory, the smallest first.
@@ -73,7 +73,7 @@ pub fn solve(set: PositionSet, stones: u32, mut each: impl FnMut(Times)) -> Solv
         let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
         let best = captures(&tables, &index, &solved);
         let capture_cpu = clock::cpu_seconds() - cpu;
-        let mut scores = Rows::zeroed(&index).expect("there is memory for the scores");
+        let mut scores = ScoreRows::zeroed(&index).expect("there is memory for the scores");
         let report = sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {})
             .expect("nobody stops it");
         let sweep_cpu = clock::cpu_seconds() - cpu - capture_cpu;

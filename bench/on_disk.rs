@@ -7,7 +7,7 @@
 use bench::{captures, solve};
 use clap::Parser;
 use disk::{Digest, Disk, DiskError, RealDisk, Scratch, bytes_of, bytes_of_mut, clock, signed_of_mut};
-use engines::sweep::disk::{Plan, Tiled, Working};
+use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep};
 use engines::{Kernel, Tables};
 use game::{Index, PositionSet, Rules};
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ struct File<'d> {
     key: Digest,
 }
 
-impl Working for File<'_> {
+impl CellFile for File<'_> {
     type Error = DiskError;
 
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), DiskError> {
@@ -89,8 +89,8 @@ fn run(arguments: &Arguments) {
     let best = captures(&Tables::new(Rules::AWARI, set, stones), &index, &solved);
     drop(solved);
     let positions = index.positions();
-    let least = Plan::arena_bytes_min(stones, set);
-    let plan = Plan::new(&index, least.max((positions * share / 200) as usize)).expect("the arena is large enough");
+    let least = DiskPlan::arena_bytes_min(stones, set);
+    let plan = DiskPlan::new(&index, least.max((positions * share / 200) as usize)).expect("the arena is large enough");
     let temporary = tempfile::tempdir().expect("there is a place for temporary files");
     let path = arguments.dir.as_deref().unwrap_or(temporary.path()).join("cells");
     let disk = RealDisk::default();
@@ -98,7 +98,7 @@ fn run(arguments: &Arguments) {
     let file = File { file, key: Digest::of(b"bench") };
 
     let (start, cpu) = (Instant::now(), clock::cpu_seconds());
-    let mut tiled = Tiled::new(&Rules::AWARI, &index, &plan, Kernel::detect(), &file, false);
+    let mut tiled = DiskSweep::new(&Rules::AWARI, &index, &plan, Kernel::detect(), &file, false);
     let mut read = |first: u64, into: &mut [i8]| {
         into.copy_from_slice(&best[first as usize..][..into.len()]);
         Ok(())

@@ -5,7 +5,7 @@
 
 use crate::distances::{Access, Counts, Distances};
 use engines::bounds::{
-    BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, Report, RowBits, Solver, UnitsInMemory, Wins, WinsInMemory,
+    BitKernel, BoundReport, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, UnitsInMemory, Wins, WinsInMemory,
 };
 use engines::{Bytes, Tables, capture};
 use game::{Index, Orientation, Score};
@@ -29,7 +29,7 @@ pub struct Recorded {
     /// The bound.
     pub bound: u32,
     /// What it took.
-    pub report: Report,
+    pub report: BoundReport,
     /// By pass.
     pub passes: Vec<Use>,
     /// Before the first pass: what captures say is set, after what the bound before found was read.

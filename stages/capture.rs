@@ -8,7 +8,7 @@
 use crate::{Settings, Shared, files, graph, watch::Watch};
 use disk::{Digest, Disk};
 use engines::Bytes;
-use engines::capture::{CaptureError, ChildRow, Sequential, Smaller};
+use engines::capture::{CaptureError, ChildRow, Sequential, SmallerDatabases};
 use game::{Index, Score, Slab};
 use pipeline::{StageContext, StageError, StageReport};
 use std::ops::Range;
@@ -111,7 +111,7 @@ impl Files {
     }
 }
 
-impl Smaller for Files {
+impl SmallerDatabases for Files {
     type Window = Window;
     type Error = StageError;
 

@@ -5,7 +5,7 @@
 
 use crate::{Settings, Shared, files, sweep, watch::Watch};
 use engines::Bytes;
-use engines::counting::{Distribution, Unsolved, checkpoint_range, counting};
+use engines::counting::{CountingError, Distribution, checkpoint_range, counting};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         })
     };
     let mut report = solve(&mut values);
-    if resumed && report == Err(Unsolved::Inconsistent) {
+    if resumed && report == Err(CountingError::Inconsistent) {
         tracing::warn!("ignoring the snapshot of counting:{stones}, which does not hold its counts");
         values.fill(0);
         resumed = false;
@@ -48,13 +48,13 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     }
     let report = match report {
         Ok(report) => report,
-        Err(Unsolved::Stopped(_)) => {
+        Err(CountingError::Stopped(_)) => {
             if started.elapsed() >= WORTH_A_SNAPSHOT {
                 snapshot.write(&values)?;
             }
             return Err(StageError::Stopped);
         }
-        Err(error @ Unsolved::Inconsistent) => return Err(StageError::failed(error)),
+        Err(error @ CountingError::Inconsistent) => return Err(StageError::failed(error)),
     };
     watch.end();
     shared.handed().give_back(captures);

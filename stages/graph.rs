@@ -8,7 +8,7 @@ use crate::bounds::{self, Plane};
 use crate::cost::{Load, Model, Part, STAGE_SECONDS, bits, packed_bits, sweep_on_disk};
 use crate::{Method, Settings, cluster, files, settings::Verify};
 use engines::bounds::PlaneLayout;
-use engines::sweep::disk::Plan;
+use engines::sweep::disk::DiskPlan;
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, Cost, Graph, StageName, StageSpec};
 use store::Codec;
 
@@ -144,7 +144,7 @@ pub(crate) fn sweeps_on_disk(settings: &Settings, stones: u32) -> bool {
 /// Bytes of each of the two arenas of a sweep on disk: what the memory leaves, but no less than there must be.
 pub(crate) fn arena_bytes(settings: &Settings, stones: u32) -> u64 {
     let room = settings.memory_bytes.saturating_sub(on_disk_fixed_bytes(settings, stones));
-    (room / 2).max(Plan::arena_bytes_min(stones, settings.set) as u64)
+    (room / 2).max(DiskPlan::arena_bytes_min(stones, settings.set) as u64)
 }
 
 /// Memory of a sweep on disk: all that it may take, or the least it does with.
@@ -155,7 +155,7 @@ fn on_disk_bytes(settings: &Settings, stones: u32) -> u64 {
 /// Memory of a sweep on disk besides its arenas.
 fn on_disk_fixed_bytes(settings: &Settings, stones: u32) -> u64 {
     let forgotten = game::binomial(settings.stones_max() + 6, 6) * FORGOTTEN_TABLE_BYTES;
-    process_bytes(settings) + Plan::other_bytes(stones, settings.set) + forgotten
+    process_bytes(settings) + DiskPlan::other_bytes(stones, settings.set) + forgotten
 }
 
 /// The whole build of these settings.
@@ -414,7 +414,7 @@ impl OneDatabase<'_> {
             return self.counting_cost();
         }
         if sweeps_on_disk(self.settings, self.stones) {
-            let disk_bytes = kept + Plan::file_bytes_max(self.stones, self.settings.set);
+            let disk_bytes = kept + DiskPlan::file_bytes_max(self.stones, self.settings.set);
             let cost = self.cost(self.sweep_load(), 0, disk_bytes, kept);
             return Cost { memory_bytes: on_disk_bytes(self.settings, self.stones), ..cost };
         }

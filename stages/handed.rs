@@ -7,7 +7,7 @@
 use crate::{Settings, graph};
 use check::Histogram;
 use disk::Digest;
-use engines::{Bytes, Choice, Rows};
+use engines::{Bytes, CaptureChoice, ScoreRows};
 use game::Index;
 use pipeline::{StageError, StageSpec};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ struct Content {
 struct Chosen {
     captures: Digest,
     database: Digest,
-    choice: Choice,
+    choice: CaptureChoice,
 }
 
 impl Content {
@@ -90,13 +90,13 @@ impl Handed {
     }
 
     /// Rows for the scores of an index, all 0.
-    pub(crate) fn rows(&self, settings: &Settings, index: &Index) -> Result<Rows, StageError> {
-        let found = self.spare().and_then(|spare| Rows::zeroed_in(index, spare));
+    pub(crate) fn rows(&self, settings: &Settings, index: &Index) -> Result<ScoreRows, StageError> {
+        let found = self.spare().and_then(|spare| ScoreRows::zeroed_in(index, spare));
         match found {
             Some(rows) => Ok(rows),
-            None => {
-                Rows::zeroed_within(index, room(settings)).or_else(|_| Rows::zeroed(index)).map_err(StageError::failed)
-            }
+            None => ScoreRows::zeroed_within(index, room(settings))
+                .or_else(|_| ScoreRows::zeroed(index))
+                .map_err(StageError::failed),
         }
     }
 
@@ -117,12 +117,12 @@ impl Handed {
     }
 
     /// Keeps what was counted of a database and its captures.
-    pub(crate) fn keep_choice(&self, captures: Digest, database: Digest, choice: Choice) {
+    pub(crate) fn keep_choice(&self, captures: Digest, database: Digest, choice: CaptureChoice) {
         self.content().choice = Some(Chosen { captures, database, choice });
     }
 
     /// What was counted of a database and its captures.
-    pub(crate) fn choice(&self, captures: Digest, database: Digest) -> Option<Choice> {
+    pub(crate) fn choice(&self, captures: Digest, database: Digest) -> Option<CaptureChoice> {
         let content = self.content();
         let chosen = content.choice.as_ref()?;
         (chosen.captures == captures && chosen.database == database).then_some(chosen.choice)
@@ -142,7 +142,7 @@ impl Handed {
 
     /// Keeps the scores of a database for those that captures lead from there, as far as these may take memory for what
     /// they read; smaller databases give way. Without memory, it is read.
-    pub(crate) fn keep_database(&self, settings: &Settings, stones: u32, digest: Digest, scores: &Rows) {
+    pub(crate) fn keep_database(&self, settings: &Settings, stones: u32, digest: Digest, scores: &ScoreRows) {
         let is_read = (stones + 1..=settings.stones_max()).any(|above| settings.smaller(above).contains(&stones));
         let bytes = settings.set.positions(stones);
         // What the next capture counts; stages before are held to theirs when they begin.
@@ -266,7 +266,7 @@ mod tests {
     fn counts_are_told_by_both_digests() {
         let handed = Handed::default();
         let digest = |text: &str| Digest::of(text.as_bytes());
-        let choice = Choice { offered: 3, declined: 2 };
+        let choice = CaptureChoice { offered: 3, declined: 2 };
         handed.keep_choice(digest("captures"), digest("database"), choice);
         assert_eq!(handed.choice(digest("captures"), digest("database")), Some(choice));
         assert_eq!(handed.choice(digest("other"), digest("database")), None);

@@ -4,7 +4,7 @@
 use crate::{Settings, Shared, cluster, files, graph};
 use check::{Choice, Histogram, Statistics};
 use disk::{Digest, Staged};
-use engines::{Part, Tables};
+use engines::{DatabasePart, Tables};
 use game::{Index, Score};
 use pipeline::{ArtifactName, StageContext, StageError, StageReport};
 use std::sync::{Mutex, PoisonError};
@@ -34,7 +34,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             loads = Some(all);
             counted
         }
-        (None, None) => count(settings, &shared.tables(), &index, Part::WHOLE, &captures, scores)?,
+        (None, None) => count(settings, &shared.tables(), &index, DatabasePart::WHOLE, &captures, scores)?,
     };
     let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let text = Statistics::new(stones, histogram, choice).json() + "\n";
@@ -52,7 +52,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
 
 /// What was counted.
 pub(crate) struct Counted {
-    pub(crate) choice: engines::Choice,
+    pub(crate) choice: engines::CaptureChoice,
     pub(crate) histogram: Histogram,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn count(
     settings: &Settings,
     tables: &Tables,
     index: &Index,
-    part: Part,
+    part: DatabasePart,
     captures: &Scores,
     scores: Scores,
 ) -> Result<Counted, StageError> {

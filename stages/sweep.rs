@@ -5,7 +5,7 @@
 
 use crate::{Shared, files, watch::Watch};
 use disk::Digest;
-use engines::{Bytes, EndedPass, Kernel, Progress, Rows, sweep};
+use engines::{Bytes, DriverObserver, EndedPass, Kernel, ScoreRows, sweep};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let started = context.stopwatch();
     let mut last = started;
     let watch = Watch::passes(context, index.positions(), index.positions());
-    let mut solve = |values: &mut Rows, limited: &Limited| {
+    let mut solve = |values: &mut ScoreRows, limited: &Limited| {
         sweep::sweep(&shared.tables(), &index, &captures, values, Kernel::detect(), limited, &mut |values| {
             limited.passes.fetch_sub(1, Ordering::Relaxed);
             if last.elapsed() >= context.snapshots().interval() {
@@ -108,7 +108,7 @@ impl Limited<'_> {
     }
 }
 
-impl Progress for Limited<'_> {
+impl DriverObserver for Limited<'_> {
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
         if self.is_over() { ControlFlow::Break(()) } else { self.watch.advance(done, total) }
     }
@@ -129,7 +129,7 @@ const SNAPSHOT: &str = "scores";
 
 impl Snapshot<'_> {
     /// The scores to start from, and whether they come from a snapshot.
-    fn read(&self) -> Result<(Rows, bool), StageError> {
+    fn read(&self) -> Result<(ScoreRows, bool), StageError> {
         let settings = self.shared.settings();
         let mut values = self.shared.handed().rows(settings, self.index)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
@@ -142,7 +142,7 @@ impl Snapshot<'_> {
         Ok((values, false))
     }
 
-    fn write(&self, values: &Rows) -> Result<(), StageError> {
+    fn write(&self, values: &ScoreRows) -> Result<(), StageError> {
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
         let (disk, kind) = (self.context.disk(), Kind::Snapshot);
         files::write(disk, &path, self.shared.settings(), kind, self.index, Codec::Packed, values.runs()).map(drop)

@@ -6,7 +6,7 @@
 use crate::{Settings, Shared, files, graph, watch::Watch};
 use disk::{Digest, RUN_BYTES_MAX, Scratch, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
-use engines::sweep::disk::{Plan, RUN_BYTES, Report, Tiled, TiledError, Working};
+use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     shared.forget_tables();
     let index = Index::new(stones, settings.set);
     let allowed = graph::arena_bytes(settings, stones) as usize;
-    let plan = Plan::new(&index, allowed).map_err(|least| {
+    let plan = DiskPlan::new(&index, allowed).map_err(|least| {
         StageError::failed(format!("a task needs {} bytes of memory, {allowed} are allowed", least.needed))
     })?;
     let was_saved = context.snapshots().saved().is_some();
@@ -38,7 +38,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let mut sweep = Sweep { settings, index: &index, plan: &plan, file: &file, context };
     let started = Instant::now();
     let solved = match sweep.solve(resumed) {
-        Err(TiledError::Endless) => {
+        Err(DiskSweepError::Endless) => {
             tracing::warn!("ignoring the snapshot of sweep:{stones}, which does not converge");
             resumed = false;
             sweep.solve(resumed)
@@ -46,9 +46,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         solved => solved,
     };
     let (tiled, report) = solved.map_err(|error| match error {
-        TiledError::Stopped(_) => StageError::Stopped,
-        TiledError::Failed(error) => error,
-        TiledError::Endless => StageError::failed("the sweep does not converge: this is a bug in awari"),
+        DiskSweepError::Stopped(_) => StageError::Stopped,
+        DiskSweepError::Failed(error) => error,
+        DiskSweepError::Endless => StageError::failed("the sweep does not converge: this is a bug in awari"),
     })?;
     tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
     sweep.publish(&tiled, stones)?;
@@ -65,29 +65,32 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
 struct Sweep<'a> {
     settings: &'a Settings,
     index: &'a Index,
-    plan: &'a Plan,
+    plan: &'a DiskPlan,
     file: &'a WorkingFile<'a>,
     context: &'a StageContext<'a>,
 }
 
 impl<'a> Sweep<'a> {
-    fn solve(&mut self, resumed: bool) -> Result<(Tiled<'a, WorkingFile<'a>>, Report), TiledError<StageError>> {
+    fn solve(
+        &mut self,
+        resumed: bool,
+    ) -> Result<(DiskSweep<'a, WorkingFile<'a>>, DiskSweepReport), DiskSweepError<StageError>> {
         let Sweep { settings, index, plan, file, context } = *self;
         let name = files::capture(index.stones());
         let damaged = |error| files::unreadable(&name, error);
         let path = context.input(&name);
         let captures = files::open_windowed(context.disk(), &path, settings, Kind::Capture, index);
-        let captures = captures.map_err(|error| TiledError::Failed(damaged(error)))?;
+        let captures = captures.map_err(|error| DiskSweepError::Failed(damaged(error)))?;
         let mut read =
             |first: u64, into: &mut [i8]| captures.read_range(first..first + into.len() as u64, into).map_err(damaged);
-        let mut tiled = Tiled::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
+        let mut tiled = DiskSweep::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
         let watch = Watch::passes(context, index.positions(), plan.changes_max());
         let report = tiled.solve(&mut read, StageError::failed, &watch)?;
         watch.end();
         Ok((tiled, report))
     }
 
-    fn publish(&self, tiled: &Tiled<WorkingFile<'_>>, stones: u32) -> Result<(), StageError> {
+    fn publish(&self, tiled: &DiskSweep<WorkingFile<'_>>, stones: u32) -> Result<(), StageError> {
         let Sweep { settings, index, context, .. } = self;
         let path = context.output(&files::database(stones));
         let mut writer = files::create(context.disk(), &path, settings, Kind::Database, index, settings.codec)?;
@@ -120,7 +123,7 @@ impl<'a> WorkingFile<'a> {
     }
 }
 
-impl Working for WorkingFile<'_> {
+impl CellFile for WorkingFile<'_> {
     type Error = StageError;
 
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), StageError> {

@@ -1,6 +1,6 @@
 //! What the ranks of a job are predicted to take for one database, each on a machine of its own.
 //!
-//! Who owns and holds how much is asked of the engine that will ([`engines::sweep::distributed::footprints`]); nothing is allocated
+//! Who owns and holds how much is asked of the engine that will ([`engines::sweep::distributed::memory_layouts`]); nothing is allocated
 //! for it. What a rank does for a position of its own is what one machine does, and more with each doubling of the ranks,
 //! as they know later what the others found; what travels is a constant share of the positions that ranks keep of others.
 //! The constants are what jobs of 16 and 18 stones took on 1 to 8 ranks that are threads; `cargo bench -p bench --bench
@@ -9,7 +9,7 @@
 use crate::cost::{Load, Model, Part};
 use crate::{Hardware, Settings, graph};
 use engines::Tables;
-use engines::sweep::distributed::{Footprint, SLACK, footprints, phases};
+use engines::sweep::distributed::{MemoryLayout, SLACK, memory_layouts, phases};
 use std::fmt;
 
 /// What a position takes more with each doubling of the ranks, as a share: it is recomputed more often. 12.7 times on one
@@ -124,14 +124,14 @@ impl<'a> Jobs<'a> {
     /// Without ranks, or for more stones than the build has.
     pub fn sweep(&self, stones: u32, ranks: usize) -> Together {
         let slabs = self.settings.set.slabs(stones);
-        let footprints = footprints(&self.tables, &slabs, ranks);
-        self.of_footprints(stones, &footprints)
+        let memory_layouts = memory_layouts(&self.tables, &slabs, ranks);
+        self.of_footprints(stones, &memory_layouts)
     }
 
-    fn of_footprints(&self, stones: u32, footprints: &[Footprint]) -> Together {
+    fn of_footprints(&self, stones: u32, memory_layouts: &[MemoryLayout]) -> Together {
         let Settings { threads, set, memory_bytes, .. } = *self.settings;
         let hardware: &Hardware = &self.settings.hardware;
-        let ranks = footprints.len();
+        let ranks = memory_layouts.len();
         let positions = set.positions(stones);
         let doublings = (ranks as f64).log2();
         let nanoseconds = self.model.rates(Part::Sweep).cpu.at(stones) * (1.0 + MORE_WORK * doublings);
@@ -141,13 +141,13 @@ impl<'a> Jobs<'a> {
         let supersteps = SUPERSTEPS[0] + SUPERSTEPS[1] * doublings;
         let messages = supersteps * (phases * others + 2.0 * doublings.ceil());
         let sent = |foreign: u64| foreign as f64 * BYTES_A_FOREIGN_POSITION;
-        let sent_bytes: f64 = footprints.iter().map(|of| sent(of.foreign)).sum();
-        let cpu_seconds = |of: &Footprint| {
+        let sent_bytes: f64 = memory_layouts.iter().map(|of| sent(of.foreign)).sum();
+        let cpu_seconds = |of: &MemoryLayout| {
             // Half of the work for a byte is that of the sender: the same of each rank, about.
             let bytes = (sent(of.foreign) + sent_bytes / ranks as f64) / 2.0;
             (nanoseconds * of.positions as f64 + BYTE_NANOSECONDS * bytes + MESSAGE_NANOSECONDS * messages) * 1e-9
         };
-        let most = |of: &dyn Fn(&Footprint) -> f64| footprints.iter().map(of).fold(0.0, f64::max);
+        let most = |of: &dyn Fn(&MemoryLayout) -> f64| memory_layouts.iter().map(of).fold(0.0, f64::max);
         let work_seconds = hardware.core_seconds(&Load { cpu_seconds: most(&cpu_seconds), ..Load::default() }, threads);
         let waiting = if ranks > 1 { 1.0 + WAITED } else { 1.0 };
         let network_seconds = most(&|of| sent(of.foreign)) / hardware.network.bandwidth;
@@ -164,9 +164,9 @@ impl<'a> Jobs<'a> {
         let is_kept = ranks > 1 && self.settings.codec.is_compressed();
         let kept = if is_kept { part / hardware.write + part / hardware.read } else { 0.0 };
         let collect_seconds = (moved / hardware.network.bandwidth).max(part / hardware.write) + kept;
-        let buffers = |of: &Footprint| (BUFFERED_PASSES * sent(of.foreign) * (SLACK + 1) as f64 / phases) as u64;
-        let memory = |of: &Footprint| graph::fixed_bytes(self.settings) + of.memory_bytes() + buffers(of);
-        let fullest = footprints.iter().map(memory).max().unwrap_or(0);
+        let buffers = |of: &MemoryLayout| (BUFFERED_PASSES * sent(of.foreign) * (SLACK + 1) as f64 / phases) as u64;
+        let memory = |of: &MemoryLayout| graph::fixed_bytes(self.settings) + of.memory_bytes() + buffers(of);
+        let fullest = memory_layouts.iter().map(memory).max().unwrap_or(0);
         let parts = [
             (JobLimit::Cores, work_seconds * waiting),
             (JobLimit::Network, network_seconds),
@@ -176,14 +176,14 @@ impl<'a> Jobs<'a> {
         Together {
             ranks,
             seconds: computing + latency_seconds + collect_seconds,
-            cpu_seconds: footprints.iter().map(cpu_seconds).sum(),
+            cpu_seconds: memory_layouts.iter().map(cpu_seconds).sum(),
             work_seconds,
             network_seconds,
             latency_seconds,
             collect_seconds,
             memory_bytes: fullest,
-            all_bytes: footprints.iter().map(memory).sum(),
-            held_bytes: footprints.iter().map(Footprint::memory_bytes).sum(),
+            all_bytes: memory_layouts.iter().map(memory).sum(),
+            held_bytes: memory_layouts.iter().map(MemoryLayout::memory_bytes).sum(),
             sent_bytes,
             messages: messages * ranks as f64,
             limit: parts.into_iter().max_by(|one, other| one.1.total_cmp(&other.1)).expect("there are parts").0,

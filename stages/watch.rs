@@ -61,7 +61,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl engines::Progress for Watch<'_> {
+impl engines::DriverObserver for Watch<'_> {
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
         let progress = self.context.progress();
         match &self.count {

@@ -17,16 +17,16 @@ pub mod sweep;
 mod word_update;
 mod work_stealing;
 
-pub use capture::{Choice, Part, choice, choice_of};
+pub use capture::{CaptureChoice, DatabasePart, choice, choice_of};
 pub use huge_pages::Bytes;
 pub use kernels::Kernel;
 pub use kernels::Tables;
-pub use layout::{Rows, row_bytes};
+pub use layout::{ScoreRows, row_bytes};
 
 use std::ops::ControlFlow;
 
 /// Told of progress between units of work; its answer stops a driver.
-pub trait Progress: Sync {
+pub trait DriverObserver: Sync {
     /// `done` of `total` positions are finished, roughly; `total` may grow.
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()>;
 
@@ -53,7 +53,7 @@ pub struct EndedPass {
 #[error("stopped on request")]
 pub struct Stopped;
 
-impl Progress for () {
+impl DriverObserver for () {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

@@ -8,17 +8,17 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// The threads of the current pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hands {
+pub(crate) enum WordUpdate {
     One,
     Many,
 }
 
-impl Hands {
+impl WordUpdate {
     /// Those of the pool of this thread: whoever has words changed by them must stay in it.
-    pub(crate) fn here() -> Hands {
+    pub(crate) fn here() -> WordUpdate {
         match rayon::current_num_threads() {
-            1 => Hands::One,
-            _ => Hands::Many,
+            1 => WordUpdate::One,
+            _ => WordUpdate::Many,
         }
     }
 
@@ -26,12 +26,12 @@ impl Hands {
     #[inline(always)]
     pub(crate) fn set(self, word: &AtomicU64, bits: u64) -> u64 {
         match self {
-            Hands::One => {
+            WordUpdate::One => {
                 let before = word.load(Relaxed);
                 word.store(before | bits, Relaxed);
                 before
             }
-            Hands::Many => word.fetch_or(bits, SeqCst),
+            WordUpdate::Many => word.fetch_or(bits, SeqCst),
         }
     }
 
@@ -39,12 +39,12 @@ impl Hands {
     #[inline(always)]
     pub(crate) fn take(self, word: &AtomicU64) -> u64 {
         match self {
-            Hands::One => {
+            WordUpdate::One => {
                 let before = word.load(Relaxed);
                 word.store(0, Relaxed);
                 before
             }
-            Hands::Many => word.swap(0, Relaxed),
+            WordUpdate::Many => word.swap(0, Relaxed),
         }
     }
 
@@ -52,12 +52,12 @@ impl Hands {
     #[inline(always)]
     pub(crate) fn clear(self, word: &AtomicU64, bits: u64) -> u64 {
         match self {
-            Hands::One => {
+            WordUpdate::One => {
                 let before = word.load(Relaxed);
                 word.store(before & !bits, Relaxed);
                 before
             }
-            Hands::Many => word.fetch_and(!bits, SeqCst),
+            WordUpdate::Many => word.fetch_and(!bits, SeqCst),
         }
     }
 }
@@ -68,15 +68,15 @@ mod tests {
 
     #[test]
     fn one_does_as_many() {
-        for hands in [Hands::One, Hands::Many] {
+        for hands in [WordUpdate::One, WordUpdate::Many] {
             let word = AtomicU64::new(0b0011);
             assert_eq!((hands.set(&word, 0b0110), word.load(Relaxed)), (0b0011, 0b0111));
             assert_eq!((hands.clear(&word, 0b1010), word.load(Relaxed)), (0b0111, 0b0101));
             assert_eq!((hands.take(&word), word.load(Relaxed)), (0b0101, 0));
         }
-        for (threads, expected) in [(1, Hands::One), (2, Hands::Many)] {
+        for (threads, expected) in [(1, WordUpdate::One), (2, WordUpdate::Many)] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            assert_eq!(pool.install(Hands::here), expected);
+            assert_eq!(pool.install(WordUpdate::here), expected);
         }
     }
 }

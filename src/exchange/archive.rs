@@ -7,8 +7,8 @@
 
 use crate::{ExchangeError, Exported};
 use disk::Disk;
-use engines::capture::{self, CaptureError, ChildRow, Smaller};
-use engines::{Bytes, Progress, Tables};
+use engines::capture::{self, CaptureError, ChildRow, SmallerDatabases};
+use engines::{Bytes, DriverObserver, Tables};
 use game::{Index, Orientation, Score, Slab};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
@@ -33,7 +33,7 @@ struct Files<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Smaller for Files<'_> {
+impl SmallerDatabases for Files<'_> {
     type Window = Window;
     type Error = StoreError;
 
@@ -46,7 +46,7 @@ impl Smaller for Files<'_> {
     }
 }
 
-impl Progress for Files<'_> {
+impl DriverObserver for Files<'_> {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -2,7 +2,7 @@
 
 mod collective;
 
-use crate::{CommunicationError, Traffic};
+use crate::{CommunicationError, MessageTraffic};
 
 /// The most bytes of a message: MPI counts them in a C `int`.
 pub const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
@@ -42,7 +42,7 @@ pub trait Communicator: Send {
     fn poll(&mut self) -> Result<(), CommunicationError>;
 
     /// What went through so far.
-    fn traffic(&self) -> Traffic;
+    fn traffic(&self) -> MessageTraffic;
 
     /// Collects one message of every rank at `root`, which gets them by rank, its own among them; the others get `None`.
     ///

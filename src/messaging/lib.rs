@@ -34,4 +34,4 @@ pub use launch::{launched, launched_rank};
 #[cfg(feature = "mpi")]
 pub use mpi::MpiCommunicator;
 pub use threads::ThreadCommunicator;
-pub use traffic::Traffic;
+pub use traffic::MessageTraffic;

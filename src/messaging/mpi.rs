@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use library::{Kind, Library, Transfer};
+use library::{MessageKind, MpiLibrary, Transfer};
 
-use crate::{CommunicationError, Communicator, Traffic, assert_other, check_size, launched};
+use crate::{CommunicationError, Communicator, MessageTraffic, assert_other, check_size, launched};
 
 /// How long a rank may be silent, if nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -37,9 +37,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct MpiCommunicator {
     /// Here until the end.
-    library: Option<Library>,
+    library: Option<MpiLibrary>,
     rank: usize,
-    others: Vec<Other>,
+    others: Vec<Peer>,
     /// What has not left yet.
     sending: Vec<Transfer>,
     patience: Duration,
@@ -49,12 +49,12 @@ pub struct MpiCommunicator {
     broken: bool,
     /// This end is being dropped.
     leaving: bool,
-    traffic: Traffic,
+    traffic: MessageTraffic,
 }
 
 /// What is known of another rank.
 #[derive(Debug)]
-struct Other {
+struct Peer {
     /// What it sent and was not received yet, in order; of the first, bytes may still be under way.
     inbox: VecDeque<Transfer>,
     /// How long nothing has come from it while this rank looked.
@@ -62,12 +62,12 @@ struct Other {
     /// When anything was sent to it.
     told: Instant,
     /// The last that it said of itself.
-    said: Kind,
+    said: MessageKind,
 }
 
-impl Other {
+impl Peer {
     fn is_gone(&self) -> bool {
-        self.said >= Kind::Farewell
+        self.said >= MessageKind::Farewell
     }
 }
 
@@ -81,9 +81,9 @@ impl MpiCommunicator {
         if !launched() {
             return Ok(None);
         }
-        let library = Library::start()?;
+        let library = MpiLibrary::start()?;
         let now = Instant::now();
-        let other = || Other { inbox: VecDeque::new(), silence: Duration::ZERO, told: now, said: Kind::Alive };
+        let other = || Peer { inbox: VecDeque::new(), silence: Duration::ZERO, told: now, said: MessageKind::Alive };
         Ok(Some(MpiCommunicator {
             rank: library.rank(),
             others: (0..library.size()).map(|_| other()).collect(),
@@ -93,7 +93,7 @@ impl MpiCommunicator {
             looked: now,
             broken: false,
             leaving: false,
-            traffic: Traffic::default(),
+            traffic: MessageTraffic::default(),
         }))
     }
 
@@ -139,20 +139,20 @@ impl MpiCommunicator {
             other.silence = Duration::ZERO;
             other.inbox.extend(arrival.transfer);
             other.said = other.said.max(arrival.kind);
-            self.broken |= arrival.kind == Kind::Broken;
+            self.broken |= arrival.kind == MessageKind::Broken;
             moved = true;
         }
         for (to, other) in self.others.iter_mut().enumerate() {
             // One that has left waits until this one does, and wants to know that it lives; a farewell is the last word.
             if to != self.rank && !self.leaving && now.duration_since(other.told) >= self.patience / SIGNS {
                 other.told = now;
-                self.sending.push(library.send(to, Kind::Alive, Vec::new())?);
+                self.sending.push(library.send(to, MessageKind::Alive, Vec::new())?);
             }
         }
         Ok(moved)
     }
 
-    fn post(&mut self, to: usize, kind: Kind, bytes: Vec<u8>) -> Result<(), CommunicationError> {
+    fn post(&mut self, to: usize, kind: MessageKind, bytes: Vec<u8>) -> Result<(), CommunicationError> {
         let sent = self.library.as_mut().expect(UNTIL_DROPPED).send(to, kind, bytes);
         self.broken |= sent.is_err();
         self.sending.push(sent?);
@@ -199,8 +199,8 @@ impl MpiCommunicator {
 
     /// Says farewell and waits for that of all others, and then that all know.
     fn leave(&mut self) -> Result<(), CommunicationError> {
-        self.part(Kind::Farewell)?;
-        self.part(Kind::Settled)?;
+        self.part(MessageKind::Farewell)?;
+        self.part(MessageKind::Settled)?;
         if self.others.len() > 1 {
             thread::sleep(STILLNESS);
         }
@@ -208,7 +208,7 @@ impl MpiCommunicator {
     }
 
     /// Says so to all others, and waits until all of them have, and all that was sent has left.
-    fn part(&mut self, word: Kind) -> Result<(), CommunicationError> {
+    fn part(&mut self, word: MessageKind) -> Result<(), CommunicationError> {
         let others: Vec<usize> = (0..self.others.len()).filter(|&other| other != self.rank).collect();
         for &to in &others {
             self.post(to, word, Vec::new())?;
@@ -221,7 +221,7 @@ impl MpiCommunicator {
                 // What nobody will receive is taken in, since it must leave there.
                 while self.take(from)?.is_some() {}
             }
-            let missing = |other: &Other| other.said < word || !other.inbox.is_empty();
+            let missing = |other: &Peer| other.said < word || !other.inbox.is_empty();
             let missing: Vec<usize> = others.iter().copied().filter(|&other| missing(&self.others[other])).collect();
             if self.broken || missing.is_empty() && self.sending.is_empty() {
                 return Ok(());
@@ -236,7 +236,8 @@ impl MpiCommunicator {
     /// Tells the others that the job is broken, if they can be told at all.
     fn warn(&mut self) {
         for to in 0..self.others.len() {
-            if to != self.rank && !self.others[to].is_gone() && self.post(to, Kind::Broken, Vec::new()).is_err() {
+            if to != self.rank && !self.others[to].is_gone() && self.post(to, MessageKind::Broken, Vec::new()).is_err()
+            {
                 return;
             }
         }
@@ -269,7 +270,7 @@ impl Communicator for MpiCommunicator {
             return Err(CommunicationError::Gone { rank: to });
         }
         self.traffic.sent(message.len());
-        self.post(to, Kind::Message, message)
+        self.post(to, MessageKind::Message, message)
     }
 
     fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
@@ -284,7 +285,7 @@ impl Communicator for MpiCommunicator {
         self.move_on().map(drop)
     }
 
-    fn traffic(&self) -> Traffic {
+    fn traffic(&self) -> MessageTraffic {
         self.traffic
     }
 }

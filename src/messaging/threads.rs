@@ -6,41 +6,41 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::communicator::{assert_other, check_size};
-use crate::{CommunicationError, Communicator, NetworkFaults, Traffic};
+use crate::{CommunicationError, Communicator, MessageTraffic, NetworkFaults};
 
 /// One end of a job whose ranks are threads of this process. Dropping it leaves the job: what was sent before can still
 /// be received.
 #[derive(Debug)]
 pub struct ThreadCommunicator {
     rank: usize,
-    job: Arc<Job>,
+    job: Arc<SharedJob>,
     /// By rank, how many messages went there.
     sent: Vec<u64>,
     /// How often this end was called.
     calls: u64,
-    traffic: Traffic,
+    traffic: MessageTraffic,
 }
 
 #[derive(Debug)]
-struct Job {
+struct SharedJob {
     faults: NetworkFaults,
     /// Under one lock for all: messages are moved, not copied, so it is never held for long.
-    ranks: Mutex<Vec<Rank>>,
+    ranks: Mutex<Vec<RankState>>,
     /// By rank: something has changed that it may wait for.
     news: Vec<Condvar>,
 }
 
 #[derive(Debug)]
-struct Rank {
+struct RankState {
     /// By sender, what has not been received yet.
-    inbox: Vec<VecDeque<Message>>,
+    inbox: Vec<VecDeque<DelayedMessage>>,
     here: bool,
     /// From whom it waits for a message that nobody has sent.
     waits_for: Option<usize>,
 }
 
 #[derive(Debug)]
-struct Message {
+struct DelayedMessage {
     due: Instant,
     bytes: Vec<u8>,
 }
@@ -52,8 +52,8 @@ impl ThreadCommunicator {
     /// If `size` is 0.
     pub fn job(size: usize, faults: NetworkFaults) -> Vec<ThreadCommunicator> {
         assert!(size > 0, "a job has at least one rank");
-        let rank = || Rank { inbox: (0..size).map(|_| VecDeque::new()).collect(), here: true, waits_for: None };
-        let job = Arc::new(Job {
+        let rank = || RankState { inbox: (0..size).map(|_| VecDeque::new()).collect(), here: true, waits_for: None };
+        let job = Arc::new(SharedJob {
             faults,
             ranks: Mutex::new((0..size).map(|_| rank()).collect()),
             news: (0..size).map(|_| Condvar::new()).collect(),
@@ -63,7 +63,7 @@ impl ThreadCommunicator {
             job: Arc::clone(&job),
             sent: vec![0; size],
             calls: 0,
-            traffic: Traffic::default(),
+            traffic: MessageTraffic::default(),
         };
         (0..size).map(end).collect()
     }
@@ -130,15 +130,15 @@ impl ThreadCommunicator {
 /// Why the lock is never poisoned.
 const NO_PANIC: &str = "nothing panics while it holds the lock";
 
-impl Job {
-    fn lock(&self) -> MutexGuard<'_, Vec<Rank>> {
+impl SharedJob {
+    fn lock(&self) -> MutexGuard<'_, Vec<RankState>> {
         self.ranks.lock().expect(NO_PANIC)
     }
 }
 
 /// Whether a rank waits for itself in the end. A rank that was sent what it waits for, and has not woken up yet, does
 /// not wait; nor does one that waits for a rank that has gone.
-fn in_circle(ranks: &[Rank], start: usize) -> bool {
+fn in_circle(ranks: &[RankState], start: usize) -> bool {
     let blocked = |rank: usize| {
         let from = ranks[rank].waits_for?;
         (ranks[from].here && ranks[rank].inbox[from].is_empty()).then_some(from)
@@ -174,7 +174,7 @@ impl Communicator for ThreadCommunicator {
             return Err(CommunicationError::Gone { rank: to });
         }
         let delay = self.job.faults.delay_of(self.rank, to, self.sent[to]);
-        ranks[to].inbox[self.rank].push_back(Message { due: Instant::now() + delay, bytes: message });
+        ranks[to].inbox[self.rank].push_back(DelayedMessage { due: Instant::now() + delay, bytes: message });
         drop(ranks);
         self.job.news[to].notify_all();
         self.sent[to] += 1;
@@ -195,7 +195,7 @@ impl Communicator for ThreadCommunicator {
         self.begin()
     }
 
-    fn traffic(&self) -> Traffic {
+    fn traffic(&self) -> MessageTraffic {
         self.traffic
     }
 }

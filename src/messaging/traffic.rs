@@ -2,7 +2,7 @@
 
 /// Messages of the program that went through one rank's end so far, those of collective calls among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Traffic {
+pub struct MessageTraffic {
     /// Messages handed over for sending.
     pub messages_sent: u64,
     /// The bytes of these.
@@ -15,10 +15,10 @@ pub struct Traffic {
     pub seconds_waited: f64,
 }
 
-impl Traffic {
+impl MessageTraffic {
     /// What went through since `before`.
-    pub fn since(&self, before: &Traffic) -> Traffic {
-        Traffic {
+    pub fn since(&self, before: &MessageTraffic) -> MessageTraffic {
+        MessageTraffic {
             messages_sent: self.messages_sent - before.messages_sent,
             bytes_sent: self.bytes_sent - before.bytes_sent,
             messages_received: self.messages_received - before.messages_received,

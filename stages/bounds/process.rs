@@ -5,7 +5,7 @@
 use super::planes::{Plane, PlaneReader, PlaneWriter, Portion};
 use super::state::{At, State};
 use crate::{Method, Shared, files, watch::Watch};
-use engines::bounds::{BitKernel, Failure};
+use engines::bounds::{BitKernel, SolverError};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::time::Duration;
@@ -57,8 +57,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     });
     let report = match solved {
         Ok(report) => report,
-        Err(Failure::Home(error)) => return Err(error.into()),
-        Err(Failure::Stopped) => {
+        Err(SolverError::Storage(error)) => return Err(error.into()),
+        Err(SolverError::Stopped) => {
             if start.elapsed() >= WORTH_A_SNAPSHOT {
                 snapshot.write(&state)?;
             }

@@ -11,10 +11,10 @@ use crate::cluster::load::{self, Loads};
 use crate::cluster::{Failure, Job, Order, agree};
 use crate::{Method, Settings, Shared, files, graph, watch::Watch};
 use disk::{Disk, Scratch};
-use engines::bounds::distributed::{Decided, Holding, Report, Run, Shares};
+use engines::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use engines::bounds::{BitKernel, PlaneLayout};
-use engines::distributed::Unsolved;
-use engines::{Progress, Tables};
+use engines::distributed::JobError;
+use engines::{DriverObserver, Tables};
 use game::{Index, Orientation};
 use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport};
@@ -64,7 +64,7 @@ pub(crate) struct Led {
 pub(crate) struct Share {
     stones: u32,
     bound: u32,
-    holding: Holding,
+    holding: RankPlanes,
 }
 
 /// A bound to solve, and the files that it begins from.
@@ -122,8 +122,8 @@ impl Member<'_> {
         &self,
         share: Option<Share>,
         communicator: &mut dyn Communicator,
-        progress: &dyn Progress,
-    ) -> Result<(Holding, Report, Option<Loads>), Failure> {
+        progress: &dyn DriverObserver,
+    ) -> Result<(RankPlanes, DistributedBoundReport, Option<Loads>), Failure> {
         let started = Instant::now();
         let (ranks, rank) = (communicator.size(), communicator.rank());
         let Task { stones, bound, .. } = *self.task;
@@ -139,16 +139,16 @@ impl Member<'_> {
                 let loads = load::gather(communicator, &report.traffic, started.elapsed());
                 Ok((holding, report, loads.map_err(Failure::lost)?))
             }
-            Err(Unsolved::Stopped) => Err(Failure::Together(StageError::Stopped)),
+            Err(JobError::Stopped) => Err(Failure::Together(StageError::Stopped)),
             Err(error) => Err(Failure::Alone(StageError::failed(error))),
         }
     }
 
     /// What this rank has of the bounds above, from their planes.
-    fn load(&self, ranks: usize, rank: usize) -> Result<Holding, StageError> {
+    fn load(&self, ranks: usize, rank: usize) -> Result<RankPlanes, StageError> {
         let Task { stones, bound, .. } = *self.task;
-        let shares = Shares::new(stones, self.settings.set, ranks);
-        let holding = Holding::empty(Arc::clone(&self.tables), &self.index, &shares, rank, BitKernel::detect());
+        let shares = RowPartition::new(stones, self.settings.set, ranks);
+        let holding = RankPlanes::empty(Arc::clone(&self.tables), &self.index, &shares, rank, BitKernel::detect());
         let (mut buffer, mut all) = (Vec::new(), Vec::new());
         let above = || bound + 1..=stones;
         let mut won = above().map(|bound| self.open(Plane::Won(bound))).collect::<Result<Vec<_>, _>>()?;
@@ -188,7 +188,7 @@ impl Member<'_> {
     }
 
     /// Adds what captures say at the bound.
-    fn seed(&self, holding: &Holding) -> Result<(), StageError> {
+    fn seed(&self, holding: &RankPlanes) -> Result<(), StageError> {
         let (plane, mut words) = (Plane::Seed(self.task.bound), Vec::new());
         let mut reader = self.open(plane)?;
         for unit in holding.wins_units() {
@@ -243,7 +243,7 @@ pub(crate) fn follow(
     let member = Member { settings, disk, tables, task, index };
     let (mut holding, ..) = member.solve(share.take(), communicator, &Following(stop))?;
     for decided in [Decided::Won, Decided::Lost] {
-        let mut nothing = |_: Run| ControlFlow::Continue(());
+        let mut nothing = |_: PlaneRun| ControlFlow::Continue(());
         let collected = holding.collect(decided, communicator, &mut nothing);
         collected.map_err(Failure::lost)?;
     }
@@ -256,7 +256,7 @@ pub(crate) fn follow(
 /// Asks another rank than 0 whether to go on.
 struct Following<'a>(&'a AtomicBool);
 
-impl Progress for Following<'_> {
+impl DriverObserver for Following<'_> {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         if self.0.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -293,14 +293,14 @@ pub(super) fn process(
         let created = PlaneWriter::output(context, settings, &index, plane);
         let mut writer = created.map_err(|error| failed.get_or_insert(error)).ok();
         let (mut at, kernel) = (0, BitKernel::detect());
-        let mut append = |run: Run| {
+        let mut append = |run: PlaneRun| {
             let Some(writer) = writer.as_mut() else { return Ok(()) };
             let portion = match run {
-                Run::Zeros(words) => {
+                PlaneRun::Zeros(words) => {
                     at += words;
                     Portion::Zeros(words)
                 }
-                Run::Words(words) => {
+                PlaneRun::Words(words) => {
                     if let Some(won) = won_so_far.as_mut().filter(|_| decided == Decided::Won) {
                         won.add(at, words)?;
                     }
@@ -312,7 +312,7 @@ pub(super) fn process(
             writer.append(portion)
         };
         // All ranks take part in this, whatever went wrong before.
-        let mut sink = |run: Run| {
+        let mut sink = |run: PlaneRun| {
             if failed.is_none()
                 && let Err(error) = append(run)
             {

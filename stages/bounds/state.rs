@@ -6,8 +6,8 @@ use super::planes::{Group, Plane, PlaneReader, Portion, SeedsReader};
 use super::ranks::Led;
 use crate::{Method, Shared, files};
 use disk::{Digest, DiskError};
-use engines::Progress;
-use engines::bounds::{Failure, PlaneLayout, PlaneUnit, Report, Solver, Units, Wins};
+use engines::DriverObserver;
+use engines::bounds::{BoundReport, PlaneLayout, PlaneUnit, Solver, SolverError, Units, Wins};
 use game::{Index, Orientation};
 use pipeline::{StageContext, StageError};
 use rayon::prelude::*;
@@ -34,9 +34,9 @@ pub(crate) trait Solve: Send + Sync {
     fn unsettle(&self);
     fn solve(
         &self,
-        progress: &dyn Progress,
+        progress: &dyn DriverObserver,
         checkpoint: &mut dyn FnMut() -> Result<(), DiskError>,
-    ) -> Result<Report, Failure<DiskError>>;
+    ) -> Result<BoundReport, SolverError<DiskError>>;
     fn check(&self) -> Result<(), DiskError>;
     fn counts(&self) -> Option<PageCounts>;
 }
@@ -96,9 +96,9 @@ impl<W: Wins<DiskError> + Counted + Send, U: Units<DiskError> + Send> Solve for 
 
     fn solve(
         &self,
-        progress: &dyn Progress,
+        progress: &dyn DriverObserver,
         checkpoint: &mut dyn FnMut() -> Result<(), DiskError>,
-    ) -> Result<Report, Failure<DiskError>> {
+    ) -> Result<BoundReport, SolverError<DiskError>> {
         self.solve(progress, checkpoint)
     }
 

@@ -1,4 +1,4 @@
-//! The stage `capture:n` by all ranks: each captures for some rows of every slab, as [`Deal`] says, and reads no more of
+//! The stage `capture:n` by all ranks: each captures for some rows of every slab, as [`CapturePartition`] says, and reads no more of
 //! the smaller databases than these rows lead to. Rank 0 writes the file, piece by piece, as they come.
 //!
 //! A rank is no more than some pieces ahead of the file, so memory does not depend on the database.
@@ -9,8 +9,8 @@ use super::{Failure, Follower, Job, Order, agree};
 use crate::capture::Files;
 use crate::{Settings, Shared, files, graph, watch::Watch};
 use disk::Disk;
-use engines::capture::{Deal, PIECES_POSITIONS, Piece, capture_piece};
-use engines::{Progress, Tables};
+use engines::capture::{CapturePartition, CapturePiece, PIECES_POSITIONS, capture_piece};
+use engines::{DriverObserver, Tables};
 use game::{Index, Score};
 use messaging::{CommunicationError, Communicator};
 use pipeline::{StageContext, StageError, StageReport};
@@ -98,13 +98,13 @@ impl Member<'_> {
         let opened = Files::open(self.settings, self.disk, self.reading.files.iter().cloned(), &cache, |_, _| None);
         let smaller = agree(communicator, opened)?;
         let meter = Meter::start(communicator);
-        let capture = |piece: &Piece, best: &mut Vec<Score>| {
+        let capture = |piece: &CapturePiece, best: &mut Vec<Score>| {
             if stop.load(Relaxed) {
                 return Err(StageError::Stopped);
             }
             capture_piece(self.tables, self.index, piece, &smaller, best)
         };
-        let deal = Deal::new(self.index.slabs(), communicator.size());
+        let deal = CapturePartition::new(self.index.slabs(), communicator.size());
         let done = match communicator.rank() {
             0 => lead(&deal, self.index, communicator, capture, write),
             _ => send(&deal, self.index, AHEAD * deal.piece_positions(), communicator, capture),
@@ -120,11 +120,11 @@ impl Member<'_> {
 /// piece is, says that nothing comes any more: after
 /// an error, or because rank 0 wants nothing.
 fn send(
-    deal: &Deal,
+    deal: &CapturePartition,
     index: &Index,
     window: u64,
     communicator: &mut dyn Communicator,
-    capture: impl Fn(&Piece, &mut Vec<Score>) -> Result<(), StageError>,
+    capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<(), StageError>,
 ) -> Result<Result<(), StageError>, CommunicationError> {
     let rank = communicator.rank();
     let mut best = Vec::new();
@@ -162,10 +162,10 @@ fn is_taken(communicator: &mut dyn Communicator) -> Result<bool, CommunicationEr
 
 /// Captures for what is rank 0's, and writes all.
 fn lead(
-    deal: &Deal,
+    deal: &CapturePartition,
     index: &Index,
     communicator: &mut dyn Communicator,
-    capture: impl Fn(&Piece, &mut Vec<Score>) -> Result<(), StageError>,
+    capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<(), StageError>,
     write: Write,
 ) -> Result<Result<(), StageError>, CommunicationError> {
     let ranks = communicator.size();
@@ -174,7 +174,7 @@ fn lead(
     let mut best = Vec::new();
     let mut written = Ok(());
     for piece in deal.pieces() {
-        let Piece { rank, .. } = piece;
+        let CapturePiece { rank, .. } = piece;
         written = if rank == 0 {
             capture(&piece, &mut best)
         } else {
@@ -208,7 +208,7 @@ fn lead(
 /// The captures of a piece from the message of its rank.
 fn take(
     message: &[u8],
-    piece: &Piece,
+    piece: &CapturePiece,
     index: &Index,
     best: &mut Vec<Score>,
 ) -> Result<Result<(), StageError>, CommunicationError> {
@@ -238,7 +238,7 @@ mod tests {
     /// What a rank ends with, and what rank 0 has written, where one rank fails at one of its pieces, or the file does.
     fn exchange(window: u64, ranks: usize, failing: Option<(usize, usize)>, full_at: usize) -> (Vec<bool>, Vec<Score>) {
         let index = Index::new(STONES, PositionSet::All);
-        let deal = Deal::new(index.slabs(), ranks);
+        let deal = CapturePartition::new(index.slabs(), ranks);
         let mut written = Vec::new();
         let mut writes = 0;
         let ended = std::thread::scope(|scope| {
@@ -247,7 +247,7 @@ mod tests {
             let first = ends.next().unwrap();
             let pieces = |rank: usize| {
                 let captured = AtomicUsize::new(0);
-                move |piece: &Piece, best: &mut Vec<Score>| {
+                move |piece: &CapturePiece, best: &mut Vec<Score>| {
                     assert_eq!(piece.rank, rank);
                     if failing == Some((rank, captured.fetch_add(1, Relaxed))) {
                         return Err(StageError::failed("no disk"));
@@ -290,7 +290,7 @@ mod tests {
         for (window, ranks) in [(1, 2), (300, 2), (1, 3), (300, 3), (1 << 20, 3)] {
             let (ended, whole) = exchange(window, ranks, None, usize::MAX);
             assert!(ended.iter().all(|&is_ok| is_ok) && whole.len() as u64 == index.positions());
-            let deal = Deal::new(index.slabs(), ranks);
+            let deal = CapturePartition::new(index.slabs(), ranks);
             for rank in 0..ranks {
                 let pieces = deal.pieces().filter(|piece| piece.rank == rank).count();
                 for at in 0..pieces {

@@ -7,7 +7,7 @@ use crate::stats::{Counted, count};
 use crate::{Settings, Shared, files};
 use check::Histogram;
 use disk::Disk;
-use engines::{Part, Tables};
+use engines::{DatabasePart, Tables};
 use game::Index;
 use messaging::Communicator;
 use pipeline::{StageContext, StageError};
@@ -58,7 +58,7 @@ impl Member<'_> {
         communicator: &mut dyn Communicator,
     ) -> Result<Option<(Counted, Loads)>, Failure> {
         let meter = Meter::start(communicator);
-        let part = Part { number: communicator.rank(), of: communicator.size() };
+        let part = DatabasePart { number: communicator.rank(), of: communicator.size() };
         let counted = agree(communicator, self.count(reading, part))?;
         let Counted { choice, histogram } = counted;
         let numbers: Vec<u64> = [choice.offered, choice.declined].into_iter().chain(histogram.counts()).collect();
@@ -66,13 +66,13 @@ impl Member<'_> {
         let loads = meter.gather(communicator).map_err(Failure::lost)?;
         let [offered, declined, counts @ ..] = &sums[..] else { unreachable!("as many sums as numbers") };
         let (choice, histogram) = (
-            engines::Choice { offered: *offered, declined: *declined },
+            engines::CaptureChoice { offered: *offered, declined: *declined },
             Histogram::of_counts(counts.try_into().expect("as many sums as counts")),
         );
         Ok(loads.map(|loads| (Counted { choice, histogram }, loads)))
     }
 
-    fn count(&self, reading: &Reading, part: Part) -> Result<Counted, StageError> {
+    fn count(&self, reading: &Reading, part: DatabasePart) -> Result<Counted, StageError> {
         let [captures, scores] = &reading.files[..] else {
             return Err(StageError::failed(format!("two files to count, found {}", reading.files.len())));
         };

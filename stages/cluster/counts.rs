@@ -11,7 +11,7 @@ use super::{Failure, PROCESSORS_MAX, RANKS_MAX, agree};
 use crate::files;
 use disk::{Disk, DiskError, clock, is_leftover};
 use engines::counting::checkpoint_range;
-use engines::counting::distributed::{Hand, runs};
+use engines::counting::distributed::{RankValues, runs};
 use game::Index;
 use messaging::{CommunicationError, Communicator};
 use pipeline::StageError;
@@ -232,7 +232,7 @@ impl Series {
         directory: &Path,
         kind: &Kind,
         index: &Index,
-        hand: &mut Hand,
+        hand: &mut RankValues,
     ) -> Result<bool, StageError> {
         let Some(set) = self.plan.saved else { return Ok(false) };
         match read(disk, directory, kind, &set, index, hand) {
@@ -246,7 +246,7 @@ impl Series {
     }
 
     /// Publishes what a rank has: all call this at the same moment.
-    pub(super) fn save(&self, disk: &dyn Disk, directory: &Path, kind: &Kind, hand: &Hand) {
+    pub(super) fn save(&self, disk: &dyn Disk, directory: &Path, kind: &Kind, hand: &RankValues) {
         let number = self.next.fetch_add(1, Relaxed);
         let (ranks, processors) = (hand.ranks(), hand.processors());
         let set = |number| Set { source: self.plan.own, number, ranks, processors };
@@ -264,7 +264,14 @@ impl Series {
     }
 
     /// Removes what the last complete set, the one before `number`, makes needless.
-    fn remove_before(&self, disk: &dyn Disk, directory: &Path, hand: &Hand, number: u64, set: impl Fn(u64) -> Set) {
+    fn remove_before(
+        &self,
+        disk: &dyn Disk,
+        directory: &Path,
+        hand: &RankValues,
+        number: u64,
+        set: impl Fn(u64) -> Set,
+    ) {
         let needless = match (number, self.plan.saved) {
             (0, _) | (1, None) => Vec::new(),
             // What another job left, which may have had more ranks.
@@ -289,7 +296,7 @@ fn read(
     kind: &Kind,
     set: &Set,
     index: &Index,
-    hand: &mut Hand,
+    hand: &mut RankValues,
 ) -> Result<(), StoreError> {
     // By first position of a run: whose it was, and its place in that file.
     let mut places: BTreeMap<u64, (usize, u64)> = BTreeMap::new();
@@ -350,8 +357,8 @@ mod tests {
         (position % 23) as i8 - 12
     }
 
-    fn hand(index: &Index, ranks: usize, rank: usize, processors: usize) -> Hand {
-        let mut hand = Hand::zeroed(index, ranks, rank, processors).unwrap();
+    fn hand(index: &Index, ranks: usize, rank: usize, processors: usize) -> RankValues {
+        let mut hand = RankValues::zeroed(index, ranks, rank, processors).unwrap();
         let positions: Vec<u64> = hand.runs().flatten().collect();
         hand.values_mut().iter_mut().zip(positions).for_each(|(to, position)| *to = value(position));
         hand
@@ -383,13 +390,13 @@ mod tests {
             assert_eq!((saved.number, saved.ranks, saved.processors), (0, ranks, processors));
             for (ranks, processors) in [(1, 1), (2, 1), (2, 3), (4, 2)] {
                 for rank in 0..ranks {
-                    let mut found = Hand::zeroed(&index, ranks, rank, processors).unwrap();
+                    let mut found = RankValues::zeroed(&index, ranks, rank, processors).unwrap();
                     let series = Series::new(plan(6, Some(saved)));
                     assert!(series.restore(&disk, directory, &kind, &index, &mut found).unwrap());
                     assert!(found.values() == hand(&index, ranks, rank, processors).values());
                 }
             }
-            let mut nothing = Hand::zeroed(&index, 1, 0, 1).unwrap();
+            let mut nothing = RankValues::zeroed(&index, 1, 0, 1).unwrap();
             assert!(!Series::new(plan(6, None)).restore(&disk, directory, &kind, &index, &mut nothing).unwrap());
         }
     }
@@ -444,7 +451,7 @@ mod tests {
                 disk.put(&path, &bytes);
             }
             let series = Series::new(plan(6, Some(set)));
-            let mut found = Hand::zeroed(index, 2, 0, 1).unwrap();
+            let mut found = RankValues::zeroed(index, 2, 0, 1).unwrap();
             assert!(!series.restore(&disk, directory, &Kind::new("awari", index), index, &mut found).unwrap());
         }
     }

@@ -1,6 +1,6 @@
 //! How a stage was spread over the ranks: what each of them did, told to rank 0.
 
-use messaging::{CommunicationError, Communicator, Traffic};
+use messaging::{CommunicationError, Communicator, MessageTraffic};
 use pipeline::StageReport;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub(crate) struct Loads(Vec<Load>);
 
 /// When a rank began, and what it had sent by then.
 pub(crate) struct Meter {
-    before: Traffic,
+    before: MessageTraffic,
     started: Instant,
 }
 
@@ -46,7 +46,7 @@ impl Meter {
 /// Where a rank cannot be reached any more.
 pub(crate) fn gather(
     communicator: &mut dyn Communicator,
-    traffic: &Traffic,
+    traffic: &MessageTraffic,
     took: Duration,
 ) -> Result<Option<Loads>, CommunicationError> {
     let load = Load {
@@ -129,7 +129,11 @@ mod tests {
         let ends = ThreadCommunicator::job(3, NetworkFaults::none());
         let heard: Vec<_> = std::thread::scope(|scope| {
             let tell = |mut end: ThreadCommunicator| {
-                let traffic = Traffic { bytes_sent: 10 * end.rank() as u64, seconds_waited: 0.5, ..Traffic::default() };
+                let traffic = MessageTraffic {
+                    bytes_sent: 10 * end.rank() as u64,
+                    seconds_waited: 0.5,
+                    ..MessageTraffic::default()
+                };
                 gather(&mut end, &traffic, Duration::from_secs(2)).unwrap()
             };
             let running: Vec<_> = ends.into_iter().map(|end| scope.spawn(move || tell(end))).collect();

@@ -12,12 +12,12 @@ use super::{Failure, Follower, Job, Order, PROCESSORS_MAX, RANKS_MAX, agree};
 use crate::{Settings, Shared, files};
 use disk::{Disk, Stopwatch};
 use engines::counting::UPDATE_BYTES;
-use engines::counting::distributed::{self as counting_by_ranks, Hand, counting};
-use engines::distributed::{Unsolved, Watch, collect};
-use engines::sweep::distributed::{self as sweep_by_ranks, Part, PartCaptures, Territories, sweep};
+use engines::counting::distributed::{DistributedCountingReport, RankValues, counting, processors_a_rank};
+use engines::distributed::{JobError, JobObserver, collect};
+use engines::sweep::distributed::{DistributedSweepReport, RankCaptures, RankScores, ScorePartition, sweep};
 use engines::{Bytes, EndedPass, Kernel, Tables};
 use game::Index;
-use messaging::{CommunicationError, Communicator, Traffic};
+use messaging::{CommunicationError, Communicator, MessageTraffic};
 use pipeline::{Snapshots, StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use std::fmt;
@@ -165,9 +165,9 @@ pub(crate) fn run(
 
 /// What a rank has of a solved database, and what the job did.
 enum Solved {
-    Swept(Part, sweep_by_ranks::Report),
+    Swept(RankScores, DistributedSweepReport),
     /// And whether it went on from a snapshot.
-    Counted(Hand, counting_by_ranks::Report, bool),
+    Counted(RankValues, DistributedCountingReport, bool),
 }
 
 impl Solved {
@@ -201,7 +201,7 @@ impl Solved {
     }
 
     /// What this rank sent and received, and how long it waited.
-    fn traffic(&self) -> &Traffic {
+    fn traffic(&self) -> &MessageTraffic {
         match self {
             Solved::Swept(_, report) => &report.traffic,
             Solved::Counted(_, report, _) => &report.traffic,
@@ -239,7 +239,7 @@ impl<'a> Member<'a> {
         let counts = match (counts, &snapshots, &apart, by) {
             (Some(plan), Some(directory), Some(_), By::Counting { processors }) => {
                 let index = Index::new(stones, settings.set);
-                let processors = counting_by_ranks::processors(&index, communicator.size(), processors);
+                let processors = processors_a_rank(&index, communicator.size(), processors);
                 Some(plan.settle(disk, directory, processors, communicator)?)
             }
             _ => counts,
@@ -256,7 +256,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    fn solve<W: Watch<Part> + Watch<Hand>>(
+    fn solve<W: JobObserver<RankScores> + JobObserver<RankValues>>(
         &self,
         communicator: &mut dyn Communicator,
         watch: &W,
@@ -285,7 +285,7 @@ impl<'a> Member<'a> {
                 }
                 started = Instant::now();
                 let mut counted = counting(tables, &index, &captures, &mut hand, communicator, watch);
-                if resumed && matches!(counted, Err(Unsolved::Inconsistent)) {
+                if resumed && matches!(counted, Err(JobError::Inconsistent)) {
                     tracing::warn!("ignoring the snapshot of counting:{stones}, which does not hold its counts");
                     resumed = false;
                     hand.values_mut().fill(0);
@@ -295,8 +295,8 @@ impl<'a> Member<'a> {
             }
         };
         let solved = solved.map_err(|error| match error {
-            Unsolved::Stopped => Failure::Together(StageError::Stopped),
-            error @ Unsolved::Inconsistent => Failure::Together(StageError::failed(error)),
+            JobError::Stopped => Failure::Together(StageError::Stopped),
+            error @ JobError::Inconsistent => Failure::Together(StageError::failed(error)),
             error => Failure::Alone(StageError::failed(error)),
         })?;
         let loads = load::gather(communicator, solved.traffic(), started.elapsed());
@@ -319,8 +319,8 @@ impl<'a> Member<'a> {
         ranks: usize,
         rank: usize,
         processors: usize,
-    ) -> Result<(Hand, Bytes, bool), StageError> {
-        let mut hand = Hand::zeroed(index, ranks, rank, processors).map_err(StageError::failed)?;
+    ) -> Result<(RankValues, Bytes, bool), StageError> {
+        let mut hand = RankValues::zeroed(index, ranks, rank, processors).map_err(StageError::failed)?;
         let resumed = match (&self.series, &self.snapshots) {
             (Some(series), Some(directory)) => {
                 series.restore(self.disk, directory, &self.counts_of(index), index, &mut hand)?
@@ -346,7 +346,7 @@ impl<'a> Member<'a> {
     }
 
     /// Publishes what this rank counts, as all others do.
-    fn save_counts(&self, hand: &Hand) {
+    fn save_counts(&self, hand: &RankValues) {
         if let (Some(series), Some(directory)) = (&self.series, &self.snapshots) {
             let index = Index::new(self.task.stones, self.settings.set);
             series.save(self.disk, directory, &self.counts_of(&index), hand);
@@ -360,9 +360,9 @@ impl<'a> Member<'a> {
     }
 
     /// What this rank owns, from a snapshot or 0, and its captures.
-    fn prepare(&self, index: &Index, ranks: usize, rank: usize) -> Result<(Part, PartCaptures), StageError> {
-        let territories = Arc::new(Territories::new(self.tables, index.slabs(), ranks));
-        let mut part = Part::zeroed(self.tables, territories, rank).map_err(StageError::failed)?;
+    fn prepare(&self, index: &Index, ranks: usize, rank: usize) -> Result<(RankScores, RankCaptures), StageError> {
+        let territories = Arc::new(ScorePartition::new(self.tables, index.slabs(), ranks));
+        let mut part = RankScores::zeroed(self.tables, territories, rank).map_err(StageError::failed)?;
         if let Some(directory) = &self.snapshots {
             self.restore(directory, index, &mut part)?;
         }
@@ -376,11 +376,11 @@ impl<'a> Member<'a> {
     }
 
     /// Takes what snapshots have of a part, whoever left them.
-    fn restore(&self, directory: &Path, index: &Index, part: &mut Part) -> Result<(), StageError> {
+    fn restore(&self, directory: &Path, index: &Index, part: &mut RankScores) -> Result<(), StageError> {
         for path in self.disk.list(directory)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some((rank, ranks)) = numbers(name) else { continue };
-            let territories = Territories::new(self.tables, index.slabs(), ranks);
+            let territories = ScorePartition::new(self.tables, index.slabs(), ranks);
             if territories.positions(rank) == 0 {
                 continue;
             }
@@ -397,7 +397,7 @@ impl<'a> Member<'a> {
     }
 
     /// Publishes what this rank owns.
-    fn save(&self, part: &Part) {
+    fn save(&self, part: &RankScores) {
         let Some(directory) = self.snapshots.as_ref().filter(|_| part.positions() > 0) else { return };
         let path = directory.join(format!("part-{}-of-{}", part.rank(), part.territories().ranks()));
         let (identity, shape) = (self.identity(), shape(part.positions()));
@@ -471,7 +471,7 @@ impl Leading<'_> {
     }
 }
 
-impl Watch<Hand> for Leading<'_> {
+impl JobObserver<RankValues> for Leading<'_> {
     fn advance(&self, decided: u64) -> ControlFlow<()> {
         self.context.progress().set(decided);
         self.go_on()
@@ -485,12 +485,12 @@ impl Watch<Hand> for Leading<'_> {
         self.member.series.is_some() && self.is_time()
     }
 
-    fn checkpoint(&self, hand: &Hand) {
+    fn checkpoint(&self, hand: &RankValues) {
         self.member.save_counts(hand);
     }
 }
 
-impl Watch<Part> for Leading<'_> {
+impl JobObserver<RankScores> for Leading<'_> {
     fn advance(&self, _: u64) -> ControlFlow<()> {
         self.go_on()
     }
@@ -504,7 +504,7 @@ impl Watch<Part> for Leading<'_> {
         self.is_time()
     }
 
-    fn checkpoint(&self, part: &Part) {
+    fn checkpoint(&self, part: &RankScores) {
         self.member.save(part);
     }
 }
@@ -521,7 +521,7 @@ impl Following<'_> {
     }
 }
 
-impl Watch<Hand> for Following<'_> {
+impl JobObserver<RankValues> for Following<'_> {
     fn advance(&self, _: u64) -> ControlFlow<()> {
         self.go_on()
     }
@@ -530,12 +530,12 @@ impl Watch<Hand> for Following<'_> {
         false
     }
 
-    fn checkpoint(&self, hand: &Hand) {
+    fn checkpoint(&self, hand: &RankValues) {
         self.member.save_counts(hand);
     }
 }
 
-impl Watch<Part> for Following<'_> {
+impl JobObserver<RankScores> for Following<'_> {
     fn advance(&self, _: u64) -> ControlFlow<()> {
         self.go_on()
     }
@@ -544,7 +544,7 @@ impl Watch<Part> for Following<'_> {
         false
     }
 
-    fn checkpoint(&self, part: &Part) {
+    fn checkpoint(&self, part: &RankScores) {
         self.member.save(part);
     }
 }

@@ -1,9 +1,9 @@
 //! The engines against the slow reference, against each other, and against the published counts.
 
 use check::{Databases, Histogram, Published};
-use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, Smaller};
-use engines::counting::{Distribution, Report, Unsolved, checkpoint_range, counting};
-use engines::{Bytes, Kernel, Progress, Rows, Stopped, Tables, capture, sweep};
+use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, SmallerDatabases};
+use engines::counting::{CountingError, CountingReport, Distribution, checkpoint_range, counting};
+use engines::{Bytes, DriverObserver, Kernel, ScoreRows, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, Slab, reference};
 use std::ops::{ControlFlow, Range};
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ fn build(set: PositionSet, stones: u32, kernel: Kernel) -> Vec<Vec<Score>> {
     for stones in 0..=stones {
         let index = Index::new(stones, set);
         let best = captures(&tables, &index, &databases);
-        let mut scores = Rows::zeroed(&index).unwrap();
+        let mut scores = ScoreRows::zeroed(&index).unwrap();
         sweep::sweep(&tables, &index, &best, &mut scores, kernel, &(), &mut |_| {}).unwrap();
         databases.push(scores.to_vec());
     }
@@ -101,13 +101,13 @@ struct StopAt(AtomicU64);
 
 struct Stop;
 
-impl Progress for Stop {
+impl DriverObserver for Stop {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         ControlFlow::Break(())
     }
 }
 
-impl Progress for StopAt {
+impl DriverObserver for StopAt {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         match self.0.fetch_sub(1, Relaxed) {
             0 => ControlFlow::Break(()),
@@ -125,21 +125,21 @@ fn sweeping_on_from_any_mixture() {
     let tables = Tables::new(Rules::AWARI, PositionSet::All, stones);
     let index = Index::new(stones, PositionSet::All);
     let best = captures(&tables, &index, smaller);
-    let sweep = |values: &mut Rows, progress: &dyn Progress| {
+    let sweep = |values: &mut ScoreRows, progress: &dyn DriverObserver| {
         sweep::sweep(&tables, &index, &best, values, Kernel::detect(), progress, &mut |_| {})
     };
     let whole = StopAt(AtomicU64::new(u64::MAX));
-    sweep(&mut Rows::zeroed(&index).unwrap(), &whole).unwrap();
+    sweep(&mut ScoreRows::zeroed(&index).unwrap(), &whole).unwrap();
     let times = u64::MAX - whole.0.into_inner();
     let mut random = Random::new(1);
     for _ in 0..12 {
         let mut states = Vec::new();
         for _ in 0..2 {
-            let mut values = Rows::zeroed(&index).unwrap();
+            let mut values = ScoreRows::zeroed(&index).unwrap();
             assert_eq!(sweep(&mut values, &StopAt(AtomicU64::new(random.below(times)))), Err(Stopped));
             states.push(values.to_vec());
         }
-        let mut mixture = Rows::zeroed(&index).unwrap();
+        let mut mixture = ScoreRows::zeroed(&index).unwrap();
         let any = |range: Range<u64>, out: &mut [Score]| {
             let mut of = |position: u64| states[random.below(2) as usize][position as usize];
             out.iter_mut().zip(range).for_each(|(value, position)| *value = of(position));
@@ -162,7 +162,7 @@ fn captures_stop_where_they_are_told_to_or_fail() {
 
     /// One row cannot be read.
     struct Torn<'a>(InMemory<'a>);
-    impl Smaller for Torn<'_> {
+    impl SmallerDatabases for Torn<'_> {
         type Window = ();
         type Error = ChildRow;
         fn window(&self) {}
@@ -208,7 +208,8 @@ fn choices_are_those_of_the_rules() {
                 |first, out: &mut [Score]| slice(&best, first, out),
                 |first, out: &mut [Score]| slice(scores, first, out),
             );
-            let choice = engines::choice(&tables, &index, 10_000, engines::Part::WHOLE, &captures, &scores).unwrap();
+            let choice =
+                engines::choice(&tables, &index, 10_000, engines::DatabasePart::WHOLE, &captures, &scores).unwrap();
             assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
         }
     }
@@ -358,9 +359,9 @@ impl Counted {
         &self,
         distribution: Distribution,
         values: &mut Bytes,
-        progress: &dyn Progress,
+        progress: &dyn DriverObserver,
         checkpoint: &mut dyn FnMut(&Bytes),
-    ) -> Result<Report, Unsolved> {
+    ) -> Result<CountingReport, CountingError> {
         counting(&self.tables, &self.index, &self.best, values, distribution, progress, checkpoint)
     }
 }
@@ -473,7 +474,7 @@ fn counting_on_from_what_is_no_checkpoint() {
     // Undecided, without a child that is.
     values.fill(-(stones + 1));
     let counted_on = counted.count(Distribution::new(2), &mut values, &(), &mut |_| {});
-    assert_eq!(counted_on, Err(Unsolved::Inconsistent));
+    assert_eq!(counted_on, Err(CountingError::Inconsistent));
     let (low, high) = checkpoint_range(counted.index.stones());
     let (mut random, mut told) = (Random::new(3), 0);
     for _ in 0..50 {

@@ -1,6 +1,6 @@
 //! All bounds of a database with everything in memory: what tests compare and benches time the solver with.
 
-use super::solver::{Report, Solver};
+use super::solver::{BoundReport, Solver};
 use super::storage::{Units, UnitsInMemory, Wins, WinsInMemory};
 use crate::kernels::BitKernel;
 use crate::layout::plane::{PlaneLayout, PlaneUnit, WORD};
@@ -17,7 +17,7 @@ pub fn solve_in_memory(
     captures: &Bytes,
     kernel: BitKernel,
     clock: impl Fn() -> f64,
-    mut each: impl FnMut(u32, Report, f64),
+    mut each: impl FnMut(u32, BoundReport, f64),
 ) -> Vec<Score> {
     let stones = index.stones();
     let layout = PlaneLayout::new(index, Orientation::MoverMajor);

@@ -2,12 +2,12 @@
 
 use super::storage::{Units, Wins};
 use crate::huge_pages::Words;
-use crate::kernels::bits::{BitKernel, Child, WonRow};
+use crate::kernels::bits::{BitKernel, ChildWins, WonRow};
 use crate::kernels::cpu;
-use crate::kernels::tables::{RowMove, Tables};
+use crate::kernels::tables::{PackedMove, Tables};
 use crate::layout::plane::{PARTS, PlaneLayout, PlaneUnit};
-use crate::word_update::Hands;
-use crate::{EndedPass, Progress, Stopped};
+use crate::word_update::WordUpdate;
+use crate::{DriverObserver, EndedPass, Stopped};
 use game::sow::{Class, Ends};
 use game::{HALF_PITS, Index, Orientation};
 use std::cmp::Reverse;
@@ -43,7 +43,7 @@ pub struct Solver<W, U, E> {
     first_units: Vec<usize>,
     /// The units of the candidates, in the order of a pass.
     order: Vec<usize>,
-    hands: Hands,
+    hands: WordUpdate,
     errors: PhantomData<fn() -> E>,
 }
 
@@ -60,7 +60,7 @@ const ASKED_WORDS: usize = 128;
 
 /// What a bound took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct BoundReport {
     /// Passes over the candidates.
     pub passes: u64,
     /// Positions found lost.
@@ -73,22 +73,22 @@ pub struct Report {
 
 /// Why a bound was not solved.
 #[derive(Debug)]
-pub enum Failure<E> {
+pub enum SolverError<E> {
     /// On request; the planes are sound, and solving may go on from them.
     Stopped,
     /// A home of a plane failed; what it holds is not to be used any more.
-    Home(E),
+    Storage(E),
 }
 
-impl<E> From<Stopped> for Failure<E> {
-    fn from(_: Stopped) -> Failure<E> {
-        Failure::Stopped
+impl<E> From<Stopped> for SolverError<E> {
+    fn from(_: Stopped) -> SolverError<E> {
+        SolverError::Stopped
     }
 }
 
 /// What a thread keeps from row to row.
 #[derive(Default)]
-struct Workspace {
+struct SolverBuffers {
     buffer: Vec<u64>,
     left: Vec<u64>,
     lost: Vec<(u32, u64)>,
@@ -97,12 +97,12 @@ struct Workspace {
     won: Vec<(u32, u64)>,
     /// Of the next.
     found: Vec<(u32, u64)>,
-    changed: Vec<Changed>,
-    report: Report,
+    changed: Vec<ChangedRow>,
+    report: BoundReport,
 }
 
 /// A row that has new wins.
-struct Changed {
+struct ChangedRow {
     slab: usize,
     row: usize,
     /// The shares of the row that have.
@@ -118,7 +118,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     pub fn new(tables: Arc<Tables>, index: Index, kernel: BitKernel, wins: W, candidates: U) -> Self {
         let units = PlaneLayout::new(&index, Orientation::MoverMajor).units();
         let solver = Solver::of_units(tables, index, kernel, wins, candidates, units);
-        Solver { hands: Hands::here(), ..solver }
+        Solver { hands: WordUpdate::here(), ..solver }
     }
 
     /// The same for some of the units, or parts of them, ascending: other candidates are nobody's here, and never tested. Any
@@ -153,7 +153,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             layout,
             wins_units,
             units,
-            hands: Hands::Many,
+            hands: WordUpdate::Many,
             errors: PhantomData,
         }
     }
@@ -298,11 +298,11 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// When the solver was made for one thread, and the current pool has more.
     pub fn solve(
         &self,
-        progress: &dyn Progress,
+        progress: &dyn DriverObserver,
         checkpoint: &mut dyn FnMut() -> Result<(), E>,
-    ) -> Result<Report, Failure<E>> {
-        assert!(self.hands == Hands::Many || Hands::here() == Hands::One, "a solver stays in its pool");
-        let mut report = Report::default();
+    ) -> Result<BoundReport, SolverError<E>> {
+        assert!(self.hands == WordUpdate::Many || WordUpdate::here() == WordUpdate::One, "a solver stays in its pool");
+        let mut report = BoundReport::default();
         loop {
             let (done, any) = self.pass(progress)?;
             report.passes += done.passes;
@@ -313,19 +313,19 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 return Ok(report);
             }
             progress.end_pass(EndedPass { is_full: false, is_next_full: false, changed: done.lost });
-            checkpoint().map_err(Failure::Home)?;
+            checkpoint().map_err(SolverError::Storage)?;
         }
     }
 
     /// One pass over the candidates, and whether any win was found.
-    pub(crate) fn pass(&self, progress: &dyn Progress) -> Result<(Report, bool), Failure<E>> {
+    pub(crate) fn pass(&self, progress: &dyn DriverObserver) -> Result<(BoundReport, bool), SolverError<E>> {
         let any = AtomicBool::new(false);
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
-        let done = Mutex::new(Report { passes: 1, ..Report::default() });
+        let done = Mutex::new(BoundReport { passes: 1, ..BoundReport::default() });
         rayon::broadcast(|_| {
-            let mut workspace = Workspace::default();
-            let fail = |with: Failure<E>| {
+            let mut workspace = SolverBuffers::default();
+            let fail = |with: SolverError<E>| {
                 next.store(self.units.len(), Relaxed);
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(with);
             };
@@ -333,10 +333,10 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 let number = next.fetch_add(1, Relaxed);
                 let Some(&place) = self.order.get(number) else { break };
                 if let Err(error) = self.test(place, &mut workspace, &any) {
-                    fail(Failure::Home(error));
+                    fail(SolverError::Storage(error));
                 }
                 if number.is_multiple_of(64) && progress.advance(number as u64, self.units.len() as u64).is_break() {
-                    fail(Failure::Stopped);
+                    fail(SolverError::Stopped);
                 }
             }
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -344,7 +344,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             done.rows += workspace.report.rows;
             done.units += workspace.report.units;
         });
-        self.wins.check().map_err(Failure::Home)?;
+        self.wins.check().map_err(SolverError::Storage)?;
         match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(failure) => Err(failure),
             None => Ok((done.into_inner().unwrap_or_else(PoisonError::into_inner), any.into_inner())),
@@ -352,7 +352,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     }
 
     /// Tests the candidates of a unit that something changed for, the last rows first.
-    fn test(&self, number: usize, workspace: &mut Workspace, any: &AtomicBool) -> Result<(), E> {
+    fn test(&self, number: usize, workspace: &mut SolverBuffers, any: &AtomicBool) -> Result<(), E> {
         let unit = &self.units[number];
         let slab = &self.layout.slabs()[unit.slab];
         let needs = &self.needs[slab.first_row..][unit.rows.clone()];
@@ -390,7 +390,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     }
 
     /// Asks for what a test of some parts of a row will read.
-    fn ask(&self, slab: usize, candidates: &[u64], parts: u64, moves: &[RowMove; HALF_PITS]) {
+    fn ask(&self, slab: usize, candidates: &[u64], parts: u64, moves: &[PackedMove; HALF_PITS]) {
         if parts == 0 {
             return;
         }
@@ -403,7 +403,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
         cpu::prefetch(&candidates[words.clone()]);
         let opponent = self.index.stones() - slab as u32;
-        for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+        for to in moves.iter().take_while(|&&to| to != PackedMove::NONE) {
             let child_words = self.tables.pull(opponent, to.crossing()).child_words(&words);
             self.wins.expect((opponent + to.crossing()) as usize, to.rank() as usize, child_words);
         }
@@ -416,8 +416,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         row: usize,
         candidates: &mut [u64],
         parts: u64,
-        moves: &[RowMove; HALF_PITS],
-        workspace: &mut Workspace,
+        moves: &[PackedMove; HALF_PITS],
+        workspace: &mut SolverBuffers,
         any: &AtomicBool,
     ) {
         workspace.report.rows += 1;
@@ -455,8 +455,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         words: Range<usize>,
         shift: u32,
         candidates: &mut [u64],
-        moves: &[RowMove; HALF_PITS],
-        workspace: &mut Workspace,
+        moves: &[PackedMove; HALF_PITS],
+        workspace: &mut SolverBuffers,
     ) -> u64 {
         let opponent = self.index.stones() - slab as u32;
         let candidates = &mut candidates[words.clone()];
@@ -464,8 +464,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         left.clear();
         left.extend_from_slice(candidates);
         let mut waiting = 0;
-        let moves = || moves.iter().enumerate().take_while(|&(_, &to)| to != RowMove::NONE);
-        let crossing = |&(_, to): &(usize, &RowMove)| to.crossing() > 0;
+        let moves = || moves.iter().enumerate().take_while(|&(_, &to)| to != PackedMove::NONE);
+        let crossing = |&(_, to): &(usize, &PackedMove)| to.crossing() > 0;
         // Those that cross take more work, and find less left.
         for (slot, to) in moves().filter(|to| !crossing(to)).chain(moves().filter(crossing)) {
             if left.iter().all(|&word| word == 0) {
@@ -473,7 +473,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             }
             let pull = self.tables.pull(opponent, to.crossing());
             let (child_slab, child_row) = ((opponent + to.crossing()) as usize, to.rank() as usize);
-            let child = Child {
+            let child = ChildWins {
                 wins: self.wins.row(child_slab, child_row, pull.child_words(&words), &mut workspace.buffer),
                 pull,
                 quiet: &self.tables.columns(opponent, to.class()).quiet,
@@ -490,7 +490,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     }
 
     /// Whoever can move, quietly, to one of the lost positions of a row wins.
-    fn tell_parents(&self, slab: usize, row: usize, workspace: &mut Workspace, any: &AtomicBool) {
+    fn tell_parents(&self, slab: usize, row: usize, workspace: &mut SolverBuffers, any: &AtomicBool) {
         // The parents' opponent has this half less what crossed. A move that leaves nothing is not quiet.
         let mut half = self.index.halves().unrank(slab as u32, row as u32);
         let after = half;
@@ -531,7 +531,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
 
     /// Sets the wins that were found of a row.
     #[inline(always)]
-    fn set_asked(&self, asked: Option<(usize, usize)>, workspace: &mut Workspace) {
+    fn set_asked(&self, asked: Option<(usize, usize)>, workspace: &mut SolverBuffers) {
         if let Some((slab, row)) = asked {
             self.set(slab, row, &workspace.won, &mut workspace.changed, |_, _| {});
         }
@@ -543,7 +543,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         slab: usize,
         row: usize,
         bits: &[(u32, u64)],
-        changed: &mut Vec<Changed>,
+        changed: &mut Vec<ChangedRow>,
         mut tell: impl FnMut(u32, u64),
     ) {
         let layout = &self.wins_layout.slabs()[slab];
@@ -555,19 +555,19 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         });
         if shares != 0 {
             self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
-            changed.push(Changed { slab, row, shares });
+            changed.push(ChangedRow { slab, row, shares });
         }
     }
 
     /// Has those tested who can move to rows that changed and wait for it; forgets these.
-    fn wake_parents(&self, rows: &mut Vec<Changed>) {
+    fn wake_parents(&self, rows: &mut Vec<ChangedRow>) {
         let stones = self.index.stones();
-        let parents = |row: &Changed| self.tables.parents(stones - row.slab as u32).of(row.row as u32);
+        let parents = |row: &ChangedRow| self.tables.parents(stones - row.slab as u32).of(row.row as u32);
         for (at, row) in rows.iter().enumerate() {
             if let Some(next) = rows.get(at + 1) {
                 cpu::prefetch(parents(next));
             }
-            let &Changed { slab, shares, .. } = row;
+            let &ChangedRow { slab, shares, .. } = row;
             let (mut crossing, mut changed, mut first_row) = (u32::MAX, 0, 0);
             for &parent in parents(row) {
                 if parent.crossing() != crossing {

@@ -4,7 +4,7 @@ use crate::huge_pages::Words;
 use crate::kernels::bits::RowBits;
 use crate::kernels::cpu;
 use crate::layout::plane::{PlaneLayout, PlaneSlab};
-use crate::word_update::Hands;
+use crate::word_update::WordUpdate;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,7 +55,7 @@ pub trait Units<E>: Sync {
 pub struct WinsInMemory {
     words: Words,
     slabs: Vec<PlaneSlab>,
-    hands: Hands,
+    hands: WordUpdate,
 }
 
 /// Units in memory.
@@ -67,7 +67,7 @@ pub struct UnitsInMemory {
 impl WinsInMemory {
     /// No wins. The current pool is the one whose threads will set them.
     pub fn none(layout: &PlaneLayout) -> WinsInMemory {
-        WinsInMemory { words: Words::zeroed(layout.words()), slabs: layout.slabs().to_vec(), hands: Hands::here() }
+        WinsInMemory { words: Words::zeroed(layout.words()), slabs: layout.slabs().to_vec(), hands: WordUpdate::here() }
     }
 }
 
@@ -97,7 +97,7 @@ impl<E> Wins<E> for WinsInMemory {
     }
 
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
-        debug_assert_eq!(self.hands, Hands::here());
+        debug_assert_eq!(self.hands, WordUpdate::here());
         let slab = &self.slabs[slab];
         let words = &self.words[slab.word(row)..][..slab.row_words];
         for &(at, bits) in bits {

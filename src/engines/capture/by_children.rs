@@ -13,7 +13,7 @@
 
 use super::{CaptureError, Receive, all_rows, batches, improve};
 use crate::kernels::tables::Tables;
-use crate::{Progress, Stopped};
+use crate::{DriverObserver, Stopped};
 use game::{Index, Score, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -45,13 +45,13 @@ pub fn capture_by_children<S: Sequential>(
     tables: &Tables,
     index: &Index,
     smaller: &S,
-    progress: &dyn Progress,
+    progress: &dyn DriverObserver,
     best: &mut [Score],
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert_eq!(best.len() as u64, index.positions(), "a place for each position");
     let pieces = index.slabs().iter().map(|slab| (slab, all_rows(slab))).collect();
-    Stripe { tables, index, pieces, first: 0, end: index.positions() }.capture(smaller, progress, best)
+    CaptureStripe { tables, index, pieces, first: 0, end: index.positions() }.capture(smaller, progress, best)
 }
 
 /// As [`capture`](super::capture()), with as many captures at a time as `stripe` has room for, and beside them at most a
@@ -63,7 +63,7 @@ pub fn capture_in_stripes<S: Sequential>(
     tables: &Tables,
     index: &Index,
     smaller: &S,
-    progress: &dyn Progress,
+    progress: &dyn DriverObserver,
     stripe: &mut [Score],
     receive: Receive<S::Error>,
 ) -> Result<(), CaptureError<S::Error>> {
@@ -77,16 +77,16 @@ pub fn capture_in_stripes<S: Sequential>(
 }
 
 /// Cuts a database, each stripe of no more than so many positions, but at least a row.
-fn stripes<'a>(tables: &'a Tables, index: &'a Index, positions: u64) -> Vec<Stripe<'a>> {
+fn stripes<'a>(tables: &'a Tables, index: &'a Index, positions: u64) -> Vec<CaptureStripe<'a>> {
     let mut stripes = Vec::new();
-    let mut stripe = Stripe { tables, index, pieces: Vec::new(), first: 0, end: 0 };
+    let mut stripe = CaptureStripe { tables, index, pieces: Vec::new(), first: 0, end: 0 };
     for slab in index.slabs() {
         let columns = u64::from(slab.opponent_halves);
         let mut first = 0;
         while first < slab.mover_halves {
             let room = (stripe.first + positions).saturating_sub(stripe.end) / columns;
             if room == 0 && !stripe.pieces.is_empty() {
-                let next = Stripe { pieces: Vec::new(), first: stripe.end, ..stripe };
+                let next = CaptureStripe { pieces: Vec::new(), first: stripe.end, ..stripe };
                 stripes.push(std::mem::replace(&mut stripe, next));
                 continue;
             }
@@ -101,7 +101,7 @@ fn stripes<'a>(tables: &'a Tables, index: &'a Index, positions: u64) -> Vec<Stri
 }
 
 /// Rows of some slabs, consecutive in canonical order: all of them but at either end.
-struct Stripe<'a> {
+struct CaptureStripe<'a> {
     tables: &'a Tables,
     index: &'a Index,
     pieces: Vec<(&'a Slab, Range<u32>)>,
@@ -110,23 +110,23 @@ struct Stripe<'a> {
     end: u64,
 }
 
-impl Stripe<'_> {
+impl CaptureStripe<'_> {
     fn capture<S: Sequential>(
         &self,
         smaller: &S,
-        progress: &dyn Progress,
+        progress: &dyn DriverObserver,
         best: &mut [Score],
     ) -> Result<(), CaptureError<S::Error>> {
-        let &Stripe { tables, index, .. } = self;
+        let &CaptureStripe { tables, index, .. } = self;
         self.begin(best);
-        let mut told = Told::new(self, best);
+        let mut told = StripeRows::new(self, best);
         let numbers = tables.rules().smaller(index.stones());
         let total: u64 = numbers.clone().map(|stones| index.set().positions(stones)).sum();
         let mut done = 0;
         let mut buffer = Vec::new();
         for stones in numbers {
             for slab in index.set().slabs(stones) {
-                let child = Child { tables, captured: index.stones() - stones, slab: &slab };
+                let child = ChildSlab { tables, captured: index.stones() - stones, slab: &slab };
                 let mut heard = |end: u64| {
                     let share = (done + end - slab.offset) as f64 / total as f64;
                     let positions = self.first + (share * (self.end - self.first) as f64) as u64;
@@ -153,7 +153,7 @@ impl Stripe<'_> {
 
     /// The positions of a slab of children that captures of the stripe lead to, in whole rows. What lies between two
     /// ranges ends a block: none is decoded for both.
-    fn asked<S: Sequential>(&self, smaller: &S, child: &Child) -> Vec<Range<u64>> {
+    fn asked<S: Sequential>(&self, smaller: &S, child: &ChildSlab) -> Vec<Range<u64>> {
         let (stones, columns) = (self.index.stones() - child.captured, u64::from(child.slab.mover_halves));
         let parents = child.tables.parents(child.slab.opponent_stones);
         let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -191,9 +191,9 @@ impl Stripe<'_> {
     fn tell<S: Sequential>(
         &self,
         smaller: &S,
-        child: &Child,
+        child: &ChildSlab,
         asked: Range<u64>,
-        told: &mut Told,
+        told: &mut StripeRows,
         buffer: &mut Vec<Score>,
         heard: &mut dyn FnMut(u64) -> Result<(), Stopped>,
     ) -> Result<(), CaptureError<S::Error>> {
@@ -223,13 +223,13 @@ impl Stripe<'_> {
 }
 
 /// A slab that captures lead into.
-struct Child<'a> {
+struct ChildSlab<'a> {
     tables: &'a Tables,
     captured: u32,
     slab: &'a Slab,
 }
 
-impl Child<'_> {
+impl ChildSlab<'_> {
     /// Columns that capture so many stones by a move of a class, and where they lead.
     fn entries(&self, opponent: u32, class: usize) -> Option<&[(u32, u32)]> {
         let captures = self.tables.captures(opponent, class);
@@ -245,13 +245,13 @@ impl Child<'_> {
 }
 
 /// The best captures so far: for each thread and piece of the stripe, the rows it is told of, some neighbours at a time.
-struct Told<'a> {
-    stripe: &'a Stripe<'a>,
+struct StripeRows<'a> {
+    stripe: &'a CaptureStripe<'a>,
     owners: Vec<Vec<Vec<&'a mut [Score]>>>,
 }
 
-impl<'a> Told<'a> {
-    fn new(stripe: &'a Stripe<'a>, best: &'a mut [Score]) -> Told<'a> {
+impl<'a> StripeRows<'a> {
+    fn new(stripe: &'a CaptureStripe<'a>, best: &'a mut [Score]) -> StripeRows<'a> {
         let threads = rayon::current_num_threads();
         let mut owners: Vec<Vec<Vec<_>>> =
             (0..threads).map(|_| stripe.pieces.iter().map(|_| Vec::new()).collect()).collect();
@@ -264,11 +264,11 @@ impl<'a> Told<'a> {
                 owners[at % threads][number].push(rows);
             }
         }
-        Told { stripe, owners }
+        StripeRows { stripe, owners }
     }
 
     /// Takes rows of a slab into account.
-    fn hear(&mut self, child: &Child, first_row: usize, scores: &[Score]) {
+    fn hear(&mut self, child: &ChildSlab, first_row: usize, scores: &[Score]) {
         let (threads, stripe) = (self.owners.len(), self.stripe);
         let stones = stripe.index.stones();
         let left = child.slab.opponent_stones;

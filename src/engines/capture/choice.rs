@@ -4,15 +4,15 @@
 //! only the other moves are best follows from the best capture and the score.
 
 use crate::capture;
-use crate::kernels::tables::{CHUNK, RowMove, Tables};
-use crate::layout::rows::Rows;
+use crate::kernels::tables::{CHUNK, PackedMove, Tables};
+use crate::layout::rows::ScoreRows;
 use game::{Index, Score, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Counts over all positions of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct CaptureChoice {
     /// Positions that offer both a capturing and a non-capturing move.
     pub offered: u64,
     /// Those of them in which every best move captures nothing.
@@ -21,24 +21,24 @@ pub struct Choice {
 
 /// One of several parts of a database: a function of the database and their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct DatabasePart {
     /// Its number, from 0 on.
     pub number: usize,
     /// How many there are.
     pub of: usize,
 }
 
-impl Part {
+impl DatabasePart {
     /// The only one.
-    pub const WHOLE: Part = Part { number: 0, of: 1 };
+    pub const WHOLE: DatabasePart = DatabasePart { number: 0, of: 1 };
 }
 
 /// Reads consecutive positions of a database: the first, and where to.
-pub type Read<'a, E> = &'a (dyn Fn(u64, &mut [Score]) -> Result<(), E> + Sync);
+pub type ReadScores<'a, E> = &'a (dyn Fn(u64, &mut [Score]) -> Result<(), E> + Sync);
 
 /// The most positions at hand, though at least one row.
 #[derive(Clone, Copy, Debug)]
-struct Workspace {
+struct ChoiceBuffers {
     /// Of a stripe.
     stripe: usize,
     /// Of captures, a thread.
@@ -63,25 +63,25 @@ pub fn choice<E: Send>(
     tables: &Tables,
     index: &Index,
     stripe: usize,
-    part: Part,
-    captures: Read<E>,
-    scores: Read<E>,
-) -> Result<Choice, E> {
+    part: DatabasePart,
+    captures: ReadScores<E>,
+    scores: ReadScores<E>,
+) -> Result<CaptureChoice, E> {
     // Few stripes, for those of one slab read the same rows, but enough to be shared out evenly.
     let even = index.positions() as usize / part.of / STRIPES_A_PART;
     let stripe = if part.of == 1 { stripe } else { stripe.min(even) };
-    choice_within(Workspace { stripe, unit: UNIT_POSITIONS }, part, tables, index, captures, scores)
+    count_choices_within(ChoiceBuffers { stripe, unit: UNIT_POSITIONS }, part, tables, index, captures, scores)
 }
 
-fn choice_within<E: Send>(
-    workspace: Workspace,
-    part: Part,
+fn count_choices_within<E: Send>(
+    workspace: ChoiceBuffers,
+    part: DatabasePart,
     tables: &Tables,
     index: &Index,
-    captures: Read<E>,
-    scores: Read<E>,
-) -> Result<Choice, E> {
-    let mut choice = Choice::default();
+    captures: ReadScores<E>,
+    scores: ReadScores<E>,
+) -> Result<CaptureChoice, E> {
+    let mut choice = CaptureChoice::default();
     let mut striped = Vec::new();
     // Each stripe to the part that has least.
     let mut taken = vec![0; part.of];
@@ -95,7 +95,7 @@ fn choice_within<E: Send>(
             }
             striped.resize(positions, 0);
             read_stripe(slab, &stripe, workspace.unit, scores, &mut striped)?;
-            let stripe = Stripe { tables, index, slab, movers: stripe, scores: &striped };
+            let stripe = ScoreStripe { tables, index, slab, movers: stripe, scores: &striped };
             choice = choice.plus(stripe.count(workspace.unit, captures)?);
         }
     }
@@ -116,7 +116,7 @@ fn read_stripe<E: Send>(
     slab: &Slab,
     stripe: &Range<usize>,
     unit: usize,
-    scores: Read<E>,
+    scores: ReadScores<E>,
     out: &mut [Score],
 ) -> Result<(), E> {
     let (stride, width) = (slab.mover_halves as usize, stripe.len());
@@ -131,7 +131,7 @@ fn read_stripe<E: Send>(
 }
 
 /// Some movers' halves of a slab, against all of the opponent's.
-struct Stripe<'a> {
+struct ScoreStripe<'a> {
     tables: &'a Tables,
     index: &'a Index,
     slab: &'a Slab,
@@ -140,8 +140,8 @@ struct Stripe<'a> {
     scores: &'a [Score],
 }
 
-impl Stripe<'_> {
-    fn count<E: Send>(&self, unit: usize, captures: Read<E>) -> Result<Choice, E> {
+impl ScoreStripe<'_> {
+    fn count<E: Send>(&self, unit: usize, captures: ReadScores<E>) -> Result<CaptureChoice, E> {
         let columns = self.slab.opponent_halves as usize;
         let unit_rows = (unit / columns).clamp(1, CHUNK);
         let units = self.movers.len().div_ceil(unit_rows);
@@ -154,10 +154,10 @@ impl Stripe<'_> {
                 captures(self.slab.offset + (first * columns) as u64, best)?;
                 Ok(self.count_rows(rows, best))
             })
-            .try_reduce(Choice::default, |a, b| Ok(a.plus(b)))
+            .try_reduce(CaptureChoice::default, |a, b| Ok(a.plus(b)))
     }
 
-    fn count_rows(&self, rows: Range<usize>, captures: &[Score]) -> Choice {
+    fn count_rows(&self, rows: Range<usize>, captures: &[Score]) -> CaptureChoice {
         let (width, first) = (self.movers.len(), rows.start - self.movers.start);
         let height = rows.len();
         let scores = |column: usize| &self.scores[column * width + first..][..height];
@@ -169,7 +169,7 @@ impl Stripe<'_> {
 ///
 /// # Panics
 /// When an array has another length than the index.
-pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &Rows) -> Choice {
+pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &ScoreRows) -> CaptureChoice {
     let units = index.slabs().iter().flat_map(|slab| {
         let movers = slab.mover_halves as usize;
         (0..movers).step_by(CHUNK).map(move |first| (slab, first..movers.min(first + CHUNK)))
@@ -182,7 +182,7 @@ pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &Ro
         let scores = |column: usize| &scores.row(slab, column)[first..][..height];
         count_rows(tables, index, slab, rows, captures, scores)
     };
-    units.into_par_iter().map(count).reduce(Choice::default, Choice::plus)
+    units.into_par_iter().map(count).reduce(CaptureChoice::default, CaptureChoice::plus)
 }
 
 /// Counts at most 64 rows of a slab: their captures, and for each column its scores there.
@@ -193,7 +193,7 @@ fn count_rows<'a>(
     rows: Range<usize>,
     captures: &[Score],
     scores: impl Fn(usize) -> &'a [Score],
-) -> Choice {
+) -> CaptureChoice {
     let none = capture::none(index.stones());
     let columns = slab.opponent_halves as usize;
     let mut declined = 0;
@@ -219,7 +219,7 @@ fn count_rows<'a>(
     }
     let moves = &tables.rows(slab.mover_stones)[rows];
     let mut words = Vec::new();
-    Choice { offered: moves.iter().map(|moves| offered(tables, slab, moves, &mut words)).sum(), declined }
+    CaptureChoice { offered: moves.iter().map(|moves| offered(tables, slab, moves, &mut words)).sum(), declined }
 }
 
 /// Rows for columns, in blocks of 8 by 8 bytes, each row of which is a word (Warren, *Hacker's Delight*, section 7-3);
@@ -250,10 +250,10 @@ fn transposed(tile: &[[Score; CHUNK]; CHUNK]) -> [[Score; CHUNK]; CHUNK] {
 }
 
 /// Columns of a row that offer both a capturing and a non-capturing move. `words` is a buffer.
-fn offered(tables: &Tables, slab: &Slab, moves: &[RowMove], words: &mut Vec<[u64; 2]>) -> u64 {
+fn offered(tables: &Tables, slab: &Slab, moves: &[PackedMove], words: &mut Vec<[u64; 2]>) -> u64 {
     words.clear();
     words.resize((slab.opponent_halves as usize).div_ceil(CHUNK), [0; 2]);
-    for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+    for to in moves.iter().take_while(|&&to| to != PackedMove::NONE) {
         let class = tables.columns(slab.opponent_stones, to.class());
         for ([quiet, capturing], (&q, &c)) in words.iter_mut().zip(class.quiet.iter().zip(&class.capturing)) {
             *quiet |= q;
@@ -263,11 +263,11 @@ fn offered(tables: &Tables, slab: &Slab, moves: &[RowMove], words: &mut Vec<[u64
     words.iter().map(|[quiet, capturing]| u64::from((quiet & capturing).count_ones())).sum()
 }
 
-impl Choice {
+impl CaptureChoice {
     /// The sum of two.
     #[must_use]
-    pub fn plus(self, other: Choice) -> Choice {
-        Choice { offered: self.offered + other.offered, declined: self.declined + other.declined }
+    pub fn plus(self, other: CaptureChoice) -> CaptureChoice {
+        CaptureChoice { offered: self.offered + other.offered, declined: self.declined + other.declined }
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
             };
             let captures = |first: u64, out: &mut [Score]| fill(&capture_at, first, out);
             let scores = |first: u64, out: &mut [Score]| fill(&score_at, first, out);
-            let expected = choice(&tables, &index, 1 << 23, Part::WHOLE, &captures, &scores).unwrap();
+            let expected = choice(&tables, &index, 1 << 23, DatabasePart::WHOLE, &captures, &scores).unwrap();
             let mut declined = 0;
             for slab in index.slabs() {
                 let (movers, opponents) = (u64::from(slab.mover_halves), u64::from(slab.opponent_halves));
@@ -317,16 +317,16 @@ mod tests {
             for (stripe, unit) in [(1, 1), (100, 1), (10_000, 300), (70_000, 2_000), (70_000, 1 << 20)] {
                 for of in [1, 2, 5] {
                     let part = |number| {
-                        let (workspace, part) = (Workspace { stripe, unit }, Part { number, of });
-                        choice_within(workspace, part, &tables, &index, &captures, &scores).unwrap()
+                        let (workspace, part) = (ChoiceBuffers { stripe, unit }, DatabasePart { number, of });
+                        count_choices_within(workspace, part, &tables, &index, &captures, &scores).unwrap()
                     };
-                    let found = (0..of).map(part).reduce(Choice::plus).unwrap();
+                    let found = (0..of).map(part).reduce(CaptureChoice::plus).unwrap();
                     assert_eq!(found, expected, "{stripe}, {unit}, {of} parts");
                 }
             }
             let mut best = vec![0; index.positions() as usize];
             fill(&capture_at, 0, &mut best).unwrap();
-            let mut rows = Rows::zeroed(&index).unwrap();
+            let mut rows = ScoreRows::zeroed(&index).unwrap();
             rows.fill(|positions, out| scores(positions.start, out)).unwrap();
             assert_eq!(choice_of(&tables, &index, &best, &rows), expected);
         }

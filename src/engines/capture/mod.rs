@@ -20,11 +20,11 @@ mod choice;
 mod partition;
 
 pub use by_children::{Sequential, capture_by_children, capture_in_stripes};
-pub use choice::{Choice, Part, choice, choice_of};
-pub use partition::{Deal, PIECES_POSITIONS, Piece};
+pub use choice::{CaptureChoice, DatabasePart, choice, choice_of};
+pub use partition::{CapturePartition, CapturePiece, PIECES_POSITIONS};
 
-use crate::kernels::tables::{RowMove, Tables};
-use crate::{Progress, Stopped};
+use crate::kernels::tables::{PackedMove, Tables};
+use crate::{DriverObserver, Stopped};
 use game::{HALF_PITS, Index, PositionSet, Score, Slab};
 use rayon::prelude::*;
 use std::convert::Infallible;
@@ -59,7 +59,7 @@ pub struct ChildRow {
 }
 
 /// The smaller databases, row by row.
-pub trait Smaller: Sync {
+pub trait SmallerDatabases: Sync {
     /// What a thread keeps from one row to the next.
     type Window;
     /// Why a row cannot be read.
@@ -93,7 +93,7 @@ impl<'a> InMemory<'a> {
     }
 }
 
-impl Smaller for InMemory<'_> {
+impl SmallerDatabases for InMemory<'_> {
     type Window = ();
     type Error = Infallible;
 
@@ -124,11 +124,11 @@ pub type Receive<'a, E> = &'a mut dyn FnMut(&[Score]) -> Result<(), E>;
 ///
 /// # Panics
 /// When the tables are of other positions.
-pub fn capture<S: Smaller>(
+pub fn capture<S: SmallerDatabases>(
     tables: &Tables,
     index: &Index,
     smaller: &S,
-    progress: &dyn Progress,
+    progress: &dyn DriverObserver,
     receive: Receive<S::Error>,
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
@@ -145,11 +145,11 @@ pub fn capture<S: Smaller>(
 ///
 /// # Panics
 /// As [`capture()`], and when the array has another length.
-pub fn capture_into<S: Smaller>(
+pub fn capture_into<S: SmallerDatabases>(
     tables: &Tables,
     index: &Index,
     smaller: &S,
-    progress: &dyn Progress,
+    progress: &dyn DriverObserver,
     best: &mut [Score],
     receive: Receive<S::Error>,
 ) -> Result<(), CaptureError<S::Error>> {
@@ -176,10 +176,10 @@ pub fn capture_into<S: Smaller>(
 ///
 /// # Panics
 /// As [`capture()`], and when the index does not have these rows.
-pub fn capture_piece<S: Smaller>(
+pub fn capture_piece<S: SmallerDatabases>(
     tables: &Tables,
     index: &Index,
-    piece: &Piece,
+    piece: &CapturePiece,
     smaller: &S,
     best: &mut Vec<Score>,
 ) -> Result<(), S::Error> {
@@ -199,11 +199,11 @@ fn all_rows(slab: &Slab) -> Range<u32> {
 }
 
 /// Some consecutive rows of a slab, captured for on all threads.
-struct Batch<'a> {
+struct CaptureBatch<'a> {
     tables: &'a Tables,
     index: &'a Index,
     slab: &'a Slab,
-    moves: &'a [[RowMove; HALF_PITS]],
+    moves: &'a [[PackedMove; HALF_PITS]],
     unit_rows: usize,
     positions: usize,
     /// Positions up to its end.
@@ -215,7 +215,7 @@ fn batches<'a>(
     tables: &'a Tables,
     index: &'a Index,
     rows: impl Fn(&Slab) -> Range<u32>,
-) -> impl Iterator<Item = Batch<'a>> {
+) -> impl Iterator<Item = CaptureBatch<'a>> {
     index.slabs().iter().flat_map(move |slab| {
         let columns = slab.opponent_halves as usize;
         let moves = tables.rows(slab.mover_stones);
@@ -227,30 +227,30 @@ fn batches<'a>(
             let rows = first..end.min(first + batch_rows);
             let end = slab.offset + (rows.end * columns) as u64;
             let positions = rows.len() * columns;
-            Batch { tables, index, slab, moves: &moves[rows], unit_rows, positions, end }
+            CaptureBatch { tables, index, slab, moves: &moves[rows], unit_rows, positions, end }
         })
     })
 }
 
-impl Batch<'_> {
-    /// See [`Unit::begin`].
+impl CaptureBatch<'_> {
+    /// See [`CaptureUnit::begin`].
     fn begin(&self, best: &mut [Score]) {
-        let &Batch { tables, index, slab, .. } = self;
+        let &CaptureBatch { tables, index, slab, .. } = self;
         let unit = self.unit_rows * slab.opponent_halves as usize;
         let units = best.par_chunks_mut(unit).zip(self.moves.par_chunks(self.unit_rows));
-        units.for_each(|(best, moves)| Unit { tables, index, slab, moves }.begin(best));
+        units.for_each(|(best, moves)| CaptureUnit { tables, index, slab, moves }.begin(best));
     }
 
-    fn capture<S: Smaller>(&self, smaller: &S, best: &mut [Score]) -> Result<(), S::Error> {
-        let &Batch { tables, index, slab, .. } = self;
+    fn capture<S: SmallerDatabases>(&self, smaller: &S, best: &mut [Score]) -> Result<(), S::Error> {
+        let &CaptureBatch { tables, index, slab, .. } = self;
         let unit = self.unit_rows * slab.opponent_halves as usize;
         best.par_chunks_mut(unit).zip(self.moves.par_chunks(self.unit_rows)).try_for_each_init(
             || smaller.window(),
-            |window, (best, moves)| Unit { tables, index, slab, moves }.capture(smaller, window, best),
+            |window, (best, moves)| CaptureUnit { tables, index, slab, moves }.capture(smaller, window, best),
         )
     }
 
-    fn tell(&self, progress: &dyn Progress) -> Result<(), Stopped> {
+    fn tell(&self, progress: &dyn DriverObserver) -> Result<(), Stopped> {
         if progress.advance(self.end, self.index.positions()).is_break() { Err(Stopped) } else { Ok(()) }
     }
 }
@@ -264,21 +264,26 @@ fn improve(best: &mut [Score], entries: &[(u32, u32)], captured: u8, scores: &[S
 }
 
 /// Some consecutive rows.
-struct Unit<'a> {
+struct CaptureUnit<'a> {
     tables: &'a Tables,
     index: &'a Index,
     slab: &'a Slab,
-    moves: &'a [[RowMove; HALF_PITS]],
+    moves: &'a [[PackedMove; HALF_PITS]],
 }
 
-impl Unit<'_> {
-    fn capture<S: Smaller>(&self, smaller: &S, window: &mut S::Window, best: &mut [Score]) -> Result<(), S::Error> {
+impl CaptureUnit<'_> {
+    fn capture<S: SmallerDatabases>(
+        &self,
+        smaller: &S,
+        window: &mut S::Window,
+        best: &mut [Score],
+    ) -> Result<(), S::Error> {
         self.begin(best);
         let columns = self.slab.opponent_halves as usize;
         // Move by move through all rows, so that few streams are read at a time.
         for at in 0..HALF_PITS {
             for (best, moves) in best.chunks_exact_mut(columns).zip(self.moves) {
-                if moves[at] != RowMove::NONE {
+                if moves[at] != PackedMove::NONE {
                     self.capture_move(smaller, window, moves[at], best)?;
                 }
             }
@@ -298,11 +303,11 @@ impl Unit<'_> {
         }
     }
 
-    fn capture_move<S: Smaller>(
+    fn capture_move<S: SmallerDatabases>(
         &self,
         smaller: &S,
         window: &mut S::Window,
-        to: RowMove,
+        to: PackedMove,
         best: &mut [Score],
     ) -> Result<(), S::Error> {
         let captures = self.tables.captures(self.slab.opponent_stones, to.class());
@@ -325,8 +330,8 @@ impl Unit<'_> {
     }
 
     /// Where every move leaves the opponent without stones the mover takes all: columns in the lists of all moves.
-    fn starve(&self, moves: &[RowMove], best: &mut [Score]) {
-        let moves = || moves.iter().take_while(|&&to| to != RowMove::NONE);
+    fn starve(&self, moves: &[PackedMove], best: &mut [Score]) {
+        let moves = || moves.iter().take_while(|&&to| to != PackedMove::NONE);
         let lists = || moves().map(|to| &self.tables.captures(self.slab.opponent_stones, to.class()).starves);
         if lists().all(|list| !list.is_empty()) {
             let mut lists = lists();

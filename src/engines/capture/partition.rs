@@ -25,7 +25,7 @@ const WRITING_PERCENT: u64 = 25;
 
 /// Who captures for what, of one database: a function of the database and the number of ranks.
 #[derive(Clone, Debug)]
-pub struct Deal {
+pub struct CapturePartition {
     slabs: Vec<Slab>,
     /// Whose each cell is.
     owners: Vec<usize>,
@@ -36,7 +36,7 @@ pub struct Deal {
 
 /// Consecutive rows of a slab that one rank captures for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct CapturePiece {
     /// Whose they are.
     pub rank: usize,
     /// The slab.
@@ -45,19 +45,19 @@ pub struct Piece {
     pub rows: Range<u32>,
 }
 
-impl Piece {
+impl CapturePiece {
     /// Positions of the rows.
     pub fn positions(&self, index: &Index) -> u64 {
         self.rows.len() as u64 * u64::from(index.slab(self.mover_stones).opponent_halves)
     }
 }
 
-impl Deal {
+impl CapturePartition {
     /// The rows of all slabs of a database among so many ranks.
     ///
     /// # Panics
     /// Without ranks.
-    pub fn new(slabs: &[Slab], ranks: usize) -> Deal {
+    pub fn new(slabs: &[Slab], ranks: usize) -> CapturePartition {
         assert!(ranks > 0, "a job has a rank");
         let total: u64 = slabs.iter().map(Slab::positions).sum();
         let largest = slabs.iter().map(Slab::positions).max().unwrap_or(0);
@@ -70,7 +70,7 @@ impl Deal {
             slabs.iter().map(|slab| u64::from(rows(slab)) * u64::from(slab.opponent_halves)).sum()
         };
         let owners = dealt(&(0..first.len() - 1).map(weight).collect::<Vec<_>>(), ranks);
-        Deal { slabs: slabs.to_vec(), owners, first, piece_positions }
+        CapturePartition { slabs: slabs.to_vec(), owners, first, piece_positions }
     }
 
     /// Positions of a piece, at most, unless it is of one row.
@@ -79,7 +79,7 @@ impl Deal {
     }
 
     /// What all ranks capture for, in canonical order.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self) -> impl Iterator<Item = CapturePiece> + '_ {
         self.slabs.iter().flat_map(move |slab| {
             let at = slab.mover_stones as usize;
             let most = (self.piece_positions / u64::from(slab.opponent_halves)).max(1);
@@ -88,7 +88,7 @@ impl Deal {
                 let starts = rows.clone().step_by(most as usize);
                 starts.map(move |start| {
                     let rows = start..rows.end.min(start.saturating_add(most as u32));
-                    Piece { rank, mover_stones: slab.mover_stones, rows }
+                    CapturePiece { rank, mover_stones: slab.mover_stones, rows }
                 })
             })
         })
@@ -151,7 +151,7 @@ fn dealt(weights: &[u64], ranks: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::Tables;
-    use crate::capture::{ChildRow, InMemory, Smaller, capture_into, capture_piece};
+    use crate::capture::{ChildRow, InMemory, SmallerDatabases, capture_into, capture_piece};
     use game::{PositionSet, Rules, Score};
     use std::collections::BTreeSet;
     use std::convert::Infallible;
@@ -164,7 +164,7 @@ mod tests {
                 let index = Index::new(stones, set);
                 for ranks in [1, 2, 3, 8] {
                     let (mut slab, mut row) = (0, 0);
-                    for piece in Deal::new(index.slabs(), ranks).pieces() {
+                    for piece in CapturePartition::new(index.slabs(), ranks).pieces() {
                         while row == index.slab(slab).mover_halves {
                             (slab, row) = (slab + 1, 0);
                         }
@@ -190,7 +190,7 @@ mod tests {
             let share =
                 |rank| if rank == 0 { leader.max(0.0) } else { (ranks as f64 - leader.max(0.0)) / (ranks - 1) as f64 };
             let mut before = 0;
-            for piece in Deal::new(index.slabs(), ranks).pieces() {
+            for piece in CapturePartition::new(index.slabs(), ranks).pieces() {
                 if piece.rows.start == 0 && piece.mover_stones > 0 {
                     let due = |rank: usize| share(rank) / ranks as f64 * before as f64;
                     let most = (0..ranks).map(|rank| due(rank) - of_rank[rank] as f64).fold(0.0, f64::max);
@@ -209,7 +209,7 @@ mod tests {
         read: Mutex<BTreeSet<(u32, u32, u32)>>,
     }
 
-    impl Smaller for Noted<'_> {
+    impl SmallerDatabases for Noted<'_> {
         type Window = ();
         type Error = Infallible;
 
@@ -240,7 +240,7 @@ mod tests {
                 let noted = |_| Noted { inner: smaller(), read: Mutex::default() };
                 let read: Vec<Noted> = (0..ranks).map(noted).collect();
                 let (mut found, mut best) = (Vec::new(), Vec::new());
-                for piece in Deal::new(index.slabs(), ranks).pieces() {
+                for piece in CapturePartition::new(index.slabs(), ranks).pieces() {
                     capture_piece(&tables, &index, &piece, &read[piece.rank], &mut best).unwrap();
                     found.extend_from_slice(&best);
                 }

@@ -12,7 +12,7 @@
 //!
 //! Updates to positions of other processors are combined into messages. A *superstep* is: every processor receives what
 //! was sent to it, then tells parents until it has nothing left to tell or a queue is full; then queues change hands.
-//! Processors share nothing else, so the counts of a [`Report`] depend on the distribution and on n, never on threads.
+//! Processors share nothing else, so the counts of a [`CountingReport`] depend on the distribution and on n, never on threads.
 //! (The paper's processors run free and need to detect the end of a bound; here it is a superstep that sends nothing.
 //! Its `handle` tests no status: taken literally, a position that is decided hears of another child and tells its
 //! parents twice.)
@@ -25,10 +25,10 @@ mod unmoves;
 
 use crate::huge_pages::Bytes;
 use crate::kernels::tables::Tables;
-use crate::{Progress, Stopped};
+use crate::{DriverObserver, Stopped};
 use game::Index;
-use partition::Deal;
-use processor::{Part, Processor, Work};
+use partition::UnitPartition;
+use processor::{ActiveProcessor, Processor, ProcessorInputs};
 use rayon::prelude::*;
 
 /// Bytes of an update: a position of the receiver, and one bit for what its child scores.
@@ -46,7 +46,7 @@ const TRANSPOSE_ROWS: usize = 64;
 
 /// Why a call did not solve the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsolved {
+pub enum CountingError {
     /// It was asked to stop.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -75,16 +75,16 @@ impl Distribution {
 
 /// What a call did. Counts start at 0 where a solve goes on from a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct CountingReport {
     /// Times that queues changed hands.
     pub supersteps: u64,
     /// By processor.
-    pub processors: Vec<Traffic>,
+    pub processors: Vec<UpdateCounts>,
 }
 
 /// What one processor did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+pub struct UpdateCounts {
     /// Positions it owns.
     pub positions: u64,
     /// Positions it decided, of those it owns.
@@ -99,17 +99,17 @@ pub struct Traffic {
     pub messages: u64,
 }
 
-impl Report {
+impl CountingReport {
     /// The sum over processors.
-    pub fn total(&self) -> Traffic {
-        self.processors.iter().fold(Traffic::default(), |sum, &one| sum.add(one))
+    pub fn total(&self) -> UpdateCounts {
+        self.processors.iter().fold(UpdateCounts::default(), |sum, &one| sum.add(one))
     }
 }
 
-impl Traffic {
+impl UpdateCounts {
     /// What two did together.
-    pub(crate) fn add(self, other: Traffic) -> Traffic {
-        Traffic {
+    pub(crate) fn add(self, other: UpdateCounts) -> UpdateCounts {
+        UpdateCounts {
             positions: self.positions + other.positions,
             decided: self.decided + other.decided,
             kept: self.kept + other.kept,
@@ -161,7 +161,7 @@ pub fn memory_bytes(index_stones: u32, set: game::PositionSet, processors: usize
 /// decided. Any distribution goes on from what another left.
 ///
 /// # Errors
-/// [`Unsolved::Inconsistent`] if `values` is something else and that shows; it may also end in wrong scores.
+/// [`CountingError::Inconsistent`] if `values` is something else and that shows; it may also end in wrong scores.
 ///
 /// # Panics
 /// When the arrays do not have the size of the index, the tables serve fewer stones or another position set, there is
@@ -172,15 +172,15 @@ pub fn counting(
     captures: &Bytes,
     values: &mut Bytes,
     distribution: Distribution,
-    progress: &dyn Progress,
+    progress: &dyn DriverObserver,
     checkpoint: &mut dyn FnMut(&Bytes),
-) -> Result<Report, Unsolved> {
+) -> Result<CountingReport, CountingError> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(captures.len() as u64 == index.positions() && values.len() as u64 == index.positions());
     assert!(distribution.processors > 0 && distribution.batch > 0, "{distribution:?}");
-    let deal = Deal::new(index.positions(), distribution.processors);
+    let deal = UnitPartition::new(index.positions(), distribution.processors);
     let processors = (0..deal.processors()).map(|me| Processor::new(&deal, me, distribution)).collect();
-    let mut counting = Counting { tables, index, captures, deal, processors, supersteps: 0 };
+    let mut counting = CountingSolver { tables, index, captures, deal, processors, supersteps: 0 };
     let first = counting.restore(values);
     for bound in (1..=first).rev() {
         progress.begin_bound(bound as u32, index.stones());
@@ -194,16 +194,16 @@ pub fn counting(
     Ok(report)
 }
 
-struct Counting<'a> {
+struct CountingSolver<'a> {
     tables: &'a Tables,
     index: &'a Index,
     captures: &'a Bytes,
-    deal: Deal,
+    deal: UnitPartition,
     processors: Vec<Processor>,
     supersteps: u64,
 }
 
-impl Counting<'_> {
+impl CountingSolver<'_> {
     /// Counts children where nobody has, finds what has yet to tell its parents, and the bound to go on at.
     fn restore(&mut self, values: &mut Bytes) -> i8 {
         let (work, mut parts) = self.parts(0, values);
@@ -212,13 +212,13 @@ impl Counting<'_> {
     }
 
     /// All supersteps of a bound.
-    fn bound(&mut self, bound: i8, values: &mut Bytes, progress: &dyn Progress) -> Result<(), Unsolved> {
+    fn bound(&mut self, bound: i8, values: &mut Bytes, progress: &dyn DriverObserver) -> Result<(), CountingError> {
         let positions = self.index.positions();
         let mut supersteps = 0;
         let (work, mut parts) = self.parts(bound, values);
         parts.par_iter_mut().for_each(|part| part.look_at_captures(&work));
         loop {
-            let decided = parts.iter().map(Part::decided).sum();
+            let decided = parts.iter().map(ActiveProcessor::decided).sum();
             if progress.advance(decided, positions).is_break() {
                 // Nothing stays in flight: what was sent, nor what waits to fill a message.
                 parts.par_iter_mut().for_each(|part| part.receive(&work));
@@ -234,11 +234,11 @@ impl Counting<'_> {
                 part.tell(&work);
             });
             supersteps += 1;
-            if parts.iter().any(Part::is_inconsistent) {
-                return Err(Unsolved::Inconsistent);
+            if parts.iter().any(ActiveProcessor::is_inconsistent) {
+                return Err(CountingError::Inconsistent);
             }
             let sent = exchange(&mut parts, 0, Flush::Idle);
-            if sent == 0 && parts.iter().all(Part::is_idle) {
+            if sent == 0 && parts.iter().all(ActiveProcessor::is_idle) {
                 break;
             }
         }
@@ -248,17 +248,18 @@ impl Counting<'_> {
     }
 
     /// The processors, each with its part of the array.
-    fn parts<'v>(&'v mut self, bound: i8, values: &'v mut Bytes) -> (Work<'v>, Vec<Part<'v>>) {
-        let Counting { tables, index, captures, deal, processors, .. } = self;
+    fn parts<'v>(&'v mut self, bound: i8, values: &'v mut Bytes) -> (ProcessorInputs<'v>, Vec<ActiveProcessor<'v>>) {
+        let CountingSolver { tables, index, captures, deal, processors, .. } = self;
         let units =
             deal.split(values.chunks_mut(deal.unit())).into_iter().zip(deal.split(captures.chunks(deal.unit())));
         let parts = processors.iter_mut().zip(units);
-        let parts = parts.map(|(processor, (units, captures))| Part::new(processor, units, captures)).collect();
-        (Work { tables, index, deal, bound }, parts)
+        let parts =
+            parts.map(|(processor, (units, captures))| ActiveProcessor::new(processor, units, captures)).collect();
+        (ProcessorInputs { tables, index, deal, bound }, parts)
     }
 
-    fn report(&self) -> Report {
-        Report {
+    fn report(&self) -> CountingReport {
+        CountingReport {
             supersteps: self.supersteps,
             processors: self.processors.iter().map(|processor| processor.traffic()).collect(),
         }
@@ -275,7 +276,7 @@ pub(crate) enum Flush {
 }
 
 /// Hands the queues over among processors from `first` on; how many updates were sent.
-pub(crate) fn exchange(parts: &mut [Part], first: usize, flush: Flush) -> u64 {
+pub(crate) fn exchange(parts: &mut [ActiveProcessor], first: usize, flush: Flush) -> u64 {
     let mut sent = 0;
     for from in 0..parts.len() {
         for to in (0..parts.len()).filter(|&to| to != from) {

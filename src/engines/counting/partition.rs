@@ -15,7 +15,7 @@ const PART_BITS: u32 = 31;
 
 /// The units of a database and their owners.
 #[derive(Debug)]
-pub(crate) struct Deal {
+pub(crate) struct UnitPartition {
     bits: u32,
     /// By unit.
     owners: Vec<Owner>,
@@ -32,9 +32,9 @@ struct Owner {
     place: u32,
 }
 
-impl Deal {
+impl UnitPartition {
     /// Deals so many positions.
-    pub(crate) fn new(positions: u64, processors: usize) -> Deal {
+    pub(crate) fn new(positions: u64, processors: usize) -> UnitPartition {
         let bits = positions.ilog2().saturating_sub(UNITS_LOG).clamp(UNIT_BITS_MIN, UNIT_BITS_MAX);
         let units = positions.div_ceil(1 << bits);
         let processors = processors.max(units.div_ceil(1 << (PART_BITS - bits)) as usize);
@@ -47,7 +47,7 @@ impl Deal {
             owners[unit as usize] = Owner { processor: processor as u32, place: starts[processor].len() as u32 };
             starts[processor].push(unit << bits);
         }
-        Deal { bits, owners, starts, positions }
+        UnitPartition { bits, owners, starts, positions }
     }
 
     /// Logical processors.
@@ -116,7 +116,7 @@ mod tests {
     fn every_position_has_one_place() {
         for positions in [1, 63, 64, 65, 1000, 200_000] {
             for processors in [1, 2, 3, 8] {
-                let deal = Deal::new(positions, processors);
+                let deal = UnitPartition::new(positions, processors);
                 let mut values = vec![0; positions as usize];
                 let mut parts = deal.split(values.chunks_mut(deal.unit()));
                 let parts_positions: Vec<u64> = (0..processors).map(|processor| deal.positions(processor)).collect();
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn parts_are_no_larger_than_an_update_can_say() {
-        let deal = Deal::new(5 << PART_BITS, 2);
+        let deal = UnitPartition::new(5 << PART_BITS, 2);
         assert_eq!(deal.processors(), 5);
         assert!((0..5).all(|processor| deal.positions(processor) <= 1 << PART_BITS));
     }

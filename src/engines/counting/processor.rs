@@ -1,10 +1,10 @@
 //! One logical processor: its part of the positions, what it has yet to tell, and its queues.
 
-use super::partition::Deal;
+use super::partition::UnitPartition;
 use super::pending::Pending;
 use super::unmoves::Unmoves;
-use super::{Distribution, QUEUED, Traffic};
-use crate::kernels::tables::{CHUNK, RowMove, Tables};
+use super::{Distribution, QUEUED, UpdateCounts};
+use crate::kernels::tables::{CHUNK, PackedMove, Tables};
 use game::Index;
 
 /// Updates of a processor to itself that are put together, so that they wait for memory together.
@@ -14,10 +14,10 @@ const KEPT: usize = 2048;
 pub(crate) const QUEUES_BYTES: u64 = 4 * super::UPDATE_BYTES * QUEUED as u64;
 
 /// What all processors read.
-pub(crate) struct Work<'a> {
+pub(crate) struct ProcessorInputs<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) index: &'a Index,
-    pub(crate) deal: &'a Deal,
+    pub(crate) deal: &'a UnitPartition,
     pub(crate) bound: i8,
 }
 
@@ -49,11 +49,11 @@ pub(crate) struct Processor {
     decided: u64,
     /// Whether a position heard of more children than it has.
     inconsistent: bool,
-    traffic: Traffic,
+    traffic: UpdateCounts,
 }
 
 /// A processor with its positions.
-pub(crate) struct Part<'v> {
+pub(crate) struct ActiveProcessor<'v> {
     processor: &'v mut Processor,
     units: Vec<&'v mut [i8]>,
     captures: Vec<&'v [i8]>,
@@ -61,7 +61,7 @@ pub(crate) struct Part<'v> {
 
 impl Processor {
     /// Processor `me` of a deal.
-    pub(crate) fn new(deal: &Deal, me: usize, distribution: Distribution) -> Processor {
+    pub(crate) fn new(deal: &UnitPartition, me: usize, distribution: Distribution) -> Processor {
         let Distribution { batch, queued, .. } = distribution;
         let many = deal.processors();
         let messages = (queued / many / batch).max(1);
@@ -75,16 +75,16 @@ impl Processor {
             touched: Vec::new(),
             decided: 0,
             inconsistent: false,
-            traffic: Traffic { positions: deal.positions(me), ..Traffic::default() },
+            traffic: UpdateCounts { positions: deal.positions(me), ..UpdateCounts::default() },
         }
     }
 
-    pub(crate) fn traffic(&self) -> Traffic {
+    pub(crate) fn traffic(&self) -> UpdateCounts {
         self.traffic
     }
 }
 
-impl Work<'_> {
+impl ProcessorInputs<'_> {
     /// An undecided position all of whose quiet children are decided; one child less for each that is not.
     fn no_children(&self) -> i8 {
         -(self.index.stones() as i8) - 1
@@ -96,9 +96,13 @@ impl Work<'_> {
     }
 }
 
-impl<'v> Part<'v> {
-    pub(crate) fn new(processor: &'v mut Processor, units: Vec<&'v mut [i8]>, captures: Vec<&'v [i8]>) -> Part<'v> {
-        Part { processor, units, captures }
+impl<'v> ActiveProcessor<'v> {
+    pub(crate) fn new(
+        processor: &'v mut Processor,
+        units: Vec<&'v mut [i8]>,
+        captures: Vec<&'v [i8]>,
+    ) -> ActiveProcessor<'v> {
+        ActiveProcessor { processor, units, captures }
     }
 
     pub(crate) fn decided(&self) -> u64 {
@@ -116,7 +120,7 @@ impl<'v> Part<'v> {
     }
 
     /// Counts the children of positions nobody has looked at; the least magnitude of a score.
-    pub(crate) fn restore(&mut self, work: &Work) -> Option<i8> {
+    pub(crate) fn restore(&mut self, work: &ProcessorInputs) -> Option<i8> {
         let (stones, most) = (work.index.stones() as i8, work.most_children());
         let mut least = None;
         for (number, unit) in self.units.iter_mut().enumerate() {
@@ -144,8 +148,8 @@ impl<'v> Part<'v> {
         least
     }
 
-    /// Marks what has yet to tell its parents: what [`Part::restore`] reads.
-    pub(crate) fn save(&mut self, work: &Work) {
+    /// Marks what has yet to tell its parents: what [`ActiveProcessor::restore`] reads.
+    pub(crate) fn save(&mut self, work: &ProcessorInputs) {
         let (stones, most) = (work.index.stones() as i8, work.most_children());
         let bits = work.deal.bits();
         while let Some((word, places)) = self.processor.pending.take() {
@@ -157,7 +161,7 @@ impl<'v> Part<'v> {
     }
 
     /// Decides the positions whose best capture says so at this bound.
-    pub(crate) fn look_at_captures(&mut self, work: &Work) {
+    pub(crate) fn look_at_captures(&mut self, work: &ProcessorInputs) {
         let (bound, none) = (work.bound, work.no_children());
         let decides = |value: i8, best: i8| (value <= none) & ((best == bound) | (best == -bound) & (value == none));
         let Processor { pending, decided, traffic, .. } = &mut *self.processor;
@@ -183,7 +187,7 @@ impl<'v> Part<'v> {
     }
 
     /// Takes in what others sent, and what it has for itself.
-    pub(crate) fn receive(&mut self, work: &Work) {
+    pub(crate) fn receive(&mut self, work: &ProcessorInputs) {
         for from in 0..self.processor.received.len() {
             let mut updates = std::mem::take(&mut self.processor.received[from]);
             self.processor.traffic.received += updates.len() as u64;
@@ -197,7 +201,7 @@ impl<'v> Part<'v> {
     }
 
     /// Tells parents until there is nothing left to tell, or a queue is full.
-    pub(crate) fn tell(&mut self, work: &Work) {
+    pub(crate) fn tell(&mut self, work: &ProcessorInputs) {
         let (me, full, bits) = (self.processor.me, self.processor.full, work.deal.bits());
         let starts = work.deal.starts(me);
         let mut unmoves = Unmoves::new(work.tables, work.index);
@@ -236,7 +240,7 @@ impl<'v> Part<'v> {
     }
 
     /// Takes in the updates that it has for itself.
-    fn keep(&mut self, work: &Work) {
+    fn keep(&mut self, work: &ProcessorInputs) {
         let me = self.processor.me;
         let mut updates = std::mem::take(&mut self.processor.queues[me]);
         self.processor.traffic.kept += updates.len() as u64;
@@ -246,7 +250,7 @@ impl<'v> Part<'v> {
     }
 
     /// Updates positions. Without branches on what they hold: a mispredicted one would wait for memory each time.
-    fn update(&mut self, work: &Work, updates: &[Update]) {
+    fn update(&mut self, work: &ProcessorInputs, updates: &[Update]) {
         let Processor { pending, touched, decided, inconsistent, traffic, .. } = &mut *self.processor;
         let (bits, bound, none) = (work.deal.bits(), work.bound, work.no_children());
         touched.resize(updates.len(), Update(0));
@@ -308,7 +312,7 @@ impl<'v> Part<'v> {
     }
 
     /// The same, as [`write`](Self::write) wrote it; whether it is of positions that the processor has.
-    pub(crate) fn read(&mut self, work: &Work, from: usize, bytes: &[u8]) -> bool {
+    pub(crate) fn read(&mut self, work: &ProcessorInputs, from: usize, bytes: &[u8]) -> bool {
         let (words, rest) = bytes.as_chunks();
         let bits = work.deal.bits();
         let mut updates = self.take_spare(from);
@@ -351,7 +355,7 @@ fn each_place(word: usize, mut places: u64) -> impl Iterator<Item = u32> {
 }
 
 /// Counts the quiet moves of positions of a unit that are still 0. Slow, bit by bit, and once a position.
-fn count_children(work: &Work, start: u64, unit: &mut [i8]) {
+fn count_children(work: &ProcessorInputs, start: u64, unit: &mut [i8]) {
     let slabs = work.index.slabs();
     let none = work.no_children();
     let mut rest = unit;
@@ -363,7 +367,7 @@ fn count_children(work: &Work, start: u64, unit: &mut [i8]) {
         let Some(moves) = work.tables.rows(slab.mover_stones).get(row as usize) else { return };
         let length = rest.len().min(columns as usize - first);
         let (values, after) = rest.split_at_mut(length);
-        let moves = moves.iter().take_while(|&&to| to != RowMove::NONE);
+        let moves = moves.iter().take_while(|&&to| to != PackedMove::NONE);
         let quiet: Vec<&[u64]> =
             moves.map(|to| &work.tables.columns(slab.opponent_stones, to.class()).quiet[..]).collect();
         for (column, value) in (first..).zip(values).filter(|(_, value)| **value == 0) {

@@ -19,7 +19,7 @@ const HAS_ENOUGH: u8 = 0;
 
 /// Consecutive `OpponentMajor` rows of a slab.
 #[derive(Clone, Debug)]
-pub struct Band {
+pub struct RowBand {
     /// The slab, by the stones of the mover.
     pub slab: usize,
     /// Its rows.
@@ -27,15 +27,15 @@ pub struct Band {
 }
 
 /// What a rank has of a database, as bands ask for it.
-pub trait Banded: Sync {
+pub trait ScoreShare: Sync {
     /// The slabs of the database.
     fn slabs(&self) -> &[Slab];
 
     /// Adds the scores that this rank has of a band.
-    fn give(&self, band: &Band, piece: &mut Vec<u8>);
+    fn give(&self, band: &RowBand, piece: &mut Vec<u8>);
 
     /// Puts the pieces of all ranks together, row by row.
-    fn join(&self, band: &Band, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError>;
+    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError>;
 }
 
 /// Brings scores to those who want them: each rank gives those of its range of positions to `sink`, in canonical order.
@@ -47,7 +47,7 @@ pub trait Banded: Sync {
 /// # Panics
 /// When there are not as many ranges as ranks.
 pub fn collect(
-    part: &dyn Banded,
+    part: &dyn ScoreShare,
     ranges: &[Range<u64>],
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
@@ -56,13 +56,13 @@ pub fn collect(
     assert_eq!(ranges.len(), ranks, "a range for each rank");
     let bands: Vec<_> = ranges.iter().map(|range| bands(part.slabs(), range)).collect();
     let rounds = bands.iter().map(Vec::len).max().unwrap_or(0);
-    let mut take = |band: &Band, rows: &[i8]| {
+    let mut take = |band: &RowBand, rows: &[i8]| {
         let wanted = wanted(&part.slabs()[band.slab], band, &ranges[mine]);
         sink(&rows[wanted]).is_continue()
     };
     let mut goes_on = true;
     // What came, and is not taken while the next is on its way.
-    let mut came: Option<(&Band, Vec<i8>)> = None;
+    let mut came: Option<(&RowBand, Vec<i8>)> = None;
     let mut rows = Vec::new();
     for round in 0..rounds {
         let piece = |rank: usize| {
@@ -132,7 +132,7 @@ pub(crate) fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<(), Com
 }
 
 /// The rows that have a range of positions, slab by slab.
-fn bands(slabs: &[Slab], range: &Range<u64>) -> Vec<Band> {
+fn bands(slabs: &[Slab], range: &Range<u64>) -> Vec<RowBand> {
     let mut bands = Vec::new();
     for (at, slab) in slabs.iter().enumerate() {
         let row = u64::from(slab.mover_halves);
@@ -142,14 +142,14 @@ fn bands(slabs: &[Slab], range: &Range<u64>) -> Vec<Band> {
             let (first, end) = ((first / row) as usize, end.div_ceil(row) as usize);
             let height = (BAND_POSITIONS / row).max(1) as usize;
             let starts = (first..end).step_by(height);
-            bands.extend(starts.map(|start| Band { slab: at, rows: start..end.min(start + height) }));
+            bands.extend(starts.map(|start| RowBand { slab: at, rows: start..end.min(start + height) }));
         }
     }
     bands
 }
 
 /// What of the rows of a band is in a range of positions.
-fn wanted(slab: &Slab, band: &Band, range: &Range<u64>) -> Range<usize> {
+fn wanted(slab: &Slab, band: &RowBand, range: &Range<u64>) -> Range<usize> {
     let row = u64::from(slab.mover_halves);
     let first = slab.offset + band.rows.start as u64 * row;
     let end = first + band.rows.len() as u64 * row;

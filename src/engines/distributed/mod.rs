@@ -3,7 +3,7 @@
 mod collect;
 pub(crate) mod varint;
 
-pub use collect::{Band, Banded, collect};
+pub use collect::{RowBand, ScoreShare, collect};
 
 pub(crate) use collect::fits;
 
@@ -13,7 +13,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 /// Who asks a rank to stop, and takes its checkpoints. What one rank wants, all do.
-pub trait Watch<P>: Sync {
+pub trait JobObserver<P>: Sync {
     /// Told between supersteps how many positions were recomputed (by [`sweep`](crate::sweep::distributed::sweep)) or are decided (by
     /// [`counting`](crate::counting::distributed::counting)), by all ranks; its answer stops the job.
     fn advance(&self, done: u64) -> ControlFlow<()>;
@@ -31,7 +31,7 @@ pub trait Watch<P>: Sync {
     fn checkpoint(&self, part: &P);
 }
 
-impl<P> Watch<P> for () {
+impl<P> JobObserver<P> for () {
     fn advance(&self, _: u64) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -45,7 +45,7 @@ impl<P> Watch<P> for () {
 
 /// Why a job did not solve its database.
 #[derive(Debug, thiserror::Error)]
-pub enum Unsolved {
+pub enum JobError {
     /// It was asked to stop: what each rank owns is a checkpoint.
     #[error("stopped on request")]
     Stopped,

@@ -1,11 +1,11 @@
 //! Writing staged scores back: the transpose from `MoverMajor` units into the `OpponentMajor` array.
 
-use super::scores::{Destination, Kernel, SlabWork, UNIT_ROWS, Unit, simd};
+use super::scores::{Destination, Kernel, RowUnit, SlabWork, UNIT_ROWS, simd};
 use super::tables::CHUNK;
 
 /// Something changed in a column.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedColumn {
     /// Rank of the opponent's half.
     pub(crate) column: u32,
     /// The first of the 64 rows it is among.
@@ -34,9 +34,9 @@ impl ChangedChunk<'_> {
     }
 
     /// The columns where something changed.
-    pub(crate) fn each(&self) -> impl Iterator<Item = Changed> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = ChangedColumn> {
         let changed = self.rows.iter().enumerate().filter(|&(_, &rows)| rows != 0);
-        changed.map(|(at, &rows)| Changed { column: (self.first + at) as u32, first_row: self.first_row, rows })
+        changed.map(|(at, &rows)| ChangedColumn { column: (self.first + at) as u32, first_row: self.first_row, rows })
     }
 }
 
@@ -50,7 +50,7 @@ impl ChangedChunk<'_> {
 pub(crate) fn apply(
     kernel: Kernel,
     work: &SlabWork,
-    unit: &Unit,
+    unit: &RowUnit,
     staged: &[i8],
     array: &mut [i8],
     first_column: usize,

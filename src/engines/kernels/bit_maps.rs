@@ -15,7 +15,7 @@ use std::ops::Range;
 pub(crate) struct Pull {
     /// By word of the row, its first piece; one entry more.
     pub(crate) first: Vec<u32>,
-    pub(crate) pieces: Vec<Taken>,
+    pub(crate) pieces: Vec<PulledBits>,
     /// Every word is that of the child row: what a move does that stays in the mover's half, if all positions count.
     pub(crate) is_straight: bool,
     /// By share of the child row, the shares of the row that take bits from it.
@@ -24,7 +24,7 @@ pub(crate) struct Pull {
 
 /// Bits taken from a word of the child row.
 #[derive(Clone, Copy)]
-pub(crate) struct Taken {
+pub(crate) struct PulledBits {
     pub(crate) mask: u64,
     /// The word of the child row.
     pub(crate) word: u32,
@@ -41,12 +41,12 @@ pub(crate) struct Push {
     pub(crate) first: Vec<u32>,
     /// By piece, its columns; apart from the rest, since most pieces are only asked for these.
     pub(crate) from: Vec<u64>,
-    pub(crate) to: Vec<Given>,
+    pub(crate) to: Vec<PushedBits>,
 }
 
 /// Where a piece goes.
 #[derive(Clone, Copy)]
-pub(crate) struct Given {
+pub(crate) struct PushedBits {
     pub(crate) mask: u64,
     /// The word of the parents' row.
     pub(crate) word: u32,
@@ -63,7 +63,7 @@ impl Pull {
                 let (child_word, bit) = (target / WORD as u32, 1 << (target % WORD as u32));
                 match pull.pieces[own..].last_mut() {
                     Some(last) if last.word == child_word => last.mask |= bit,
-                    _ => pull.pieces.push(Taken { mask: bit, word: child_word, shift: place }),
+                    _ => pull.pieces.push(PulledBits { mask: bit, word: child_word, shift: place }),
                 }
                 pull.dependents[child_word as usize >> child_shift] |= 1 << (word >> shift);
             }
@@ -88,7 +88,7 @@ impl Pull {
             return words.clone();
         }
         let pieces = &self.pieces[self.first[words.start] as usize..self.first[words.end] as usize];
-        let word = |piece: Option<&Taken>| piece.map_or(0, |piece| piece.word as usize);
+        let word = |piece: Option<&PulledBits>| piece.map_or(0, |piece| piece.word as usize);
         word(pieces.first())..word(pieces.last()) + 1
     }
 }
@@ -129,7 +129,7 @@ impl Push {
                 }
                 _ => {
                     push.from.push(from);
-                    push.to.push(Given { mask: to, word: to_word });
+                    push.to.push(PushedBits { mask: to, word: to_word });
                     push.first[word as usize + 1] += 1;
                 }
             }

@@ -41,7 +41,7 @@ impl RowBits for &[u64] {
 
 /// A move of a row: where its children's wins are.
 #[derive(Clone, Copy)]
-pub(crate) struct Child<'a, R> {
+pub(crate) struct ChildWins<'a, R> {
     pub(crate) wins: R,
     pub(crate) pull: &'a Pull,
     /// By word, the columns on which the move captures nothing and starves nobody.
@@ -131,7 +131,7 @@ impl BitKernel {
 
     /// Keeps of some columns of a row, in its words from `first` on, those whose move leads to a win, or is none of the
     /// quiet ones. Tells in which groups of words some went, a bit for each `1 << shift` words.
-    pub(crate) fn pull<R: RowBits>(self, left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+    pub(crate) fn pull<R: RowBits>(self, left: &mut [u64], first: usize, child: &ChildWins<R>, shift: u32) -> u64 {
         match self {
             _ if child.pull.is_straight => pull_straight(left, first, child, shift),
             BitKernel::Portable => pull_row(left, first, child, shift, compress),
@@ -162,7 +162,7 @@ fn by_value(bytes: &[i8], equal: impl Fn(i8) -> u64, mut each: impl FnMut(i8, u6
 }
 
 /// The moves that leave columns where they are.
-fn pull_straight<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+fn pull_straight<R: RowBits>(left: &mut [u64], first: usize, child: &ChildWins<R>, shift: u32) -> u64 {
     let mut groups = 0;
     for (at, (left, quiet)) in left.iter_mut().zip(&child.quiet[first..]).enumerate() {
         let now = *left & (child.wins.bits(first + at, *left) | !quiet);
@@ -176,7 +176,7 @@ fn pull_straight<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, s
 fn pull_row<R: RowBits>(
     left: &mut [u64],
     first: usize,
-    child: &Child<R>,
+    child: &ChildWins<R>,
     shift: u32,
     compress: impl Fn(u64, u64) -> u64,
 ) -> u64 {
@@ -268,7 +268,7 @@ fn expand(mut word: u64, mut mask: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::Tables;
-    use crate::kernels::tables::RowMove;
+    use crate::kernels::tables::PackedMove;
     use crate::layout::plane::{PlaneLayout, PlaneSlab, WORD};
     use game::{Index, Orientation, PositionSet, Rules};
 
@@ -315,15 +315,15 @@ mod tests {
         let opponent = 9 - number as u32;
         let bits: Vec<u64> = (0..2000).map(|at| noise(at) | noise(at + 7)).collect();
         let moves = tables.rows(number as u32).iter().enumerate();
-        let row = |(row, moves): (usize, &[RowMove; game::HALF_PITS])| {
+        let row = |(row, moves): (usize, &[PackedMove; game::HALF_PITS])| {
             let first = row % slab.row_words;
             let mut left: Vec<u64> = (first..slab.row_words).map(|at| noise(at + 13)).collect();
-            let child = |to: &RowMove| Child {
+            let child = |to: &PackedMove| ChildWins {
                 wins: &bits[to.rank() as usize % 97..],
                 pull: tables.pull(opponent, to.crossing()),
                 quiet: &tables.columns(opponent, to.class()).quiet,
             };
-            let children = moves.iter().take_while(|&&to| to != RowMove::NONE).map(child);
+            let children = moves.iter().take_while(|&&to| to != PackedMove::NONE).map(child);
             let groups = children.map(|child| kernel.pull(&mut left, first, &child, slab.part_shift())).collect();
             let lost: Vec<_> = (first as u32..).zip(left.iter().copied()).collect();
             let pushes = tables.pushes(number as u32).iter().filter(|push| push.first.len() > slab.row_words);

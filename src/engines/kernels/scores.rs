@@ -17,7 +17,7 @@ pub(super) use absent as simd;
 pub(super) use x86_64 as simd;
 
 use super::cpu;
-use super::tables::{CHUNK, Gather, Lanes, Piece, RowMove};
+use super::tables::{CHUNK, Gather, GatherPiece, LaneMap, PackedMove};
 use crate::huge_pages::PAD;
 use crate::layout::rows::SlabRows;
 use game::sow::{Class, Ends};
@@ -51,11 +51,11 @@ pub(crate) struct SlabWork<'a> {
     /// Where its scores are in the array.
     pub(crate) to: SlabRows,
     /// By the rank of the mover's half.
-    pub(crate) rows: &'a [[RowMove; HALF_PITS]],
+    pub(crate) rows: &'a [[PackedMove; HALF_PITS]],
     /// Columns of the slab in `MoverMajor`.
     pub(crate) columns: usize,
     /// By class number.
-    pub(crate) children: Vec<Option<Child<'a>>>,
+    pub(crate) children: Vec<Option<ChildScores<'a>>>,
     /// Best captures of the slab, row by row, readable for a vector behind its end.
     pub(crate) captures: &'a [i8],
     /// Bytes from one row of them to the next.
@@ -64,7 +64,7 @@ pub(crate) struct SlabWork<'a> {
 
 /// Where the moves of a class lead from a slab.
 #[derive(Clone, Copy)]
-pub(crate) struct Child<'a> {
+pub(crate) struct ChildScores<'a> {
     pub(crate) gather: &'a Gather,
     /// Offset of the child slab.
     pub(crate) offset: usize,
@@ -78,7 +78,7 @@ pub(crate) struct Child<'a> {
 
 /// A unit: rows and chunks of a slab, and per row the chunks wanted.
 #[derive(Clone, Copy)]
-pub(crate) struct Unit {
+pub(crate) struct RowUnit {
     pub(crate) row: usize,
     pub(crate) rows: usize,
     pub(crate) chunk: usize,
@@ -89,17 +89,17 @@ pub(crate) struct Unit {
 /// Bytes of the largest staged unit.
 pub(crate) const UNIT_BYTES_MAX: usize = UNIT_ROWS * (UNIT_CHUNKS + 1) * CHUNK;
 
-impl Unit {
+impl RowUnit {
     /// All of some chunks, from a row on: as many rows as a unit has, of those before `rows_end`.
-    pub(crate) fn whole(row: usize, rows_end: usize, chunks: Range<usize>) -> Unit {
+    pub(crate) fn whole(row: usize, rows_end: usize, chunks: Range<usize>) -> RowUnit {
         let rows = UNIT_ROWS.min(rows_end - row);
         let mut wanted = [0; UNIT_ROWS];
         wanted[..rows].fill(((1u32 << chunks.len()) - 1) as u16);
-        Unit { row, rows, chunk: chunks.start, chunks: chunks.len(), wanted }
+        RowUnit { row, rows, chunk: chunks.start, chunks: chunks.len(), wanted }
     }
 
     /// Of what is wanted the chunks among `columns`, if they have any of the unit's.
-    pub(crate) fn within(&self, columns: &Range<usize>) -> Option<Unit> {
+    pub(crate) fn within(&self, columns: &Range<usize>) -> Option<RowUnit> {
         let start = columns.start.max(self.chunk);
         let end = columns.end.min(self.chunk + self.chunks);
         if start >= end {
@@ -157,8 +157,8 @@ impl Moves {
 
     /// The moves taken, of all moves of a row.
     #[inline(always)]
-    pub(crate) fn of(&self, row: &[RowMove; HALF_PITS]) -> impl Iterator<Item = RowMove> {
-        let moves = row.iter().copied().take_while(|&to| to != RowMove::NONE);
+    pub(crate) fn of(&self, row: &[PackedMove; HALF_PITS]) -> impl Iterator<Item = PackedMove> {
+        let moves = row.iter().copied().take_while(|&to| to != PackedMove::NONE);
         moves.filter(|to| (to.class() == STRAIGHT && self.ranks.contains(&to.rank())) == self.are_taken)
     }
 }
@@ -173,17 +173,17 @@ pub(crate) struct Floor<'a> {
 
 impl<'a> SlabWork<'a> {
     /// The best captures of a unit.
-    pub(crate) fn floor(&self, unit: &Unit) -> Floor<'a> {
+    pub(crate) fn floor(&self, unit: &RowUnit) -> Floor<'a> {
         let stride = self.captures_stride;
         Floor { scores: &self.captures[unit.row * stride + unit.chunk * CHUNK..], stride }
     }
 
     /// Positions that the wanted chunks of a unit are, by 64 columns of a row.
-    pub(crate) fn recomputed(&self, unit: &Unit) -> u64 {
+    pub(crate) fn recomputed(&self, unit: &RowUnit) -> u64 {
         u64::from(unit.wanted_chunks()) * (CHUNK as u64).min(self.columns as u64)
     }
 
-    pub(crate) fn no_children() -> Vec<Option<Child<'a>>> {
+    pub(crate) fn no_children() -> Vec<Option<ChildScores<'a>>> {
         vec![None; Class::COUNT]
     }
 }
@@ -240,7 +240,7 @@ impl Kernel {
     }
 
     /// Derives a chunk of a row. Lanes behind the last column are anything.
-    pub(crate) fn recompute_spot(self, work: &SlabWork, spot: Spot, values: &[i8]) -> [i8; CHUNK] {
+    pub(crate) fn recompute_spot(self, work: &SlabWork, spot: RowChunk, values: &[i8]) -> [i8; CHUNK] {
         let row = &work.rows[spot.row as usize];
         let floor = &work.captures[spot.row as usize * work.captures_stride + spot.chunk as usize * CHUNK..];
         let floor = floor.first_chunk().expect("captures are padded");
@@ -252,7 +252,7 @@ impl Kernel {
     }
 
     /// Asks the caches for what a spot is derived from, and for the scores asked for.
-    pub(crate) fn ask(self, work: &SlabWork, spot: Spot, values: &[i8]) {
+    pub(crate) fn ask(self, work: &SlabWork, spot: RowChunk, values: &[i8]) {
         if self == Kernel::Avx512 {
             simd::ask_avx512(work, spot, values);
         }
@@ -307,7 +307,7 @@ impl Kernel {
     pub(crate) fn recompute(
         self,
         work: &SlabWork,
-        unit: &Unit,
+        unit: &RowUnit,
         values: &[i8],
         moves: &Moves,
         floor: Floor,
@@ -324,7 +324,7 @@ impl Kernel {
 
 /// A chunk of a row.
 #[derive(Clone, Copy)]
-pub(crate) struct Spot {
+pub(crate) struct RowChunk {
     pub(crate) row: u32,
     pub(crate) chunk: u32,
     /// The columns asked for.
@@ -336,12 +336,12 @@ pub(crate) struct Spot {
 #[inline(always)]
 pub(crate) fn recompute_rows(
     work: &SlabWork,
-    unit: &Unit,
+    unit: &RowUnit,
     values: &[i8],
     moves: &Moves,
     floor: Floor,
     staged: &mut [i8],
-    permute: impl Fn(&[i8; PAD], &Lanes) -> [i8; CHUNK],
+    permute: impl Fn(&[i8; PAD], &LaneMap) -> [i8; CHUNK],
 ) {
     let stride = unit.stride();
     for (row, &wanted) in unit.wanted[..unit.rows].iter().enumerate().filter(|&(_, &wanted)| wanted != 0) {
@@ -362,21 +362,21 @@ pub(crate) fn recompute_rows(
 #[inline(always)]
 fn recompute_chunk(
     work: &SlabWork,
-    moves: impl Iterator<Item = RowMove>,
+    moves: impl Iterator<Item = PackedMove>,
     chunk: usize,
     values: &[i8],
     floor: &[i8; CHUNK],
-    permute: impl Fn(&[i8; PAD], &Lanes) -> [i8; CHUNK],
+    permute: impl Fn(&[i8; PAD], &LaneMap) -> [i8; CHUNK],
 ) -> [i8; CHUNK] {
     let mut least = [i8::MAX; CHUNK];
-    for to in moves.take_while(|&to| to != RowMove::NONE) {
+    for to in moves.take_while(|&to| to != PackedMove::NONE) {
         let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
         let scores = &values[child.offset + to.rank() as usize * child.stride..];
         let (first, end) = (child.gather.first[chunk], child.gather.first[chunk + 1]);
         for piece in &child.gather.pieces[first as usize..end as usize] {
             let window = scores[piece.base as usize..].first_chunk().expect("scores are padded by a window");
             let taken = match piece.lanes {
-                Piece::STRAIGHT => *window.first_chunk().expect("a window has two chunks"),
+                GatherPiece::STRAIGHT => *window.first_chunk().expect("a window has two chunks"),
                 lanes => permute(window, &child.gather.lanes[lanes as usize]),
             };
             let keep = keep(piece.mask);
@@ -414,7 +414,7 @@ static KEEP: [[i8; 8]; 256] = {
     table
 };
 
-fn permute(window: &[i8; PAD], lanes: &Lanes) -> [i8; CHUNK] {
+fn permute(window: &[i8; PAD], lanes: &LaneMap) -> [i8; CHUNK] {
     lanes.0.map(|lane| window[lane as usize])
 }
 
@@ -434,7 +434,7 @@ mod tests {
     use super::*;
     use crate::kernels::apply::apply;
     use crate::sweep::work;
-    use crate::{Bytes, Rows, Tables};
+    use crate::{Bytes, ScoreRows, Tables};
     use game::sow::SowMap;
     use game::{Halves, Index, PositionSet, Rules};
 
@@ -492,7 +492,7 @@ mod tests {
             let len = index.positions() as usize;
             let captures = fake(len, 2);
             let fill = |seed: u64| {
-                let (mut rows, from) = (Rows::zeroed(&index).unwrap(), fake(len, seed));
+                let (mut rows, from) = (ScoreRows::zeroed(&index).unwrap(), fake(len, seed));
                 rows.fill(|range, out| {
                     out.copy_from_slice(&from[range.start as usize..range.end as usize]);
                     Ok::<_, ()>(())
@@ -514,7 +514,7 @@ mod tests {
                             let rows = UNIT_ROWS.min(slab.mover_halves as usize - row);
                             let chunks = UNIT_CHUNKS.min(chunks_all - chunk);
                             let full = ((1u32 << chunks) - 1) as u16;
-                            let mut unit = Unit { row, rows, chunk, chunks, wanted: [0; UNIT_ROWS] };
+                            let mut unit = RowUnit { row, rows, chunk, chunks, wanted: [0; UNIT_ROWS] };
                             for (row, wanted) in unit.wanted[..rows].iter_mut().enumerate() {
                                 *wanted = if row % 3 == 0 { full } else { 0xb6d3 >> (row % 5) & full };
                             }
@@ -524,7 +524,7 @@ mod tests {
                             apply(kernel, &work, &unit, &staged, after.bytes_mut(), 0, |_| {});
                             // Lanes behind the last column hold anything.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
-                            let spot = Spot { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
+                            let spot = RowChunk { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
                             let one = kernel.recompute_spot(&work, spot, scores.bytes().padded());
                             assert!(one[..columns.min(CHUNK)] == staged[..columns.min(CHUNK)], "{kernel:?}, spot");
                             for row in staged.chunks(unit.stride()) {

@@ -30,10 +30,10 @@ pub struct Tables {
     rules: Rules,
     index: Index,
     /// By the mover's stones.
-    rows: Vec<OnceLock<Vec<[RowMove; HALF_PITS]>>>,
+    rows: Vec<OnceLock<Vec<[PackedMove; HALF_PITS]>>>,
     /// By the opponent's stones and the class number.
     gathers: Vec<OnceLock<Gather>>,
-    captures: Vec<OnceLock<Captures>>,
+    captures: Vec<OnceLock<CaptureLists>>,
     columns: Vec<OnceLock<Columns>>,
     parents: OnceLock<Vec<Parents>>,
     /// By the opponent's stones and the crossing ones.
@@ -44,44 +44,44 @@ pub struct Tables {
 
 /// A move of a row: rank of the half left behind, class, and place among the row's moves, in four bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RowMove(u32);
+pub(crate) struct PackedMove(u32);
 
-impl RowMove {
+impl PackedMove {
     /// Fills up the six places; behind all moves.
-    pub(crate) const NONE: RowMove = RowMove(u32::MAX);
+    pub(crate) const NONE: PackedMove = PackedMove(u32::MAX);
     // C(53,5) ranks fit in 22 bits, 98 class numbers in 7.
     const RANK_BITS: u32 = 22;
 
     const CLASS_BITS: u32 = 7;
 
-    pub(crate) fn new(rank: u32, class: Class, slot: usize) -> RowMove {
-        debug_assert!(rank < 1 << RowMove::RANK_BITS && slot < HALF_PITS);
-        let above_rank = (slot as u32) << RowMove::CLASS_BITS | class.number() as u32;
-        RowMove(above_rank << RowMove::RANK_BITS | rank)
+    pub(crate) fn new(rank: u32, class: Class, slot: usize) -> PackedMove {
+        debug_assert!(rank < 1 << PackedMove::RANK_BITS && slot < HALF_PITS);
+        let above_rank = (slot as u32) << PackedMove::CLASS_BITS | class.number() as u32;
+        PackedMove(above_rank << PackedMove::RANK_BITS | rank)
     }
 
     /// Rank, among the opponent's halves of the position set, of the half left behind (or of the row in [`Parents`]).
     #[inline(always)]
     pub(crate) fn rank(self) -> u32 {
-        self.0 & ((1 << RowMove::RANK_BITS) - 1)
+        self.0 & ((1 << PackedMove::RANK_BITS) - 1)
     }
 
     /// Stones that cross to the opponent.
     #[inline(always)]
     pub(crate) fn crossing(self) -> u32 {
-        (self.0 >> (RowMove::RANK_BITS + 1)) & 0x3f
+        (self.0 >> (PackedMove::RANK_BITS + 1)) & 0x3f
     }
 
     /// [`Class::number`].
     #[inline(always)]
     pub(crate) fn class(self) -> usize {
-        (self.0 >> RowMove::RANK_BITS) as usize & ((1 << RowMove::CLASS_BITS) - 1)
+        (self.0 >> PackedMove::RANK_BITS) as usize & ((1 << PackedMove::CLASS_BITS) - 1)
     }
 
     /// Its place among the moves of the row.
     #[inline(always)]
     pub(crate) fn slot(self) -> usize {
-        (self.0 >> (RowMove::RANK_BITS + RowMove::CLASS_BITS)) as usize
+        (self.0 >> (PackedMove::RANK_BITS + PackedMove::CLASS_BITS)) as usize
     }
 }
 
@@ -92,9 +92,9 @@ impl RowMove {
 pub(crate) struct Gather {
     /// By chunk, its first piece; one entry more.
     pub(crate) first: Vec<u32>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<GatherPiece>,
     /// By piece that permutes: for each lane the byte of its window; lanes do not descend.
-    pub(crate) lanes: Vec<Lanes>,
+    pub(crate) lanes: Vec<LaneMap>,
     /// By chunk of 64 child columns, the chunks whose columns go there: first, and last plus one.
     pub(crate) inverse: Vec<(u32, u32)>,
     /// The child columns that columns go to, a bit each.
@@ -102,26 +102,26 @@ pub(crate) struct Gather {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Piece {
+pub(crate) struct GatherPiece {
     /// Offset of the window in the child row.
     pub(crate) base: u32,
-    /// Index into `lanes`, or [`Piece::STRAIGHT`].
+    /// Index into `lanes`, or [`GatherPiece::STRAIGHT`].
     pub(crate) lanes: u32,
     /// The lanes that this piece fills.
     pub(crate) mask: u64,
 }
 
-impl Piece {
+impl GatherPiece {
     /// Lane j takes byte j of the window.
     pub(crate) const STRAIGHT: u32 = u32::MAX;
 }
 
 #[repr(align(64))]
-pub(crate) struct Lanes(pub(crate) [u8; CHUNK]);
+pub(crate) struct LaneMap(pub(crate) [u8; CHUNK]);
 
 /// The capturing columns of a class.
 #[derive(Default)]
-pub(crate) struct Captures {
+pub(crate) struct CaptureLists {
     /// Captured stones, and the end of their entries.
     pub(crate) groups: Vec<(u8, u32)>,
     /// Column of the row, and column of the child in its row.
@@ -142,12 +142,12 @@ pub(crate) struct Columns {
 pub(crate) struct Parents {
     first: Vec<u32>,
     /// In each run by crossing stones, ascending.
-    entries: Vec<RowMove>,
+    entries: Vec<PackedMove>,
 }
 
 impl Parents {
     /// The parents of a half, by crossing stones ascending.
-    pub(crate) fn of(&self, rank: u32) -> &[RowMove] {
+    pub(crate) fn of(&self, rank: u32) -> &[PackedMove] {
         &self.entries[self.first[rank as usize] as usize..self.first[rank as usize + 1] as usize]
     }
 }
@@ -181,7 +181,7 @@ impl Tables {
     }
 
     /// The moves of all rows of slabs whose mover has `stones` stones, each row's before its `NONE`s.
-    pub(crate) fn rows(&self, stones: u32) -> &[[RowMove; HALF_PITS]] {
+    pub(crate) fn rows(&self, stones: u32) -> &[[PackedMove; HALF_PITS]] {
         self.rows[stones as usize].get_or_init(|| rows_of(&self.index, stones))
     }
 
@@ -195,8 +195,9 @@ impl Tables {
     }
 
     /// The capturing columns of a class where the opponent has `stones` stones.
-    pub(crate) fn captures(&self, stones: u32, class: usize) -> &Captures {
-        self.captures[stones as usize * Class::COUNT + class].get_or_init(|| Captures::new(&self.map(stones, class)))
+    pub(crate) fn captures(&self, stones: u32, class: usize) -> &CaptureLists {
+        self.captures[stones as usize * Class::COUNT + class]
+            .get_or_init(|| CaptureLists::new(&self.map(stones, class)))
     }
 
     /// Which columns of a class capture, where the opponent has `stones` stones.
@@ -261,23 +262,23 @@ impl Tables {
             for at in 1..of.first.len() {
                 of.first[at] += of.first[at - 1];
             }
-            of.entries = vec![RowMove::NONE; of.first.last().map_or(0, |&end| end as usize)];
+            of.entries = vec![PackedMove::NONE; of.first.last().map_or(0, |&end| end as usize)];
         }
         let mut next: Vec<Vec<u32>> = parents.iter().map(|of| of.first.clone()).collect();
         self.each_move(|half, to, row| {
             let next = &mut next[half][to.rank() as usize];
-            parents[half].entries[*next as usize] = RowMove::new(row, Class::from_number(to.class()), to.slot());
+            parents[half].entries[*next as usize] = PackedMove::new(row, Class::from_number(to.class()), to.slot());
             *next += 1;
         });
         parents
     }
 
     /// Every move of every row: stones of the half left behind, the move, the rank of the row.
-    fn each_move(&self, mut visit: impl FnMut(usize, RowMove, u32)) {
+    fn each_move(&self, mut visit: impl FnMut(usize, PackedMove, u32)) {
         // Ascending in the mover's stones, hence for each half left behind in crossing stones.
         for mover in 0..=self.stones_max() {
             for (row, moves) in self.rows(mover).iter().enumerate() {
-                for &to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+                for &to in moves.iter().take_while(|&&to| to != PackedMove::NONE) {
                     let crossing = usize::from(Class::from_number(to.class()).crossing);
                     visit(mover as usize - crossing, to, row as u32);
                 }
@@ -287,14 +288,14 @@ impl Tables {
 }
 
 /// The moves of all rows whose mover has `stones` stones, each row's before its `NONE`s.
-pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[RowMove; HALF_PITS]> {
+pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[PackedMove; HALF_PITS]> {
     let row = |rank| {
-        let mut moves = [RowMove::NONE; HALF_PITS];
+        let mut moves = [PackedMove::NONE; HALF_PITS];
         let half = index.halves().unrank(stones, rank);
         for (slot, (to, from)) in moves.iter_mut().zip(sow::row_moves(&half)).enumerate() {
             // The pit a move starts from is empty behind it, so the position set has the half.
             let rank = index.opponent_rank(&from.half).expect("a half with an empty pit has a rank");
-            *to = RowMove::new(rank, from.class, slot);
+            *to = PackedMove::new(rank, from.class, slot);
         }
         moves
     };
@@ -305,8 +306,11 @@ impl Gather {
     /// Columns that are found where they are, those that are quiet.
     pub(crate) fn in_place(map: &SowMap) -> Gather {
         let chunks = map.quiet.len() as u32;
-        let piece =
-            |(chunk, &mask): (usize, &u64)| Piece { base: (chunk * CHUNK) as u32, lanes: Piece::STRAIGHT, mask };
+        let piece = |(chunk, &mask): (usize, &u64)| GatherPiece {
+            base: (chunk * CHUNK) as u32,
+            lanes: GatherPiece::STRAIGHT,
+            mask,
+        };
         Gather {
             first: (0..=chunks).collect(),
             pieces: map.quiet.iter().enumerate().map(piece).collect(),
@@ -355,7 +359,7 @@ impl Gather {
             let window = reach(&|lane| targets[lane] - base < 2 * CHUNK as u32);
             let (mask, piece) = if straight == window {
                 // A column's target is never less than the column, so this does not go below the row's start.
-                (straight, Piece { base: base - start as u32, lanes: Piece::STRAIGHT, mask: straight })
+                (straight, GatherPiece { base: base - start as u32, lanes: GatherPiece::STRAIGHT, mask: straight })
             } else {
                 // Lanes that are left out repeat the one before: kernels may rely on lanes that do not descend.
                 let mut lanes = [0; CHUNK];
@@ -366,8 +370,8 @@ impl Gather {
                     }
                     *to = last;
                 }
-                self.lanes.push(Lanes(lanes));
-                (window, Piece { base, lanes: self.lanes.len() as u32 - 1, mask: window })
+                self.lanes.push(LaneMap(lanes));
+                (window, GatherPiece { base, lanes: self.lanes.len() as u32 - 1, mask: window })
             };
             self.pieces.push(piece);
             left &= !mask;
@@ -375,13 +379,13 @@ impl Gather {
     }
 }
 
-impl Captures {
-    fn new(map: &SowMap) -> Captures {
+impl CaptureLists {
+    fn new(map: &SowMap) -> CaptureLists {
         // Of exact size: there are several hundred.
-        let mut captures = Captures {
+        let mut captures = CaptureLists {
             starves: map.starves.clone(),
             entries: Vec::with_capacity(map.captures.len()),
-            ..Captures::default()
+            ..CaptureLists::default()
         };
         for (at, capture) in map.captures.iter().enumerate() {
             captures.entries.push((capture.column, capture.child));

@@ -19,7 +19,7 @@ const BATCH_POSITIONS: usize = 1 << 22;
 
 /// The scores of a database, `OpponentMajor`, zero at first. Takes some 2 % more memory than there are positions.
 #[derive(Debug)]
-pub struct Rows {
+pub struct ScoreRows {
     bytes: Bytes,
     slabs: Vec<SlabRows>,
 }
@@ -59,7 +59,7 @@ impl SlabRows {
     }
 }
 
-/// Bytes that the scores of the slabs of a database take as [`Rows`].
+/// Bytes that the scores of the slabs of a database take as [`ScoreRows`].
 pub fn row_bytes(slabs: &[Slab]) -> u64 {
     place(slabs).last().map_or(0, |last| (last.offset + last.bytes()) as u64)
 }
@@ -97,27 +97,27 @@ pub(crate) fn sparse_places(
     (placed, end)
 }
 
-impl Rows {
+impl ScoreRows {
     /// The rows of the positions of an index, all scores 0.
-    pub fn zeroed(index: &Index) -> io::Result<Rows> {
-        Rows::zeroed_within(index, 0)
+    pub fn zeroed(index: &Index) -> io::Result<ScoreRows> {
+        ScoreRows::zeroed_within(index, 0)
     }
 
     /// As [`zeroed`](Self::zeroed), in an array with room for at least `len_max` bytes.
-    pub fn zeroed_within(index: &Index, len_max: usize) -> io::Result<Rows> {
+    pub fn zeroed_within(index: &Index, len_max: usize) -> io::Result<ScoreRows> {
         let len = row_bytes(index.slabs()) as usize;
-        Ok(Rows { bytes: Bytes::zeroed_within(len, len.max(len_max))?, slabs: place(index.slabs()) })
+        Ok(ScoreRows { bytes: Bytes::zeroed_within(len, len.max(len_max))?, slabs: place(index.slabs()) })
     }
 
     /// As [`zeroed`](Self::zeroed), in the memory of an array that nobody needs any more. `None` if it is too short.
-    pub fn zeroed_in(index: &Index, spare: Bytes) -> Option<Rows> {
+    pub fn zeroed_in(index: &Index, spare: Bytes) -> Option<ScoreRows> {
         let slabs = place(index.slabs());
-        Some(Rows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
+        Some(ScoreRows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
     }
 
     /// In places that [`sparse_places`] gave. All 0, in memory that is taken when it is first touched.
-    pub(crate) fn sparse(slabs: Vec<SlabRows>, len: usize) -> io::Result<Rows> {
-        Ok(Rows { bytes: Bytes::sparse(len)?, slabs })
+    pub(crate) fn sparse(slabs: Vec<SlabRows>, len: usize) -> io::Result<ScoreRows> {
+        Ok(ScoreRows { bytes: Bytes::sparse(len)?, slabs })
     }
 
     /// The memory of the rows.
@@ -231,7 +231,7 @@ mod tests {
     fn what_is_filled_in_comes_out_and_rows_are_aligned() {
         for (set, stones) in [(PositionSet::All, 12), (PositionSet::Reachable, 13), (PositionSet::All, 0)] {
             let index = Index::new(stones, set);
-            let mut rows = Rows::zeroed(&index).unwrap();
+            let mut rows = ScoreRows::zeroed(&index).unwrap();
             let score = |position: u64| (position * 7 % 251) as i8;
             let read = |positions: Range<u64>, out: &mut [i8]| {
                 out.iter_mut().zip(positions).for_each(|(out, position)| *out = score(position));

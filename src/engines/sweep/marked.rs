@@ -3,13 +3,13 @@
 //! A change marks its parents one by one. Of a chunk with marks all columns are derived, for that is what a vector
 //! does, but only those marked are compared with what is there: the others would each be a line of memory.
 
-use super::Done;
-use super::pair::Pair;
-use crate::kernels::apply::Changed;
-use crate::kernels::scores::{Kernel, SlabWork, Spot};
+use super::PassCounts;
+use super::pair::SlabPair;
+use crate::kernels::apply::ChangedColumn;
+use crate::kernels::scores::{Kernel, RowChunk, SlabWork};
 use crate::kernels::tables::{CHUNK, Tables};
-use crate::layout::rows::Rows;
-use crate::sweep::marks::{Marks, Region};
+use crate::layout::rows::ScoreRows;
+use crate::sweep::marks::{Marks, SlabRegion};
 use crate::work_stealing::share;
 use game::Slab;
 use std::ops::{Range, RangeInclusive};
@@ -27,7 +27,7 @@ const ROWS_AT_ONCE_MAX: usize = 512;
 const AHEAD: usize = 6;
 
 /// A new score.
-struct Change {
+struct ScoreChange {
     row: u32,
     column: u32,
     score: i8,
@@ -35,13 +35,13 @@ struct Change {
 
 /// What some rows come to.
 #[derive(Default)]
-struct Found {
+struct RecomputedRows {
     spots: u64,
-    changes: Vec<Change>,
+    changes: Vec<ScoreChange>,
 }
 
 /// What is marked.
-pub(crate) struct Spots<'a> {
+pub(crate) struct MarkedPasses<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) stones: u32,
     pub(crate) kernel: Kernel,
@@ -50,11 +50,16 @@ pub(crate) struct Spots<'a> {
     pub(crate) first_mirrored: usize,
 }
 
-impl Spots<'_> {
+impl MarkedPasses<'_> {
     /// Takes what is marked of a pair, again and again while that marks more of it. Tells what changed in which slab.
-    pub(crate) fn pair(&self, pair: &Pair, values: &mut Rows, tell: impl Fn(&Slab, &Changed) + Sync) -> Done {
+    pub(crate) fn pair(
+        &self,
+        pair: &SlabPair,
+        values: &mut ScoreRows,
+        tell: impl Fn(&Slab, &ChangedColumn) + Sync,
+    ) -> PassCounts {
         let [high, low] = [&pair.high, &pair.low].map(|work| self.marks.own(work.slab.mover_stones as usize));
-        let mut all = Done::default();
+        let mut all = PassCounts::default();
         for _ in 0..ROUNDS_MAX {
             let mut done = self.slab(&pair.high, &high.rows, values, &tell);
             if !pair.is_one() {
@@ -73,17 +78,18 @@ impl Spots<'_> {
         &self,
         work: &SlabWork,
         rows: &Range<usize>,
-        values: &mut Rows,
-        tell: &(impl Fn(&Slab, &Changed) + Sync),
-    ) -> Done {
+        values: &mut ScoreRows,
+        tell: &(impl Fn(&Slab, &ChangedColumn) + Sync),
+    ) -> PassCounts {
         let old = values.bytes().padded();
         let rows_at_once = (POSITIONS_AT_ONCE / work.columns).clamp(1, ROWS_AT_ONCE_MAX);
-        let mut found: Vec<_> = rows.clone().step_by(rows_at_once).map(|first| (first, Found::default())).collect();
+        let mut found: Vec<_> =
+            rows.clone().step_by(rows_at_once).map(|first| (first, RecomputedRows::default())).collect();
         share(&mut found, |(first, found)| {
             let mut spots = Vec::new();
             for row in *first..rows.end.min(*first + rows_at_once) {
                 self.marks.take(work.slab.mover_stones as usize, row, |chunk, lanes| {
-                    spots.push(Spot { row: row as u32, chunk: chunk as u32, lanes });
+                    spots.push(RowChunk { row: row as u32, chunk: chunk as u32, lanes });
                 });
             }
             for at in 0..spots.len() {
@@ -95,7 +101,7 @@ impl Spots<'_> {
             found.spots = spots.len() as u64;
         });
         let (to, array) = (work.to, values.bytes_mut());
-        let mut done = Done::default();
+        let mut done = PassCounts::default();
         for (_, found) in &found {
             done.recomputed += found.spots * (CHUNK as u64).min(work.columns as u64);
             done.changed += found.changes.len() as u64;
@@ -107,7 +113,7 @@ impl Spots<'_> {
             for change in &found.changes {
                 let first_row = change.row as usize / CHUNK * CHUNK;
                 let rows = 1 << (change.row as usize - first_row);
-                let change = Changed { column: change.column, first_row, rows };
+                let change = ChangedColumn { column: change.column, first_row, rows };
                 self.mark_parents(work.slab, &change, None);
                 tell(work.slab, &change);
             }
@@ -117,22 +123,22 @@ impl Spots<'_> {
 
     /// Marks every position with a move to what changed in a slab, but for a region that is looked after, and those that
     /// look at the mirror.
-    pub(crate) fn mark_parents(&self, slab: &Slab, change: &Changed, but: Option<&Region>) {
+    pub(crate) fn mark_parents(&self, slab: &Slab, change: &ChangedColumn, but: Option<&SlabRegion>) {
         let is_twice = slab.mover_stones as usize >= self.first_mirrored;
         self.mark(slab, change, 0..=if is_twice { self.stones / 2 } else { self.stones }, but);
     }
 
     /// Marks every position with a move to what changed in the mirror of a slab.
-    pub(crate) fn mark_parents_by_mirror(&self, slab: &Slab, change: &Changed) {
+    pub(crate) fn mark_parents_by_mirror(&self, slab: &Slab, change: &ChangedColumn) {
         self.mark(slab, change, self.stones.div_ceil(2)..=self.stones, None);
     }
 
-    fn mark(&self, slab: &Slab, change: &Changed, movers: RangeInclusive<u32>, but: Option<&Region>) {
+    fn mark(&self, slab: &Slab, change: &ChangedColumn, movers: RangeInclusive<u32>, but: Option<&SlabRegion>) {
         self.marks.mark_parents(self.kernel, self.tables, slab.opponent_stones, change, &movers, but);
     }
 
     /// Derives a spot, and what is new of it.
-    fn spot(&self, work: &SlabWork, spot: Spot, old: &[i8], changes: &mut Vec<Change>) {
+    fn spot(&self, work: &SlabWork, spot: RowChunk, old: &[i8], changes: &mut Vec<ScoreChange>) {
         let scores = self.kernel.recompute_spot(work, spot, old);
         let mut lanes = spot.lanes;
         while lanes != 0 {
@@ -141,7 +147,7 @@ impl Spots<'_> {
             let column = spot.chunk as usize * CHUNK + lane;
             let at = work.to.offset + column * work.to.stride + spot.row as usize;
             if column < work.columns && old[at] != scores[lane] {
-                changes.push(Change { row: spot.row, column: column as u32, score: scores[lane] });
+                changes.push(ScoreChange { row: spot.row, column: column as u32, score: scores[lane] });
             }
         }
     }

@@ -4,10 +4,10 @@
 //! a wrong score: whoever changes a score marks all its parents, whoever recomputes takes the marks first.
 
 use crate::huge_pages::Words;
-use crate::kernels::apply::Changed;
+use crate::kernels::apply::ChangedColumn;
 use crate::kernels::scores::{Kernel, STRAIGHT};
 use crate::kernels::tables::{CHUNK, Tables, chunks};
-use crate::word_update::Hands;
+use crate::word_update::WordUpdate;
 use game::Slab;
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,7 +17,7 @@ pub(crate) struct Marks {
     words: Words,
     /// By the mover's stones.
     slabs: Vec<SlabMarks>,
-    hands: Hands,
+    hands: WordUpdate,
 }
 
 struct SlabMarks {
@@ -35,7 +35,7 @@ struct SlabMarks {
 
 /// Some rows of a slab by some chunks of its columns.
 #[derive(Clone, Debug)]
-pub(crate) struct Region {
+pub(crate) struct SlabRegion {
     pub(crate) slab: usize,
     pub(crate) rows: Range<usize>,
     pub(crate) chunks: Range<usize>,
@@ -77,7 +77,7 @@ impl Marks {
             SlabMarks { first, stride, chunks, own, rows: (0..rows).map(|_| AtomicBool::new(false)).collect() }
         };
         let slabs = slabs.iter().zip(own).map(marks).collect();
-        Marks { words: Words::zeroed(words), slabs, hands: Hands::here() }
+        Marks { words: Words::zeroed(words), slabs, hands: WordUpdate::here() }
     }
 
     /// Bytes that marks take in a database of these slabs.
@@ -122,9 +122,9 @@ impl Marks {
         kernel: Kernel,
         tables: &Tables,
         opponent_stones: u32,
-        change: &Changed,
+        change: &ChangedColumn,
         movers: &RangeInclusive<u32>,
-        but: Option<&Region>,
+        but: Option<&SlabRegion>,
     ) {
         let child = change.first_row / CHUNK;
         for &parent in tables.parents(opponent_stones).of(change.column) {

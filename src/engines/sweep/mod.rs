@@ -23,17 +23,17 @@ mod pair;
 mod tile;
 
 use crate::huge_pages::Bytes;
-use crate::kernels::apply::Changed;
-use crate::kernels::scores::{Child, Kernel, SlabWork};
+use crate::kernels::apply::ChangedColumn;
+use crate::kernels::scores::{ChildScores, Kernel, SlabWork};
 use crate::kernels::tables::Tables;
-use crate::layout::rows::{Rows, SlabRows, row_bytes};
-use crate::sweep::marks::{Marks, Own, Region};
+use crate::layout::rows::{ScoreRows, SlabRows, row_bytes};
+use crate::sweep::marks::{Marks, Own, SlabRegion};
 use crate::work_stealing::awake;
-use crate::{EndedPass, Progress, Stopped};
+use crate::{DriverObserver, EndedPass, Stopped};
 use game::sow::Class;
 use game::{Index, Slab};
-use marked::Spots;
-use pair::Pair;
+use marked::MarkedPasses;
+use pair::SlabPair;
 use tile::Tiles;
 
 /// Passes are full while more than one position in this many changes.
@@ -44,7 +44,7 @@ const USUAL_PASSES: u64 = 14;
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct SweepReport {
     /// Passes over the database until nothing changed.
     pub passes: u64,
     /// Positions recomputed, by 64 columns of a row.
@@ -54,7 +54,7 @@ pub struct Report {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pass {
+enum SweepPass {
     /// Everything, leaving no marks.
     Full,
     /// Everything, marking the parents of what changes.
@@ -65,14 +65,14 @@ enum Pass {
 
 /// Positions recomputed, and how many changed.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Done {
+pub(crate) struct PassCounts {
     pub(crate) recomputed: u64,
     pub(crate) changed: u64,
 }
 
-impl Done {
-    pub(crate) fn add(self, other: Done) -> Done {
-        Done { recomputed: self.recomputed + other.recomputed, changed: self.changed + other.changed }
+impl PassCounts {
+    pub(crate) fn add(self, other: PassCounts) -> PassCounts {
+        PassCounts { recomputed: self.recomputed + other.recomputed, changed: self.changed + other.changed }
     }
 }
 
@@ -91,11 +91,11 @@ pub fn sweep(
     tables: &Tables,
     index: &Index,
     captures: &Bytes,
-    values: &mut Rows,
+    values: &mut ScoreRows,
     kernel: Kernel,
-    progress: &dyn Progress,
-    checkpoint: &mut dyn FnMut(&Rows),
-) -> Result<Report, Stopped> {
+    progress: &dyn DriverObserver,
+    checkpoint: &mut dyn FnMut(&ScoreRows),
+) -> Result<SweepReport, Stopped> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
     assert!(captures.len() as u64 == index.positions() && values.slabs().len() == index.slabs().len());
@@ -107,32 +107,33 @@ pub fn sweep(
     let captures_of = |slab: &Slab| (&captures.padded()[slab.offset as usize..], slab.opponent_halves as usize);
     let pairs = pairs(tables, slabs, captures_of, [&rows, &rows]);
     let mut tiles = Tiles::new(&pairs, kernel);
-    let spots = Spots {
+    let spots = MarkedPasses {
         tables,
         stones: index.stones(),
         kernel,
         marks: Marks::none(index.slabs(), index.slabs().iter().map(Own::all)),
         first_mirrored: slabs.len(),
     };
-    let mut report = Report::default();
-    let mut pass = Pass::Full;
+    let mut report = SweepReport::default();
+    let mut pass = SweepPass::Full;
     let expected = index.positions() * USUAL_PASSES;
     let passes = || loop {
         let before = report.changed;
-        let mut add = |done: Done| {
+        let mut add = |done: PassCounts| {
             report.recomputed += done.recomputed;
             report.changed += done.changed;
             progress.advance(report.recomputed, expected.max(report.recomputed)).is_break()
         };
-        let tell = |slab: &Slab, change: &Changed, again: &Region| spots.mark_parents(slab, change, Some(again));
-        if pass == Pass::Marked {
+        let tell =
+            |slab: &Slab, change: &ChangedColumn, again: &SlabRegion| spots.mark_parents(slab, change, Some(again));
+        if pass == SweepPass::Marked {
             for pair in &pairs {
                 if add(spots.pair(pair, values, |_, _| {})) {
                     return Err(Stopped);
                 }
             }
         } else {
-            let is_marking = pass == Pass::FullMarking;
+            let is_marking = pass == SweepPass::FullMarking;
             for wave in 0..tiles.waves() {
                 if add(tiles.wave(wave, is_marking, values, is_marking.then_some(&tell))) {
                     return Err(Stopped);
@@ -141,14 +142,14 @@ pub fn sweep(
         }
         let changed = report.changed - before;
         report.passes += 1;
-        let was_full = pass != Pass::Marked;
+        let was_full = pass != SweepPass::Marked;
         pass = match pass {
-            Pass::Full if changed * MARK_BELOW < index.positions() => Pass::FullMarking,
-            Pass::Full => Pass::Full,
+            SweepPass::Full if changed * MARK_BELOW < index.positions() => SweepPass::FullMarking,
+            SweepPass::Full => SweepPass::Full,
             _ if changed == 0 => return Ok(report),
-            _ => Pass::Marked,
+            _ => SweepPass::Marked,
         };
-        progress.end_pass(EndedPass { is_full: was_full, is_next_full: pass != Pass::Marked, changed });
+        progress.end_pass(EndedPass { is_full: was_full, is_next_full: pass != SweepPass::Marked, changed });
         checkpoint(values);
     };
     awake(passes)
@@ -162,11 +163,11 @@ pub(crate) fn pairs<'a>(
     slabs: &'a [Slab],
     captures: impl Fn(&Slab) -> (&'a [i8], usize),
     rows: [&[SlabRows]; 2],
-) -> Vec<Pair<'a>> {
+) -> Vec<SlabPair<'a>> {
     let pair = |m: usize| {
         let [high, low] = [m, slabs.len() - 1 - m].map(|slab| (&slabs[slab], rows[1][slab], captures(&slabs[slab])));
         let high = work(tables, high.0, high.1, rows[0], high.2);
-        Pair::new(tables, high, work(tables, low.0, low.1, rows[1], low.2))
+        SlabPair::new(tables, high, work(tables, low.0, low.1, rows[1], low.2))
     };
     (slabs.len() / 2..slabs.len()).rev().map(pair).collect()
 }
@@ -186,7 +187,7 @@ pub(crate) fn work<'a>(
         let crossing = u32::from(class.crossing);
         if class.occurs() && crossing <= slab.mover_stones {
             let to = rows[(slab.opponent_stones + crossing) as usize];
-            *child = Some(Child {
+            *child = Some(ChildScores {
                 gather: tables.gather(slab.opponent_stones, number),
                 offset: to.offset,
                 bytes: to.bytes(),

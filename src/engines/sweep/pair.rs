@@ -1,12 +1,12 @@
 //! The two slabs in which the players have m and n - m stones, and how bands of ranks cut them into tiles.
 
-use crate::kernels::scores::{STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS, Unit};
+use crate::kernels::scores::{RowUnit, STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS};
 use crate::kernels::tables::{CHUNK, Tables, chunks};
 use game::{PositionSet, Slab};
 use std::ops::Range;
 
 /// A slab whose mover has at least half of the stones, and the one whose opponent has as many.
-pub(crate) struct Pair<'a> {
+pub(crate) struct SlabPair<'a> {
     /// Ranks of a band are rows of this slab.
     pub(crate) high: SlabWork<'a>,
     /// Ranks of a band are columns of this slab. The same slab if both have half of the stones.
@@ -25,18 +25,18 @@ pub(crate) struct Cuts(Vec<(usize, usize)>);
 
 /// Some ranks: rows of `high` and columns of `low`; and some others: columns of `high` and rows of `low`. All in chunks.
 #[derive(Clone, Debug)]
-pub(crate) struct Tile {
+pub(crate) struct PairTile {
     pub(crate) high_rows: Range<usize>,
     pub(crate) high_columns: Range<usize>,
     pub(crate) low_rows: Range<usize>,
     pub(crate) low_columns: Range<usize>,
 }
 
-impl<'a> Pair<'a> {
-    pub(crate) fn new(tables: &Tables, high: SlabWork<'a>, low: SlabWork<'a>) -> Pair<'a> {
+impl<'a> SlabPair<'a> {
+    pub(crate) fn new(tables: &Tables, high: SlabWork<'a>, low: SlabWork<'a>) -> SlabPair<'a> {
         let columns_of_rows = Cuts::new(tables, low.slab, chunks(high.slab.mover_halves));
         let columns_of_low = Cuts::new(tables, high.slab, chunks(low.slab.mover_halves));
-        Pair { high, low, columns_of_rows, columns_of_low }
+        SlabPair { high, low, columns_of_rows, columns_of_low }
     }
 
     /// Both players have half of the stones.
@@ -56,7 +56,7 @@ impl<'a> Pair<'a> {
 
     /// What a band of chunks of ranks cuts out of the pair: the given part of so many, of which those of the highest
     /// other ranks come first. Where both slabs are one, a position is taken as a row or as a column, not as both.
-    pub(crate) fn tile(&self, band: &Range<usize>, part: usize, parts: usize) -> Option<Tile> {
+    pub(crate) fn tile(&self, band: &Range<usize>, part: usize, parts: usize) -> Option<PairTile> {
         let high_rows = band.start..band.end.min(self.row_chunks());
         if high_rows.is_empty() {
             return None;
@@ -65,7 +65,7 @@ impl<'a> Pair<'a> {
         let cut = |part: usize| others * part / parts;
         let others = cut(parts - 1 - part)..cut(parts - part);
         let last = if self.is_one() { high_rows.start } else { others.end };
-        let tile = Tile {
+        let tile = PairTile {
             high_columns: self.columns_of_low.of(&others),
             // Taken twice is less than not up to date.
             low_columns: self.columns_of_rows.touching(&high_rows),
@@ -109,11 +109,11 @@ impl Cuts {
 }
 
 /// All units of some chunks of rows by some chunks of columns of a slab, everything wanted.
-pub(super) fn units(work: &SlabWork, rows: &Range<usize>, columns: Range<usize>) -> impl Iterator<Item = Unit> {
+pub(super) fn units(work: &SlabWork, rows: &Range<usize>, columns: Range<usize>) -> impl Iterator<Item = RowUnit> {
     let rows_end = (rows.end * CHUNK).min(work.slab.mover_halves as usize);
     (rows.start * CHUNK..rows_end).step_by(UNIT_ROWS).flat_map(move |row| {
         let columns_end = columns.end;
         let chunks = columns.clone().step_by(UNIT_CHUNKS);
-        chunks.map(move |chunk| Unit::whole(row, rows_end, chunk..columns_end.min(chunk + UNIT_CHUNKS)))
+        chunks.map(move |chunk| RowUnit::whole(row, rows_end, chunk..columns_end.min(chunk + UNIT_CHUNKS)))
     })
 }

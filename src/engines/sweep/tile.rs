@@ -7,13 +7,15 @@
 //! thread has some of its own, and their bases, in its cache. A thread that finds none left takes some columns of
 //! another's: what a side is derived from is in the other slab, which nobody writes meanwhile.
 
-use super::Done;
-use super::pair::{Pair, Tile, units};
-use crate::kernels::apply::{Changed, apply};
-use crate::kernels::scores::{Child, Floor, Kernel, Moves, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, Unit};
+use super::PassCounts;
+use super::pair::{PairTile, SlabPair, units};
+use crate::kernels::apply::{ChangedColumn, apply};
+use crate::kernels::scores::{
+    ChildScores, Floor, Kernel, Moves, RowUnit, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS,
+};
 use crate::kernels::tables::CHUNK;
-use crate::layout::rows::{Rows, SlabRows};
-use crate::sweep::marks::Region;
+use crate::layout::rows::{ScoreRows, SlabRows};
+use crate::sweep::marks::SlabRegion;
 use crate::work_stealing::{share, share_parts};
 use game::Slab;
 use std::cmp::Reverse;
@@ -50,7 +52,7 @@ const SHARES_PER_THREAD: usize = 2;
 
 /// A band of ranks of a pair, and a part of the others.
 #[derive(Clone, Debug)]
-struct Block {
+struct TileBlock {
     pair: usize,
     band: Range<usize>,
     part: usize,
@@ -59,29 +61,29 @@ struct Block {
 
 /// Full passes over the pairs of a database.
 pub(crate) struct Tiles<'a> {
-    pairs: &'a [Pair<'a>],
+    pairs: &'a [SlabPair<'a>],
     /// By pair, its slabs as moves see them that stay in the mover's half: each alone in an array.
     straight: Vec<[SlabWork<'a>; 2]>,
     kernel: Kernel,
     /// Blocks of which the bases are brought together at once, each of another pair.
-    waves: Vec<Vec<Block>>,
+    waves: Vec<Vec<TileBlock>>,
     /// By pair, the thread that had its last tile.
     had: Vec<usize>,
     /// By thread, room for the bases of its tiles.
     bases: Vec<Vec<i8>>,
-    rooms: Rooms,
+    rooms: TileBuffers,
 }
 
 /// What threads need for tiles and shares of them; as many of each as are in use at once.
 #[derive(Default)]
-struct Rooms {
-    tiles: Mutex<Vec<Room>>,
+struct TileBuffers {
+    tiles: Mutex<Vec<TileBuffer>>,
     staged: Mutex<Vec<Vec<i8>>>,
 }
 
 /// What a tile needs while it is taken.
 #[derive(Default)]
-struct Room {
+struct TileBuffer {
     /// Of the high slab, then the low one: by column of the tile, the chunks of columns of the other slab that moves
     /// from there lead to what changed.
     changed: [Vec<u64>; 2],
@@ -90,7 +92,7 @@ struct Room {
 }
 
 /// One of the two slabs of a tile.
-struct Side<'a, 'b> {
+struct TileSide<'a, 'b> {
     /// Everything.
     work: &'a SlabWork<'a>,
     /// Only what stays in the mover's half.
@@ -100,28 +102,32 @@ struct Side<'a, 'b> {
     /// Ranks that moves lead to which stay in the tile.
     inside: Range<u32>,
     /// With room for their bases; by columns, then by rows.
-    units: Vec<(Unit, &'b mut [i8])>,
+    units: Vec<(RowUnit, &'b mut [i8])>,
 }
 
 /// Columns of a side that a thread takes in a turn.
-struct Share<'t> {
+struct ColumnShare<'t> {
     /// In chunks.
     columns: Range<usize>,
     /// The slab from the first column on.
     write: &'t mut [i8],
     /// Of these columns.
     changed: &'t mut [u64],
-    done: Done,
+    done: PassCounts,
 }
 
 impl<'a> Tiles<'a> {
     /// Of all ranks of these pairs.
-    pub(crate) fn new(pairs: &'a [Pair<'a>], kernel: Kernel) -> Tiles<'a> {
+    pub(crate) fn new(pairs: &'a [SlabPair<'a>], kernel: Kernel) -> Tiles<'a> {
         Tiles::of(pairs, kernel, |pair| 0..pair.row_chunks())
     }
 
     /// Of some ranks of each pair, in chunks.
-    pub(crate) fn of(pairs: &'a [Pair<'a>], kernel: Kernel, ranks: impl Fn(&Pair) -> Range<usize>) -> Tiles<'a> {
+    pub(crate) fn of(
+        pairs: &'a [SlabPair<'a>],
+        kernel: Kernel,
+        ranks: impl Fn(&SlabPair) -> Range<usize>,
+    ) -> Tiles<'a> {
         let threads = rayon::current_num_threads();
         // One thread has nobody to wait for, and one tile at a time stays in its cache.
         let most = if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD };
@@ -133,7 +139,7 @@ impl<'a> Tiles<'a> {
             waves: waves(pairs.iter().enumerate().map(|(at, pair)| blocks(at, pair, &ranks(pair))).collect(), most),
             had: vec![0; pairs.len()],
             bases: vec![Vec::new(); threads],
-            rooms: Rooms::default(),
+            rooms: TileBuffers::default(),
         }
     }
 
@@ -143,7 +149,7 @@ impl<'a> Tiles<'a> {
     }
 
     /// The tiles of a wave, and the pairs that they are of.
-    pub(crate) fn tiles(&self, wave: usize) -> impl Iterator<Item = (&Pair<'a>, Tile)> {
+    pub(crate) fn tiles(&self, wave: usize) -> impl Iterator<Item = (&SlabPair<'a>, PairTile)> {
         self.waves[wave].iter().filter_map(|block| {
             let pair = &self.pairs[block.pair];
             Some((pair, pair.tile(&block.band, block.part, block.parts)?))
@@ -158,11 +164,11 @@ impl<'a> Tiles<'a> {
         &mut self,
         wave: usize,
         settle: bool,
-        values: &mut Rows,
-        tell: Option<&(impl Fn(&Slab, &Changed, &Region) + Sync)>,
-    ) -> Done {
+        values: &mut ScoreRows,
+        tell: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
+    ) -> PassCounts {
         let (mut bases, mut had) = (std::mem::take(&mut self.bases), std::mem::take(&mut self.had));
-        let sides = |block: &Block| Some((block.pair, self.sides(block)?));
+        let sides = |block: &TileBlock| Some((block.pair, self.sides(block)?));
         let mut hands = hand_out(self.waves[wave].iter().filter_map(sides).collect(), &mut had, bases.len());
         for (hand, bases) in hands.iter_mut().zip(&mut bases) {
             let needed = hand.iter().map(bytes).sum();
@@ -178,26 +184,26 @@ impl<'a> Tiles<'a> {
     }
 
     /// The two slabs of a block, each with its units.
-    fn sides<'b>(&'b self, block: &Block) -> Option<[Side<'b, 'b>; 2]>
+    fn sides<'b>(&'b self, block: &TileBlock) -> Option<[TileSide<'b, 'b>; 2]>
     where
         'a: 'b,
     {
         let (pair, [high, low]) = (&self.pairs[block.pair], &self.straight[block.pair]);
         let tile = pair.tile(&block.band, block.part, block.parts)?;
         Some([
-            Side::new(&pair.high, high, &tile.high_rows, &tile.high_columns, &tile.low_columns),
-            Side::new(&pair.low, low, &tile.low_rows, &tile.low_columns, &tile.high_columns),
+            TileSide::new(&pair.high, high, &tile.high_rows, &tile.high_columns, &tile.low_columns),
+            TileSide::new(&pair.low, low, &tile.low_rows, &tile.low_columns, &tile.high_columns),
         ])
     }
 
     /// Brings together the bases of the tiles that each thread has, then takes these.
     fn settle(
         &self,
-        hands: &mut [Vec<[Side; 2]>],
+        hands: &mut [Vec<[TileSide; 2]>],
         rounds: usize,
-        values: &mut Rows,
-        tell: Option<&(impl Fn(&Slab, &Changed, &Region) + Sync)>,
-    ) -> Done {
+        values: &mut ScoreRows,
+        tell: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
+    ) -> PassCounts {
         let old = values.bytes().padded();
         let mut units: Vec<Vec<_>> = hands
             .iter_mut()
@@ -220,7 +226,7 @@ impl<'a> Tiles<'a> {
             .map(|hand| {
                 let tiles = hand.iter().map(|sides| {
                     let [high, low] = sides.each_ref().map(|side| slabs[side.work.slab.mover_stones as usize].take());
-                    (sides, high.expect("each slab is of one pair"), low, Done::default())
+                    (sides, high.expect("each slab is of one pair"), low, PassCounts::default())
                 });
                 tiles.collect()
             })
@@ -232,7 +238,7 @@ impl<'a> Tiles<'a> {
             left.fetch_sub(1, Relaxed);
             push(&self.rooms.tiles, room);
         });
-        hands.iter().flatten().fold(Done::default(), |all, (.., done)| all.add(*done))
+        hands.iter().flatten().fold(PassCounts::default(), |all, (.., done)| all.add(*done))
     }
 
     /// Takes a tile again and again while anything changes in it. `low` is absent where both slabs are one. `left` are the
@@ -240,20 +246,20 @@ impl<'a> Tiles<'a> {
     #[expect(clippy::too_many_arguments, reason = "the tile, its two slabs, and how to take them")]
     fn take(
         &self,
-        sides: &[Side; 2],
+        sides: &[TileSide; 2],
         rounds: usize,
         high: &mut [i8],
         mut low: Option<&mut [i8]>,
-        room: &mut Room,
+        room: &mut TileBuffer,
         left: &AtomicUsize,
-        tell: Option<&(impl Fn(&Slab, &Changed, &Region) + Sync)>,
-    ) -> Done {
-        let Room { changed, stale } = room;
+        tell: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
+    ) -> PassCounts {
+        let TileBuffer { changed, stale } = room;
         for (changed, side) in changed.iter_mut().zip(sides) {
             changed.clear();
             changed.resize(side.columns.len() * CHUNK, 0);
         }
-        let mut all = Done::default();
+        let mut all = PassCounts::default();
         // Both sides in turn; each wholly at first.
         for turn in 0..2 * rounds.min(usize::MAX / 2) {
             let at = turn % 2;
@@ -268,7 +274,7 @@ impl<'a> Tiles<'a> {
                 Some(&*stale)
             };
             changed[1 - at].fill(0);
-            let turn = Turn { kernel: self.kernel, side, other, stale, tell };
+            let turn = SideTurn { kernel: self.kernel, side, other, stale, tell };
             let (read, write) = match &mut low {
                 Some(low) if at == 0 => (&**low, &mut *high),
                 Some(low) => (&*high, &mut **low),
@@ -297,18 +303,18 @@ fn push<T>(to: &Mutex<Vec<T>>, one: T) {
 }
 
 /// One side of a tile, taken once.
-struct Turn<'t, 'a, 'b, F> {
+struct SideTurn<'t, 'a, 'b, F> {
     kernel: Kernel,
-    side: &'t Side<'a, 'b>,
-    other: &'t Side<'a, 'b>,
+    side: &'t TileSide<'a, 'b>,
+    other: &'t TileSide<'a, 'b>,
     /// What of each row, where that is not all.
     stale: Option<&'t Vec<u64>>,
     tell: Option<&'t F>,
 }
 
-impl<F: Fn(&Slab, &Changed, &Region) + Sync> Turn<'_, '_, '_, F> {
+impl<F: Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync> SideTurn<'_, '_, '_, F> {
     /// Takes a share, from a slab that nobody writes.
-    fn take(&self, share: &mut Share, read: &[i8], rooms: &Rooms) {
+    fn take(&self, share: &mut ColumnShare, read: &[i8], rooms: &TileBuffers) {
         let mut staged: Vec<i8> = pop(&rooms.staged);
         staged.resize(UNIT_BYTES_MAX, 0);
         let first_column = share.columns.start * CHUNK;
@@ -323,10 +329,10 @@ impl<F: Fn(&Slab, &Changed, &Region) + Sync> Turn<'_, '_, '_, F> {
     }
 
     /// Takes all columns, where a slab leads to itself.
-    fn take_one(&self, slab: &mut [i8], changed: &mut [u64], rooms: &Rooms) -> Done {
+    fn take_one(&self, slab: &mut [i8], changed: &mut [u64], rooms: &TileBuffers) -> PassCounts {
         let mut staged: Vec<i8> = pop(&rooms.staged);
         staged.resize(UNIT_BYTES_MAX, 0);
-        let mut done = Done::default();
+        let mut done = PassCounts::default();
         for (unit, base) in &self.side.units {
             if let Some(unit) = self.wanted(*unit) {
                 self.recompute(&unit, base, slab, &mut staged);
@@ -337,11 +343,11 @@ impl<F: Fn(&Slab, &Changed, &Region) + Sync> Turn<'_, '_, '_, F> {
         done
     }
 
-    fn wanted(&self, mut unit: Unit) -> Option<Unit> {
+    fn wanted(&self, mut unit: RowUnit) -> Option<RowUnit> {
         self.stale.is_none_or(|stale| self.side.wants(&mut unit, stale)).then_some(unit)
     }
 
-    fn recompute(&self, unit: &Unit, base: &[i8], read: &[i8], staged: &mut [i8]) {
+    fn recompute(&self, unit: &RowUnit, base: &[i8], read: &[i8], staged: &mut [i8]) {
         let floor = Floor { scores: base, stride: unit.stride() };
         let moves = Moves::only(self.side.inside.clone());
         self.kernel.recompute(self.side.straight, unit, read, &moves, floor, staged);
@@ -350,13 +356,13 @@ impl<F: Fn(&Slab, &Changed, &Region) + Sync> Turn<'_, '_, '_, F> {
     /// `write` and `changed` begin at a column each.
     fn apply(
         &self,
-        unit: &Unit,
+        unit: &RowUnit,
         staged: &[i8],
         write: &mut [i8],
         write_column: usize,
         changed: &mut [u64],
         changed_column: usize,
-    ) -> Done {
+    ) -> PassCounts {
         let (side, again, reached) = (self.side, self.other.region(), self.other.reached(unit.row));
         let changes = apply(self.kernel, side.straight, unit, staged, write, write_column, |chunk| {
             chunk.mark(changed, changed_column, reached);
@@ -364,22 +370,22 @@ impl<F: Fn(&Slab, &Changed, &Region) + Sync> Turn<'_, '_, '_, F> {
                 chunk.each().for_each(|change| tell(side.work.slab, &change, &again));
             }
         });
-        Done { recomputed: side.straight.recomputed(unit), changed: changes }
+        PassCounts { recomputed: side.straight.recomputed(unit), changed: changes }
     }
 }
 
-impl<'a, 'b> Side<'a, 'b> {
+impl<'a, 'b> TileSide<'a, 'b> {
     fn new(
         work: &'a SlabWork<'a>,
         straight: &'a SlabWork<'a>,
         rows: &Range<usize>,
         columns: &Range<usize>,
         inside: &Range<usize>,
-    ) -> Side<'a, 'b> {
+    ) -> TileSide<'a, 'b> {
         let rows_end = (rows.end * CHUNK).min(work.slab.mover_halves as usize);
         assert!(columns.len() <= u64::BITS as usize, "a word has a bit for each chunk");
         let of = |columns: Range<usize>| units(work, rows, columns).map(|unit| (unit, Default::default()));
-        Side {
+        TileSide {
             work,
             straight,
             rows: rows.start * CHUNK..rows_end.max(rows.start * CHUNK),
@@ -389,12 +395,12 @@ impl<'a, 'b> Side<'a, 'b> {
         }
     }
 
-    fn region(&self) -> Region {
-        Region { slab: self.work.slab.mover_stones as usize, rows: self.rows.clone(), chunks: self.columns.clone() }
+    fn region(&self) -> SlabRegion {
+        SlabRegion { slab: self.work.slab.mover_stones as usize, rows: self.rows.clone(), chunks: self.columns.clone() }
     }
 
     /// Leaves of the chunks wanted those that are stale; whether any is.
-    fn wants(&self, unit: &mut Unit, stale: &[u64]) -> bool {
+    fn wants(&self, unit: &mut RowUnit, stale: &[u64]) -> bool {
         let stale = &stale[unit.row - self.rows.start..];
         for (wanted, stale) in unit.wanted[..unit.rows].iter_mut().zip(stale) {
             *wanted &= (stale >> (unit.chunk - self.columns.start)) as u16;
@@ -417,7 +423,7 @@ impl<'a, 'b> Side<'a, 'b> {
     }
 
     /// Cuts the columns, of the slab and of what is told of them, into so many shares, or fewer if they were too small.
-    fn deal<'t>(&self, shares: usize, slab: &'t mut [i8], changed: &'t mut [u64]) -> Vec<Share<'t>> {
+    fn deal<'t>(&self, shares: usize, slab: &'t mut [i8], changed: &'t mut [u64]) -> Vec<ColumnShare<'t>> {
         let to = self.straight.to;
         let (mut slab, mut changed) = (slab, changed);
         let mut first = 0;
@@ -431,13 +437,13 @@ impl<'a, 'b> Side<'a, 'b> {
             first = end;
             let (told, rest) = std::mem::take(&mut changed).split_at_mut(columns.len() * CHUNK);
             changed = rest;
-            Share { columns, write, changed: told, done: Done::default() }
+            ColumnShare { columns, write, changed: told, done: PassCounts::default() }
         };
         cut(&self.columns, shares.min(self.columns.len() / SHARED_CHUNKS_MIN).max(1)).map(one).collect()
     }
 
     /// For each row, the chunks of its columns with a move in the tile to what changed in the other slab.
-    fn find_stale(&self, other: &Side, changed: &[u64], stale: &mut Vec<u64>) {
+    fn find_stale(&self, other: &TileSide, changed: &[u64], stale: &mut Vec<u64>) {
         let moves = Moves::only(self.inside.clone());
         let first = other.columns.start * CHUNK;
         stale.clear();
@@ -466,10 +472,10 @@ fn cut(all: &Range<usize>, parts: usize) -> impl Iterator<Item = Range<usize>> +
 /// Gives so many threads tiles of pairs, to each about as much: those first that only one thread can take, then the
 /// largest.
 fn hand_out<'a, 'b>(
-    mut tiles: Vec<(usize, [Side<'a, 'b>; 2])>,
+    mut tiles: Vec<(usize, [TileSide<'a, 'b>; 2])>,
     had: &mut [usize],
     threads: usize,
-) -> Vec<Vec<[Side<'a, 'b>; 2]>> {
+) -> Vec<Vec<[TileSide<'a, 'b>; 2]>> {
     tiles.sort_by_key(|(_, sides)| (sides[0].work.slab != sides[1].work.slab, Reverse(bytes(sides))));
     let all: usize = tiles.iter().map(|(_, sides)| bytes(sides)).sum();
     let most = (all as f64 / threads as f64 * STAYS_BELOW) as usize;
@@ -487,19 +493,19 @@ fn hand_out<'a, 'b>(
 }
 
 /// Bytes that the bases of a tile take.
-fn bytes(sides: &[Side; 2]) -> usize {
-    sides.iter().map(Side::staged_bytes).sum()
+fn bytes(sides: &[TileSide; 2]) -> usize {
+    sides.iter().map(TileSide::staged_bytes).sum()
 }
 
 /// A slab, alone in an array, with its moves that stay in the mover's half, to another alone in an array.
 fn straight<'a>(work: &SlabWork<'a>) -> SlabWork<'a> {
     let mut children = SlabWork::no_children();
-    children[STRAIGHT] = work.children[STRAIGHT].map(|child| Child { offset: 0, ..child });
+    children[STRAIGHT] = work.children[STRAIGHT].map(|child| ChildScores { offset: 0, ..child });
     SlabWork { to: SlabRows { offset: 0, ..work.to }, children, ..*work }
 }
 
 /// The blocks of some ranks of a pair, in the order in which they are taken: the highest ranks first.
-fn blocks(at: usize, pair: &Pair, ranks: &Range<usize>) -> Vec<Block> {
+fn blocks(at: usize, pair: &SlabPair, ranks: &Range<usize>) -> Vec<TileBlock> {
     let mut end = ranks.end;
     let mut blocks = Vec::new();
     while end > ranks.start {
@@ -510,14 +516,14 @@ fn blocks(at: usize, pair: &Pair, ranks: &Range<usize>) -> Vec<Block> {
         let parts = (chunks * row_chunk).div_ceil(TILE_POSITIONS * 3 / 2);
         let parts = parts.max(pair.others(&band).div_ceil(TILE_CHUNKS_MAX));
         end = band.start;
-        blocks.extend((0..parts).map(|part| Block { pair: at, band: band.clone(), part, parts }));
+        blocks.extend((0..parts).map(|part| TileBlock { pair: at, band: band.clone(), part, parts }));
     }
     blocks
 }
 
 /// Takes the blocks of pairs in turn, so many at once at most: first those of the first pairs, each when the pair before
 /// is done with its ranks.
-fn waves(pairs: Vec<Vec<Block>>, most: usize) -> Vec<Vec<Block>> {
+fn waves(pairs: Vec<Vec<TileBlock>>, most: usize) -> Vec<Vec<TileBlock>> {
     let mut rest: Vec<_> = pairs.iter().map(|blocks| &blocks[..]).collect();
     let mut waves = Vec::new();
     while rest.iter().any(|blocks| !blocks.is_empty()) {

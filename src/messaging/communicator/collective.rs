@@ -7,20 +7,20 @@ use crate::{CommunicationError, Communicator};
 
 /// The place of one rank in the tree of a root.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct TreeNode {
     parent: Option<usize>,
     /// The child with the most ranks below it is the first.
     children: Vec<usize>,
 }
 
-impl Place {
-    fn new(rank: usize, root: usize, size: usize) -> Place {
+impl TreeNode {
+    fn new(rank: usize, root: usize, size: usize) -> TreeNode {
         assert!(root < size, "a job of {size} ranks has no rank {root}");
         let from_root = (rank + size - root) % size;
         let absolute = |from_root: usize| (from_root + root) % size;
         let lowest = if from_root == 0 { size.next_power_of_two() } else { from_root & from_root.wrapping_neg() };
         let bits = (0..lowest.trailing_zeros()).rev().map(|bit| 1 << bit);
-        Place {
+        TreeNode {
             parent: (from_root != 0).then(|| absolute(from_root - lowest)),
             children: bits.map(|bit| from_root + bit).filter(|&child| child < size).map(absolute).collect(),
         }
@@ -58,12 +58,12 @@ pub(crate) fn broadcast<C: Communicator + ?Sized>(
         message.is_some() == (communicator.rank() == root),
         "rank {root}, and no other, brings the message of its broadcast"
     );
-    let place = Place::new(communicator.rank(), root, communicator.size());
-    let message = match (message, place.parent) {
+    let node = TreeNode::new(communicator.rank(), root, communicator.size());
+    let message = match (message, node.parent) {
         (None, Some(parent)) => communicator.receive(parent)?,
         (message, _) => message.expect("the root, which alone has no parent, brings one"),
     };
-    for child in place.children {
+    for child in node.children {
         communicator.send(child, message.clone())?;
     }
     Ok(message)
@@ -74,9 +74,9 @@ pub(crate) fn sum<C: Communicator + ?Sized>(
     values: &[u64],
 ) -> Result<Vec<u64>, CommunicationError> {
     const ROOT: usize = 0;
-    let place = Place::new(communicator.rank(), ROOT, communicator.size());
+    let node = TreeNode::new(communicator.rank(), ROOT, communicator.size());
     let mut sums = values.to_vec();
-    for &child in place.children.iter().rev() {
+    for &child in node.children.iter().rev() {
         let more = decode(child, &communicator.receive(child)?, values.len())?;
         for (sum, value) in sums.iter_mut().zip(more) {
             *sum = sum.checked_add(value).ok_or_else(|| CommunicationError::Unexpected {
@@ -87,14 +87,14 @@ pub(crate) fn sum<C: Communicator + ?Sized>(
         }
     }
     let bytes: Vec<u8> = sums.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let bytes = match place.parent {
+    let bytes = match node.parent {
         None => broadcast(communicator, ROOT, Some(bytes))?,
         Some(parent) => {
             communicator.send(parent, bytes)?;
             broadcast(communicator, ROOT, None)?
         }
     };
-    decode(place.parent.unwrap_or(ROOT), &bytes, values.len())
+    decode(node.parent.unwrap_or(ROOT), &bytes, values.len())
 }
 
 /// Values as `sum` sends them: little-endian.
@@ -118,13 +118,13 @@ mod tests {
     fn all_ranks_hang_on_one_tree() {
         for size in 1..40 {
             for root in 0..size {
-                let places: Vec<Place> = (0..size).map(|rank| Place::new(rank, root, size)).collect();
+                let nodes: Vec<TreeNode> = (0..size).map(|rank| TreeNode::new(rank, root, size)).collect();
                 let mut steps_max = 0;
                 for rank in 0..size {
                     let mut at = rank;
                     let mut steps = 0;
-                    while let Some(parent) = places[at].parent {
-                        assert!(places[parent].children.contains(&at), "{at} below {parent} of {size}");
+                    while let Some(parent) = nodes[at].parent {
+                        assert!(nodes[parent].children.contains(&at), "{at} below {parent} of {size}");
                         at = parent;
                         steps += 1;
                     }
@@ -132,7 +132,7 @@ mod tests {
                     steps_max = steps_max.max(steps);
                 }
                 assert!(1 << steps_max <= size, "{steps_max} steps among {size}");
-                let children: usize = places.iter().map(|place| place.children.len()).sum();
+                let children: usize = nodes.iter().map(|node| node.children.len()).sum();
                 assert_eq!(children, size - 1);
             }
         }

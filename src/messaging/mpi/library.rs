@@ -3,7 +3,7 @@
 //! A buffer that the library reads or writes belongs to its [`Transfer`] from the call that starts it until the call
 //! that says it is complete. Where that never comes it is leaked: nobody knows what still reads or writes it.
 //!
-//! All calls take the one [`Library`] of the process by `&mut`. So no two are made at a time, which is what
+//! All calls take the one [`MpiLibrary`] of the process by `&mut`. So no two are made at a time, which is what
 //! `MPI_THREAD_SERIALIZED` asks for; by which thread does not matter.
 
 use std::ffi::{c_char, c_int};
@@ -17,15 +17,15 @@ use crate::CommunicationError;
 
 /// The MPI of this process, between start and end, with a communicator of its own.
 #[derive(Debug)]
-pub(super) struct Library {
+pub(super) struct MpiLibrary {
     communicator: ffi::MPI_Comm,
     rank: usize,
     size: usize,
 }
 
 // SAFETY: with at least `MPI_THREAD_SERIALIZED`, which `start` checks, any thread may make the calls, one at a time; all
-// of them take `&mut Library`. The handle of a communicator is valid in all threads of the process.
-unsafe impl Send for Library {}
+// of them take `&mut MpiLibrary`. The handle of a communicator is valid in all threads of the process.
+unsafe impl Send for MpiLibrary {}
 
 /// A message under way, to or from another rank.
 #[derive(Debug)]
@@ -38,12 +38,12 @@ pub(super) struct Transfer {
     complete: bool,
 }
 
-// SAFETY: as for `Library`, without which nothing can be done with a transfer: requests are valid in all threads.
+// SAFETY: as for `MpiLibrary`, without which nothing can be done with a transfer: requests are valid in all threads.
 unsafe impl Send for Transfer {}
 
 /// What a message between two libraries is for; the number is its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     /// The program's.
     Message = 0,
     /// The sender lives; it has no bytes, like those below.
@@ -60,7 +60,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) from: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: MessageKind,
     /// Of a message, its bytes, which may still be under way.
     pub(super) transfer: Option<Transfer>,
 }
@@ -68,11 +68,11 @@ pub(super) struct Arrival {
 /// MPI can be started once a process.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-impl Library {
+impl MpiLibrary {
     /// Starts MPI.
-    pub(super) fn start() -> Result<Library, CommunicationError> {
+    pub(super) fn start() -> Result<MpiLibrary, CommunicationError> {
         const CALL: &str = "MPI_Init_thread";
-        let failed = |text: String| CommunicationError::Library { call: CALL, text };
+        let failed = |text: String| CommunicationError::MpiLibrary { call: CALL, text };
         if STARTED.swap(true, Ordering::SeqCst) {
             return Err(failed("it was already called in this process".to_owned()));
         }
@@ -105,7 +105,7 @@ impl Library {
             communicator
         };
         match (usize::try_from(rank), usize::try_from(size)) {
-            (Ok(rank), Ok(size)) if rank < size => Ok(Library { communicator, rank, size }),
+            (Ok(rank), Ok(size)) if rank < size => Ok(MpiLibrary { communicator, rank, size }),
             _ => Err(failed(format!("this is rank {rank} of {size}"))),
         }
     }
@@ -122,7 +122,12 @@ impl Library {
     ///
     /// # Panics
     /// If there is no such rank, or the bytes do not fit a C `int`.
-    pub(super) fn send(&mut self, to: usize, kind: Kind, bytes: Vec<u8>) -> Result<Transfer, CommunicationError> {
+    pub(super) fn send(
+        &mut self,
+        to: usize,
+        kind: MessageKind,
+        bytes: Vec<u8>,
+    ) -> Result<Transfer, CommunicationError> {
         assert!(to < self.size);
         let to = to as c_int; // `size` fits one
         let count = c_int::try_from(bytes.len()).expect("whoever sends checks the size");
@@ -172,7 +177,7 @@ impl Library {
             ffi::MPI_Imrecv(room, count, ffi::RSMPI_UINT8_T, &raw mut message, request)
         };
         check("MPI_Imrecv", code)?;
-        if kind == Kind::Message {
+        if kind == MessageKind::Message {
             return Ok(Some(Arrival { from, kind, transfer: Some(transfer) }));
         }
         // It has no bytes that could be under way, so this takes no time.
@@ -180,11 +185,21 @@ impl Library {
         Ok(Some(Arrival { from, kind, transfer: None }))
     }
 
-    fn origin(&self, status: &ffi::MPI_Status, count: c_int) -> Result<(usize, Kind, usize), CommunicationError> {
+    fn origin(
+        &self,
+        status: &ffi::MPI_Status,
+        count: c_int,
+    ) -> Result<(usize, MessageKind, usize), CommunicationError> {
         let from = usize::try_from(status.MPI_SOURCE).ok().filter(|&from| from < self.size);
-        let kind = [Kind::Message, Kind::Alive, Kind::Farewell, Kind::Settled, Kind::Broken]
-            .into_iter()
-            .find(|&kind| kind as c_int == status.MPI_TAG && (kind == Kind::Message || count == 0));
+        let kind = [
+            MessageKind::Message,
+            MessageKind::Alive,
+            MessageKind::Farewell,
+            MessageKind::Settled,
+            MessageKind::Broken,
+        ]
+        .into_iter()
+        .find(|&kind| kind as c_int == status.MPI_TAG && (kind == MessageKind::Message || count == 0));
         match (from, kind, usize::try_from(count)) {
             (Some(from), Some(kind), Ok(length)) => Ok((from, kind, length)),
             _ => Err(CommunicationError::Unexpected {
@@ -276,7 +291,7 @@ fn check(call: &'static str, code: c_int) -> Result<(), CommunicationError> {
     // SAFETY: the code came from a call of MPI, and the call writes no more than the constant says.
     let known = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &raw mut length) } == SUCCESS;
     let text = if known { string(&text, length) } else { "no text is known for it".to_owned() };
-    Err(CommunicationError::Library { call, text: format!("error {code}: {text}") })
+    Err(CommunicationError::MpiLibrary { call, text: format!("error {code}: {text}") })
 }
 
 /// What the library wrote of a text.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const HANGS: Duration = Duration::from_secs(120);
 
 /// What came of a job.
-struct Outcome {
+struct JobOutcome {
     success: bool,
     output: String,
 }
@@ -50,7 +50,7 @@ fn launcher() -> Option<Command> {
 }
 
 /// Runs a case with so many ranks, if there is a launcher.
-fn run(case: &str, ranks: usize) -> Option<Outcome> {
+fn run(case: &str, ranks: usize) -> Option<JobOutcome> {
     let mut command = launcher()?;
     // What it prints goes to a file: a pipe could fill up, or be held by a process that outlives the launcher.
     let mut output = tempfile::tempfile().unwrap();
@@ -80,7 +80,7 @@ fn run(case: &str, ranks: usize) -> Option<Outcome> {
     output.read_to_end(&mut text).unwrap();
     let text = String::from_utf8_lossy(&text).into_owned();
     let Some(status) = status else { panic!("`{case}` with {ranks} ranks hangs:\n{text}") };
-    Some(Outcome { success: status.success(), output: text })
+    Some(JobOutcome { success: status.success(), output: text })
 }
 
 /// All ranks do as they should, and the launcher has nothing to complain of.

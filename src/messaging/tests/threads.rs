@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use messaging::{CommunicationError, Communicator, MESSAGE_BYTES_MAX, NetworkFaults, ThreadCommunicator, Traffic};
+use messaging::{
+    CommunicationError, Communicator, MESSAGE_BYTES_MAX, MessageTraffic, NetworkFaults, ThreadCommunicator,
+};
 use proptest::prelude::*;
 
 type Outcome<T> = Result<T, CommunicationError>;
@@ -102,7 +104,7 @@ proptest! {
             }
             communicator.traffic()
         });
-        let total = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>();
+        let total = |of: fn(&MessageTraffic) -> u64| traffic.iter().map(of).sum::<u64>();
         prop_assert_eq!(total(|traffic| traffic.messages_sent), total(|traffic| traffic.messages_received));
         prop_assert_eq!(total(|traffic| traffic.bytes_sent), total(|traffic| traffic.bytes_received));
         let pairs = size * (size - 1);
@@ -216,7 +218,7 @@ fn a_message_that_is_too_large_is_refused() {
         error.to_string(),
         "a message to rank 1 has 2147483648 bytes, the limit is 2147483647; run with more ranks"
     );
-    assert_eq!(ends[0].traffic(), Traffic::default());
+    assert_eq!(ends[0].traffic(), MessageTraffic::default());
     ends[0].send(1, vec![0; MESSAGE_BYTES_MAX]).unwrap();
     assert_eq!(ends[1].receive(0).unwrap().len(), MESSAGE_BYTES_MAX);
 }

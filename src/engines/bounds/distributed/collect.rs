@@ -1,6 +1,6 @@
 //! What all ranks found out at a bound, brought to rank 0, which writes it down: a plane in runs of words.
 
-use super::log::Log;
+use super::log::DecisionLog;
 use super::message::read;
 use crate::bounds::{PlaneLayout, PlaneUnit};
 use crate::distributed::varint::Malformed;
@@ -19,7 +19,7 @@ const TAKEN: u8 = 1;
 
 /// The next words of a plane.
 #[derive(Debug)]
-pub enum Run<'a> {
+pub enum PlaneRun<'a> {
     /// So many that have no bit.
     Zeros(usize),
     /// Any.
@@ -28,11 +28,11 @@ pub enum Run<'a> {
 
 /// Brings together what all ranks noted in their logs of a plane, and forgets it: rank 0 gives all words to `sink`.
 /// Whether `sink` took all.
-pub(super) fn harvest(
-    log: &mut Log,
+pub(super) fn collect_plane(
+    log: &mut DecisionLog,
     layout: &PlaneLayout,
     communicator: &mut dyn Communicator,
-    sink: &mut dyn FnMut(Run) -> ControlFlow<()>,
+    sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
 ) -> Result<bool, CommunicationError> {
     let units = layout.units();
     let bands = bands(&units);
@@ -52,7 +52,7 @@ pub(super) fn harvest(
 
 /// On another rank than 0. Whether all was taken.
 fn send(
-    log: &mut Log,
+    log: &mut DecisionLog,
     bands: &[Range<usize>],
     has: &[bool],
     communicator: &mut dyn Communicator,
@@ -98,19 +98,19 @@ impl Announced {
 
 /// On rank 0.
 fn receive(
-    log: &mut Log,
+    log: &mut DecisionLog,
     layout: &PlaneLayout,
     (units, bands): (&[PlaneUnit], &[Range<usize>]),
     ranks: &mut [Announced],
     communicator: &mut dyn Communicator,
-    sink: &mut dyn FnMut(Run) -> ControlFlow<()>,
+    sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
 ) -> Result<bool, CommunicationError> {
     let mut buffer = Vec::new();
     for (at, band) in bands.iter().enumerate() {
         let words = units[band.start].words.start..units[band.end - 1].words.end;
         let speaking: Vec<_> = ranks.iter().filter(|rank| rank.has[at] != 0).map(|rank| rank.rank).collect();
         let took = if speaking.is_empty() {
-            sink(Run::Zeros(words.len()))
+            sink(PlaneRun::Zeros(words.len()))
         } else {
             buffer.clear();
             buffer.resize(words.len(), 0);
@@ -118,7 +118,7 @@ fn receive(
                 let piece = if rank == 0 { piece(log, band) } else { communicator.receive(rank)? };
                 add(layout, &words, &piece, &mut buffer).map_err(|Malformed| unexpected(rank))?;
             }
-            sink(Run::Words(&mut buffer))
+            sink(PlaneRun::Words(&mut buffer))
         };
         for &rank in &speaking {
             ranks[rank].left -= 1;
@@ -153,7 +153,7 @@ fn stop(
 }
 
 /// The letters of some units, each behind its length.
-fn piece(log: &mut Log, band: &Range<usize>) -> Vec<u8> {
+fn piece(log: &mut DecisionLog, band: &Range<usize>) -> Vec<u8> {
     let mut piece = Vec::new();
     for letter in band.clone().map(|unit| log.take(unit)).filter(|letter| !letter.is_empty()) {
         piece.extend_from_slice(&(letter.len() as u32).to_le_bytes());

@@ -1,6 +1,6 @@
 //! What a rank found out at a bound, until the planes of the bound are written.
 
-use super::message::BitLetter;
+use super::message::BoundMessage;
 use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, Units, UnitsInMemory};
 use std::convert::Infallible;
 use std::mem::take;
@@ -8,18 +8,18 @@ use std::sync::{Mutex, PoisonError};
 
 /// Bits that were set, unit by unit of a plane: as letters, since a bound sets few of them.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct DecisionLog {
     slabs: Vec<PlaneSlab>,
     /// By slab, its first unit.
     first_units: Vec<usize>,
-    letters: Vec<Mutex<BitLetter>>,
+    letters: Vec<Mutex<BoundMessage>>,
 }
 
-impl Log {
-    pub(super) fn new(layout: &PlaneLayout) -> Log {
+impl DecisionLog {
+    pub(super) fn new(layout: &PlaneLayout) -> DecisionLog {
         let units = layout.units();
         let first = |slab: usize| units.partition_point(|unit| unit.slab < slab);
-        Log {
+        DecisionLog {
             slabs: layout.slabs().to_vec(),
             first_units: (0..layout.slabs().len()).map(first).collect(),
             letters: units.iter().map(|_| Mutex::default()).collect(),
@@ -54,18 +54,18 @@ impl Log {
 #[derive(Debug)]
 pub(super) struct OwnedCandidates {
     units: UnitsInMemory,
-    lost: Log,
+    lost: DecisionLog,
 }
 
 impl OwnedCandidates {
     /// None yet, of some units or parts of them.
     pub(super) fn none(layout: &PlaneLayout, units: &[PlaneUnit]) -> OwnedCandidates {
         let units = UnitsInMemory::zeroed(units.iter().map(|unit| unit.words.clone()));
-        OwnedCandidates { units, lost: Log::new(layout) }
+        OwnedCandidates { units, lost: DecisionLog::new(layout) }
     }
 
     /// Those found lost.
-    pub(super) fn lost_mut(&mut self) -> &mut Log {
+    pub(super) fn lost_mut(&mut self) -> &mut DecisionLog {
         &mut self.lost
     }
 }

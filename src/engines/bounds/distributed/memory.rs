@@ -1,9 +1,9 @@
 //! All bounds of a database with everything in memory: what tests compare and benches time the ranks with.
 
-use super::{Decided, Holding, Report, Run, Shares};
+use super::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use crate::bounds::{BitKernel, PlaneLayout, in_both_orientations, mark, plane};
-use crate::distributed::Unsolved;
-use crate::{Bytes, Progress, Tables, capture};
+use crate::distributed::JobError;
+use crate::{Bytes, DriverObserver, Tables, capture};
 use game::{Index, Orientation, Score};
 use messaging::Communicator;
 use std::ops::ControlFlow;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 /// when solving a bound begins, and what it took.
 ///
 /// # Errors
-/// See [`Unsolved`].
+/// See [`JobError`].
 pub fn solve_in_memory(
     tables: &Arc<Tables>,
     index: &Index,
     captures: &Bytes,
     kernel: BitKernel,
     communicator: &mut dyn Communicator,
-    progress: &dyn Progress,
-    mut each: impl FnMut(u32, Option<Report>),
-) -> Result<Vec<Score>, Unsolved> {
+    progress: &dyn DriverObserver,
+    mut each: impl FnMut(u32, Option<DistributedBoundReport>),
+) -> Result<Vec<Score>, JobError> {
     let stones = index.stones();
-    let shares = Shares::new(stones, index.set(), communicator.size());
-    let mut holding = Holding::empty(Arc::clone(tables), index, &shares, communicator.rank(), kernel);
+    let shares = RowPartition::new(stones, index.set(), communicator.size());
+    let mut holding = RankPlanes::empty(Arc::clone(tables), index, &shares, communicator.rank(), kernel);
     let layout = PlaneLayout::new(index, Orientation::MoverMajor);
     let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
     let captures = in_both_orientations(index, captures);
@@ -42,10 +42,10 @@ pub fn solve_in_memory(
         each(bound as u32, Some(holding.solve(communicator, progress)?));
         for (decided, layout) in [(Decided::Won, &wins_layout), (Decided::Lost, &layout)] {
             let mut words = Vec::with_capacity(layout.words());
-            let mut sink = |run: Run| {
+            let mut sink = |run: PlaneRun| {
                 match run {
-                    Run::Zeros(count) => words.resize(words.len() + count, 0),
-                    Run::Words(run) => words.extend_from_slice(run),
+                    PlaneRun::Zeros(count) => words.resize(words.len() + count, 0),
+                    PlaneRun::Words(run) => words.extend_from_slice(run),
                 }
                 ControlFlow::Continue(())
             };

@@ -13,12 +13,12 @@ const LISTED_MAX: usize = 9;
 
 /// Rows, and which of their bits.
 #[derive(Debug, Default)]
-pub(super) struct BitLetter {
+pub(super) struct BoundMessage {
     bytes: Vec<u8>,
     row: u32,
 }
 
-impl BitLetter {
+impl BoundMessage {
     /// Tells of some words of a row, ascending.
     pub(super) fn write(&mut self, row: u32, bits: &[(u32, u64)]) {
         let columns: usize = bits.iter().map(|(_, bits)| bits.count_ones() as usize).sum();
@@ -63,7 +63,7 @@ impl BitLetter {
     }
 }
 
-/// Reads what [`BitLetter::write`] wrote: row by row, words ascending.
+/// Reads what [`BoundMessage::write`] wrote: row by row, words ascending.
 pub(super) fn read(
     mut bytes: &[u8],
     mut visit: impl FnMut(u32, &[(u32, u64)]) -> Result<(), Malformed>,
@@ -114,7 +114,7 @@ mod tests {
             (0, (0..50).map(|at| (3 * at, 1 << at)).collect()),
             (3, vec![(9, 0)]),
         ];
-        let mut letter = BitLetter::default();
+        let mut letter = BoundMessage::default();
         rows.iter().for_each(|(row, bits)| letter.write(*row, bits));
         let bytes = letter.take();
         assert_eq!(letter.len(), 0);

@@ -1,7 +1,7 @@
 //! The method two-bit by the ranks of a job (Romein & Bal 2002), bound after bound: see [`crate::bounds`], whose driver
 //! every rank runs on its share.
 //!
-//! A rank owns rows of candidates, as [`Shares`] says, and keeps the rows of wins that moves lead to from there, see
+//! A rank owns rows of candidates, as [`RowPartition`] says, and keeps the rows of wins that moves lead to from there, see
 //! `two_bit/wins.rs`. A *superstep* is one pass of every rank over its candidates. What is lost stays with its owner; the
 //! wins that follow go to all who keep their rows, those of a superstep combined into one message for each rank, or more
 //! where it gets long. With the last one goes a vote: a bound ends with a superstep in which nobody found a win, and
@@ -19,29 +19,29 @@ mod partition;
 mod tests;
 mod wins;
 
-pub use collect::Run;
+pub use collect::PlaneRun;
 pub use memory::solve_in_memory;
-pub use partition::Shares;
+pub use partition::RowPartition;
 
-use crate::bounds::{BitKernel, Failure, PlaneLayout, PlaneUnit, Solver};
-use crate::distributed::Unsolved;
+use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit, Solver, SolverError};
+use crate::distributed::JobError;
 use crate::distributed::varint::Malformed;
 use crate::kernels::tables::Tables;
-use crate::{EndedPass, Progress};
-use collect::{harvest, place};
+use crate::{DriverObserver, EndedPass};
+use collect::{collect_plane, place};
 use game::{Index, Orientation};
 use log::OwnedCandidates;
-use messaging::{CommunicationError, Communicator, Traffic};
+use messaging::{CommunicationError, Communicator, MessageTraffic};
 use rayon::prelude::*;
 use std::convert::Infallible;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wins::{Keepers, KeptWins, Source};
+use wins::{KeptWins, RowKeepers, WinSource};
 
 /// What a rank has of a database: the candidates that it owns, the wins that it keeps.
-pub struct Holding {
+pub struct RankPlanes {
     rank: usize,
     ranks: usize,
     layout: PlaneLayout,
@@ -49,7 +49,7 @@ pub struct Holding {
     solver: Solver<KeptWins, OwnedCandidates, Infallible>,
 }
 
-impl fmt::Debug for Holding {
+impl fmt::Debug for RankPlanes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Holding(rank {} of {})", self.rank, self.ranks)
     }
@@ -57,7 +57,7 @@ impl fmt::Debug for Holding {
 
 /// What a bound took: all ranks together, but for the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct DistributedBoundReport {
     /// Supersteps until nobody found a win.
     pub supersteps: u64,
     /// Positions found lost.
@@ -69,7 +69,7 @@ pub struct Report {
     /// The bytes of these.
     pub bytes: u64,
     /// Messages and bytes of this rank.
-    pub traffic: Traffic,
+    pub traffic: MessageTraffic,
 }
 
 /// The planes of a bound.
@@ -81,21 +81,27 @@ pub enum Decided {
     Lost,
 }
 
-impl Holding {
+impl RankPlanes {
     /// Nothing yet, for `rank` of those that share a database.
     ///
     /// # Panics
     /// When there is no such rank, the shares are of another database, or the tables serve fewer stones or another
     /// position set.
-    pub fn empty(tables: Arc<Tables>, index: &Index, shares: &Shares, rank: usize, kernel: BitKernel) -> Holding {
+    pub fn empty(
+        tables: Arc<Tables>,
+        index: &Index,
+        shares: &RowPartition,
+        rank: usize,
+        kernel: BitKernel,
+    ) -> RankPlanes {
         assert!(rank < shares.ranks() && shares.slabs() == index.slabs(), "rank {rank} shares the database");
         let layout = PlaneLayout::new(index, Orientation::MoverMajor);
         let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
         let units: Vec<_> = layout.units().into_iter().filter_map(|unit| owned(&layout, unit, shares, rank)).collect();
-        let wins = KeptWins::none(&wins_layout, Keepers::new(&tables, shares), rank);
+        let wins = KeptWins::none(&wins_layout, RowKeepers::new(&tables, shares), rank);
         let candidates = OwnedCandidates::none(&layout, &units);
         let solver = Solver::of_units(tables, index.clone(), kernel, wins, candidates, units);
-        let holding = Holding { rank, ranks: shares.ranks(), layout, wins_layout, solver };
+        let holding = RankPlanes { rank, ranks: shares.ranks(), layout, wins_layout, solver };
         holding.settle();
         holding
     }
@@ -112,15 +118,15 @@ impl Holding {
 
     /// Adds wins, a unit's words, that the bounds above decided.
     pub fn add_wins_above(&self, unit: &PlaneUnit, words: &mut [u64]) {
-        self.add_wins(Source::Above, unit, words);
+        self.add_wins(WinSource::Above, unit, words);
     }
 
     /// Adds wins, a unit's words, that captures decide at the bound at hand.
     pub fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]) {
-        self.add_wins(Source::Others, unit, words);
+        self.add_wins(WinSource::Others, unit, words);
     }
 
-    fn add_wins(&self, source: Source, unit: &PlaneUnit, words: &mut [u64]) {
+    fn add_wins(&self, source: WinSource, unit: &PlaneUnit, words: &mut [u64]) {
         self.solver.wins().clear_others(unit, words);
         self.solver.wins().expect_from(source);
         self.solver.add_wins(unit, words);
@@ -140,21 +146,25 @@ impl Holding {
     /// no bound.
     ///
     /// # Errors
-    /// See [`Unsolved`].
+    /// See [`JobError`].
     ///
     /// # Panics
     /// When the job has other ranks.
-    pub fn solve(&mut self, communicator: &mut dyn Communicator, progress: &dyn Progress) -> Result<Report, Unsolved> {
+    pub fn solve(
+        &mut self,
+        communicator: &mut dyn Communicator,
+        progress: &dyn DriverObserver,
+    ) -> Result<DistributedBoundReport, JobError> {
         assert!((self.rank, self.ranks) == (communicator.rank(), communicator.size()), "the job has other ranks");
         let before = communicator.traffic();
-        let mut report = Report::default();
+        let mut report = DistributedBoundReport::default();
         loop {
             let vote = self.superstep(communicator, progress)?;
             report.supersteps += 1;
             report.lost += vote.lost;
             report.rows += vote.rows;
             if vote.stop > 0 {
-                return Err(Unsolved::Stopped);
+                return Err(JobError::Stopped);
             }
             if vote.found == 0 {
                 break;
@@ -175,20 +185,20 @@ impl Holding {
         &mut self,
         decided: Decided,
         communicator: &mut dyn Communicator,
-        sink: &mut dyn FnMut(Run) -> ControlFlow<()>,
+        sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
     ) -> Result<bool, CommunicationError> {
         match decided {
-            Decided::Won => harvest(self.solver.wins_mut().won_mut(), &self.wins_layout, communicator, sink),
-            Decided::Lost => harvest(self.solver.candidates_mut().lost_mut(), &self.layout, communicator, sink),
+            Decided::Won => collect_plane(self.solver.wins_mut().won_mut(), &self.wins_layout, communicator, sink),
+            Decided::Lost => collect_plane(self.solver.candidates_mut().lost_mut(), &self.layout, communicator, sink),
         }
     }
 
     /// A pass of every rank; what all of them found.
-    fn superstep(&self, communicator: &mut dyn Communicator, progress: &dyn Progress) -> Result<Vote, Unsolved> {
+    fn superstep(&self, communicator: &mut dyn Communicator, progress: &dyn DriverObserver) -> Result<Vote, JobError> {
         let others = || (0..self.ranks).filter(|&other| other != self.rank);
         let wins = self.solver.wins();
-        wins.expect_from(Source::Own);
-        let courier = Courier {
+        wins.expect_from(WinSource::Own);
+        let courier = PassMessenger {
             wins,
             rank: self.rank,
             progress,
@@ -205,20 +215,20 @@ impl Holding {
         let communicator = courier.communicator.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (done, found) = match done {
             Ok(done) => done,
-            Err(Failure::Stopped) => Default::default(),
-            Err(Failure::Home(never)) => match never {},
+            Err(SolverError::Stopped) => Default::default(),
+            Err(SolverError::Storage(never)) => match never {},
         };
         let letters: Vec<_> = others().map(|to| (to, wins.letters(to, false))).collect();
         let found = found || has_sent || letters.iter().any(|(_, letters)| !letters.is_empty());
         let mut vote = Vote { found: u64::from(found), lost: done.lost, rows: done.rows, stop: u64::from(wants_stop) };
-        wins.expect_from(Source::Others);
+        wins.expect_from(WinSource::Others);
         for (to, letters) in letters {
             communicator.send(to, vote.with(&letters))?;
         }
         for from in others() {
             loop {
                 let message = communicator.receive(from)?;
-                let read = Message::read(&message).ok_or(Malformed);
+                let read = SuperstepMessage::read(&message).ok_or(Malformed);
                 let last = read.and_then(|message| {
                     self.take_in(&message.letters)?;
                     Ok(message.vote)
@@ -253,7 +263,7 @@ impl Holding {
 }
 
 /// What a rank owns of a unit of candidates.
-fn owned(layout: &PlaneLayout, unit: PlaneUnit, shares: &Shares, rank: usize) -> Option<PlaneUnit> {
+fn owned(layout: &PlaneLayout, unit: PlaneUnit, shares: &RowPartition, rank: usize) -> Option<PlaneUnit> {
     let owned = shares.rows(rank, unit.slab as u32);
     let rows = unit.rows.start.max(owned.start as usize)..unit.rows.end.min(owned.end as usize);
     let slab = &layout.slabs()[unit.slab];
@@ -261,17 +271,17 @@ fn owned(layout: &PlaneLayout, unit: PlaneUnit, shares: &Shares, rank: usize) ->
 }
 
 /// Sends what has become long while a rank is at its pass, and sees to the messages.
-struct Courier<'a, 'c> {
+struct PassMessenger<'a, 'c> {
     wins: &'a KeptWins,
     rank: usize,
-    progress: &'a dyn Progress,
+    progress: &'a dyn DriverObserver,
     communicator: Mutex<&'c mut dyn Communicator>,
     wants_stop: AtomicBool,
     has_sent: AtomicBool,
     failed: Mutex<Option<CommunicationError>>,
 }
 
-impl Courier<'_, '_> {
+impl PassMessenger<'_, '_> {
     fn send(&self, communicator: &mut dyn Communicator) -> Result<(), CommunicationError> {
         for to in (0..communicator.size()).filter(|&to| to != self.rank) {
             for letter in self.wins.letters(to, true) {
@@ -283,7 +293,7 @@ impl Courier<'_, '_> {
     }
 }
 
-impl Progress for Courier<'_, '_> {
+impl DriverObserver for PassMessenger<'_, '_> {
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
         let mut flow = self.progress.advance(done, total);
         if flow.is_break() {
@@ -316,7 +326,7 @@ struct Vote {
 }
 
 /// A message: 0 and a letter; or 1, a vote, and letters each behind its length.
-struct Message<'a> {
+struct SuperstepMessage<'a> {
     vote: Option<Vote>,
     letters: Vec<&'a [u8]>,
 }
@@ -354,10 +364,10 @@ impl Vote {
     }
 }
 
-impl Message<'_> {
-    fn read(message: &[u8]) -> Option<Message<'_>> {
+impl SuperstepMessage<'_> {
+    fn read(message: &[u8]) -> Option<SuperstepMessage<'_>> {
         match message.split_first()? {
-            (0, letter) => Some(Message { vote: None, letters: vec![letter] }),
+            (0, letter) => Some(SuperstepMessage { vote: None, letters: vec![letter] }),
             (1, rest) => {
                 let (numbers, mut rest) = rest.split_at_checked(32)?;
                 let mut numbers = numbers.as_chunks().0.iter().map(|&number| u64::from_le_bytes(number));
@@ -370,7 +380,7 @@ impl Message<'_> {
                     letters.push(letter);
                     rest = others;
                 }
-                Some(Message { vote: Some(vote), letters })
+                Some(SuperstepMessage { vote: Some(vote), letters })
             }
             _ => None,
         }

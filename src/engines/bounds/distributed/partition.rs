@@ -7,14 +7,14 @@
 //! hold is little. Of 24 stones 2 ranks hold 1.2 times the database together, 4 of them 1.7, 8 of them 2.2, 64 of them
 //! 3.5 times; cut by the last pits it is 1.4, 2.2, 3.0 and 5.3.
 
-use crate::kernels::tables::{CHUNK, RowMove, Tables, chunks};
+use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks};
 use game::{PositionSet, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// What the ranks of a job own of one database: a function of the database and the number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shares {
+pub struct RowPartition {
     /// By rank and by the mover's stones the first of its rows, and behind the last rank the end of all rows.
     first: Vec<Vec<u32>>,
     slabs: Vec<Slab>,
@@ -22,7 +22,7 @@ pub struct Shares {
 
 /// A set of rows of a slab in `OpponentMajor`.
 #[derive(Clone, Debug)]
-pub(crate) struct HeldRows {
+pub(crate) struct RowSet {
     /// A bit a row.
     words: Vec<u64>,
     /// Rows of the set before each word.
@@ -30,12 +30,12 @@ pub(crate) struct HeldRows {
     pub(crate) count: u32,
 }
 
-impl Shares {
+impl RowPartition {
     /// Of the positions with `stones` stones, for so many ranks.
     ///
     /// # Panics
     /// Without ranks.
-    pub fn new(stones: u32, set: PositionSet, ranks: usize) -> Shares {
+    pub fn new(stones: u32, set: PositionSet, ranks: usize) -> RowPartition {
         assert!(ranks > 0, "a job has a rank");
         let slabs = set.slabs(stones);
         // A unit with so many stones in its leading pits has a half more for each further stone.
@@ -68,7 +68,7 @@ impl Shares {
         }
         first.resize(ranks, end.clone());
         first.push(end);
-        Shares { first, slabs }
+        RowPartition { first, slabs }
     }
 
     /// Ranks.
@@ -93,29 +93,29 @@ impl Shares {
     }
 
     /// By slab, the rows that moves lead to from what a rank owns.
-    fn held(&self, tables: &Tables, rank: usize) -> Vec<HeldRows> {
+    fn held(&self, tables: &Tables, rank: usize) -> Vec<RowSet> {
         let stones = self.slabs.len() as u32 - 1;
         let mut words: Vec<_> = self.slabs.iter().map(|slab| vec![0u64; chunks(slab.opponent_halves)]).collect();
         for mover in 0..=stones {
             for moves in &tables.rows(mover)[as_usize(&self.rows(rank, mover))] {
-                for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+                for to in moves.iter().take_while(|&&to| to != PackedMove::NONE) {
                     let slab = stones - mover + to.crossing();
                     words[slab as usize][to.rank() as usize / CHUNK] |= 1 << (to.rank() as usize % CHUNK);
                 }
             }
         }
-        words.into_iter().map(HeldRows::new).collect()
+        words.into_iter().map(RowSet::new).collect()
     }
 
     /// What [`held`](Self::held) says of every rank.
-    pub(crate) fn held_by_all(&self, tables: &Tables) -> Vec<Vec<HeldRows>> {
+    pub(crate) fn held_by_all(&self, tables: &Tables) -> Vec<Vec<RowSet>> {
         (0..self.ranks()).into_par_iter().map(|rank| self.held(tables, rank)).collect()
     }
 }
 
-impl HeldRows {
+impl RowSet {
     /// Of a bit a row.
-    pub(crate) fn new(words: Vec<u64>) -> HeldRows {
+    pub(crate) fn new(words: Vec<u64>) -> RowSet {
         let mut count = 0;
         let before = words.iter().map(|word| {
             let before = count;
@@ -123,7 +123,7 @@ impl HeldRows {
             before
         });
         let before = before.collect();
-        HeldRows { words, before, count }
+        RowSet { words, before, count }
     }
 
     /// A bit for each row of a chunk.
@@ -154,7 +154,7 @@ mod tests {
         for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 12), (PositionSet::All, 0)] {
             let halves = Halves::new(stones);
             for ranks in [1, 2, 3, 4, 7, 40] {
-                let shares = Shares::new(stones, set, ranks);
+                let shares = RowPartition::new(stones, set, ranks);
                 assert_eq!((0..ranks).map(|rank| shares.positions(rank)).sum::<u64>(), set.positions(stones));
                 for mover in 0..=stones {
                     let mut last = 0;
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn ranks_own_about_the_same() {
         for ranks in [2, 3, 4, 8] {
-            let shares = Shares::new(20, PositionSet::All, ranks);
+            let shares = RowPartition::new(20, PositionSet::All, ranks);
             let fair = PositionSet::All.positions(20) as f64 / ranks as f64;
             for rank in 0..ranks {
                 let share = shares.positions(rank) as f64 / fair;
@@ -189,11 +189,11 @@ mod tests {
     fn moves_lead_to_what_is_held() {
         let (set, stones) = (PositionSet::Reachable, 10);
         let tables = Tables::new(Rules::AWARI, set, stones);
-        let shares = Shares::new(stones, set, 3);
+        let shares = RowPartition::new(stones, set, 3);
         for (rank, held) in shares.held_by_all(&tables).iter().enumerate() {
             for mover in 0..=stones {
                 let moves = tables.rows(mover)[as_usize(&shares.rows(rank, mover))].iter().flatten();
-                for to in moves.filter(|&&to| to != RowMove::NONE) {
+                for to in moves.filter(|&&to| to != PackedMove::NONE) {
                     let held = &held[(stones - mover + to.crossing()) as usize];
                     let before = (0..to.rank()).filter(|&row| held.find(row).is_some()).count() as u32;
                     assert_eq!(held.find(to.rank()), Some(before));

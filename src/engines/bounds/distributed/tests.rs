@@ -1,13 +1,15 @@
 //! Jobs of in-process ranks, with and without injected network faults.
 
-use super::collect::{harvest, place};
-use super::log::Log;
-use super::{Decided, Holding, Message, Report, Run, Shares, Vote, solve_in_memory};
+use super::collect::{collect_plane, place};
+use super::log::DecisionLog;
+use super::{
+    Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition, SuperstepMessage, Vote, solve_in_memory,
+};
 use crate::bounds::{BitKernel, PlaneLayout};
 use crate::capture::{InMemory, capture_into};
-use crate::distributed::Unsolved;
+use crate::distributed::JobError;
 use crate::sweep::distributed::tests::{alone, job};
-use crate::{Bytes, Progress, Tables};
+use crate::{Bytes, DriverObserver, Tables};
 use game::{Index, Orientation, PositionSet, Rules, Score};
 use messaging::NetworkFaults;
 use std::ops::ControlFlow;
@@ -33,7 +35,9 @@ fn bounds_are_those_of_one_machine() {
             for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
                 let found = job(ranks, threads, NetworkFaults::none(), |end| {
                     let mut reports = Vec::new();
-                    let each = |bound, report: Option<Report>| reports.extend(report.map(|report| (bound, report)));
+                    let each = |bound, report: Option<DistributedBoundReport>| {
+                        reports.extend(report.map(|report| (bound, report)))
+                    };
                     let kernel = BitKernel::detect();
                     let scores = solve_in_memory(&tables, &index, &captures, kernel, end, &(), each).unwrap();
                     (scores, reports)
@@ -43,7 +47,10 @@ fn bounds_are_those_of_one_machine() {
                 for (_, reports) in &found {
                     for ((bound, report), (_, first)) in reports.iter().zip(&found[0].1) {
                         assert_eq!(report.lost, lost(*bound), "{stones} stones, {set}, bound {bound}");
-                        let together = |report: &Report| Report { traffic: Default::default(), ..*report };
+                        let together = |report: &DistributedBoundReport| DistributedBoundReport {
+                            traffic: Default::default(),
+                            ..*report
+                        };
                         assert_eq!(together(report), together(first));
                     }
                 }
@@ -67,9 +74,9 @@ fn network_faults_and_kernels_change_nothing() {
 }
 
 /// Has enough after so many calls.
-struct Impatient(AtomicU64);
+struct StopAfterCalls(AtomicU64);
 
-impl Progress for Impatient {
+impl DriverObserver for StopAfterCalls {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         let left = self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         if left.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -84,11 +91,11 @@ fn what_one_rank_stops_all_stop() {
     let captures = captures(&tables, &index, &expected[..stones as usize]);
     for calls in [0, 1, 7, 20] {
         let stopped = job(3, 1, NetworkFaults::none(), |end| {
-            let progress = Impatient(AtomicU64::new(if end.rank() == 1 { calls } else { u64::MAX }));
+            let progress = StopAfterCalls(AtomicU64::new(if end.rank() == 1 { calls } else { u64::MAX }));
             let mut bounds = 0;
-            let each = |_, report: Option<Report>| bounds += u32::from(report.is_some());
+            let each = |_, report: Option<DistributedBoundReport>| bounds += u32::from(report.is_some());
             let solved = solve_in_memory(&tables, &index, &captures, BitKernel::detect(), end, &progress, each);
-            assert!(matches!(solved, Err(Unsolved::Stopped)));
+            assert!(matches!(solved, Err(JobError::Stopped)));
             // What comes next is not mistaken.
             assert_eq!(end.sum(&[1]).unwrap(), [3]);
             bounds
@@ -107,7 +114,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
             return true;
         }
         let solved = solve_in_memory(&tables, &index, &captures, BitKernel::detect(), end, &(), |_, _| {});
-        matches!(solved, Err(Unsolved::Communication(_)))
+        matches!(solved, Err(JobError::Communication(_)))
     });
     assert_eq!(left, [true; 3]);
 }
@@ -118,9 +125,9 @@ fn rows_of_wins_are_shared_out() {
     for set in [PositionSet::All, PositionSet::Reachable] {
         let (stones, ranks) = (12, 4);
         let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
-        let shares = Shares::new(stones, set, ranks);
+        let shares = RowPartition::new(stones, set, ranks);
         let holdings: Vec<_> = (0..ranks)
-            .map(|rank| Holding::empty(Arc::clone(&tables), &index, &shares, rank, BitKernel::detect()))
+            .map(|rank| RankPlanes::empty(Arc::clone(&tables), &index, &shares, rank, BitKernel::detect()))
             .collect();
         let layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
         for (number, slab) in layout.slabs().iter().enumerate() {
@@ -132,7 +139,7 @@ fn rows_of_wins_are_shared_out() {
         }
         let words = |rank: usize| holdings[rank].solver.wins().words();
         assert!((0..ranks).all(|rank| words(rank) * 4 < layout.words() * 3), "{set}");
-        let units: usize = holdings.iter().flat_map(Holding::units).map(|unit| unit.words.len()).sum();
+        let units: usize = holdings.iter().flat_map(RankPlanes::units).map(|unit| unit.words.len()).sum();
         assert_eq!(units, PlaneLayout::new(&index, Orientation::MoverMajor).words());
     }
 }
@@ -146,7 +153,7 @@ fn who_collects_may_have_enough() {
     let mut runs = 0;
     for stop_at in [0, 1, 2, 3, usize::MAX] {
         let took = job(4, 1, NetworkFaults::none(), |end| {
-            let mut log = Log::new(&layout);
+            let mut log = DecisionLog::new(&layout);
             // Rank 2 has nothing to say.
             for (number, &(slab, row)) in
                 rows.iter().enumerate().filter(|(number, _)| [0, 1, 3][number % 3] == end.rank())
@@ -154,15 +161,15 @@ fn who_collects_may_have_enough() {
                 log.write(slab, row, &[(0, bit(slab, number))]);
             }
             let (mut count, mut words) = (0, Vec::new());
-            let mut sink = |run: Run| {
+            let mut sink = |run: PlaneRun| {
                 match run {
-                    Run::Zeros(zeros) => words.resize(words.len() + zeros, 0),
-                    Run::Words(run) => words.extend_from_slice(run),
+                    PlaneRun::Zeros(zeros) => words.resize(words.len() + zeros, 0),
+                    PlaneRun::Words(run) => words.extend_from_slice(run),
                 }
                 count += 1;
                 if count > stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            harvest(&mut log, &layout, end, &mut sink).unwrap();
+            collect_plane(&mut log, &layout, end, &mut sink).unwrap();
             // What comes next is not mistaken.
             assert_eq!(end.sum(&[1]).unwrap(), [4]);
             (count, words)
@@ -185,16 +192,16 @@ fn who_collects_may_have_enough() {
 fn messages_are_understood() {
     let vote = Vote { found: 1, lost: 1 << 40, rows: 3, stop: 0 };
     let bytes = vote.with(&[vec![1, 2, 3], vec![], vec![4]]);
-    let message = Message::read(&bytes).unwrap();
+    let message = SuperstepMessage::read(&bytes).unwrap();
     assert_eq!(message.vote, Some(vote));
     assert_eq!(message.letters, [&[1, 2, 3][..], &[], &[4]]);
-    assert_eq!(Message::read(&[0, 7, 8]).unwrap().letters, [[7, 8]]);
-    assert_eq!(Message::read(&[0, 7, 8]).unwrap().vote, None);
+    assert_eq!(SuperstepMessage::read(&[0, 7, 8]).unwrap().letters, [[7, 8]]);
+    assert_eq!(SuperstepMessage::read(&[0, 7, 8]).unwrap().vote, None);
     for length in 0..bytes.len() {
-        let cut = Message::read(&bytes[..length]);
+        let cut = SuperstepMessage::read(&bytes[..length]);
         assert!(cut.is_none_or(|message| message.letters.len() < 3), "{length}");
     }
-    assert!(Message::read(&[2]).is_none());
+    assert!(SuperstepMessage::read(&[2]).is_none());
 }
 
 /// A job in which rank 1 says something else than wins.
@@ -212,11 +219,11 @@ fn nonsense_is_refused() {
                 end.send(0, message.clone()).unwrap();
                 return true;
             }
-            let shares = Shares::new(stones, set, 2);
-            let mut holding = Holding::empty(Arc::clone(&tables), &index, &shares, 0, BitKernel::detect());
+            let shares = RowPartition::new(stones, set, 2);
+            let mut holding = RankPlanes::empty(Arc::clone(&tables), &index, &shares, 0, BitKernel::detect());
             let solved = holding.solve(end, &());
-            let refused = matches!(solved, Err(Unsolved::Communication(_)));
-            let mut sink = |_: Run| ControlFlow::Continue(());
+            let refused = matches!(solved, Err(JobError::Communication(_)));
+            let mut sink = |_: PlaneRun| ControlFlow::Continue(());
             refused && holding.collect(Decided::Won, end, &mut sink).is_err()
         });
         assert_eq!(refused, [true; 2], "{message:?}");

@@ -3,9 +3,9 @@
 //! A win that a rank finds goes to every rank that keeps its row. A row to which no move leads is kept by one rank all the
 //! same: the database has it. Of the ranks that keep a row one *reports* it, and writes down the wins of a bound.
 
-use super::log::Log;
-use super::message::BitLetter;
-use super::partition::{HeldRows, Shares};
+use super::log::DecisionLog;
+use super::message::BoundMessage;
+use super::partition::{RowPartition, RowSet};
 use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, Wins};
 use crate::kernels::cpu;
 use crate::kernels::tables::{CHUNK, Tables};
@@ -20,13 +20,13 @@ const LETTER_BYTES: usize = 256 << 10;
 
 /// Which rows of wins every rank keeps: a function of the database and the number of ranks.
 #[derive(Debug)]
-pub(super) struct Keepers {
+pub(super) struct RowKeepers {
     /// By rank and slab.
-    rows: Vec<Vec<HeldRows>>,
+    rows: Vec<Vec<RowSet>>,
 }
 
-impl Keepers {
-    pub(super) fn new(tables: &Tables, shares: &Shares) -> Keepers {
+impl RowKeepers {
+    pub(super) fn new(tables: &Tables, shares: &RowPartition) -> RowKeepers {
         let held = shares.held_by_all(tables);
         let ranks = shares.ranks() as u64;
         let mut words: Vec<Vec<Vec<u64>>> = vec![Vec::new(); shares.ranks()];
@@ -42,11 +42,11 @@ impl Keepers {
                 }
             }
         }
-        Keepers { rows: words.into_iter().map(|slabs| slabs.into_iter().map(HeldRows::new).collect()).collect() }
+        RowKeepers { rows: words.into_iter().map(|slabs| slabs.into_iter().map(RowSet::new).collect()).collect() }
     }
 
     /// The rows that a rank keeps, by slab.
-    pub(super) fn of(&self, rank: usize) -> &[HeldRows] {
+    pub(super) fn of(&self, rank: usize) -> &[RowSet] {
         &self.rows[rank]
     }
 
@@ -66,7 +66,7 @@ impl Keepers {
 #[derive(Debug)]
 pub(super) struct KeptWins {
     rank: usize,
-    keepers: Keepers,
+    keepers: RowKeepers,
     slabs: Vec<PlaneSlab>,
     /// By slab, the first word of its rows here.
     first_words: Vec<usize>,
@@ -77,7 +77,7 @@ pub(super) struct KeptWins {
     is_logging: AtomicBool,
     /// Whether the wins that come are found here.
     is_telling: AtomicBool,
-    won: Log,
+    won: DecisionLog,
     /// By thread.
     outboxes: Vec<Mutex<Outbox>>,
 }
@@ -86,14 +86,14 @@ pub(super) struct KeptWins {
 #[derive(Debug)]
 struct Outbox {
     /// By rank.
-    letters: Vec<BitLetter>,
+    letters: Vec<BoundMessage>,
     /// The new bits of a row.
     new: Vec<(u32, u64)>,
 }
 
 /// Where wins come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum WinSource {
     /// The bounds above.
     Above,
     /// Captures, or another rank.
@@ -104,7 +104,7 @@ pub(super) enum Source {
 
 impl KeptWins {
     /// No wins.
-    pub(super) fn none(layout: &PlaneLayout, keepers: Keepers, rank: usize) -> KeptWins {
+    pub(super) fn none(layout: &PlaneLayout, keepers: RowKeepers, rank: usize) -> KeptWins {
         let slabs = layout.slabs().to_vec();
         let mut end = 0;
         let first_words = slabs.iter().zip(keepers.of(rank)).map(|(slab, kept)| {
@@ -125,7 +125,7 @@ impl KeptWins {
         let reported = reported.collect();
         let ranks = keepers.rows.len();
         let outbox =
-            || Mutex::new(Outbox { letters: (0..ranks).map(|_| BitLetter::default()).collect(), new: Vec::new() });
+            || Mutex::new(Outbox { letters: (0..ranks).map(|_| BoundMessage::default()).collect(), new: Vec::new() });
         KeptWins {
             rank,
             keepers,
@@ -135,19 +135,19 @@ impl KeptWins {
             reported,
             is_logging: AtomicBool::new(false),
             is_telling: AtomicBool::new(false),
-            won: Log::new(layout),
+            won: DecisionLog::new(layout),
             outboxes: (0..rayon::current_num_threads()).map(|_| outbox()).collect(),
         }
     }
 
     /// Says where the wins come from that come next.
-    pub(super) fn expect_from(&self, source: Source) {
-        self.is_logging.store(source != Source::Above, Relaxed);
-        self.is_telling.store(source == Source::Own, Relaxed);
+    pub(super) fn expect_from(&self, source: WinSource) {
+        self.is_logging.store(source != WinSource::Above, Relaxed);
+        self.is_telling.store(source == WinSource::Own, Relaxed);
     }
 
     /// Those of the bound, of the rows that this rank reports.
-    pub(super) fn won_mut(&mut self) -> &mut Log {
+    pub(super) fn won_mut(&mut self) -> &mut DecisionLog {
         &mut self.won
     }
 
@@ -212,7 +212,7 @@ impl KeptWins {
     }
 
     /// Passes on to all other ranks that keep a row what this one found.
-    fn tell(&self, letters: &mut [BitLetter], slab: usize, row: usize, bits: &[(u32, u64)]) {
+    fn tell(&self, letters: &mut [BoundMessage], slab: usize, row: usize, bits: &[(u32, u64)]) {
         for to in self.keepers.keep(slab, row).filter(|&to| to != self.rank) {
             letters[to].write((self.slabs[slab].first_row + row) as u32, bits);
         }

@@ -11,10 +11,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::counting::partition::Deal;
-use crate::counting::processor::{Part, Processor, QUEUES_BYTES, Work};
-use crate::counting::{Distribution, Flush, Traffic, exchange};
-use crate::distributed::{Band, Banded, Unsolved, Watch, fits};
+use crate::counting::partition::UnitPartition;
+use crate::counting::processor::{ActiveProcessor, Processor, ProcessorInputs, QUEUES_BYTES};
+use crate::counting::{Distribution, Flush, UpdateCounts, exchange};
+use crate::distributed::{JobError, JobObserver, RowBand, ScoreShare, fits};
 use crate::huge_pages::Bytes;
 use crate::kernels::tables::Tables;
 use game::{Index, Slab};
@@ -25,8 +25,8 @@ use std::ops::Range;
 
 /// What a rank has of a database: the values of its processors, one after the other, of each unit by unit.
 #[derive(Debug)]
-pub struct Hand {
-    deal: Deal,
+pub struct RankValues {
+    deal: UnitPartition,
     rank: usize,
     ranks: usize,
     slabs: Vec<Slab>,
@@ -37,29 +37,29 @@ pub struct Hand {
 
 /// What a job did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct DistributedCountingReport {
     /// Times that queues changed hands.
     pub supersteps: u64,
     /// Logical processors of all ranks.
     pub processors: u64,
     /// What they did together, as on one machine.
-    pub total: Traffic,
+    pub total: UpdateCounts,
     /// Updates sent from rank to rank.
     pub sent: u64,
     /// Messages from rank to rank that held any.
     pub messages: u64,
     /// Messages and bytes of this rank, votes among them.
-    pub traffic: messaging::Traffic,
+    pub traffic: messaging::MessageTraffic,
 }
 
-impl Report {
+impl DistributedCountingReport {
     /// The paper's combining factor: updates sent from rank to rank by message; none without messages.
     pub fn combining(&self) -> Option<f64> {
         (self.messages > 0).then(|| self.sent as f64 / self.messages as f64)
     }
 }
 
-impl Hand {
+impl RankValues {
     /// What `rank` gets of `ranks` with so many processors each, or more where a part would have more than 2^31
     /// positions; all 0.
     ///
@@ -68,7 +68,7 @@ impl Hand {
     ///
     /// # Panics
     /// When there is no such rank, or no processor.
-    pub fn zeroed(index: &Index, ranks: usize, rank: usize, processors: usize) -> io::Result<Hand> {
+    pub fn zeroed(index: &Index, ranks: usize, rank: usize, processors: usize) -> io::Result<RankValues> {
         assert!(rank < ranks && processors > 0, "rank {rank} of {ranks}, {processors} processors");
         let slabs = index.slabs().to_vec();
         let deal = dealt(index, ranks, processors);
@@ -82,7 +82,7 @@ impl Hand {
         let own = rank * each..(rank + 1) * each;
         let offsets = own.map(|processor| deal.starts(processor).iter().map(&mut offset).collect()).collect();
         let values = Bytes::zeroed(end)?;
-        Ok(Hand { deal, rank, ranks, slabs, offsets, values })
+        Ok(RankValues { deal, rank, ranks, slabs, offsets, values })
     }
 
     /// Whose hand it is.
@@ -134,7 +134,7 @@ impl Hand {
 
     /// Visits a band by the halves of the mover: whose processor, its place there, that half, first row in the band, and
     /// behind the last.
-    fn each_run(&self, band: &Band, mut visit: impl FnMut(usize, usize, usize, Range<usize>)) {
+    fn each_run(&self, band: &RowBand, mut visit: impl FnMut(usize, usize, usize, Range<usize>)) {
         let slab = &self.slabs[band.slab];
         for half in 0..slab.mover_halves as usize {
             let start = slab.offset + half as u64 * u64::from(slab.opponent_halves);
@@ -150,7 +150,7 @@ impl Hand {
     }
 }
 
-/// What of a database each rank gets, in the order of its hand ([`Hand::runs`]). Runs are the same however many ranks and
+/// What of a database each rank gets, in the order of its hand ([`RankValues::runs`]). Runs are the same however many ranks and
 /// processors there are; only whose they are is not.
 ///
 /// # Panics
@@ -169,18 +169,18 @@ pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64
 ///
 /// # Panics
 /// When there is no rank, or no processor.
-pub fn processors(index: &Index, ranks: usize, processors: usize) -> usize {
+pub fn processors_a_rank(index: &Index, ranks: usize, processors: usize) -> usize {
     dealt(index, ranks, processors).processors() / ranks
 }
 
-/// A database dealt to as many processors of every rank, or more, see [`Hand::zeroed`].
-fn dealt(index: &Index, ranks: usize, processors: usize) -> Deal {
+/// A database dealt to as many processors of every rank, or more, see [`RankValues::zeroed`].
+fn dealt(index: &Index, ranks: usize, processors: usize) -> UnitPartition {
     let positions = index.slabs().iter().map(Slab::positions).sum();
-    let deal = Deal::new(positions, ranks * processors);
+    let deal = UnitPartition::new(positions, ranks * processors);
     if deal.processors().is_multiple_of(ranks) {
         return deal;
     }
-    Deal::new(positions, deal.processors().next_multiple_of(ranks))
+    UnitPartition::new(positions, deal.processors().next_multiple_of(ranks))
 }
 
 /// Bytes that a rank takes of so many positions: its hand and captures, a bit a position and one for 64 of them, queues
@@ -190,13 +190,13 @@ pub fn memory_bytes(positions: u64, ranks: usize, processors: usize) -> u64 {
     hand * 2 + hand / 8 * 65 / 64 + 2 * processors as u64 * QUEUES_BYTES
 }
 
-impl Banded for Hand {
+impl ScoreShare for RankValues {
     fn slabs(&self) -> &[Slab] {
         &self.slabs
     }
 
     /// One half of the mover after the other.
-    fn give(&self, band: &Band, piece: &mut Vec<u8>) {
+    fn give(&self, band: &RowBand, piece: &mut Vec<u8>) {
         let (own, bits) = (self.own(), self.deal.bits());
         self.each_run(band, |processor, place, _, rows| {
             if own.contains(&processor) {
@@ -207,7 +207,7 @@ impl Banded for Hand {
         });
     }
 
-    fn join(&self, band: &Band, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
+    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
         let all = self.slabs[band.slab].mover_halves as usize;
         let mut taken = vec![0; pieces.len()];
         self.each_run(band, |processor, _, half, of| {
@@ -226,7 +226,7 @@ impl Banded for Hand {
 /// hand is zeros, or what a stopped call or a checkpoint of the same time left all ranks, of as many.
 ///
 /// # Errors
-/// See [`Unsolved`].
+/// See [`JobError`].
 ///
 /// # Panics
 /// When the arrays do not have the size of the hand, the hand is of another rank, database or number of ranks, the tables
@@ -236,18 +236,25 @@ pub fn counting(
     tables: &Tables,
     index: &Index,
     captures: &Bytes,
-    hand: &mut Hand,
+    hand: &mut RankValues,
     communicator: &mut dyn Communicator,
-    watch: &dyn Watch<Hand>,
-) -> Result<Report, Unsolved> {
+    watch: &dyn JobObserver<RankValues>,
+) -> Result<DistributedCountingReport, JobError> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(hand.slabs == index.slabs() && captures.len() == hand.values.len());
     assert!((hand.rank, hand.ranks) == (communicator.rank(), communicator.size()));
     let before = communicator.traffic();
     let distribution = Distribution::new(hand.deal.processors());
     let processors = hand.own().map(|me| Processor::new(&hand.deal, me, distribution)).collect();
-    let mut member =
-        Member { tables, index, captures, processors, communicator, decided: 0, report: Report::default() };
+    let mut member = CountingRank {
+        tables,
+        index,
+        captures,
+        processors,
+        communicator,
+        decided: 0,
+        report: DistributedCountingReport::default(),
+    };
     let first = member.restore(hand)?;
     for bound in (1..=first).rev() {
         watch.begin_bound(bound as u32, index.stones());
@@ -259,11 +266,11 @@ pub fn counting(
     let report = member.report(hand)?;
     let undecided = -(index.stones() as i8);
     hand.values.par_iter_mut().filter(|value| **value < undecided).for_each(|value| *value = 0);
-    Ok(Report { traffic: communicator.traffic().since(&before), ..report })
+    Ok(DistributedCountingReport { traffic: communicator.traffic().since(&before), ..report })
 }
 
 /// A rank at work.
-struct Member<'a> {
+struct CountingRank<'a> {
     tables: &'a Tables,
     index: &'a Index,
     captures: &'a Bytes,
@@ -272,7 +279,7 @@ struct Member<'a> {
     /// Positions that are decided, of all ranks, as of the last superstep.
     decided: u64,
     /// Of this rank so far.
-    report: Report,
+    report: DistributedCountingReport,
 }
 
 /// Updates of a rank that changed hands.
@@ -283,9 +290,9 @@ struct Exchanged {
     received: u64,
 }
 
-impl Member<'_> {
+impl CountingRank<'_> {
     /// Counts children where nobody has, finds what has yet to tell its parents, and the bound to go on at.
-    fn restore(&mut self, hand: &mut Hand) -> Result<i8, Unsolved> {
+    fn restore(&mut self, hand: &mut RankValues) -> Result<i8, JobError> {
         let stones = self.index.stones() as usize;
         let (work, mut parts) = parts(self.tables, self.index, self.captures, &mut self.processors, hand, 0);
         let least = parts.par_iter_mut().filter_map(|part| part.restore(&work)).min();
@@ -298,9 +305,9 @@ impl Member<'_> {
     }
 
     /// All supersteps of a bound.
-    fn bound(&mut self, bound: i8, hand: &mut Hand, watch: &dyn Watch<Hand>) -> Result<(), Unsolved> {
-        let Member { tables, index, captures, processors, communicator, decided: known, report } = self;
-        let mut route = Route { rank: hand.rank, ranks: hand.ranks, each: hand.each(), report };
+    fn bound(&mut self, bound: i8, hand: &mut RankValues, watch: &dyn JobObserver<RankValues>) -> Result<(), JobError> {
+        let CountingRank { tables, index, captures, processors, communicator, decided: known, report } = self;
+        let mut route = QueueRoute { rank: hand.rank, ranks: hand.ranks, each: hand.each(), report };
         let (work, mut parts) = parts(tables, index, captures, processors, hand, bound);
         parts.par_iter_mut().for_each(|part| part.look_at_captures(&work));
         loop {
@@ -310,7 +317,7 @@ impl Member<'_> {
             });
             let exchanged = route.exchange(&work, &mut parts, Flush::Idle, &mut **communicator)?;
             let wants_stop = u64::from(watch.advance(*known).is_break());
-            let decided = parts.iter().map(Part::decided).sum();
+            let decided = parts.iter().map(ActiveProcessor::decided).sum();
             let busy = parts.iter().filter(|part| !part.is_idle()).count() as u64;
             let wrong = parts.iter().filter(|part| part.is_inconsistent()).count() as u64;
             let vote = [exchanged.within, exchanged.sent, exchanged.received, busy, wrong, wants_stop, decided];
@@ -320,7 +327,7 @@ impl Member<'_> {
             assert_eq!(sent, received, "updates got lost");
             route.report.supersteps += 1;
             if wrong > 0 {
-                return Err(Unsolved::Inconsistent);
+                return Err(JobError::Inconsistent);
             }
             if within + sent + busy == 0 {
                 return Ok(());
@@ -338,16 +345,16 @@ impl Member<'_> {
         });
         drop(parts);
         watch.checkpoint(hand);
-        Err(Unsolved::Stopped)
+        Err(JobError::Stopped)
     }
 
     /// What all ranks did.
-    fn report(&mut self, hand: &Hand) -> Result<Report, Unsolved> {
-        let own = self.processors.iter().fold(Traffic::default(), |sum, one| sum.add(one.traffic()));
-        let Traffic { positions, decided, kept, sent, received, messages } = own;
+    fn report(&mut self, hand: &RankValues) -> Result<DistributedCountingReport, JobError> {
+        let own = self.processors.iter().fold(UpdateCounts::default(), |sum, one| sum.add(one.traffic()));
+        let UpdateCounts { positions, decided, kept, sent, received, messages } = own;
         let mine = [positions, decided, kept, sent, received, messages, self.report.sent, self.report.messages];
         let all = self.communicator.sum(&mine)?;
-        let total = Traffic {
+        let total = UpdateCounts {
             positions: all[0],
             decided: all[1],
             kept: all[2],
@@ -356,7 +363,7 @@ impl Member<'_> {
             messages: all[5],
         };
         let processors = hand.deal.processors() as u64;
-        Ok(Report { processors, total, sent: all[6], messages: all[7], ..self.report })
+        Ok(DistributedCountingReport { processors, total, sent: all[6], messages: all[7], ..self.report })
     }
 }
 
@@ -366,9 +373,9 @@ fn parts<'v>(
     index: &'v Index,
     captures: &'v Bytes,
     processors: &'v mut [Processor],
-    hand: &'v mut Hand,
+    hand: &'v mut RankValues,
     bound: i8,
-) -> (Work<'v>, Vec<Part<'v>>) {
+) -> (ProcessorInputs<'v>, Vec<ActiveProcessor<'v>>) {
     let (deal, first) = (&hand.deal, hand.rank * hand.offsets.len());
     let (mut values, mut captures) = (&mut hand.values[..], &captures[..]);
     let part = |(at, processor): (usize, &'v mut Processor)| {
@@ -379,31 +386,31 @@ fn parts<'v>(
                 (unit, captures.split_off(..length).expect("there are captures of all units"))
             })
             .unzip();
-        Part::new(processor, units, of_units)
+        ActiveProcessor::new(processor, units, of_units)
     };
     let parts = processors.iter_mut().enumerate().map(part).collect();
-    (Work { tables, index, deal, bound }, parts)
+    (ProcessorInputs { tables, index, deal, bound }, parts)
 }
 
 /// Where updates go.
-struct Route<'a> {
+struct QueueRoute<'a> {
     rank: usize,
     ranks: usize,
     /// Processors of each rank.
     each: usize,
-    report: &'a mut Report,
+    report: &'a mut DistributedCountingReport,
 }
 
-impl Route<'_> {
+impl QueueRoute<'_> {
     /// Hands the queues over: a message for each other rank, and one from it.
     fn exchange(
         &mut self,
-        work: &Work,
-        parts: &mut [Part],
+        work: &ProcessorInputs,
+        parts: &mut [ActiveProcessor],
         flush: Flush,
         communicator: &mut dyn Communicator,
     ) -> Result<Exchanged, CommunicationError> {
-        let Route { rank, ranks, each, .. } = *self;
+        let QueueRoute { rank, ranks, each, .. } = *self;
         let within = exchange(parts, rank * each, flush);
         let mut exchanged = Exchanged { within, sent: 0, received: 0 };
         let others = || (0..ranks).filter(|&other| other != rank);
@@ -425,7 +432,7 @@ impl Route<'_> {
 
 /// What goes to the processors of a rank, and how many updates: by sender and receiver the number of updates, then all of
 /// them. Empty where there is none.
-fn message(parts: &mut [Part], to: Range<usize>, flush: Flush) -> (Vec<u8>, u64) {
+fn message(parts: &mut [ActiveProcessor], to: Range<usize>, flush: Flush) -> (Vec<u8>, u64) {
     let mut message = vec![0; 4 * parts.len() * to.len()];
     let mut sent = 0;
     let mut at = 0;
@@ -444,7 +451,7 @@ fn message(parts: &mut [Part], to: Range<usize>, flush: Flush) -> (Vec<u8>, u64)
 }
 
 /// Hands a message to the processors that it is for; how many updates, unless it is none.
-fn read(work: &Work, parts: &mut [Part], from: Range<usize>, message: &[u8]) -> Option<u64> {
+fn read(work: &ProcessorInputs, parts: &mut [ActiveProcessor], from: Range<usize>, message: &[u8]) -> Option<u64> {
     if message.is_empty() {
         return Some(0);
     }

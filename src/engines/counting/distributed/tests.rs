@@ -19,7 +19,7 @@ fn whole_captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Byt
 }
 
 /// Those of a hand.
-fn captures(hand: &Hand, whole: &[i8]) -> Bytes {
+fn captures(hand: &RankValues, whole: &[i8]) -> Bytes {
     let mut best = Bytes::zeroed(hand.values().len()).unwrap();
     let mut rest = &mut best[..];
     for run in hand.runs() {
@@ -31,7 +31,7 @@ fn captures(hand: &Hand, whole: &[i8]) -> Bytes {
 }
 
 /// What a rank collects: its range of a database.
-fn collected(hand: &Hand, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
+fn collected(hand: &RankValues, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
     let mut scores = Vec::new();
     let mut sink = |run: &[Score]| {
         scores.extend_from_slice(run);
@@ -48,8 +48,8 @@ fn solved(
     whole: &[i8],
     end: &mut dyn Communicator,
     processors: usize,
-) -> (Vec<Score>, Report) {
-    let mut hand = Hand::zeroed(index, end.size(), end.rank(), processors).unwrap();
+) -> (Vec<Score>, DistributedCountingReport) {
+    let mut hand = RankValues::zeroed(index, end.size(), end.rank(), processors).unwrap();
     let captures = captures(&hand, whole);
     let report = counting(tables, index, &captures, &mut hand, end, &()).unwrap();
     (collected(&hand, index, end), report)
@@ -106,7 +106,7 @@ fn network_faults_changes_nothing() {
 }
 
 /// Stops at one of the calls, and keeps the checkpoint before it.
-struct Impatient<'a> {
+struct StopAtBound<'a> {
     rank: usize,
     calls: AtomicU64,
     stop_at: u64,
@@ -114,7 +114,7 @@ struct Impatient<'a> {
     kept: &'a Mutex<Vec<Vec<i8>>>,
 }
 
-impl Watch<Hand> for Impatient<'_> {
+impl JobObserver<RankValues> for StopAtBound<'_> {
     fn advance(&self, _: u64) -> ControlFlow<()> {
         if self.calls.fetch_add(1, Relaxed) >= self.stop_at {
             ControlFlow::Break(())
@@ -127,7 +127,7 @@ impl Watch<Hand> for Impatient<'_> {
         self.is_due
     }
 
-    fn checkpoint(&self, hand: &Hand) {
+    fn checkpoint(&self, hand: &RankValues) {
         let (low, high) = crate::counting::checkpoint_range(hand.slabs().len() as u32 - 1);
         assert!(hand.values().iter().all(|value| (low..=high).contains(value)));
         self.kept.lock().unwrap()[self.rank] = hand.values().to_vec();
@@ -149,7 +149,7 @@ fn a_stopped_job_goes_on() {
             let left = kept.lock().unwrap().clone();
             let found = job(RANKS, 2, NetworkFaults::none(), |end| {
                 let rank = end.rank();
-                let mut hand = Hand::zeroed(&index, RANKS, rank, 2).unwrap();
+                let mut hand = RankValues::zeroed(&index, RANKS, rank, 2).unwrap();
                 if !left[rank].is_empty() {
                     hand.values_mut().copy_from_slice(&left[rank]);
                 }
@@ -157,9 +157,9 @@ fn a_stopped_job_goes_on() {
                 // One rank alone wants to stop, another one at a time.
                 let stop_at = if rank == round % RANKS { 1 + round as u64 * 3 } else { u64::MAX };
                 let watch =
-                    Impatient { rank, calls: AtomicU64::new(0), stop_at, is_due: is_due && rank == 1, kept: &kept };
+                    StopAtBound { rank, calls: AtomicU64::new(0), stop_at, is_due: is_due && rank == 1, kept: &kept };
                 match counting(&tables, &index, &captures, &mut hand, end, &watch) {
-                    Err(Unsolved::Stopped) => None,
+                    Err(JobError::Stopped) => None,
                     solved => {
                         solved.unwrap();
                         Some(collected(&hand, &index, end))
@@ -190,12 +190,13 @@ fn a_checkpoint_between_bounds_is_enough() {
     let run = |left: &[Vec<i8>]| {
         job(RANKS, 1, NetworkFaults::none(), |end| {
             let rank = end.rank();
-            let mut hand = Hand::zeroed(&index, RANKS, rank, 1).unwrap();
+            let mut hand = RankValues::zeroed(&index, RANKS, rank, 1).unwrap();
             if let Some(left) = left.get(rank) {
                 hand.values_mut().copy_from_slice(left);
             }
             let captures = captures(&hand, &whole);
-            let watch = Impatient { rank, calls: AtomicU64::new(0), stop_at: u64::MAX, is_due: rank == 0, kept: &kept };
+            let watch =
+                StopAtBound { rank, calls: AtomicU64::new(0), stop_at: u64::MAX, is_due: rank == 0, kept: &kept };
             counting(&tables, &index, &captures, &mut hand, end, &watch).unwrap();
             collected(&hand, &index, end)
         })
@@ -213,13 +214,13 @@ fn a_checkpoint_of_something_else_shows_everywhere() {
     let expected = alone(set, stones);
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     let found = job(3, 1, NetworkFaults::none(), |end| {
-        let mut hand = Hand::zeroed(&index, 3, end.rank(), 1).unwrap();
+        let mut hand = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();
         // No child of any position is left.
         hand.values_mut().fill(-(stones as i8) - 1);
         let captures = captures(&hand, &whole);
         counting(&tables, &index, &captures, &mut hand, end, &())
     });
-    assert!(found.iter().all(|found| matches!(found, Err(Unsolved::Inconsistent))), "{found:?}");
+    assert!(found.iter().all(|found| matches!(found, Err(JobError::Inconsistent))), "{found:?}");
 }
 
 #[test]
@@ -230,10 +231,10 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
         if end.rank() == 1 {
             return true;
         }
-        let mut hand = Hand::zeroed(&index, 3, end.rank(), 1).unwrap();
+        let mut hand = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();
         let captures = Bytes::zeroed(hand.values().len()).unwrap();
         let solved = counting(&tables, &index, &captures, &mut hand, end, &());
-        matches!(solved, Err(Unsolved::Communication(_)))
+        matches!(solved, Err(JobError::Communication(_)))
     });
     assert_eq!(left, [true; 3]);
 }
@@ -242,7 +243,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
 fn what_is_no_message_is_refused() {
     let (set, stones) = (PositionSet::All, 5);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-    let mut hand = Hand::zeroed(&index, 2, 0, 1).unwrap();
+    let mut hand = RankValues::zeroed(&index, 2, 0, 1).unwrap();
     let captures = Bytes::zeroed(hand.values().len()).unwrap();
     let positions = hand.values().len() as u32;
     let mut processors = vec![Processor::new(&hand.deal, 0, Distribution::new(2))];
@@ -270,7 +271,7 @@ fn what_is_no_message_is_refused() {
 fn who_collects_may_have_enough() {
     let index = Index::new(8, PositionSet::All);
     let took = job(3, 1, NetworkFaults::none(), |end| {
-        let hand = Hand::zeroed(&index, 3, end.rank(), 2).unwrap();
+        let hand = RankValues::zeroed(&index, 3, end.rank(), 2).unwrap();
         let mut runs = 0;
         let mut sink = |_: &[Score]| {
             runs += 1;

@@ -1,10 +1,10 @@
 //! Vector kernels of bits for processors other than x86-64: none, and none is chosen there.
 
-use super::{Child, RowBits, WonRow};
+use super::{ChildWins, RowBits, WonRow};
 use crate::kernels::bit_maps::Push;
 use crate::kernels::tables::CHUNK;
 
-pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut [u64], _: usize, _: &Child<R>, _: u32) -> u64 {
+pub(crate) fn pull_row_bmi2<R: RowBits>(_: &mut [u64], _: usize, _: &ChildWins<R>, _: u32) -> u64 {
     unreachable!("this kernel is only chosen where it is available")
 }
 

@@ -1,14 +1,14 @@
 //! Vector kernels of bits: BMI2 and AVX-512.
 
-use super::{Child, RowBits, WonRow};
+use super::{ChildWins, RowBits, WonRow};
 use crate::kernels::bit_maps::Push;
 use crate::kernels::tables::CHUNK;
 use std::arch::x86_64::*;
 
 /// See [`crate::bounds::BitKernel::pull`].
-pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut [u64], first: usize, child: &ChildWins<R>, shift: u32) -> u64 {
     #[target_feature(enable = "bmi1,bmi2,popcnt")]
-    fn enabled<R: RowBits>(left: &mut [u64], first: usize, child: &Child<R>, shift: u32) -> u64 {
+    fn enabled<R: RowBits>(left: &mut [u64], first: usize, child: &ChildWins<R>, shift: u32) -> u64 {
         super::pull_row(left, first, child, shift, |word, mask| _pext_u64(word, mask))
     }
     // SAFETY: `has_bmi2` was true, else this kernel is not chosen.

@@ -1,10 +1,10 @@
 //! Vector kernels of scores for processors other than x86-64: none, and none is chosen there.
 
-use super::{Destination, Floor, Moves, SlabWork, Spot, Unit};
-use crate::kernels::tables::{CHUNK, Gather, RowMove};
+use super::{Destination, Floor, Moves, RowChunk, RowUnit, SlabWork};
+use crate::kernels::tables::{CHUNK, Gather, PackedMove};
 use game::HALF_PITS;
 
-pub(crate) fn recompute_avx2(_: &SlabWork, _: &Unit, _: &[i8], _: &Moves, _: Floor, _: &mut [i8]) {
+pub(crate) fn recompute_avx2(_: &SlabWork, _: &RowUnit, _: &[i8], _: &Moves, _: Floor, _: &mut [i8]) {
     unreachable!("this kernel is only chosen where it is available")
 }
 
@@ -12,7 +12,7 @@ pub(crate) use recompute_avx2 as recompute_avx512;
 
 pub(crate) fn recompute_spot_avx512(
     _: &SlabWork,
-    _: &[RowMove; HALF_PITS],
+    _: &[PackedMove; HALF_PITS],
     _: usize,
     _: &[i8],
     _: &[i8; CHUNK],
@@ -20,7 +20,7 @@ pub(crate) fn recompute_spot_avx512(
     unreachable!("this kernel is only chosen where it is available")
 }
 
-pub(crate) fn ask_avx512(_: &SlabWork, _: Spot, _: &[i8]) {
+pub(crate) fn ask_avx512(_: &SlabWork, _: RowChunk, _: &[i8]) {
     unreachable!("this kernel is only chosen where it is available")
 }
 

@@ -3,16 +3,16 @@
 //! A byte permutation of two vectors (VBMI) does in one instruction what a class of moves does to 64 columns, and a 64 by
 //! 64 byte transpose is 64 loads of quarter rows and 256 shuffles. `bench` measures both.
 
-use super::{Destination, Floor, Moves, SlabWork, Spot, UNIT_ROWS, Unit};
+use super::{Destination, Floor, Moves, RowChunk, RowUnit, SlabWork, UNIT_ROWS};
 use crate::huge_pages::PAD;
-use crate::kernels::tables::{CHUNK, Gather, Piece, RowMove};
+use crate::kernels::tables::{CHUNK, Gather, GatherPiece, PackedMove};
 use game::HALF_PITS;
 use std::arch::x86_64::*;
 
 /// See [`crate::Kernel::recompute`].
 pub(crate) fn recompute_avx2(
     work: &SlabWork,
-    unit: &Unit,
+    unit: &RowUnit,
     values: &[i8],
     moves: &Moves,
     floor: Floor,
@@ -23,7 +23,7 @@ pub(crate) fn recompute_avx2(
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-fn recompute_rows_avx2(work: &SlabWork, unit: &Unit, values: &[i8], moves: &Moves, floor: Floor, staged: &mut [i8]) {
+fn recompute_rows_avx2(work: &SlabWork, unit: &RowUnit, values: &[i8], moves: &Moves, floor: Floor, staged: &mut [i8]) {
     super::recompute_rows(work, unit, values, moves, floor, staged, |window, lanes| {
         let mut taken = [0; CHUNK];
         for (lanes, taken) in lanes.0.as_chunks::<16>().0.iter().zip(taken.as_chunks_mut::<16>().0) {
@@ -129,7 +129,7 @@ unsafe fn transpose_sixteen(from: *const i8, stride: usize) -> [__m128i; 16] {
 /// See [`crate::Kernel::recompute`].
 pub(crate) fn recompute_avx512(
     work: &SlabWork,
-    unit: &Unit,
+    unit: &RowUnit,
     values: &[i8],
     moves: &Moves,
     floor: Floor,
@@ -153,7 +153,7 @@ pub(crate) fn recompute_avx512(
 /// See [`crate::Kernel::recompute_spot`].
 pub(crate) fn recompute_spot_avx512(
     work: &SlabWork,
-    row: &[RowMove; HALF_PITS],
+    row: &[PackedMove; HALF_PITS],
     chunk: usize,
     values: &[i8],
     floor: &[i8; CHUNK],
@@ -165,13 +165,13 @@ pub(crate) fn recompute_spot_avx512(
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
 fn recompute_spot(
     work: &SlabWork,
-    row: &[RowMove; HALF_PITS],
+    row: &[PackedMove; HALF_PITS],
     chunk: usize,
     values: &[i8],
     floor: &[i8; CHUNK],
 ) -> [i8; CHUNK] {
     let mut least = _mm512_set1_epi8(i8::MAX);
-    for &to in row.iter().take_while(|&&to| to != RowMove::NONE) {
+    for &to in row.iter().take_while(|&&to| to != PackedMove::NONE) {
         let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
         let gather = child.gather;
         let scores = &values[child.offset + to.rank() as usize * child.stride..];
@@ -181,7 +181,7 @@ fn recompute_spot(
             let taken = unsafe {
                 let window = window.as_ptr().cast::<__m512i>();
                 let low = _mm512_loadu_si512(window);
-                if piece.lanes == Piece::STRAIGHT {
+                if piece.lanes == GatherPiece::STRAIGHT {
                     low
                 } else {
                     let lanes = &gather.lanes[piece.lanes as usize];
@@ -203,13 +203,13 @@ fn recompute_spot(
 }
 
 /// See [`crate::Kernel::ask`].
-pub(crate) fn ask_avx512(work: &SlabWork, spot: Spot, values: &[i8]) {
+pub(crate) fn ask_avx512(work: &SlabWork, spot: RowChunk, values: &[i8]) {
     // SAFETY: every x86-64 processor has it, and asking for what is not there does nothing.
     let at = |address: *const i8| unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
     let values = values.as_ptr();
     let chunk = spot.chunk as usize;
     at(work.captures.as_ptr().wrapping_add(spot.row as usize * work.captures_stride + chunk * CHUNK));
-    for &to in work.rows[spot.row as usize].iter().take_while(|&&to| to != RowMove::NONE) {
+    for &to in work.rows[spot.row as usize].iter().take_while(|&&to| to != PackedMove::NONE) {
         let Some(child) = &work.children[to.class()] else { continue };
         let Some(piece) = child.gather.pieces.get(child.gather.first[chunk] as usize) else { continue };
         let window = child.offset + to.rank() as usize * child.stride + piece.base as usize;
@@ -273,7 +273,7 @@ fn reached(gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
             _ => 0,
         };
         let low = shift(columns, from);
-        let lanes = if piece.lanes == Piece::STRAIGHT {
+        let lanes = if piece.lanes == GatherPiece::STRAIGHT {
             low
         } else {
             let high = shift(columns, from - CHUNK as isize);
@@ -297,7 +297,7 @@ const AHEAD: usize = 4;
 /// Asks for what the wanted chunks of a row will read.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-fn ask(work: &SlabWork, unit: &Unit, row: usize, values: *const i8, moves: &Moves, floor: Floor) {
+fn ask(work: &SlabWork, unit: &RowUnit, row: usize, values: *const i8, moves: &Moves, floor: Floor) {
     let each_chunk = |visit: &dyn Fn(usize)| {
         let mut left = unit.wanted[row];
         while left != 0 {
@@ -321,7 +321,14 @@ fn ask(work: &SlabWork, unit: &Unit, row: usize, values: *const i8, moves: &Move
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-unsafe fn recompute_rows(work: &SlabWork, unit: &Unit, values: &[i8], moves: &Moves, floor: Floor, staged: &mut [i8]) {
+unsafe fn recompute_rows(
+    work: &SlabWork,
+    unit: &RowUnit,
+    values: &[i8],
+    moves: &Moves,
+    floor: Floor,
+    staged: &mut [i8],
+) {
     let stride = unit.stride();
     let full = ((1u32 << unit.chunks) - 1) as u16;
     let values = values.as_ptr();
@@ -353,7 +360,7 @@ unsafe fn recompute_rows(work: &SlabWork, unit: &Unit, values: &[i8], moves: &Mo
                         let piece = gather.pieces.get_unchecked(piece as usize);
                         let window = scores.add(piece.base as usize).cast::<__m512i>();
                         let low = _mm512_loadu_si512(window);
-                        let taken = if piece.lanes == Piece::STRAIGHT {
+                        let taken = if piece.lanes == GatherPiece::STRAIGHT {
                             low
                         } else {
                             let high = _mm512_loadu_si512(window.add(1));

@@ -3,20 +3,20 @@
 //! Capture databases have whole rows of all columns. They are read once, in sequence, and dealt out to the tasks; how
 //! tasks are cut depends on the memory, so every process deals for itself, and keeps the checksums in memory.
 
-use super::Working;
+use super::CellFile;
 use super::cells::Cells;
-use super::plan::{Plan, Task};
+use super::plan::{DiskPlan, SweepTask};
 use std::sync::{Mutex, PoisonError};
 
 /// The captures of the tasks of a plan, in the working file.
-pub(crate) struct Captures {
+pub(crate) struct TaskCaptures {
     /// By task.
-    pieces: Vec<Mutex<Vec<Piece>>>,
+    pieces: Vec<Mutex<Vec<CaptureRun>>>,
 }
 
 /// Some bytes written at once; they follow each other.
 #[derive(Clone, Copy)]
-struct Piece {
+struct CaptureRun {
     bytes: usize,
     sum: u64,
 }
@@ -24,15 +24,15 @@ struct Piece {
 /// Reads consecutive best captures, `MoverMajor`: the first, and where to.
 pub type ReadCaptures<'a, E> = &'a mut dyn FnMut(u64, &mut [i8]) -> Result<(), E>;
 
-impl Captures {
+impl TaskCaptures {
     /// Deals out all captures, a batch of whole rows at a time.
-    pub(crate) fn deal<W: Working>(
+    pub(crate) fn deal<W: CellFile>(
         cells: &Cells<W>,
-        plan: &Plan,
+        plan: &DiskPlan,
         batch: &mut [i8],
         read: ReadCaptures<W::Error>,
-    ) -> Result<Captures, W::Error> {
-        let captures = Captures { pieces: plan.tasks.iter().map(|_| Mutex::new(Vec::new())).collect() };
+    ) -> Result<TaskCaptures, W::Error> {
+        let captures = TaskCaptures { pieces: plan.tasks.iter().map(|_| Mutex::new(Vec::new())).collect() };
         let mut first = 0;
         for (number, slab) in plan.layout.slabs.iter().take(plan.layout.stones as usize + 1).enumerate() {
             let tasks: Vec<_> = plan.tasks.iter().enumerate().filter(|(_, task)| task.slab == number).collect();
@@ -56,7 +56,12 @@ impl Captures {
     }
 
     /// The pieces of a task, each with where it is in the file and where it belongs.
-    pub(crate) fn pieces<'m>(&self, at: usize, task: &Task, mut into: &'m mut [i8]) -> Vec<(u64, u64, &'m mut [i8])> {
+    pub(crate) fn pieces<'m>(
+        &self,
+        at: usize,
+        task: &SweepTask,
+        mut into: &'m mut [i8],
+    ) -> Vec<(u64, u64, &'m mut [i8])> {
         let mut place = task.captures_place;
         let pieces = self.pieces[at].lock().unwrap_or_else(PoisonError::into_inner);
         pieces
@@ -71,7 +76,7 @@ impl Captures {
     }
 
     /// Reads a piece.
-    pub(crate) fn read<W: Working>(
+    pub(crate) fn read<W: CellFile>(
         cells: &Cells<W>,
         (place, sum, into): (u64, u64, &mut [i8]),
     ) -> Result<(), W::Error> {
@@ -85,10 +90,10 @@ impl Captures {
 }
 
 /// Writes what a task has of some rows behind what it has already.
-fn deal_to<'r, W: Working>(
+fn deal_to<'r, W: CellFile>(
     cells: &Cells<W>,
-    task: &Task,
-    pieces: &mut Vec<Piece>,
+    task: &SweepTask,
+    pieces: &mut Vec<CaptureRun>,
     rows: impl Iterator<Item = &'r [i8]>,
     buffer: &mut [i8],
 ) -> Result<(), W::Error> {
@@ -97,7 +102,7 @@ fn deal_to<'r, W: Working>(
     let mut put = |bytes: &[i8]| {
         cells.file().write(place, bytes)?;
         cells.counts.add_written(bytes.len());
-        pieces.push(Piece { bytes: bytes.len(), sum: cells.file().checksum(bytes) });
+        pieces.push(CaptureRun { bytes: bytes.len(), sum: cells.file().checksum(bytes) });
         place += bytes.len() as u64;
         Ok(())
     };

@@ -1,7 +1,7 @@
 //! Cells on their way between the working file and memory, and what is known of each.
 
-use super::layout::{CellSlab, Layout, SUM_BYTES};
-use super::{RUN_BYTES, Working};
+use super::layout::{CellLayout, CellSlab, SUM_BYTES};
+use super::{CellFile, RUN_BYTES};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,7 @@ const UNKNOWN: u64 = 1;
 /// The cells of a database.
 pub(crate) struct Cells<'a, W> {
     file: &'a W,
-    layout: &'a Layout,
+    layout: &'a CellLayout,
     /// By cell: [`ZEROS`], [`UNKNOWN`], or the checksum of what the file has.
     sums: Vec<AtomicU64>,
     /// By cell, when it changed last.
@@ -34,12 +34,12 @@ pub(crate) struct Cells<'a, W> {
     buffers: Vec<Mutex<Vec<i8>>>,
     /// What was computed is no longer there: everything must be computed again.
     pub(crate) is_lost: AtomicBool,
-    pub(crate) counts: Counts,
+    pub(crate) counts: CellTraffic,
 }
 
 /// What was moved.
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct CellTraffic {
     pub(crate) read_bytes: AtomicU64,
     pub(crate) written_bytes: AtomicU64,
     /// Cells whose checksum was wrong.
@@ -47,20 +47,20 @@ pub(crate) struct Counts {
 }
 
 /// Some columns of a slab, ascending, in pieces within groups.
-pub(crate) struct Pieces {
-    pieces: Vec<Piece>,
+pub(crate) struct ColumnPieces {
+    pieces: Vec<ColumnPiece>,
     columns: usize,
 }
 
 /// A part of a slab in memory, row by row.
 #[derive(Clone)]
-pub(crate) struct Part<'m> {
+pub(crate) struct SlabPart<'m> {
     pub(crate) groups: Range<usize>,
     pub(crate) columns: Range<usize>,
     pub(crate) from: &'m [i8],
 }
 
-struct Piece {
+struct ColumnPiece {
     group: usize,
     /// Column of the group.
     from: usize,
@@ -69,15 +69,15 @@ struct Piece {
     length: usize,
 }
 
-impl Pieces {
+impl ColumnPieces {
     /// These columns, which ascend.
-    pub(crate) fn new(slab: &CellSlab, columns: impl Iterator<Item = usize>) -> Pieces {
-        let mut all = Pieces { pieces: Vec::new(), columns: 0 };
+    pub(crate) fn new(slab: &CellSlab, columns: impl Iterator<Item = usize>) -> ColumnPieces {
+        let mut all = ColumnPieces { pieces: Vec::new(), columns: 0 };
         for column in columns {
             let (group, from) = (column / slab.width, column % slab.width);
             match all.pieces.last_mut() {
                 Some(last) if last.group == group && last.from + last.length == from => last.length += 1,
-                _ => all.pieces.push(Piece { group, from, to: all.columns, length: 1 }),
+                _ => all.pieces.push(ColumnPiece { group, from, to: all.columns, length: 1 }),
             }
             all.columns += 1;
         }
@@ -102,17 +102,17 @@ fn put_number(bytes: &mut [i8], number: u64) {
 }
 
 /// Copies the pieces of a group.
-fn copy(pieces: &[Piece], row: &[i8], into: &mut [i8]) {
+fn copy(pieces: &[ColumnPiece], row: &[i8], into: &mut [i8]) {
     for piece in pieces {
         into[piece.to..][..piece.length].copy_from_slice(&row[piece.from..][..piece.length]);
     }
 }
 
-fn clear(pieces: &[Piece], into: &mut [i8]) {
+fn clear(pieces: &[ColumnPiece], into: &mut [i8]) {
     pieces.iter().for_each(|piece| into[piece.to..][..piece.length].fill(0));
 }
 
-impl Counts {
+impl CellTraffic {
     pub(crate) fn add_read(&self, bytes: usize) {
         self.read_bytes.fetch_add(bytes as u64, Relaxed);
     }
@@ -122,9 +122,9 @@ impl Counts {
     }
 }
 
-impl<'a, W: Working> Cells<'a, W> {
+impl<'a, W: CellFile> Cells<'a, W> {
     /// The cells of a file, which are zeros where nothing is `kept` of a former process.
-    pub(crate) fn new(file: &'a W, layout: &'a Layout, kept: bool) -> Cells<'a, W> {
+    pub(crate) fn new(file: &'a W, layout: &'a CellLayout, kept: bool) -> Cells<'a, W> {
         let state = if kept { UNKNOWN } else { ZEROS };
         Cells {
             file,
@@ -133,7 +133,7 @@ impl<'a, W: Working> Cells<'a, W> {
             changed: (0..layout.cells).map(|_| AtomicU32::new(0)).collect(),
             buffers: (0..THREADS).map(|_| Mutex::new(vec![0; BUFFER_BYTES.max(2 * layout.cell_bytes_max())])).collect(),
             is_lost: AtomicBool::new(false),
-            counts: Counts::default(),
+            counts: CellTraffic::default(),
         }
     }
 
@@ -190,7 +190,7 @@ impl<'a, W: Working> Cells<'a, W> {
     pub(crate) fn read(
         &self,
         slab: &CellSlab,
-        pieces: &Pieces,
+        pieces: &ColumnPieces,
         groups: &Range<usize>,
         into: &mut [i8],
     ) -> Result<(), W::Error> {
@@ -202,13 +202,13 @@ impl<'a, W: Working> Cells<'a, W> {
     pub(crate) fn read_rows(
         &self,
         slab: &CellSlab,
-        pieces: &Pieces,
+        pieces: &ColumnPieces,
         groups: &Range<usize>,
         wanted: &[usize],
         into: &mut [i8],
     ) -> Result<(), W::Error> {
         // What a cell of a group of rows has of some pieces, if it has anything.
-        let mut give = |group: usize, pieces_of_group: &[Piece], cell: Option<&[i8]>| {
+        let mut give = |group: usize, pieces_of_group: &[ColumnPiece], cell: Option<&[i8]>| {
             let rows = slab.rows_of(&(group..group + 1));
             let from = wanted.partition_point(|&row| row < rows.start);
             let until = wanted.partition_point(|&row| row < rows.end);
@@ -297,7 +297,7 @@ impl<'a, W: Working> Cells<'a, W> {
     pub(crate) fn write(
         &self,
         slab: &CellSlab,
-        part: &Part,
+        part: &SlabPart,
         column_groups: Range<usize>,
         time: u32,
         buffer: &mut [i8],
@@ -369,7 +369,7 @@ impl<'a, W: Working> Cells<'a, W> {
         self.file
     }
 
-    pub(crate) fn layout(&self) -> &'a Layout {
+    pub(crate) fn layout(&self) -> &'a CellLayout {
         self.layout
     }
 }

@@ -41,7 +41,7 @@ pub(crate) const SUM_BYTES: usize = 8;
 
 /// Where the cells of a database are.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct CellLayout {
     pub(crate) stones: u32,
     pub(crate) set: PositionSet,
     /// Scores by the mover's stones, then the others.
@@ -68,10 +68,10 @@ pub(crate) struct CellSlab {
     offset: u64,
 }
 
-impl Layout {
+impl CellLayout {
     /// The layout of the positions of a set with `stones` stones.
-    pub fn new(stones: u32, set: PositionSet) -> Layout {
-        let mut layout = Layout { stones, set, slabs: Vec::new(), cells: 0, bytes: 0 };
+    pub fn new(stones: u32, set: PositionSet) -> CellLayout {
+        let mut layout = CellLayout { stones, set, slabs: Vec::new(), cells: 0, bytes: 0 };
         let slabs = set.slabs(stones);
         let half = stones.div_ceil(2) as usize;
         let second = if stones.is_multiple_of(2) { half..half + 1 } else { 0..0 };
@@ -167,7 +167,7 @@ mod tests {
     fn every_position_has_one_cell() {
         for set in [PositionSet::All, PositionSet::Reachable] {
             for stones in 0..=48 {
-                let layout = Layout::new(stones, set);
+                let layout = CellLayout::new(stones, set);
                 let mut next = (0, 0);
                 let slabs = set.slabs(stones);
                 let all = |number: usize| match number.checked_sub(stones as usize + 1) {

@@ -24,18 +24,18 @@ mod settle;
 mod tests;
 
 pub use captures::ReadCaptures;
-pub use layout::Layout;
-pub use plan::{PassBytes, Plan, TooSmall};
+pub use layout::CellLayout;
+pub use plan::{DiskPlan, PassBytes, TooSmall};
 
 use crate::huge_pages::{Bytes, PAD};
 use crate::kernels::scores::{Kernel, UNIT_BYTES_MAX};
-use crate::kernels::tables::{RowMove, rows_of};
-use crate::{EndedPass, Progress, Stopped};
-use captures::Captures;
-use cells::{Cells, Part, Pieces};
+use crate::kernels::tables::{PackedMove, rows_of};
+use crate::{DriverObserver, EndedPass, Stopped};
+use captures::TaskCaptures;
+use cells::{Cells, ColumnPieces, SlabPart};
 use game::{HALF_PITS, Index, Rules};
 use layout::CellSlab;
-use plan::{Block, Kind, Strip, Task};
+use plan::{ColumnStrip, SweepTask, TaskBlock, TaskKind};
 use std::io;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -43,7 +43,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 /// A file read and written at any place, from several threads; and the checksums of what is in it.
-pub trait Working: Sync {
+pub trait CellFile: Sync {
     /// Why it could not.
     type Error: Send;
 
@@ -79,7 +79,7 @@ pub trait Working: Sync {
 
 /// Why there are no scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TiledError<E> {
+pub enum DiskSweepError<E> {
     /// Progress said so. The file is as good as any to resume from.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -93,7 +93,7 @@ pub enum TiledError<E> {
 
 /// What a sweep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct DiskSweepReport {
     /// Passes over the tasks, the last without a change.
     pub passes: u64,
     /// Positions recomputed.
@@ -128,23 +128,23 @@ const JOB_BYTES: usize = 2 << 20;
 pub const RUN_BYTES: usize = 256 << 10;
 
 /// What a sweep on disk works on.
-pub struct Tiled<'a, W: Working> {
+pub struct DiskSweep<'a, W: CellFile> {
     rules: &'a Rules,
     index: &'a Index,
-    plan: &'a Plan,
+    plan: &'a DiskPlan,
     kernel: Kernel,
     cells: Cells<'a, W>,
     is_resumed: bool,
     /// For each thread, a staged unit, and its floor.
     buffers: Vec<Mutex<Vec<i8>>>,
-    report: Report,
+    report: DiskSweepReport,
 }
 
 /// The moves of all rows of a slab, made when the slab's turn comes.
 #[derive(Default)]
-struct Rows(Option<(usize, Vec<[RowMove; HALF_PITS]>)>);
+struct SlabMoves(Option<(usize, Vec<[PackedMove; HALF_PITS]>)>);
 
-impl<'a, W: Working> Tiled<'a, W> {
+impl<'a, W: CellFile> DiskSweep<'a, W> {
     /// A sweep of the positions of `index` over a working file, which holds what a former process left, or else anything.
     ///
     /// # Panics
@@ -152,36 +152,37 @@ impl<'a, W: Working> Tiled<'a, W> {
     pub fn new(
         rules: &'a Rules,
         index: &'a Index,
-        plan: &'a Plan,
+        plan: &'a DiskPlan,
         kernel: Kernel,
         file: &'a W,
         is_resumed: bool,
-    ) -> Tiled<'a, W> {
+    ) -> DiskSweep<'a, W> {
         assert!(plan.layout.stones == index.stones() && plan.layout.set == index.set());
         assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
         let buffers =
             (0..rayon::current_num_threads()).map(|_| Mutex::new(vec![0; 2 * UNIT_BYTES_MAX + PAD])).collect();
         let cells = Cells::new(file, &plan.layout, is_resumed);
-        Tiled { rules, index, plan, kernel, cells, is_resumed, buffers, report: Report::default() }
+        DiskSweep { rules, index, plan, kernel, cells, is_resumed, buffers, report: DiskSweepReport::default() }
     }
 
     /// Sweeps until nothing changes, from the best captures of all positions.
     ///
     /// # Errors
-    /// See [`TiledError`]; an arena or a thread that cannot be had is given by `failed`.
+    /// See [`DiskSweepError`]; an arena or a thread that cannot be had is given by `failed`.
     pub fn solve(
         &mut self,
         captures: ReadCaptures<W::Error>,
         failed: impl Fn(io::Error) -> W::Error,
-        progress: &dyn Progress,
-    ) -> Result<Report, TiledError<W::Error>> {
-        let arena = || Bytes::zeroed(self.plan.arena_bytes()).map_err(|error| TiledError::Failed(failed(error)));
+        progress: &dyn DriverObserver,
+    ) -> Result<DiskSweepReport, DiskSweepError<W::Error>> {
+        let arena = || Bytes::zeroed(self.plan.arena_bytes()).map_err(|error| DiskSweepError::Failed(failed(error)));
         let (mut this, mut other) = (arena()?, arena()?);
-        let captures = Captures::deal(&self.cells, self.plan, &mut this, captures).map_err(TiledError::Failed)?;
+        let captures =
+            TaskCaptures::deal(&self.cells, self.plan, &mut this, captures).map_err(DiskSweepError::Failed)?;
         let tasks = &self.plan.tasks;
         // When each task was read last.
         let mut read: Vec<Option<u32>> = vec![None; tasks.len()];
-        let mut rows = Rows::default();
+        let mut rows = SlabMoves::default();
         let mut time = 1;
         // What is in `this`, to be computed, and what is in `other`, to be written.
         let (mut loaded, mut computed) = (None, None);
@@ -206,16 +207,16 @@ impl<'a, W: Working> Tiled<'a, W> {
                 let done = loaded.map(|task: usize| self.recompute(&tasks[task], &mut rows, &mut this));
                 Ok((moves.join(), done))
             })
-            .map_err(TiledError::Failed)?;
+            .map_err(DiskSweepError::Failed)?;
             // A panic of the thread is one of ours.
-            let next = next.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(TiledError::Failed)?;
+            let next = next.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(DiskSweepError::Failed)?;
             self.report.recomputed += done.unwrap_or(0);
             if self.cells.is_lost.swap(false, Relaxed) {
                 read.fill(None);
             }
             if self.cells.counts.damaged.load(Relaxed) > DAMAGED_MAX + self.plan.layout.cells as u64 {
                 let what = "scores read back are again and again not what was written";
-                return Err(TiledError::Failed(self.cells.file().is_damaged(what)));
+                return Err(DiskSweepError::Failed(self.cells.file().is_damaged(what)));
             }
             if next.is_none() && loaded.is_none() {
                 break;
@@ -228,7 +229,7 @@ impl<'a, W: Working> Tiled<'a, W> {
             if let Some(next) = next {
                 // The first after the last one is a pass.
                 if next <= at || self.report.passes == 0 {
-                    let Report { read_bytes: read, written_bytes: written, .. } = self.report();
+                    let DiskSweepReport { read_bytes: read, written_bytes: written, .. } = self.report();
                     if let Some(begun) = self.report.begun.last() {
                         let is_full = self.report.passes == 1;
                         let changed = self.plan.changes(written - begun.written);
@@ -240,19 +241,19 @@ impl<'a, W: Working> Tiled<'a, W> {
                 at = next;
             }
             if self.is_resumed && self.report.passes > PASSES_MAX {
-                return Err(TiledError::Endless);
+                return Err(DiskSweepError::Endless);
             }
             if progress.advance(self.report.recomputed, expected.max(self.report.recomputed)).is_break() {
-                return Err(TiledError::Stopped(Stopped));
+                return Err(DiskSweepError::Stopped(Stopped));
             }
         }
         Ok(self.report())
     }
 
     /// What was done so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> DiskSweepReport {
         let counts = &self.cells.counts;
-        Report {
+        DiskSweepReport {
             read_bytes: counts.read_bytes.load(Relaxed),
             written_bytes: counts.written_bytes.load(Relaxed),
             damaged: counts.damaged.load(Relaxed),
@@ -267,7 +268,7 @@ impl<'a, W: Working> Tiled<'a, W> {
     pub fn scores(&self, mut receive: impl FnMut(&[i8]) -> Result<(), W::Error>) -> Result<(), W::Error> {
         let mut rows = Vec::new();
         for slab in &self.plan.layout.slabs[..=self.plan.layout.stones as usize] {
-            let columns = Pieces::new(slab, 0..slab.columns);
+            let columns = ColumnPieces::new(slab, 0..slab.columns);
             let at_once = (STREAM_BYTES / (slab.height * slab.columns)).max(1);
             for start in (0..slab.row_groups).step_by(at_once) {
                 let groups = start..slab.row_groups.min(start + at_once);
@@ -291,8 +292,8 @@ impl<'a, W: Working> Tiled<'a, W> {
     }
 }
 
-impl Rows {
-    fn of(&mut self, index: &Index, slab: usize) -> &[[RowMove; HALF_PITS]] {
+impl SlabMoves {
+    fn of(&mut self, index: &Index, slab: usize) -> &[[PackedMove; HALF_PITS]] {
         if self.0.as_ref().is_none_or(|(of, _)| *of != slab) {
             // The memory of one at a time.
             self.0 = None;
@@ -304,9 +305,9 @@ impl Rows {
 
 /// The first task after `at`, from the end on to the begin again, that has read what changed since; not `except`, which
 /// is being computed.
-fn stale<W: Working>(
+fn stale<W: CellFile>(
     cells: &Cells<W>,
-    tasks: &[Task],
+    tasks: &[SweepTask],
     read: &[Option<u32>],
     at: usize,
     except: Option<usize>,
@@ -314,11 +315,11 @@ fn stale<W: Working>(
     let layout = cells.layout();
     let is_stale = |task: usize| {
         let Some(time) = read[task] else { return true };
-        let changed = |strip: &Strip| {
+        let changed = |strip: &ColumnStrip| {
             let slab = &layout.slabs[strip.slab];
             strip.column_groups.iter().any(|groups| cells.changed_after(slab, groups, time))
         };
-        let changed_besides = |block: &Block| {
+        let changed_besides = |block: &TaskBlock| {
             let slab = &layout.slabs[tasks[task].slab];
             let mut groups: Vec<_> = block.outside.iter().map(|row| row / slab.height).collect();
             groups.dedup();
@@ -327,24 +328,24 @@ fn stale<W: Working>(
                 || groups.into_iter().any(|group| cells.rows_changed_after(slab, group, time))
         };
         tasks[task].strips.iter().any(changed)
-            || matches!(&tasks[task].kind, Kind::Block(block) if changed_besides(block))
+            || matches!(&tasks[task].kind, TaskKind::TaskBlock(block) if changed_besides(block))
     };
     let first = if except.is_some() { at + 1 } else { at };
     (first..tasks.len()).chain(0..first).filter(|&task| Some(task) != except).find(|&task| is_stale(task))
 }
 
 /// Reads all that a task is computed from into its arena.
-fn load<W: Working>(
+fn load<W: CellFile>(
     cells: &Cells<W>,
     index: &Index,
-    captures: &Captures,
+    captures: &TaskCaptures,
     at: usize,
-    task: &Task,
+    task: &SweepTask,
     arena: &mut [i8],
 ) -> Result<(), W::Error> {
-    enum Job<'t, 'm> {
-        Rows(&'t CellSlab, &'t Pieces, Range<usize>, &'t [usize], &'m mut [i8]),
-        Piece((u64, u64, &'m mut [i8])),
+    enum LoadJob<'t, 'm> {
+        Strip(&'t CellSlab, &'t ColumnPieces, Range<usize>, &'t [usize], &'m mut [i8]),
+        Captures((u64, u64, &'m mut [i8])),
     }
     let layout = cells.layout();
     let halves = task.halves(index);
@@ -352,14 +353,14 @@ fn load<W: Working>(
     let mut parts = Vec::new();
     let slab = &layout.slabs[task.slab];
     let own = task.bytes_of_rows(layout);
-    if let Kind::Block(block) = &task.kind {
-        parts.push((slab, Pieces::new(slab, 0..slab.columns), Some(&block.outside), own));
+    if let TaskKind::TaskBlock(block) = &task.kind {
+        parts.push((slab, ColumnPieces::new(slab, 0..slab.columns), Some(&block.outside), own));
         let base = &layout.slabs[block.base];
-        parts.push((base, Pieces::new(base, block.columns.clone()), None, block.columns_offset));
+        parts.push((base, ColumnPieces::new(base, block.columns.clone()), None, block.columns_offset));
     }
     for strip in &task.strips {
         let slab = &layout.slabs[strip.slab];
-        parts.push((slab, Pieces::new(slab, strip.columns(&halves)), None, strip.offset));
+        parts.push((slab, ColumnPieces::new(slab, strip.columns(&halves)), None, strip.offset));
     }
     let all_rows: Vec<usize> = (0..parts.iter().map(|(slab, ..)| slab.rows).max().unwrap_or(0)).collect();
     let mut places: Vec<_> = parts.iter().map(Some).collect();
@@ -373,7 +374,7 @@ fn load<W: Working>(
             let (_, from) = std::mem::take(&mut rest).split_at_mut(task.captures - end);
             let (mine, after) = from.split_at_mut(own);
             (rest, end) = (after, task.captures + own);
-            jobs.extend(captures.pieces(at, task, mine).into_iter().map(Job::Piece));
+            jobs.extend(captures.pieces(at, task, mine).into_iter().map(LoadJob::Captures));
             continue;
         };
         let (_, mut from) = std::mem::take(&mut rest).split_at_mut(offset - end);
@@ -394,26 +395,26 @@ fn load<W: Working>(
             let (mine, others) = from.split_at_mut(now.len() * columns.len());
             (rows, from) = (later, others);
             end += mine.len();
-            jobs.push(Job::Rows(slab, columns, groups, now, mine));
+            jobs.push(LoadJob::Strip(slab, columns, groups, now, mine));
         }
         rest = from;
     }
     cells.each(jobs, |job, _| match job {
-        Job::Rows(slab, columns, groups, rows, into) => cells.read_rows(slab, columns, &groups, rows, into),
-        Job::Piece(piece) => Captures::read(cells, piece),
+        LoadJob::Strip(slab, columns, groups, rows, into) => cells.read_rows(slab, columns, &groups, rows, into),
+        LoadJob::Captures(piece) => TaskCaptures::read(cells, piece),
     })
 }
 
 /// Writes what changed of a task.
-fn write<W: Working>(cells: &Cells<W>, task: &Task, arena: &[i8], time: u32) -> Result<(), W::Error> {
+fn write<W: CellFile>(cells: &Cells<W>, task: &SweepTask, arena: &[i8], time: u32) -> Result<(), W::Error> {
     let layout = cells.layout();
     let slab = &layout.slabs[task.slab];
-    let rows = Part { groups: task.groups.clone(), columns: 0..slab.columns, from: arena };
+    let rows = SlabPart { groups: task.groups.clone(), columns: 0..slab.columns, from: arena };
     let parts = match &task.kind {
-        Kind::Base(base) => vec![(*base, rows)],
-        Kind::Block(block) => {
+        TaskKind::Base(base) => vec![(*base, rows)],
+        TaskKind::TaskBlock(block) => {
             let groups = 0..layout.slabs[block.high].row_groups;
-            let columns = Part { groups, columns: block.columns.clone(), from: &arena[block.columns_offset..] };
+            let columns = SlabPart { groups, columns: block.columns.clone(), from: &arena[block.columns_offset..] };
             vec![(task.slab, rows), (block.high, columns)]
         }
     };
@@ -430,17 +431,17 @@ fn write<W: Working>(cells: &Cells<W>, task: &Task, arena: &[i8], time: u32) -> 
 }
 
 /// Gives a task that was loaded what it needs of one that was computed meanwhile, and that the file does not have yet.
-fn hand_on(layout: &Layout, from: &Task, computed: &[i8], to: &Task, loaded: &mut [i8]) {
-    let Kind::Block(block) = &to.kind else { return };
+fn hand_on(layout: &CellLayout, from: &SweepTask, computed: &[i8], to: &SweepTask, loaded: &mut [i8]) {
+    let TaskKind::TaskBlock(block) = &to.kind else { return };
     match &from.kind {
-        Kind::Base(base) if *base == block.base => {
+        TaskKind::Base(base) if *base == block.base => {
             let (columns, width) = (layout.slabs[*base].columns, block.columns.len());
             for (at, row) in from.rows.clone().enumerate() {
                 let row_to = &mut loaded[block.columns_offset + row * width..][..width];
                 row_to.copy_from_slice(&computed[at * columns + block.columns.start..][..width]);
             }
         }
-        Kind::Block(other) if other.high == block.high => {
+        TaskKind::TaskBlock(other) if other.high == block.high => {
             let columns = layout.slabs[to.slab].columns;
             for (at, row) in block.outside.iter().enumerate().filter(|(_, row)| from.rows.contains(row)) {
                 let row_to = &mut loaded[(to.rows.len() + at) * columns..][..columns];

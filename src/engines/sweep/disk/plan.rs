@@ -16,7 +16,7 @@
 //! c stones more. Sowing begins with the pits that order halves, so these are close to each other, too.
 
 use super::cells::{BUFFERS_BYTES, CELL_STATE_BYTES};
-use super::layout::{CellSlab, Layout};
+use super::layout::{CellLayout, CellSlab};
 use crate::huge_pages::PAD;
 use game::sow::{self, Class, Ends};
 use game::{HALF_PITS, Half, Halves, Index, PositionSet};
@@ -24,9 +24,9 @@ use std::ops::Range;
 
 /// How a database is recomputed within some memory.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    pub(crate) layout: Layout,
-    pub(crate) tasks: Vec<Task>,
+pub struct DiskPlan {
+    pub(crate) layout: CellLayout,
+    pub(crate) tasks: Vec<SweepTask>,
     /// Memory of a task.
     pub(crate) arena_bytes: usize,
     file_bytes: u64,
@@ -34,15 +34,15 @@ pub struct Plan {
 
 /// Some whole rows of a slab.
 #[derive(Clone, Debug)]
-pub(crate) struct Task {
+pub(crate) struct SweepTask {
     /// The mover's stones.
     pub(crate) slab: usize,
     pub(crate) groups: Range<usize>,
     pub(crate) rows: Range<usize>,
-    pub(crate) strips: Vec<Strip>,
+    pub(crate) strips: Vec<ColumnStrip>,
     /// Where in its memory the best captures are.
     pub(crate) captures: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TaskKind,
     /// And where in the file.
     pub(crate) captures_place: u64,
     pub(crate) bytes: usize,
@@ -50,16 +50,16 @@ pub(crate) struct Task {
 
 /// What is made of the rows of a task.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TaskKind {
     /// What crosses and captures, which goes to this slab of the file.
     Base(usize),
     /// Their scores, and those of the block's columns.
-    Block(Block),
+    TaskBlock(TaskBlock),
 }
 
 /// What a block has besides its rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Block {
+pub(crate) struct TaskBlock {
     /// The slab of the file whose columns it has.
     pub(crate) high: usize,
     /// Where their bases are.
@@ -75,7 +75,7 @@ pub(crate) struct Block {
 
 /// Of all rows of a slab, the columns where moves take those of a task, as many of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Strip {
+pub(crate) struct ColumnStrip {
     pub(crate) crossing: u32,
     /// The mover's stones.
     pub(crate) slab: usize,
@@ -115,13 +115,13 @@ const LINE: usize = 64;
 /// Rows outside of the smallest block, by its own: no more than this.
 const OUTSIDE_MAX: usize = 3;
 
-impl Plan {
+impl DiskPlan {
     /// The plan for arenas of at most so many bytes, of which two are used at a time.
     ///
     /// # Errors
     /// With what the smallest plan takes.
-    pub fn new(index: &Index, arena_bytes: usize) -> Result<Plan, TooSmall> {
-        let layout = Layout::new(index.stones(), index.set());
+    pub fn new(index: &Index, arena_bytes: usize) -> Result<DiskPlan, TooSmall> {
+        let layout = CellLayout::new(index.stones(), index.set());
         let needed = least(&layout);
         if needed > arena_bytes {
             return Err(TooSmall { needed });
@@ -132,8 +132,8 @@ impl Plan {
             let moves = straight_of(index, pair.mover as u32);
             for (slab, is_block) in [(pair.mover, false), (pair.opponent, true)] {
                 let new = |groups| match is_block {
-                    false => Task::base(&layout, &pair, groups),
-                    true => Task::block(&layout, &pair, groups, index, &moves),
+                    false => SweepTask::base(&layout, &pair, groups),
+                    true => SweepTask::block(&layout, &pair, groups, index, &moves),
                 };
                 let mut end = layout.slabs[slab].row_groups;
                 while end > 0 {
@@ -152,12 +152,12 @@ impl Plan {
             }
         }
         let arena_bytes = tasks.iter().map(|task| task.bytes).max().unwrap_or(0);
-        Ok(Plan { layout, tasks, arena_bytes, file_bytes: place })
+        Ok(DiskPlan { layout, tasks, arena_bytes, file_bytes: place })
     }
 
     /// The bytes of the smallest arena for which there is a plan.
     pub fn arena_bytes_min(stones: u32, set: PositionSet) -> usize {
-        least(&Layout::new(stones, set))
+        least(&CellLayout::new(stones, set))
     }
 
     /// Bytes of an arena: no more than was allowed.
@@ -184,12 +184,12 @@ impl Plan {
     /// the moves of a slab, and the columns of a task.
     pub fn other_bytes(stones: u32, set: PositionSet) -> u64 {
         let halves = Halves::count(stones) as usize;
-        (Layout::new(stones, set).cells * CELL_STATE_BYTES + BUFFERS_BYTES + halves * HALF_BYTES) as u64
+        (CellLayout::new(stones, set).cells * CELL_STATE_BYTES + BUFFERS_BYTES + halves * HALF_BYTES) as u64
     }
 
     /// The bytes of the working file, at most, however much memory there is.
     pub fn file_bytes_max(stones: u32, set: PositionSet) -> u64 {
-        let layout = Layout::new(stones, set);
+        let layout = CellLayout::new(stones, set);
         let tasks: usize = layout.slabs.iter().map(|slab| slab.row_groups).sum();
         // Where both players have half of the stones two tasks have the captures of a position.
         let slabs = set.slabs(stones);
@@ -199,8 +199,8 @@ impl Plan {
 
     /// What a pass over everything moves.
     pub fn pass_bytes(&self) -> PassBytes {
-        let one = |task: &Task| {
-            let strip = |strip: &Strip| {
+        let one = |task: &SweepTask| {
+            let strip = |strip: &ColumnStrip| {
                 let slab = &self.layout.slabs[strip.slab];
                 let groups: usize = strip.column_groups.iter().map(Range::len).sum();
                 groups * slab.row_groups * slab.cell_bytes
@@ -209,7 +209,7 @@ impl Plan {
             let slab = &self.layout.slabs[task.slab];
             let mut read = task.strips.iter().map(strip).sum::<usize>() + task.bytes_of_rows(&self.layout);
             let mut written = cells(slab, task.groups.len() * slab.column_groups);
-            if let Kind::Block(block) = &task.kind {
+            if let TaskKind::TaskBlock(block) = &task.kind {
                 let mut groups: Vec<_> = block.outside.iter().map(|row| row / slab.height).collect();
                 groups.dedup();
                 let high = &self.layout.slabs[block.high];
@@ -228,10 +228,10 @@ impl Plan {
     }
 }
 
-impl Task {
+impl SweepTask {
     /// The bases of some rows of the high slab of a pair.
-    fn base(layout: &Layout, pair: &Pair, groups: Range<usize>) -> Task {
-        let mut task = Task::of(layout, pair.mover, groups, Kind::Base(pair.base));
+    fn base(layout: &CellLayout, pair: &HighAndLow, groups: Range<usize>) -> SweepTask {
+        let mut task = SweepTask::of(layout, pair.mover, groups, TaskKind::Base(pair.base));
         let offset = task.place_strips(layout, task.bytes_of_rows(layout).next_multiple_of(LINE));
         task.captures = offset;
         task.bytes = offset + task.bytes_of_rows(layout);
@@ -239,7 +239,13 @@ impl Task {
     }
 
     /// The block with some rows of the low slab of a pair, given where moves lead from the columns of the high one.
-    fn block(layout: &Layout, pair: &Pair, groups: Range<usize>, index: &Index, moves: &[Vec<u32>]) -> Task {
+    fn block(
+        layout: &CellLayout,
+        pair: &HighAndLow,
+        groups: Range<usize>,
+        index: &Index,
+        moves: &[Vec<u32>],
+    ) -> SweepTask {
         let rows = layout.slabs[pair.opponent].rows_of(&groups);
         let full = |row: usize| Halves::rank(&index.opponent_unrank(pair.mover as u32, row as u32)) as usize;
         let last = layout.slabs[pair.opponent].rows == rows.end;
@@ -252,20 +258,21 @@ impl Task {
         outside.retain(|row| !rows.contains(row));
         outside.sort_unstable();
         outside.dedup();
-        Task::block_of(layout, pair, groups, columns, outside)
+        SweepTask::block_of(layout, pair, groups, columns, outside)
     }
 
     fn block_of(
-        layout: &Layout,
-        pair: &Pair,
+        layout: &CellLayout,
+        pair: &HighAndLow,
         groups: Range<usize>,
         columns: Range<usize>,
         outside: Vec<usize>,
-    ) -> Task {
+    ) -> SweepTask {
         let high = layout.slabs[pair.high].rows * columns.len();
-        let block = Block { high: pair.high, base: pair.base, columns, outside, columns_offset: 0, bases_offset: 0 };
+        let block =
+            TaskBlock { high: pair.high, base: pair.base, columns, outside, columns_offset: 0, bases_offset: 0 };
         let rows = block.outside.len() * layout.slabs[pair.opponent].columns;
-        let mut task = Task::of(layout, pair.opponent, groups, Kind::Base(0));
+        let mut task = SweepTask::of(layout, pair.opponent, groups, TaskKind::Base(0));
         let own = task.bytes_of_rows(layout);
         // Kernels read a little behind each part.
         let columns_offset = (own + rows + PAD).next_multiple_of(LINE);
@@ -273,29 +280,29 @@ impl Task {
         let bases_offset = (task.captures + own + PAD).next_multiple_of(LINE);
         let strips_end = task.place_strips(layout, bases_offset);
         task.bytes = strips_end.max(bases_offset + high);
-        task.kind = Kind::Block(Block { columns_offset, bases_offset, ..block });
+        task.kind = TaskKind::TaskBlock(TaskBlock { columns_offset, bases_offset, ..block });
         task
     }
 
-    fn of(layout: &Layout, slab: usize, groups: Range<usize>, kind: Kind) -> Task {
+    fn of(layout: &CellLayout, slab: usize, groups: Range<usize>, kind: TaskKind) -> SweepTask {
         let rows = layout.slabs[slab].rows_of(&groups);
-        Task { slab, groups, rows, strips: Vec::new(), captures: 0, captures_place: 0, bytes: 0, kind }
+        SweepTask { slab, groups, rows, strips: Vec::new(), captures: 0, captures_place: 0, bytes: 0, kind }
     }
 
     /// Gives all that crosses its place, from an offset on; where it ends.
-    fn place_strips(&mut self, layout: &Layout, mut offset: usize) -> usize {
+    fn place_strips(&mut self, layout: &CellLayout, mut offset: usize) -> usize {
         let slab = self.slab as u32;
         for crossing in (1..=slab).filter(|&crossing| may_cross(slab, crossing)) {
             let child = layout.stones as usize - self.slab + crossing as usize;
             let bytes = layout.slabs[child].rows * self.rows.len();
-            self.strips.push(Strip { crossing, slab: child, column_groups: Vec::new(), offset, bytes });
+            self.strips.push(ColumnStrip { crossing, slab: child, column_groups: Vec::new(), offset, bytes });
             offset = (offset + bytes).next_multiple_of(LINE);
         }
         offset
     }
 
     /// Finds out which columns its strips have.
-    fn find_columns(&mut self, layout: &Layout, index: &Index) {
+    fn find_columns(&mut self, layout: &CellLayout, index: &Index) {
         let halves = self.halves(index);
         for strip in &mut self.strips {
             let width = layout.slabs[strip.slab].width;
@@ -317,13 +324,13 @@ impl Task {
     }
 
     /// Bytes of the rows themselves, and of their best captures.
-    pub(crate) fn bytes_of_rows(&self, layout: &Layout) -> usize {
+    pub(crate) fn bytes_of_rows(&self, layout: &CellLayout) -> usize {
         self.rows.len() * layout.slabs[self.slab].columns
     }
 }
 
 /// Two slabs in which the players have the same stones, and where they are in the file.
-struct Pair {
+struct HighAndLow {
     /// Stones of the mover of the high slab.
     mover: usize,
     /// And of its opponent: the low slab.
@@ -336,11 +343,11 @@ struct Pair {
 /// stones that takes 22 passes; the other way round 26, both ways in turn 24, and 83 slab by slab without pairs. Bases,
 /// which are much to read, in turn with blocks of the pair before, which are much to compute, would keep cores and drive
 /// busy side by side, but take 19 passes of 20 stones instead of 14.
-fn pairs(stones: u32) -> impl Iterator<Item = Pair> {
+fn pairs(stones: u32) -> impl Iterator<Item = HighAndLow> {
     let stones = stones as usize;
     (stones.div_ceil(2)..=stones).rev().map(move |mover| {
-        let (high, base) = Layout::pair(stones, mover);
-        Pair { mover, opponent: stones - mover, high, base }
+        let (high, base) = CellLayout::pair(stones, mover);
+        HighAndLow { mover, opponent: stones - mover, high, base }
     })
 }
 
@@ -359,7 +366,7 @@ fn may_cross(mover: u32, crossing: u32) -> bool {
     mover >= 1.max(crossing + 5 * (crossing.saturating_sub(1) / 6))
 }
 
-impl Strip {
+impl ColumnStrip {
     /// The columns of the strip, ascending, for the halves of its task.
     pub(crate) fn columns<'h>(&self, halves: &'h [Half]) -> impl Iterator<Item = usize> + use<'h> {
         let gain = Class { crossing: self.crossing as u8, ends: Ends::Opponent }.gain();
@@ -369,8 +376,8 @@ impl Strip {
 }
 
 /// The arena of the smallest tasks.
-fn least(layout: &Layout) -> usize {
-    let of_pair = |pair: Pair| {
+fn least(layout: &CellLayout) -> usize {
+    let of_pair = |pair: HighAndLow| {
         let low = &layout.slabs[pair.opponent];
         let columns_max = layout.slabs[pair.high].columns;
         let start = |group: usize| match group * low.height {
@@ -381,8 +388,8 @@ fn least(layout: &Layout) -> usize {
         let starts: Vec<usize> = (0..=low.row_groups).map(start).collect();
         let columns = starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
         let outside = (OUTSIDE_MAX * low.height).min(low.rows - low.height);
-        let block = Task::block_of(layout, &pair, 0..1, 0..columns, vec![0; outside]);
-        block.bytes.max(Task::base(layout, &pair, 0..1).bytes)
+        let block = SweepTask::block_of(layout, &pair, 0..1, 0..columns, vec![0; outside]);
+        block.bytes.max(SweepTask::base(layout, &pair, 0..1).bytes)
     };
     pairs(layout.stones).map(of_pair).max().unwrap_or(0)
 }
@@ -434,17 +441,18 @@ mod tests {
         for set in [PositionSet::All, PositionSet::Reachable] {
             for stones in (0..14).chain([24]) {
                 let index = Index::new(stones, set);
-                let least = Plan::arena_bytes_min(stones, set);
-                assert!(Plan::new(&index, least - 1).is_err());
+                let least = DiskPlan::arena_bytes_min(stones, set);
+                assert!(DiskPlan::new(&index, least - 1).is_err());
                 for arena_bytes in [least, least * 3, usize::MAX] {
-                    let plan = Plan::new(&index, arena_bytes).unwrap();
+                    let plan = DiskPlan::new(&index, arena_bytes).unwrap();
                     assert!(plan.arena_bytes() <= arena_bytes);
                     for (slab, of) in plan.layout.slabs.iter().take(stones as usize + 1).enumerate() {
                         let mut groups: Vec<_> = plan
                             .tasks
                             .iter()
                             .filter(|task| {
-                                task.slab == slab && matches!(task.kind, Kind::Base(_)) == (2 * slab > stones as usize)
+                                task.slab == slab
+                                    && matches!(task.kind, TaskKind::Base(_)) == (2 * slab > stones as usize)
                             })
                             .map(|task| task.groups.clone())
                             .collect();

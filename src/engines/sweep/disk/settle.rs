@@ -5,14 +5,14 @@
 //! its low slab, then the columns of the high one, in turns while anything changes. These lead to each other alone, and to
 //! what is above them. What was there before does not matter, so it is not read.
 
-use super::plan::{Block, Kind, Strip, Task};
-use super::{Rows, Tiled, Working};
+use super::plan::{ColumnStrip, SweepTask, TaskBlock, TaskKind};
+use super::{CellFile, DiskSweep, SlabMoves};
 use crate::huge_pages::{Bytes, PAD};
 use crate::kernels::apply::apply;
 use crate::kernels::scores::{
-    Child, Floor, Kernel, Moves, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, UNIT_ROWS, Unit,
+    ChildScores, Floor, Kernel, Moves, RowUnit, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS, UNIT_ROWS,
 };
-use crate::kernels::tables::{CHUNK, Gather, RowMove, chunks};
+use crate::kernels::tables::{CHUNK, Gather, PackedMove, chunks};
 use crate::layout::rows::SlabRows;
 use game::sow::{Class, Ends, SowMap};
 use game::{HALF_PITS, Half, Halves};
@@ -38,14 +38,14 @@ fn straight() -> Moves {
 }
 
 /// A slab as one of its tasks sees it, alone in an array: what to recompute, and where to.
-struct Turn<'a> {
+struct TaskSlab<'a> {
     kernel: Kernel,
     buffers: &'a [Mutex<Vec<i8>>],
     work: SlabWork<'a>,
     moves: Moves,
 }
 
-impl Turn<'_> {
+impl TaskSlab<'_> {
     /// Recomputes some rows (of the mover's halves) by some chunks of columns: of each row those chunks, from the first of
     /// these on, of which `wanted` has a bit, or all. For each column it notes what changed, as `marks` has it for 64
     /// rows from one on. Returns the positions recomputed.
@@ -74,7 +74,7 @@ impl Turn<'_> {
             changed.fill(0);
             for row in rows.clone().step_by(UNIT_ROWS) {
                 let chunk = columns.start + first_chunk;
-                let mut unit = Unit::whole(row, rows.end, chunk..chunk + count.div_ceil(CHUNK));
+                let mut unit = RowUnit::whole(row, rows.end, chunk..chunk + count.div_ceil(CHUNK));
                 if let Some(wanted) = wanted {
                     let wanted = &wanted[row - rows.start..];
                     unit.wanted[..unit.rows].iter_mut().zip(wanted).for_each(|(unit, &wanted)| {
@@ -86,7 +86,7 @@ impl Turn<'_> {
                 }
                 self.kernel.recompute(&self.work, &unit, values, &self.moves, self.work.floor(&unit), &mut staged);
                 let mark = marks(row);
-                apply(self.kernel, &alone, &Unit { chunk: 0, ..unit }, &staged, out, 0, |chunk| {
+                apply(self.kernel, &alone, &RowUnit { chunk: 0, ..unit }, &staged, out, 0, |chunk| {
                     chunk.mark(changed, 0, mark);
                 });
                 recomputed.fetch_add(u64::from(unit.wanted_chunks()) * CHUNK.min(count) as u64, Relaxed);
@@ -127,12 +127,12 @@ fn staged(buffers: &[Mutex<Vec<i8>>]) -> std::sync::MutexGuard<'_, Vec<i8>> {
     buffers[thread].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<W: Working> Tiled<'_, W> {
+impl<W: CellFile> DiskSweep<'_, W> {
     /// Recomputes a task from what is in its arena; how many positions.
-    pub(super) fn recompute(&self, task: &Task, rows: &mut Rows, arena: &mut Bytes) -> u64 {
+    pub(super) fn recompute(&self, task: &SweepTask, rows: &mut SlabMoves, arena: &mut Bytes) -> u64 {
         let opponent = self.plan.layout.stones - task.slab as u32;
         let halves: Vec<Half> = task.rows.clone().map(|row| self.index.opponent_unrank(opponent, row as u32)).collect();
-        let classes: Vec<(&Strip, Class)> = task.strips.iter().flat_map(classes_of).collect();
+        let classes: Vec<(&ColumnStrip, Class)> = task.strips.iter().flat_map(classes_of).collect();
         let gathers: Vec<Gather> = classes
             .par_iter()
             .map(|&(_, class)| Gather::in_place(&self.columns(halves.len(), halves.iter().copied(), class)))
@@ -141,11 +141,11 @@ impl<W: Working> Tiled<'_, W> {
         let inputs = task.strips.first().map_or(task.bytes, |strip| strip.offset);
         for ((strip, class), gather) in classes.iter().zip(&gathers) {
             let (offset, stride) = (strip.offset - inputs, halves.len());
-            children[class.number()] = Some(Child { gather, offset, bytes: strip.bytes, stride, end: stride });
+            children[class.number()] = Some(ChildScores { gather, offset, bytes: strip.bytes, stride, end: stride });
         }
         match &task.kind {
-            Kind::Base(_) => self.recompute_bases(task, rows, children, halves.len(), arena, inputs),
-            Kind::Block(block) => self.recompute_block(task, block, rows, children, &halves, arena, inputs),
+            TaskKind::Base(_) => self.recompute_bases(task, rows, children, halves.len(), arena, inputs),
+            TaskKind::TaskBlock(block) => self.recompute_block(task, block, rows, children, &halves, arena, inputs),
         }
     }
 
@@ -155,9 +155,9 @@ impl<W: Working> Tiled<'_, W> {
 
     fn recompute_bases(
         &self,
-        task: &Task,
-        rows: &mut Rows,
-        children: Vec<Option<Child>>,
+        task: &SweepTask,
+        rows: &mut SlabMoves,
+        children: Vec<Option<ChildScores>>,
         columns: usize,
         arena: &mut Bytes,
         inputs: usize,
@@ -175,17 +175,17 @@ impl<W: Working> Tiled<'_, W> {
             captures: &values[task.captures - inputs..][..task.bytes_of_rows(layout) + PAD],
             captures_stride: columns,
         };
-        let turn = Turn { kernel: self.kernel, buffers: &self.buffers, work, moves: crossing() };
+        let turn = TaskSlab { kernel: self.kernel, buffers: &self.buffers, work, moves: crossing() };
         turn.take(0..slab.columns, 0..chunks(columns as u32), None, values, out, &mut vec![0; columns], |_| 0)
     }
 
     #[expect(clippy::too_many_arguments, reason = "a task, what it reads, and where")]
     fn recompute_block(
         &self,
-        task: &Task,
-        block: &Block,
-        rows: &mut Rows,
-        children: Vec<Option<Child>>,
+        task: &SweepTask,
+        block: &TaskBlock,
+        rows: &mut SlabMoves,
+        children: Vec<Option<ChildScores>>,
         halves: &[Half],
         arena: &mut Bytes,
         inputs: usize,
@@ -244,7 +244,7 @@ impl<W: Working> Tiled<'_, W> {
                 captures,
                 captures_stride: columns,
             };
-            Turn { kernel: self.kernel, buffers: &self.buffers, work, moves: straight() }
+            TaskSlab { kernel: self.kernel, buffers: &self.buffers, work, moves: straight() }
         };
         let slots_bytes = (halves.len() + block.outside.len()) * low.columns;
         let low_turn = work(
@@ -252,7 +252,7 @@ impl<W: Working> Tiled<'_, W> {
             crossing_work.to,
             rows,
             halves.len(),
-            Child { gather: &within, offset: 0, bytes: high.rows * width, stride: width, end: width },
+            ChildScores { gather: &within, offset: 0, bytes: high.rows * width, stride: width, end: width },
             &*floors,
         );
         let high_turn = work(
@@ -260,7 +260,7 @@ impl<W: Working> Tiled<'_, W> {
             SlabRows { offset: 0, stride: width, rows: high.rows, columns: width, lead: 0 },
             &straight_rows,
             high.rows,
-            Child { gather: &across, offset: 0, bytes: slots_bytes, stride: low.columns, end: low.columns },
+            ChildScores { gather: &across, offset: 0, bytes: slots_bytes, stride: low.columns, end: low.columns },
             &*bases,
         );
         let mut recomputed = own as u64;
@@ -279,7 +279,8 @@ impl<W: Working> Tiled<'_, W> {
             };
             let mut is_first = true;
             loop {
-                let changed_of = |to: &RowMove| high_changed.get((to.rank() as usize).wrapping_sub(some.start * CHUNK));
+                let changed_of =
+                    |to: &PackedMove| high_changed.get((to.rank() as usize).wrapping_sub(some.start * CHUNK));
                 if !is_first {
                     let rows = rows[rows_start..rows_end].par_iter().with_min_len(ROWS_AT_ONCE);
                     let wanted_of =
@@ -324,13 +325,13 @@ impl<W: Working> Tiled<'_, W> {
     }
 
     /// The moves of a row of a high slab that stay in the mover's half, to where their children are.
-    fn straight_of(&self, stones: u32, rank: usize, slots: impl Fn(usize) -> usize) -> [RowMove; HALF_PITS] {
-        let mut moves = [RowMove::NONE; HALF_PITS];
+    fn straight_of(&self, stones: u32, rank: usize, slots: impl Fn(usize) -> usize) -> [PackedMove; HALF_PITS] {
+        let mut moves = [PackedMove::NONE; HALF_PITS];
         let half = self.index.halves().unrank(stones, rank as u32);
         let all = game::sow::row_moves(&half).filter(|to| to.class.crossing == 0).enumerate();
         for (slot, to) in all {
             let row = self.index.opponent_rank(&to.half).expect("a half with an empty pit has a rank");
-            moves[slot] = RowMove::new(slots(row as usize) as u32, to.class, slot);
+            moves[slot] = PackedMove::new(slots(row as usize) as u32, to.class, slot);
         }
         moves
     }
@@ -344,7 +345,7 @@ impl<W: Working> Tiled<'_, W> {
             let (staged, floor) = staged.split_at_mut(UNIT_BYTES_MAX);
             for chunk in (0..chunks(columns as u32)).step_by(UNIT_CHUNKS) {
                 let end = chunks(columns as u32).min(chunk + UNIT_CHUNKS);
-                let unit = Unit::whole(row, row + floors.len() / columns, chunk..end);
+                let unit = RowUnit::whole(row, row + floors.len() / columns, chunk..end);
                 let (first, stride) = (chunk * CHUNK, unit.stride());
                 let count = columns.min(end * CHUNK) - first;
                 for (to, from) in floor.chunks_exact_mut(stride).zip(floors.chunks_exact(columns)) {
@@ -375,7 +376,7 @@ impl<W: Working> Tiled<'_, W> {
             };
             let mut staged = staged(&self.buffers);
             for row in (0..rows).step_by(UNIT_ROWS) {
-                let unit = Unit::whole(row, rows, 0..chunks(count as u32));
+                let unit = RowUnit::whole(row, rows, 0..chunks(count as u32));
                 for (to, from) in
                     staged.chunks_exact_mut(unit.stride()).zip(from.chunks_exact(width).skip(row)).take(unit.rows)
                 {
@@ -388,7 +389,7 @@ impl<W: Working> Tiled<'_, W> {
 }
 
 /// The classes of moves that lead to a strip.
-fn classes_of(strip: &Strip) -> impl Iterator<Item = (&Strip, Class)> {
+fn classes_of(strip: &ColumnStrip) -> impl Iterator<Item = (&ColumnStrip, Class)> {
     let class = |ends| Class { crossing: strip.crossing as u8, ends };
     [class(Ends::Mover), class(Ends::Opponent)]
         .into_iter()

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
 
 /// A file in memory, which may fail.
-struct File {
+struct TestFile {
     bytes: RwLock<Vec<i8>>,
     /// Writes until the process dies in one.
     writes_left: AtomicU64,
@@ -19,13 +19,13 @@ struct File {
     reads_until_damage: AtomicU64,
 }
 
-impl File {
-    fn new(plan: &Plan) -> File {
-        File::of(plan.file_bytes())
+impl TestFile {
+    fn new(plan: &DiskPlan) -> TestFile {
+        TestFile::of(plan.file_bytes())
     }
 
-    fn of(bytes: u64) -> File {
-        File {
+    fn of(bytes: u64) -> TestFile {
+        TestFile {
             bytes: RwLock::new(vec![0; bytes as usize]),
             writes_left: u64::MAX.into(),
             reads_until_damage: u64::MAX.into(),
@@ -33,7 +33,7 @@ impl File {
     }
 }
 
-impl Working for File {
+impl CellFile for TestFile {
     type Error = String;
 
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), String> {
@@ -75,37 +75,37 @@ impl Working for File {
 }
 
 /// Best captures and scores of a database, made in memory.
-struct Known {
+struct KnownDatabase {
     index: Index,
     captures: Vec<Score>,
     scores: Vec<Score>,
 }
 
-fn known(set: PositionSet, stones_max: u32) -> Vec<Known> {
+fn known(set: PositionSet, stones_max: u32) -> Vec<KnownDatabase> {
     let tables = Tables::new(Rules::AWARI, set, stones_max);
-    let mut all: Vec<Known> = Vec::new();
+    let mut all: Vec<KnownDatabase> = Vec::new();
     for stones in 0..=stones_max {
         let index = Index::new(stones, set);
         let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
         let smaller = InMemory::new(set, all.iter().map(|known| &known.scores[..]));
         capture::capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
-        let mut scores = crate::Rows::zeroed(&index).unwrap();
+        let mut scores = crate::ScoreRows::zeroed(&index).unwrap();
         sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {}).unwrap();
-        all.push(Known { index, captures: best.to_vec(), scores: scores.to_vec() });
+        all.push(KnownDatabase { index, captures: best.to_vec(), scores: scores.to_vec() });
     }
     all
 }
 
 /// Sweeps over a file, and reads the scores.
 fn solve(
-    known: &Known,
-    plan: &Plan,
-    file: &File,
+    known: &KnownDatabase,
+    plan: &DiskPlan,
+    file: &TestFile,
     is_resumed: bool,
     kernel: Kernel,
-    progress: &dyn Progress,
-) -> Result<(Report, Vec<Score>), TiledError<String>> {
-    let mut tiled = Tiled::new(&Rules::AWARI, &known.index, plan, kernel, file, is_resumed);
+    progress: &dyn DriverObserver,
+) -> Result<(DiskSweepReport, Vec<Score>), DiskSweepError<String>> {
+    let mut tiled = DiskSweep::new(&Rules::AWARI, &known.index, plan, kernel, file, is_resumed);
     let mut read = |first: u64, into: &mut [i8]| {
         into.copy_from_slice(&known.captures[first as usize..][..into.len()]);
         Ok(())
@@ -117,7 +117,7 @@ fn solve(
             scores.extend_from_slice(run);
             Ok(())
         })
-        .map_err(TiledError::Failed)?;
+        .map_err(DiskSweepError::Failed)?;
     Ok((report, scores))
 }
 
@@ -131,13 +131,13 @@ fn every_budget_makes_the_scores_of_memory() {
     for set in SETS {
         for known in known(set, 8) {
             let stones = known.index.stones();
-            let least = Plan::arena_bytes_min(stones, set);
-            assert_eq!(Plan::new(&known.index, least - 1).unwrap_err(), TooSmall { needed: least });
+            let least = DiskPlan::arena_bytes_min(stones, set);
+            assert_eq!(DiskPlan::new(&known.index, least - 1).unwrap_err(), TooSmall { needed: least });
             for (arena_bytes, threads) in [(least, 2), (usize::MAX, 1)] {
-                let plan = Plan::new(&known.index, arena_bytes).unwrap();
-                assert!(plan.file_bytes() <= Plan::file_bytes_max(stones, set));
+                let plan = DiskPlan::new(&known.index, arena_bytes).unwrap();
+                assert!(plan.file_bytes() <= DiskPlan::file_bytes_max(stones, set));
                 for kernel in Kernel::available() {
-                    let file = File::new(&plan);
+                    let file = TestFile::new(&plan);
                     let solve = || solve(&known, &plan, &file, false, kernel, &());
                     let (report, scores) = with_threads(threads, solve).unwrap();
                     assert!(scores == known.scores, "{stones} stones, {set}, {arena_bytes} bytes, {kernel:?}");
@@ -152,9 +152,9 @@ fn every_budget_makes_the_scores_of_memory() {
 #[test]
 fn many_tasks_a_slab() {
     let known = known(PositionSet::Reachable, 12).pop().unwrap();
-    let plan = Plan::new(&known.index, Plan::arena_bytes_min(12, PositionSet::Reachable)).unwrap();
+    let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(12, PositionSet::Reachable)).unwrap();
     assert!(plan.tasks.len() > 40 && plan.arena_bytes() < known.scores.len() / 5, "{}", plan.arena_bytes());
-    let file = File::new(&plan);
+    let file = TestFile::new(&plan);
     let solve = || solve(&known, &plan, &file, false, Kernel::detect(), &());
     let (_, scores) = with_threads(2, solve).unwrap();
     assert!(scores == known.scores);
@@ -166,23 +166,23 @@ fn any_write_may_be_the_last() {
     let stones = 6;
     for set in SETS {
         let known = known(set, stones).pop().unwrap();
-        let least = Plan::arena_bytes_min(stones, set);
-        let plans = [least, least * 2].map(|bytes| Plan::new(&known.index, bytes).unwrap());
-        let longest = plans.iter().map(Plan::file_bytes).max().unwrap();
-        let run = |plan: &Plan, file: &File, resumed| {
+        let least = DiskPlan::arena_bytes_min(stones, set);
+        let plans = [least, least * 2].map(|bytes| DiskPlan::new(&known.index, bytes).unwrap());
+        let longest = plans.iter().map(DiskPlan::file_bytes).max().unwrap();
+        let run = |plan: &DiskPlan, file: &TestFile, resumed| {
             with_threads(1, || solve(&known, plan, file, resumed, Kernel::detect(), &()))
         };
-        let counting = File::new(&plans[0]);
+        let counting = TestFile::new(&plans[0]);
         run(&plans[0], &counting, false).unwrap();
         let writes = u64::MAX - counting.writes_left.into_inner();
         let mut damaged = 0;
         for first in (0..writes).step_by(writes as usize / 40) {
-            let file = File::of(longest);
+            let file = TestFile::of(longest);
             for death in 0..3 {
                 file.writes_left.store(first / (death + 1), Relaxed);
                 let died = run(&plans[death as usize % 2], &file, death > 0);
                 // Once resumed, it may be done before.
-                assert!(death > 0 || matches!(died, Err(TiledError::Failed(_))), "write {first}");
+                assert!(death > 0 || matches!(died, Err(DiskSweepError::Failed(_))), "write {first}");
             }
             file.writes_left.store(u64::MAX, Relaxed);
             let (report, scores) = run(&plans[0], &file, true).unwrap();
@@ -197,8 +197,8 @@ fn any_write_may_be_the_last() {
 #[test]
 fn a_damaged_file_is_swept_to_the_same_scores() {
     let known = known(PositionSet::All, 7).pop().unwrap();
-    let plan = Plan::new(&known.index, usize::MAX).unwrap();
-    let file = File::new(&plan);
+    let plan = DiskPlan::new(&known.index, usize::MAX).unwrap();
+    let file = TestFile::new(&plan);
     let run = |resumed| with_threads(2, || solve(&known, &plan, &file, resumed, Kernel::detect(), &())).unwrap();
     run(false);
     let whole = file.bytes.read().unwrap().clone();
@@ -219,8 +219,8 @@ fn a_damaged_file_is_swept_to_the_same_scores() {
 #[test]
 fn damage_under_way_is_swept_over() {
     let known = known(PositionSet::All, 7).pop().unwrap();
-    let plan = Plan::new(&known.index, Plan::arena_bytes_min(7, PositionSet::All)).unwrap();
-    let file = File::new(&plan);
+    let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(7, PositionSet::All)).unwrap();
+    let file = TestFile::new(&plan);
     for at in [60, 150, 250] {
         file.reads_until_damage.store(at, Relaxed);
         let (report, scores) = with_threads(1, || solve(&known, &plan, &file, false, Kernel::detect(), &())).unwrap();
@@ -229,9 +229,9 @@ fn damage_under_way_is_swept_over() {
 }
 
 /// Stops when it is asked for the n-th time.
-struct StopAt(AtomicU64);
+struct StopAtCall(AtomicU64);
 
-impl Progress for StopAt {
+impl DriverObserver for StopAtCall {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         match self.0.fetch_sub(1, Relaxed) {
             0 => ControlFlow::Break(()),
@@ -243,12 +243,12 @@ impl Progress for StopAt {
 #[test]
 fn stopped_anywhere_it_goes_on() {
     let known = known(PositionSet::All, 7).pop().unwrap();
-    let plan = Plan::new(&known.index, Plan::arena_bytes_min(7, PositionSet::All)).unwrap();
-    let file = File::new(&plan);
+    let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(7, PositionSet::All)).unwrap();
+    let file = TestFile::new(&plan);
     for times in [0, 7, 20, 33] {
-        let stop = StopAt(times.into());
+        let stop = StopAtCall(times.into());
         let stopped = solve(&known, &plan, &file, times > 0, Kernel::detect(), &stop);
-        assert_eq!(stopped.err(), Some(TiledError::Stopped(Stopped)));
+        assert_eq!(stopped.err(), Some(DiskSweepError::Stopped(Stopped)));
     }
     let (_, scores) = solve(&known, &plan, &file, true, Kernel::detect(), &()).unwrap();
     assert!(scores == known.scores);

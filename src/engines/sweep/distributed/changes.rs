@@ -4,12 +4,12 @@
 //! chunk, row by row: so those lie together that a tile derives together. A word with changes: how far it is from the one before (zigzag, see `numbers`); how many changed if that is little, and
 //! which columns, a byte each; else `0xff` and 64 bits. Then the scores.
 
-use super::partition::Patch;
+use super::partition::SlabPatch;
 use crate::distributed::varint::{self, Malformed, take_bytes};
 use crate::huge_pages::Words;
 use crate::kernels::scores::{Kernel, lanes};
 use crate::kernels::tables::CHUNK;
-use crate::word_update::Hands;
+use crate::word_update::WordUpdate;
 use game::Slab;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -25,13 +25,13 @@ pub(crate) const AHEAD: usize = 12;
 const MASK: u8 = 0xff;
 
 /// Positions whose score is not told yet: a bit each, `OpponentMajor`.
-pub(crate) struct Changes {
+pub(crate) struct PendingChanges {
     words: Words,
     /// By the mover's stones.
     slabs: Vec<SlabChanges>,
     /// Whether anything is noted in a *run* of so many rows of a chunk as a chunk has columns.
     runs: Vec<AtomicBool>,
-    hands: Hands,
+    hands: WordUpdate,
 }
 
 /// Chunk by chunk, row by row.
@@ -56,9 +56,9 @@ impl SlabChanges {
     }
 }
 
-impl Changes {
+impl PendingChanges {
     /// None, of a database of these slabs, in some chunks of columns of each; for the threads of the current pool.
-    pub(crate) fn none(slabs: &[Slab], chunks: impl Fn(usize) -> Range<usize>) -> Changes {
+    pub(crate) fn none(slabs: &[Slab], chunks: impl Fn(usize) -> Range<usize>) -> PendingChanges {
         let (mut words, mut runs) = (0, 0);
         let place = |(at, slab): (usize, &Slab)| {
             let (chunks, rows) = (chunks(at), slab.opponent_halves as usize);
@@ -69,13 +69,13 @@ impl Changes {
         };
         let slabs = slabs.iter().enumerate().map(place).collect();
         let runs = (0..runs).map(|_| AtomicBool::new(false)).collect();
-        Changes { words: Words::zeroed(words), slabs, runs, hands: Hands::here() }
+        PendingChanges { words: Words::zeroed(words), slabs, runs, hands: WordUpdate::here() }
     }
 
     /// Bytes of memory that changes of these patches come to take.
-    pub(super) fn bytes(patches: &[Patch]) -> u64 {
+    pub(super) fn bytes(patches: &[SlabPatch]) -> u64 {
         let words =
-            |patch: &Patch| patch.rows.len() * (patch.columns.end.div_ceil(CHUNK) - patch.columns.start / CHUNK);
+            |patch: &SlabPatch| patch.rows.len() * (patch.columns.end.div_ceil(CHUNK) - patch.columns.start / CHUNK);
         patches.iter().map(words).map(|words| (words * size_of::<u64>() + words / CHUNK) as u64).sum()
     }
 
@@ -91,7 +91,7 @@ impl Changes {
 
     /// Takes what is noted of a chunk of a patch, while nobody notes anything: visits each row that has any, and asks for
     /// it some rows before.
-    pub(crate) fn take(&self, patch: &Patch, chunk: usize, ask: impl Fn(usize), mut visit: impl FnMut(usize, u64)) {
+    pub(crate) fn take(&self, patch: &SlabPatch, chunk: usize, ask: impl Fn(usize), mut visit: impl FnMut(usize, u64)) {
         let slab = &self.slabs[patch.slab];
         let mut first = patch.rows.start;
         while first < patch.rows.end {
@@ -120,20 +120,20 @@ impl Changes {
 
 /// Changes of a slab, for one rank.
 #[derive(Default)]
-pub(crate) struct Letter {
+pub(crate) struct ChangeMessage {
     bytes: Vec<u8>,
     word: u64,
 }
 
 /// Some of 64 columns, and their scores.
-pub(crate) struct Told<'a> {
+pub(crate) struct ChangedWord<'a> {
     pub(crate) word: u64,
     pub(crate) columns: u64,
     /// One for each of these columns.
     pub(crate) scores: &'a [u8],
 }
 
-impl Letter {
+impl ChangeMessage {
     /// Tells of some columns of a word, all scores of which are given.
     pub(crate) fn write(&mut self, kernel: Kernel, word: u64, columns: u64, scores: &[i8]) {
         varint::push_gap(&mut self.bytes, self.word, word);
@@ -157,8 +157,8 @@ impl Letter {
     }
 }
 
-/// Reads what [`Letter::write`] wrote, to the first word that it did not.
-pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Told<'_>, Malformed>> {
+/// Reads what [`ChangeMessage::write`] wrote, to the first word that it did not.
+pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<ChangedWord<'_>, Malformed>> {
     let (mut bytes, mut word) = (bytes, 0);
     std::iter::from_fn(move || {
         let told = (!bytes.is_empty()).then(|| next(&mut bytes, &mut word));
@@ -169,7 +169,7 @@ pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Told<'_>, Malfor
     })
 }
 
-fn next<'a>(bytes: &mut &'a [u8], word: &mut u64) -> Result<Told<'a>, Malformed> {
+fn next<'a>(bytes: &mut &'a [u8], word: &mut u64) -> Result<ChangedWord<'a>, Malformed> {
     *word = varint::take_gap(bytes, *word)?;
     let [kind] = *take_bytes(bytes)?;
     let columns = if kind == MASK {
@@ -181,7 +181,7 @@ fn next<'a>(bytes: &mut &'a [u8], word: &mut u64) -> Result<Told<'a>, Malformed>
     };
     let (scores, rest) = bytes.split_at_checked(columns.count_ones() as usize).ok_or(Malformed)?;
     *bytes = rest;
-    Ok(Told { word: *word, columns, scores })
+    Ok(ChangedWord { word: *word, columns, scores })
 }
 
 #[cfg(test)]
@@ -194,10 +194,10 @@ mod tests {
         let scores: Vec<i8> = (0..CHUNK).map(|at| (at * 37 % 97) as i8 - 48).collect();
         let words = [5u64, 6, 700, 3, 0, u64::from(u32::MAX) * 900, u64::from(u32::MAX) * 900 - 1, 7];
         let columns = |at: usize| if at == 7 { u64::MAX } else { 0x8421_0842_1084_2108 >> (at * 8) | 1 };
-        let mut letter = Letter::default();
+        let mut letter = ChangeMessage::default();
         words.iter().enumerate().for_each(|(at, &word)| letter.write(Kernel::detect(), word, columns(at), &scores));
         let bytes = letter.into_bytes();
-        let scores_of = |told: Told| {
+        let scores_of = |told: ChangedWord| {
             let scores = lanes(told.columns).zip(told.scores);
             scores.map(|(lane, &score)| (told.word, lane, score as i8)).collect::<Vec<_>>()
         };
@@ -249,10 +249,10 @@ mod tests {
             opponent_halves: 205,
             offset,
         };
-        let changes = Changes::none(&[slab(0, 0), slab(1, 41_000)], |slab| if slab == 0 { 2..3 } else { 0..4 });
+        let changes = PendingChanges::none(&[slab(0, 0), slab(1, 41_000)], |slab| if slab == 0 { 2..3 } else { 0..4 });
         let mut seen = Vec::new();
         let mut take = |slab: usize, rows: Range<usize>, chunk: usize| {
-            let patch = Patch { slab, rows, columns: 0..200 };
+            let patch = SlabPatch { slab, rows, columns: 0..200 };
             changes.take(
                 &patch,
                 chunk,

@@ -1,12 +1,12 @@
 //! How much each rank of a job comes to own and to hold of a database.
 //!
-//! A [`Part`](super::Part) has its scores and captures where [`Places`] says, and whoever plans a job asks the same places
+//! A [`RankScores`](super::Part) has its scores and captures where [`RankPlaces`] says, and whoever plans a job asks the same places
 //! what will be touched of them: nothing is allocated for that.
 
-use super::changes::Changes;
-use super::partition::{Needs, Patch, Territories, hull};
+use super::changes::PendingChanges;
+use super::partition::{Needs, ScorePartition, SlabPatch, hull};
 use super::patches;
-use super::subscribers::Audience;
+use super::subscribers::Subscribers;
 use crate::kernels::tables::{CHUNK, Tables, halves_of};
 use crate::layout::rows::{SlabRows, sparse_places};
 use crate::sweep::marks::Marks;
@@ -19,7 +19,7 @@ const PAGE_BYTES: usize = 2 << 20;
 
 /// What a rank comes to own and to hold of a database that a job sweeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Footprint {
+pub struct MemoryLayout {
     /// Positions that it owns.
     pub positions: u64,
     /// Positions of others that it keeps: it reads less than half of them, and hears of changes of these.
@@ -32,7 +32,7 @@ pub struct Footprint {
     pub marks_bytes: u64,
 }
 
-impl Footprint {
+impl MemoryLayout {
     /// All memory of the rank, but for tables and messages.
     pub fn memory_bytes(&self) -> u64 {
         self.scores_bytes + self.captures_bytes + self.marks_bytes
@@ -43,8 +43,8 @@ impl Footprint {
 ///
 /// # Panics
 /// Without ranks, or where the tables serve fewer stones.
-pub fn footprints(tables: &Tables, slabs: &[Slab], ranks: usize) -> Vec<Footprint> {
-    let territories = Territories::new(tables, slabs, ranks);
+pub fn memory_layouts(tables: &Tables, slabs: &[Slab], ranks: usize) -> Vec<MemoryLayout> {
+    let territories = ScorePartition::new(tables, slabs, ranks);
     // Else all ranks wait for one thread that makes them.
     (slabs.len() as u32 / 2..slabs.len() as u32).into_par_iter().for_each(|mover| {
         tables.rows(mover);
@@ -53,11 +53,11 @@ pub fn footprints(tables: &Tables, slabs: &[Slab], ranks: usize) -> Vec<Footprin
 }
 
 /// What a rank needs, as [`Needs`] has it of all ranks: found from the ends of what it owns.
-fn needed(tables: &Tables, territories: &Territories, rank: usize) -> Needed {
+fn needed(tables: &Tables, territories: &ScorePartition, rank: usize) -> NeededSlab {
     let slabs = territories.slabs();
     let mut rows: Vec<_> = slabs.iter().map(|slab| vec![0u64; words(slab)]).collect();
     territories.each_row_led_to(tables, rank, |slab, row| rows[slab][row / CHUNK] |= 1 << (row % CHUNK));
-    Needed { rank, rows, chunks: territories.chunks_led_to(tables, rank) }
+    NeededSlab { rank, rows, chunks: territories.chunks_led_to(tables, rank) }
 }
 
 fn words(slab: &Slab) -> usize {
@@ -65,7 +65,7 @@ fn words(slab: &Slab) -> usize {
 }
 
 /// What a rank needs of each slab.
-pub(super) struct Needed {
+pub(super) struct NeededSlab {
     rank: usize,
     /// A bit for each `OpponentMajor` row of which it needs all.
     rows: Vec<Vec<u64>>,
@@ -73,9 +73,9 @@ pub(super) struct Needed {
     chunks: Vec<Range<usize>>,
 }
 
-impl Needed {
+impl NeededSlab {
     /// What a rank needs.
-    pub(super) fn of(needs: &Needs, territories: &Territories, rank: usize) -> Needed {
+    pub(super) fn of(needs: &Needs, territories: &ScorePartition, rank: usize) -> NeededSlab {
         let slabs = territories.slabs();
         let rows = slabs.iter().enumerate().map(|(at, slab)| {
             let mut rows = vec![0u64; words(slab)];
@@ -84,20 +84,24 @@ impl Needed {
                 .for_each(|row| rows[row / CHUNK] |= 1 << (row % CHUNK));
             rows
         });
-        Needed { rank, rows: rows.collect(), chunks: (0..slabs.len()).map(|slab| needs.chunks(rank, slab)).collect() }
+        NeededSlab {
+            rank,
+            rows: rows.collect(),
+            chunks: (0..slabs.len()).map(|slab| needs.chunks(rank, slab)).collect(),
+        }
     }
 
-    pub(super) fn footprint(&self, territories: &Territories) -> Footprint {
+    pub(super) fn footprint(&self, territories: &ScorePartition) -> MemoryLayout {
         let (slabs, ranks) = (territories.slabs(), territories.ranks());
-        let places = Places::new(territories, self.rank, |slab| self.chunks[slab].clone());
-        let (mut scores, mut captures) = (Pages::default(), Pages::default());
+        let places = RankPlaces::new(territories, self.rank, |slab| self.chunks[slab].clone());
+        let (mut scores, mut captures) = (TouchedPages::default(), TouchedPages::default());
         self.touched(territories, &places, |bytes| scores.touch(&bytes));
         places.captures_touched(territories, self.rank, |bytes| captures.touch(&bytes));
         let own = (0..slabs.len()).map(|slab| territories.own(self.rank, slab));
         let marks_bytes = Marks::own_bytes(slabs, own)
-            + Changes::bytes(&territories.patches(self.rank))
-            + if ranks > 1 { Needs::bytes(territories) + Audience::bytes(slabs) } else { 0 };
-        Footprint {
+            + PendingChanges::bytes(&territories.patches(self.rank))
+            + if ranks > 1 { Needs::bytes(territories) + Subscribers::bytes(slabs) } else { 0 };
+        MemoryLayout {
             positions: territories.positions(self.rank),
             foreign: if ranks > 1 { self.foreign(territories) } else { 0 },
             scores_bytes: scores.bytes(),
@@ -107,15 +111,15 @@ impl Needed {
     }
 
     /// Positions that the rank keeps and does not own.
-    fn foreign(&self, territories: &Territories) -> u64 {
-        let needed = |patch: &Patch| {
+    fn foreign(&self, territories: &ScorePartition) -> u64 {
+        let needed = |patch: &SlabPatch| {
             let rows = self.count(patch.slab, &patch.rows);
             let columns = halves_of(&self.chunks[patch.slab], territories.slabs()[patch.slab].mover_halves);
             let both = columns.start.max(patch.columns.start)..columns.end.min(patch.columns.end);
             (rows * patch.columns.len() + (patch.rows.len() - rows) * both.len()) as u64
         };
         let all = |(slab, of): (usize, &Slab)| {
-            needed(&Patch { slab, rows: 0..of.opponent_halves as usize, columns: 0..of.mover_halves as usize })
+            needed(&SlabPatch { slab, rows: 0..of.opponent_halves as usize, columns: 0..of.mover_halves as usize })
         };
         let all: u64 = territories.slabs().iter().enumerate().map(all).sum();
         all - territories.patches(self.rank).iter().map(needed).sum::<u64>()
@@ -133,7 +137,7 @@ impl Needed {
     }
 
     /// Visits the bytes of scores that the rank reads or writes, ascending.
-    fn touched(&self, territories: &Territories, places: &Places, mut visit: impl FnMut(Range<usize>)) {
+    fn touched(&self, territories: &ScorePartition, places: &RankPlaces, mut visit: impl FnMut(Range<usize>)) {
         let slabs = territories.slabs();
         let (main, mirror) = places.rows.split_at(slabs.len());
         let first_mirrored = slabs.len() - mirror.len();
@@ -185,7 +189,7 @@ fn each_row(words: &[u64], mut visit: impl FnMut(usize)) {
 
 /// Where a rank has its scores and captures: addresses, of which those that are touched become memory.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct RankPlaces {
     /// The slabs, then the mirror.
     pub(super) rows: Vec<SlabRows>,
     pub(super) rows_bytes: usize,
@@ -203,9 +207,9 @@ pub(super) struct SlabCaptures {
     pub(super) stride: usize,
 }
 
-impl Places {
+impl RankPlaces {
     /// Of a rank that needs chunks of columns of all rows between some, by slab.
-    pub(super) fn new(territories: &Territories, rank: usize, chunks: impl Fn(usize) -> Range<usize>) -> Places {
+    pub(super) fn new(territories: &ScorePartition, rank: usize, chunks: impl Fn(usize) -> Range<usize>) -> RankPlaces {
         let slabs = territories.slabs();
         // Alone, a rank keeps all.
         let first_mirrored = if territories.ranks() == 1 { slabs.len() } else { (slabs.len() - 1) / 2 + 1 };
@@ -228,11 +232,11 @@ impl Places {
             captures
         };
         let captures = slabs.iter().enumerate().map(place).collect();
-        Places { rows, rows_bytes, captures, captures_bytes }
+        RankPlaces { rows, rows_bytes, captures, captures_bytes }
     }
 
     /// Visits the bytes of captures that a rank has, ascending but for where both players have half of the stones.
-    fn captures_touched(&self, territories: &Territories, rank: usize, mut visit: impl FnMut(Range<usize>)) {
+    fn captures_touched(&self, territories: &ScorePartition, rank: usize, mut visit: impl FnMut(Range<usize>)) {
         for (at, (slab, place)) in territories.slabs().iter().zip(&self.captures).enumerate() {
             let own = territories.own(rank, at);
             let columns = |chunks: &Range<usize>| halves_of(chunks, slab.opponent_halves);
@@ -253,13 +257,13 @@ impl Places {
 
 /// Pages that ranges of addresses touch, which ascend.
 #[derive(Default)]
-struct Pages {
+struct TouchedPages {
     count: usize,
     /// Behind the last one that was touched.
     end: usize,
 }
 
-impl Pages {
+impl TouchedPages {
     fn touch(&mut self, bytes: &Range<usize>) {
         if !bytes.is_empty() {
             let (first, end) = ((bytes.start / PAGE_BYTES).max(self.end), bytes.end.div_ceil(PAGE_BYTES));
@@ -275,7 +279,7 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Part, sweep};
+    use super::super::{RankScores, sweep};
     use super::*;
     use crate::Kernel;
     use game::{Index, PositionSet, Rules};
@@ -297,14 +301,14 @@ mod tests {
         ] {
             let (tables, index) = tables(set, stones);
             for ranks in [1, 2, 3, 4, 7, 40] {
-                let territories = Arc::new(Territories::new(&tables, index.slabs(), ranks));
-                let planned = footprints(&tables, index.slabs(), ranks);
+                let territories = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
+                let planned = memory_layouts(&tables, index.slabs(), ranks);
                 assert_eq!(
                     planned.iter().map(|of| of.positions).sum::<u64>(),
                     set.slabs(stones).iter().map(Slab::positions).sum()
                 );
                 for (rank, planned) in planned.into_iter().enumerate() {
-                    let part = Part::zeroed(&tables, Arc::clone(&territories), rank).unwrap();
+                    let part = RankScores::zeroed(&tables, Arc::clone(&territories), rank).unwrap();
                     assert_eq!(part.footprint(), planned, "{set} {stones}, rank {rank} of {ranks}");
                     let needed = needed(&tables, &territories, rank);
                     assert_eq!(needed.foreign(&territories) > 0, ranks > 1 && planned.foreign > 0);
@@ -335,12 +339,12 @@ mod tests {
             [(PositionSet::All, 1), (PositionSet::All, 2), (PositionSet::Reachable, 3), (PositionSet::All, 5)]
         {
             let (tables, index) = tables(set, 10);
-            let territories = Arc::new(Territories::new(&tables, index.slabs(), ranks));
+            let territories = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
             std::thread::scope(|scope| {
                 for mut end in ThreadCommunicator::job(ranks, NetworkFaults::none()) {
                     let (tables, index, territories) = (&tables, &index, &territories);
                     scope.spawn(move || {
-                        let mut part = Part::zeroed(tables, Arc::clone(territories), end.rank()).unwrap();
+                        let mut part = RankScores::zeroed(tables, Arc::clone(territories), end.rank()).unwrap();
                         let captures = part.captures(|positions, out: &mut [i8]| {
                             out.iter_mut().zip(positions).for_each(|(out, at)| *out = (at % 21) as i8 - 10);
                             Ok::<_, std::io::Error>(())
@@ -348,7 +352,7 @@ mod tests {
                         let captures = captures.unwrap();
                         sweep(tables, index, &captures, &mut part, Kernel::detect(), &mut end, &()).unwrap();
                         let needed = needed(tables, territories, part.rank());
-                        let places = Places::new(territories, part.rank(), |slab| needed.chunks[slab].clone());
+                        let places = RankPlaces::new(territories, part.rank(), |slab| needed.chunks[slab].clone());
                         let (mut touched, mut other_than_0, mut end) = (0, 0, 0);
                         let scores = part.rows.bytes();
                         needed.touched(territories, &places, |bytes| {
@@ -370,9 +374,9 @@ mod tests {
         let (tables, index) = tables(PositionSet::All, 30);
         let (mut before, mut foreign_before) = (u64::MAX, 0);
         for ranks in [1, 2, 4, 8, 16, 64] {
-            let all = footprints(&tables, index.slabs(), ranks);
+            let all = memory_layouts(&tables, index.slabs(), ranks);
             assert_eq!(all.iter().map(|of| of.positions).sum::<u64>(), index.positions());
-            let most = all.iter().map(Footprint::memory_bytes).max().unwrap();
+            let most = all.iter().map(MemoryLayout::memory_bytes).max().unwrap();
             let foreign = all.iter().map(|of| of.foreign).sum::<u64>();
             assert!(most < before && foreign >= foreign_before, "{ranks} ranks: {most}, {foreign}");
             // A score and a capture each, at least.
@@ -383,7 +387,7 @@ mod tests {
 
     #[test]
     fn pages_are_counted_once() {
-        let mut pages = Pages::default();
+        let mut pages = TouchedPages::default();
         for bytes in [0..1, 5..9, PAGE_BYTES - 1..PAGE_BYTES + 1, 7 * PAGE_BYTES..7 * PAGE_BYTES] {
             pages.touch(&bytes);
         }

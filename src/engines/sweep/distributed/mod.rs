@@ -18,32 +18,32 @@ mod subscribers;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use memory_layout::{Footprint, footprints};
-pub use part::{Part, PartCaptures};
-pub use partition::Territories;
+pub use memory_layout::{MemoryLayout, memory_layouts};
+pub use part::{RankCaptures, RankScores};
+pub use partition::ScorePartition;
 
 use crate::EndedPass;
 use crate::distributed::varint::Malformed;
-use crate::distributed::{Unsolved, Watch};
-use crate::kernels::apply::Changed;
+use crate::distributed::{JobError, JobObserver};
+use crate::kernels::apply::ChangedColumn;
 use crate::kernels::cpu;
 use crate::kernels::scores::Kernel;
 use crate::kernels::tables::{CHUNK, Tables, halves_of};
 use crate::layout::rows::SlabRows;
-use crate::sweep::marked::Spots;
-use crate::sweep::marks::{Marks, Own, Region};
-use crate::sweep::pair::{Pair, Tile};
+use crate::sweep::marked::MarkedPasses;
+use crate::sweep::marks::{Marks, Own, SlabRegion};
+use crate::sweep::pair::{PairTile, SlabPair};
 use crate::sweep::tile::Tiles;
-use crate::sweep::{Done, MARK_BELOW, pairs};
+use crate::sweep::{MARK_BELOW, PassCounts, pairs};
 use crate::work_stealing::awake;
-use changes::{AHEAD, Changes, Letter, Told};
+use changes::{AHEAD, ChangeMessage, ChangedWord, PendingChanges};
 use game::{Index, Slab};
-use messaging::{CommunicationError, Communicator, Traffic};
-use partition::Patch;
+use messaging::{CommunicationError, Communicator, MessageTraffic};
+use partition::SlabPatch;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
-use subscribers::Audience;
+use subscribers::Subscribers;
 
 /// Phases of a superstep, at most. The fewer, the later a rank knows what the others found: 18 stones on 4 ranks take 23
 /// supersteps with 12 phases, 17 with 72.
@@ -66,7 +66,7 @@ const LETTER_HEAD: usize = 5;
 
 /// What a job did: all ranks together, but for the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct DistributedSweepReport {
     /// Supersteps until nothing changed.
     pub supersteps: u64,
     /// Positions recomputed, by 64 columns of a row.
@@ -74,14 +74,14 @@ pub struct Report {
     /// Changes of a score.
     pub changed: u64,
     /// Messages and bytes of this rank.
-    pub traffic: Traffic,
+    pub traffic: MessageTraffic,
 }
 
 /// Solves the database of `index` together with the other ranks, from the best captures of what `part` owns, see
-/// [`Part::captures`]. The part is zeros, or a checkpoint.
+/// [`RankScores::captures`]. The part is zeros, or a checkpoint.
 ///
 /// # Errors
-/// See [`Unsolved`].
+/// See [`JobError`].
 ///
 /// # Panics
 /// When the captures are not those of a part, the part is of another rank or database than the job, or the tables serve
@@ -89,12 +89,12 @@ pub struct Report {
 pub fn sweep(
     tables: &Tables,
     index: &Index,
-    captures: &PartCaptures,
-    part: &mut Part,
+    captures: &RankCaptures,
+    part: &mut RankScores,
     kernel: Kernel,
     communicator: &mut dyn Communicator,
-    watch: &dyn Watch<Part>,
-) -> Result<Report, Unsolved> {
+    watch: &dyn JobObserver<RankScores>,
+) -> Result<DistributedSweepReport, JobError> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
     let (territories, rank) = (part.territories(), part.rank());
@@ -104,21 +104,21 @@ pub fn sweep(
     let places = part.places();
     let captures_of = |slab: &Slab| part.captures_of(captures, slab.mover_stones as usize);
     let pairs = pairs(tables, slabs, captures_of, places.each_ref().map(|places| &places[..]));
-    let ranks_of = |pair: &Pair| territories.chunks(rank, pair.high.slab.mover_stones as usize);
+    let ranks_of = |pair: &SlabPair| territories.chunks(rank, pair.high.slab.mover_stones as usize);
     let own: Vec<_> = (0..slabs.len()).map(|slab| territories.own(rank, slab)).collect();
     let tiles = Tiles::of(&pairs, kernel, ranks_of);
     let before = communicator.traffic();
     let phases = phases(index.positions(), territories.ranks()) as usize;
-    let mut job = Job {
+    let mut job = RankSweep {
         slabs,
         pairs: &pairs,
         patches: own.iter().zip(slabs).enumerate().map(|(at, (own, slab))| patches(at, slab, own)).collect(),
         phases,
         waves: in_phases(&tiles, phases),
         tiles,
-        changes: Changes::none(slabs, |slab| territories.chunks_told(rank, slab)),
-        audience: Audience::new(tables, territories, rank, part.first_mirrored()),
-        spots: Spots {
+        changes: PendingChanges::none(slabs, |slab| territories.chunks_told(rank, slab)),
+        audience: Subscribers::new(tables, territories, rank, part.first_mirrored()),
+        spots: MarkedPasses {
             tables,
             stones: index.stones(),
             kernel,
@@ -140,7 +140,7 @@ pub fn phases(positions: u64, ranks: usize) -> u64 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pass {
+enum Superstep {
     /// Nothing is recomputed; what is not 0 is told.
     Announce,
     /// Everything, leaving no marks.
@@ -151,42 +151,42 @@ enum Pass {
     Marked,
 }
 
-impl Pass {
+impl Superstep {
     fn leaves_marks(self) -> bool {
-        matches!(self, Pass::FullMarking | Pass::Marked)
+        matches!(self, Superstep::FullMarking | Superstep::Marked)
     }
 }
 
 /// A rank at work.
-struct Job<'a, 'c> {
+struct RankSweep<'a, 'c> {
     slabs: &'a [Slab],
-    pairs: &'a [Pair<'a>],
+    pairs: &'a [SlabPair<'a>],
     /// By slab, what this rank recomputes.
-    patches: Vec<Vec<Patch>>,
+    patches: Vec<Vec<SlabPatch>>,
     /// Phases of a superstep.
     phases: usize,
     tiles: Tiles<'a>,
     /// By phase, waves of tiles.
     waves: Vec<Range<usize>>,
-    spots: Spots<'a>,
+    spots: MarkedPasses<'a>,
     /// What was not told yet.
-    changes: Changes,
-    audience: Audience<'a>,
-    part: &'a mut Part,
+    changes: PendingChanges,
+    audience: Subscribers<'a>,
+    part: &'a mut RankScores,
     communicator: &'c mut dyn Communicator,
     /// Messages that were taken in: room for those to come, which need not be had page by page again.
     spare: Vec<Vec<u8>>,
 }
 
-impl Job<'_, '_> {
-    fn run(&mut self, positions: u64, watch: &dyn Watch<Part>) -> Result<Report, Unsolved> {
-        let mut report = Report::default();
-        let mut pass = if self.part.is_fresh { Pass::Full } else { Pass::Announce };
+impl RankSweep<'_, '_> {
+    fn run(&mut self, positions: u64, watch: &dyn JobObserver<RankScores>) -> Result<DistributedSweepReport, JobError> {
+        let mut report = DistributedSweepReport::default();
+        let mut pass = if self.part.is_fresh { Superstep::Full } else { Superstep::Announce };
         self.part.is_fresh = false;
         loop {
             let done = self.superstep(pass)?;
             let (wants_stop, is_due) = (watch.advance(report.recomputed).is_break(), watch.is_due());
-            let is_new = u64::from(pass == Pass::Announce);
+            let is_new = u64::from(pass == Superstep::Announce);
             let vote = [done.recomputed, done.changed, u64::from(wants_stop), u64::from(is_due), is_new];
             let all = self.communicator.sum(&vote)?;
             let (changed, wants_stop, is_due) = (all[1], all[2] != 0, all[3] != 0);
@@ -197,36 +197,36 @@ impl Job<'_, '_> {
                 watch.checkpoint(self.part);
             }
             if wants_stop {
-                return Err(Unsolved::Stopped);
+                return Err(JobError::Stopped);
             }
-            let was_full = matches!(pass, Pass::Full | Pass::FullMarking);
+            let was_full = matches!(pass, Superstep::Full | Superstep::FullMarking);
             pass = match pass {
-                Pass::Announce => Pass::Full,
+                Superstep::Announce => Superstep::Full,
                 // Ranks that began with zeros come to the same pass as those that did not.
-                Pass::Full if all[4] != 0 => Pass::Full,
-                Pass::Full if changed * MARK_BELOW < positions => Pass::FullMarking,
-                Pass::Full => Pass::Full,
+                Superstep::Full if all[4] != 0 => Superstep::Full,
+                Superstep::Full if changed * MARK_BELOW < positions => Superstep::FullMarking,
+                Superstep::Full => Superstep::Full,
                 _ if changed == 0 => return Ok(report),
-                _ => Pass::Marked,
+                _ => Superstep::Marked,
             };
-            watch.end_pass(EndedPass { is_full: was_full, is_next_full: pass != Pass::Marked, changed });
+            watch.end_pass(EndedPass { is_full: was_full, is_next_full: pass != Superstep::Marked, changed });
         }
     }
 
     /// One pass of every rank over what it owns.
-    fn superstep(&mut self, pass: Pass) -> Result<Done, Unsolved> {
-        let mut done = Done::default();
+    fn superstep(&mut self, pass: Superstep) -> Result<PassCounts, JobError> {
+        let mut done = PassCounts::default();
         // Where little is derived, all ranks take the same slabs at a time: other slabs take longer or less long.
         let behind = match pass {
-            Pass::Full | Pass::FullMarking => self.communicator.size() - 1 - self.communicator.rank(),
-            Pass::Announce | Pass::Marked => 0,
+            Superstep::Full | Superstep::FullMarking => self.communicator.size() - 1 - self.communicator.rank(),
+            Superstep::Announce | Superstep::Marked => 0,
         };
         let lag = LAG * behind % self.phases;
         for step in 0..self.phases {
             let phase = (step + self.phases - lag) % self.phases;
             let (now, patches) = match pass {
-                Pass::Full | Pass::FullMarking => self.waves(phase, pass),
-                Pass::Announce | Pass::Marked => self.pairs(phase, pass),
+                Superstep::Full | Superstep::FullMarking => self.waves(phase, pass),
+                Superstep::Announce | Superstep::Marked => self.pairs(phase, pass),
             };
             done = done.add(now);
             if self.part.territories().ranks() > 1 {
@@ -245,23 +245,24 @@ impl Job<'_, '_> {
     }
 
     /// A phase of a full pass, and what it may have changed.
-    fn waves(&mut self, phase: usize, pass: Pass) -> (Done, Vec<Patch>) {
-        let Job { tiles, waves, spots, changes, audience, part, communicator, .. } = self;
+    fn waves(&mut self, phase: usize, pass: Superstep) -> (PassCounts, Vec<SlabPatch>) {
+        let RankSweep { tiles, waves, spots, changes, audience, part, communicator, .. } = self;
         let is_alone = communicator.size() == 1;
-        let tell = |slab: &Slab, change: &Changed, again: &Region| {
-            if pass == Pass::FullMarking {
+        let tell = |slab: &Slab, change: &ChangedColumn, again: &SlabRegion| {
+            if pass == Superstep::FullMarking {
                 spots.mark_parents(slab, change, Some(again));
             }
             if !is_alone {
                 note(changes, audience, slab, change);
             }
         };
-        let is_told = !is_alone || pass == Pass::FullMarking;
-        let mut done = Done::default();
+        let is_told = !is_alone || pass == Superstep::FullMarking;
+        let mut done = PassCounts::default();
         let mut patches = Vec::new();
         for wave in waves[phase].clone() {
-            done = done
-                .add(awake(|| tiles.wave(wave, pass == Pass::FullMarking, &mut part.rows, is_told.then_some(&tell))));
+            done = done.add(awake(|| {
+                tiles.wave(wave, pass == Superstep::FullMarking, &mut part.rows, is_told.then_some(&tell))
+            }));
             patches.extend(tiles.tiles(wave).flat_map(|(pair, tile)| patches_of(pair, &tile)));
             // What goes wrong with messages shows when they are waited for.
             let _ = communicator.poll();
@@ -270,18 +271,18 @@ impl Job<'_, '_> {
     }
 
     /// A phase of another pass, and what it may have changed.
-    fn pairs(&mut self, phase: usize, pass: Pass) -> (Done, Vec<Patch>) {
-        let Job { spots, changes, audience, pairs, part, communicator, phases, .. } = self;
+    fn pairs(&mut self, phase: usize, pass: Superstep) -> (PassCounts, Vec<SlabPatch>) {
+        let RankSweep { spots, changes, audience, pairs, part, communicator, phases, .. } = self;
         let is_alone = communicator.size() == 1;
-        let tell = |slab: &Slab, change: &Changed| {
+        let tell = |slab: &Slab, change: &ChangedColumn| {
             if !is_alone {
                 note(changes, audience, slab, change);
             }
         };
-        let mut done = Done::default();
+        let mut done = PassCounts::default();
         let mut patches = Vec::new();
         for pair in &pairs[share(pairs.len(), phase, *phases)] {
-            if pass == Pass::Marked {
+            if pass == Superstep::Marked {
                 done = done.add(awake(|| spots.pair(pair, &mut part.rows, tell)));
             }
             let slabs = [pair.high.slab.mover_stones as usize, pair.low.slab.mover_stones as usize];
@@ -293,12 +294,12 @@ impl Job<'_, '_> {
     }
 
     /// Sends what changed in some patches, or all that is not 0 there, to whoever needs it; to this rank's mirror too.
-    fn tell(&mut self, patches: &[Patch], pass: Pass) -> Result<(), CommunicationError> {
-        let Job { slabs, changes, audience, spots, part, communicator, spare, .. } = self;
+    fn tell(&mut self, patches: &[SlabPatch], pass: Superstep) -> Result<(), CommunicationError> {
+        let RankSweep { slabs, changes, audience, spots, part, communicator, spare, .. } = self;
         let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), spots.kernel);
-        let pieces: Vec<_> = patches.iter().flat_map(Patch::pieces).collect();
+        let pieces: Vec<_> = patches.iter().flat_map(SlabPatch::pieces).collect();
         let letters = pieces.par_iter().map(|piece| {
-            let mut letters: Vec<_> = (0..ranks).map(|_| Letter::default()).collect();
+            let mut letters: Vec<_> = (0..ranks).map(|_| ChangeMessage::default()).collect();
             let (mut mirrored, mut found) = (Vec::new(), Vec::new());
             let (place, rows) = (part.rows.slabs()[piece.slab], slabs[piece.slab].opponent_halves as usize);
             for (chunk, of_chunk) in piece.chunks() {
@@ -314,7 +315,7 @@ impl Job<'_, '_> {
                         }
                     }
                 };
-                match pass == Pass::Announce {
+                match pass == Superstep::Announce {
                     true => piece.rows.clone().for_each(|row| match not_zero(scores(row)) & of_chunk {
                         0 => {}
                         columns => write(row, columns),
@@ -322,7 +323,7 @@ impl Job<'_, '_> {
                     false => changes.take(piece, chunk, |row| cpu::prefetch(&scores(row)[..CHUNK]), write),
                 }
             }
-            (letters.into_iter().map(Letter::into_bytes).collect::<Vec<_>>(), mirrored)
+            (letters.into_iter().map(ChangeMessage::into_bytes).collect::<Vec<_>>(), mirrored)
         });
         let (letters, mirrored): (Vec<_>, Vec<_>) = letters.unzip();
         for to in (0..ranks).filter(|&to| to != mine) {
@@ -342,8 +343,8 @@ impl Job<'_, '_> {
     }
 
     /// Copies what is new of a slab to where it is a second time, and marks whom it concerns: rows, chunks and columns.
-    fn mirror(&mut self, slab: usize, told: &[(usize, usize, u64)], pass: Pass) {
-        let Job { slabs, spots, part, .. } = self;
+    fn mirror(&mut self, slab: usize, told: &[(usize, usize, u64)], pass: Superstep) {
+        let RankSweep { slabs, spots, part, .. } = self;
         let Some(mirror) = part.mirror(slab) else { return };
         let (main, bytes) = (part.rows.slabs()[slab], part.rows.bytes_mut());
         let columns_of = |chunk: usize| halves_of(&(chunk..chunk + 1), slabs[slab].mover_halves);
@@ -365,7 +366,7 @@ impl Job<'_, '_> {
     }
 
     /// Takes in what the other ranks told in a phase.
-    fn receive(&mut self, pass: Pass) -> Result<(), CommunicationError> {
+    fn receive(&mut self, pass: Superstep) -> Result<(), CommunicationError> {
         let (slabs, communicator) = (self.slabs, &mut *self.communicator);
         let mine = communicator.rank();
         let mut messages = Vec::new();
@@ -387,12 +388,12 @@ impl Job<'_, '_> {
     }
 
     /// Writes what letters tell, by slab, wherever this rank keeps it, and marks whom it concerns.
-    fn take_in(&mut self, letters: Vec<Vec<(usize, &[u8])>>, pass: Pass) -> Result<(), CommunicationError> {
-        let Job { slabs, spots, part, communicator, .. } = self;
+    fn take_in(&mut self, letters: Vec<Vec<(usize, &[u8])>>, pass: Superstep) -> Result<(), CommunicationError> {
+        let RankSweep { slabs, spots, part, communicator, .. } = self;
         let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
-        let Part { needs, rows, .. } = &mut **part;
-        let mut arrays = rows.slabs_mut().into_iter().zip(places).map(|(bytes, rows)| Copied { bytes, rows });
-        let of_slab = |(slab, main)| Kept { slab, main, mirror: None };
+        let RankScores { needs, rows, .. } = &mut **part;
+        let mut arrays = rows.slabs_mut().into_iter().zip(places).map(|(bytes, rows)| SlabCopy { bytes, rows });
+        let of_slab = |(slab, main)| KeptSlab { slab, main, mirror: None };
         let mut kept: Vec<_> = slabs.iter().zip(arrays.by_ref()).map(of_slab).collect();
         let first_mirrored = slabs.len() - arrays.len();
         kept[first_mirrored..].iter_mut().zip(arrays).for_each(|(kept, mirror)| kept.mirror = Some(mirror));
@@ -415,12 +416,12 @@ impl Job<'_, '_> {
 }
 
 /// One of the places where a part has the rows of a slab.
-struct Copied<'a> {
+struct SlabCopy<'a> {
     bytes: &'a mut [i8],
     rows: SlabRows,
 }
 
-impl Copied<'_> {
+impl SlabCopy<'_> {
     fn begin(&self, word: &Arrived) -> usize {
         word.row * self.rows.stride + word.chunk * CHUNK
     }
@@ -431,26 +432,26 @@ impl Copied<'_> {
     }
 
     /// The columns that are new here.
-    fn merge(&mut self, kernel: Kernel, word: &Arrived) -> Changed {
+    fn merge(&mut self, kernel: Kernel, word: &Arrived) -> ChangedColumn {
         let begin = self.begin(word);
         changed(word.row, word.chunk, kernel.merge(&mut self.bytes[begin..], word.told.columns, word.told.scores))
     }
 }
 
 /// A slab of a part.
-struct Kept<'a> {
+struct KeptSlab<'a> {
     slab: &'a Slab,
-    main: Copied<'a>,
-    mirror: Option<Copied<'a>>,
+    main: SlabCopy<'a>,
+    mirror: Option<SlabCopy<'a>>,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> KeptSlab<'a> {
     /// Writes the words of a letter, each asked of memory some words before.
     fn take_in<'t>(
         &mut self,
         mut words: impl Iterator<Item = Result<Arrived<'t>, Malformed>>,
-        spots: &Spots,
-        pass: Pass,
+        spots: &MarkedPasses,
+        pass: Superstep,
     ) -> Result<(), Malformed> {
         let mut asked = VecDeque::with_capacity(AHEAD);
         loop {
@@ -466,14 +467,14 @@ impl<'a> Kept<'a> {
     }
 
     /// Those that have a word: the main one, the mirror.
-    fn copies(&mut self, word: &Arrived) -> [Option<&mut Copied<'a>>; 2] {
+    fn copies(&mut self, word: &Arrived) -> [Option<&mut SlabCopy<'a>>; 2] {
         [Some(&mut self.main).filter(|_| word.in_main), self.mirror.as_mut().filter(|_| word.in_mirror)]
     }
 
-    fn write(&mut self, word: &Arrived, spots: &Spots, pass: Pass) {
+    fn write(&mut self, word: &Arrived, spots: &MarkedPasses, pass: Superstep) {
         let slab = self.slab;
         let [main, mirror] = self.copies(word).map(|copy| copy.map(|copy| copy.merge(spots.kernel, word)));
-        let is_new = |new: &Changed| new.rows != 0 && pass.leaves_marks();
+        let is_new = |new: &ChangedColumn| new.rows != 0 && pass.leaves_marks();
         if let Some(new) = main.filter(is_new) {
             spots.mark_parents(slab, &new, None);
         }
@@ -489,11 +490,11 @@ struct Arrived<'t> {
     chunk: usize,
     in_main: bool,
     in_mirror: bool,
-    told: Told<'t>,
+    told: ChangedWord<'t>,
 }
 
 /// The row and chunk of a word, if its columns are some of the slab.
-fn place_of(slab: &Slab, told: &Told) -> Option<(usize, usize)> {
+fn place_of(slab: &Slab, told: &ChangedWord) -> Option<(usize, usize)> {
     let rows = u64::from(slab.opponent_halves);
     let (row, chunk) = ((told.word % rows) as usize, (told.word / rows) as usize);
     let columns = (slab.mover_halves as usize).checked_sub(chunk.checked_mul(CHUNK)?)?;
@@ -502,8 +503,8 @@ fn place_of(slab: &Slab, told: &Told) -> Option<(usize, usize)> {
 }
 
 /// Some columns of a chunk of an `OpponentMajor` row, as changes are told within a rank.
-fn changed(row: usize, chunk: usize, columns: u64) -> Changed {
-    Changed { column: row as u32, first_row: chunk * CHUNK, rows: columns }
+fn changed(row: usize, chunk: usize, columns: u64) -> ChangedColumn {
+    ChangedColumn { column: row as u32, first_row: chunk * CHUNK, rows: columns }
 }
 
 /// The columns of a chunk whose scores are not 0.
@@ -512,7 +513,7 @@ fn not_zero(scores: &[i8]) -> u64 {
     scores.iter().enumerate().fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane)
 }
 
-fn note(changes: &Changes, audience: &Audience, slab: &Slab, change: &Changed) {
+fn note(changes: &PendingChanges, audience: &Subscribers, slab: &Slab, change: &ChangedColumn) {
     let (slab, row, chunk) = (slab.mover_stones as usize, change.column as usize, change.first_row / CHUNK);
     if audience.is_any(slab, row, chunk) {
         changes.note(slab, row, chunk, change.rows);
@@ -524,7 +525,7 @@ fn in_phases(tiles: &Tiles, phases: usize) -> Vec<Range<usize>> {
     let mut done = 0;
     let mut ends = vec![0];
     ends.extend((0..tiles.waves()).map(|wave| {
-        let positions = |tile: Tile| {
+        let positions = |tile: PairTile| {
             let chunks = tile.high_rows.len() * tile.high_columns.len() + tile.low_rows.len() * tile.low_columns.len();
             chunks as u64
         };
@@ -541,8 +542,8 @@ fn share(things: usize, share: usize, shares: usize) -> Range<usize> {
 }
 
 /// What a rank recomputes of a slab.
-fn patches(at: usize, slab: &Slab, own: &Own) -> Vec<Patch> {
-    let patch = |chunks: Range<usize>, columns: Range<usize>| Patch {
+fn patches(at: usize, slab: &Slab, own: &Own) -> Vec<SlabPatch> {
+    let patch = |chunks: Range<usize>, columns: Range<usize>| SlabPatch {
         slab: at,
         rows: halves_of(&chunks, slab.opponent_halves),
         columns,
@@ -552,8 +553,8 @@ fn patches(at: usize, slab: &Slab, own: &Own) -> Vec<Patch> {
 }
 
 /// The positions of a tile.
-fn patches_of(pair: &Pair, tile: &Tile) -> [Patch; 2] {
-    let patch = |slab: &Slab, rows: &Range<usize>, columns: &Range<usize>| Patch {
+fn patches_of(pair: &SlabPair, tile: &PairTile) -> [SlabPatch; 2] {
+    let patch = |slab: &Slab, rows: &Range<usize>, columns: &Range<usize>| SlabPatch {
         slab: slab.mover_stones as usize,
         rows: halves_of(columns, slab.opponent_halves),
         columns: halves_of(rows, slab.mover_halves),

@@ -5,12 +5,12 @@
 //! *mirror*, which gets what is new after each phase, as other ranks do. Addresses are given to all rows, memory only to
 //! those that something is ever written to.
 
-use super::memory_layout::{Footprint, Needed, Places, SlabCaptures};
-use super::partition::{Needs, Patch, Territories};
-use crate::distributed::{Band, Banded, fits};
+use super::memory_layout::{MemoryLayout, NeededSlab, RankPlaces, SlabCaptures};
+use super::partition::{Needs, ScorePartition, SlabPatch};
+use crate::distributed::{RowBand, ScoreShare, fits};
 use crate::huge_pages::Bytes;
 use crate::kernels::tables::{Tables, halves_of};
-use crate::layout::rows::{Rows, SlabRows};
+use crate::layout::rows::{ScoreRows, SlabRows};
 use game::Slab;
 use messaging::CommunicationError;
 use std::io;
@@ -22,12 +22,12 @@ const BATCH_POSITIONS: usize = 1 << 22;
 
 /// What a rank owns of a database, and what it knows of the rest.
 #[derive(Debug)]
-pub struct Part {
-    territories: Arc<Territories>,
+pub struct RankScores {
+    territories: Arc<ScorePartition>,
     rank: usize,
     pub(super) needs: Needs,
     /// The slabs, then the mirror.
-    pub(super) rows: Rows,
+    pub(super) rows: ScoreRows,
     /// By the mover's stones.
     captures: Vec<SlabCaptures>,
     /// Bytes of addresses of its captures.
@@ -36,7 +36,7 @@ pub struct Part {
     pub(super) is_fresh: bool,
 }
 
-impl Part {
+impl RankScores {
     /// What `rank` owns, all 0.
     ///
     /// # Errors
@@ -44,17 +44,17 @@ impl Part {
     ///
     /// # Panics
     /// When there is no such rank, or the tables serve fewer stones.
-    pub fn zeroed(tables: &Tables, territories: Arc<Territories>, rank: usize) -> io::Result<Part> {
+    pub fn zeroed(tables: &Tables, territories: Arc<ScorePartition>, rank: usize) -> io::Result<RankScores> {
         assert!(rank < territories.ranks(), "no more ranks than there are");
         let needs = Needs::new(tables, &territories);
-        let places = Places::new(&territories, rank, |slab| needs.chunks(rank, slab));
-        let rows = Rows::sparse(places.rows, places.rows_bytes)?;
+        let places = RankPlaces::new(&territories, rank, |slab| needs.chunks(rank, slab));
+        let rows = ScoreRows::sparse(places.rows, places.rows_bytes)?;
         let (captures, captures_bytes) = (places.captures, places.captures_bytes);
-        Ok(Part { territories, rank, needs, rows, captures, captures_bytes, is_fresh: true })
+        Ok(RankScores { territories, rank, needs, rows, captures, captures_bytes, is_fresh: true })
     }
 
     /// Who owns what.
-    pub fn territories(&self) -> &Territories {
+    pub fn territories(&self) -> &ScorePartition {
         &self.territories
     }
 
@@ -69,8 +69,8 @@ impl Part {
     }
 
     /// What it comes to hold.
-    pub fn footprint(&self) -> Footprint {
-        Needed::of(&self.needs, &self.territories, self.rank).footprint(&self.territories)
+    pub fn footprint(&self) -> MemoryLayout {
+        NeededSlab::of(&self.needs, &self.territories, self.rank).footprint(&self.territories)
     }
 
     /// Whether nothing is known of its scores: no checkpoint had any of them.
@@ -96,7 +96,7 @@ impl Part {
     /// When it is of another database.
     pub fn take_over<E>(
         &mut self,
-        territories: &Territories,
+        territories: &ScorePartition,
         rank: usize,
         mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -107,7 +107,7 @@ impl Part {
         for theirs in territories.patches(rank) {
             let (slab, width) = (self.rows.slabs()[theirs.slab], theirs.columns.len());
             for rows in in_batches(&theirs.rows, width) {
-                let piece = Patch { rows: rows.clone(), ..theirs.clone() };
+                let piece = SlabPatch { rows: rows.clone(), ..theirs.clone() };
                 let positions = first..first + piece.positions() as u64;
                 first = positions.end;
                 let both: Vec<_> = mine.iter().filter_map(|mine| mine.meet(&piece)).collect();
@@ -117,7 +117,7 @@ impl Part {
                 self.is_fresh = false;
                 batch.resize(piece.positions(), 0);
                 read(positions, &mut batch)?;
-                for Patch { rows: common, columns, .. } in both {
+                for SlabPatch { rows: common, columns, .. } in both {
                     for row in common {
                         let from = &batch[(row - rows.start) * width..][..width];
                         let from = &from[columns.start - theirs.columns.start..];
@@ -142,7 +142,7 @@ impl Part {
     pub fn captures<E: From<io::Error>>(
         &self,
         mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
-    ) -> Result<PartCaptures, E> {
+    ) -> Result<RankCaptures, E> {
         let mut captures = Bytes::sparse(self.captures_bytes)?;
         let mut batch = Vec::new();
         for (at, slab) in self.territories.slabs().iter().enumerate() {
@@ -164,11 +164,11 @@ impl Part {
                 }
             }
         }
-        Ok(PartCaptures(captures))
+        Ok(RankCaptures(captures))
     }
 
     /// Where the captures of a slab are.
-    pub(super) fn captures_of<'c>(&self, captures: &'c PartCaptures, slab: usize) -> (&'c [i8], usize) {
+    pub(super) fn captures_of<'c>(&self, captures: &'c RankCaptures, slab: usize) -> (&'c [i8], usize) {
         assert_eq!(captures.0.len(), self.captures_bytes, "captures of this part");
         let place = self.captures[slab];
         (&captures.0.padded()[place.offset..], place.stride)
@@ -197,7 +197,7 @@ impl Part {
 
 /// The best captures of what a rank recomputes.
 #[derive(Debug)]
-pub struct PartCaptures(Bytes);
+pub struct RankCaptures(Bytes);
 
 /// Rows of some width, so many at a time.
 fn in_batches(rows: &Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> + use<> {
@@ -205,25 +205,25 @@ fn in_batches(rows: &Range<usize>, width: usize) -> impl Iterator<Item = Range<u
     rows.clone().step_by(at_once).map(move |first| first..rows.end.min(first + at_once))
 }
 
-impl Part {
+impl RankScores {
     /// What a rank has of a band.
-    fn patches_of<'a>(&'a self, rank: usize, band: &'a Band) -> impl Iterator<Item = Patch> + 'a {
+    fn patches_of<'a>(&'a self, rank: usize, band: &'a RowBand) -> impl Iterator<Item = SlabPatch> + 'a {
         let columns = 0..self.slabs()[band.slab].mover_halves as usize;
-        let band = Patch { slab: band.slab, rows: band.rows.clone(), columns };
+        let band = SlabPatch { slab: band.slab, rows: band.rows.clone(), columns };
         let patches = self.territories().patches_in(rank, band.slab).into_iter();
         patches.filter_map(move |patch| patch.meet(&band))
     }
 }
 
-impl Banded for Part {
+impl ScoreShare for RankScores {
     fn slabs(&self) -> &[Slab] {
         self.territories().slabs()
     }
 
     /// Patch by patch, each row by row.
-    fn give(&self, band: &Band, piece: &mut Vec<u8>) {
+    fn give(&self, band: &RowBand, piece: &mut Vec<u8>) {
         let slab = self.rows.slabs()[band.slab];
-        for patch in self.patches_of(Part::rank(self), band) {
+        for patch in self.patches_of(RankScores::rank(self), band) {
             for row in patch.rows {
                 let scores = &self.rows.bytes()[slab.place(row, &patch.columns)];
                 piece.extend(scores.iter().map(|&score| score as u8));
@@ -231,7 +231,7 @@ impl Banded for Part {
         }
     }
 
-    fn join(&self, band: &Band, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
+    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
         let all = self.slabs()[band.slab].mover_halves as usize;
         for (rank, piece) in pieces.iter().enumerate() {
             fits(rank, self.patches_of(rank, band).map(|patch| patch.positions()).sum(), piece)?;

@@ -10,7 +10,7 @@
 //! half, and in some columns elsewhere, which it keeps; which of these scores it reads see `audience.rs`.
 
 use super::LETTER_WORDS;
-use crate::kernels::tables::{CHUNK, RowMove, Tables, chunks, halves_of};
+use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks, halves_of};
 use crate::sweep::marks::Own;
 use crate::sweep::pair::Cuts;
 use game::Slab;
@@ -19,7 +19,7 @@ use std::ops::Range;
 
 /// What the ranks of a job own of one database: a function of the database and the number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Territories {
+pub struct ScorePartition {
     slabs: Vec<Slab>,
     /// By rank, then by the stones of the larger half: the first chunk of its halves. One rank more, without any.
     first: Vec<Vec<usize>>,
@@ -29,7 +29,7 @@ pub struct Territories {
 
 /// Some positions of a slab, `OpponentMajor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Patch {
+pub(crate) struct SlabPatch {
     pub(crate) slab: usize,
     /// Opponent's halves.
     pub(crate) rows: Range<usize>,
@@ -37,16 +37,16 @@ pub(crate) struct Patch {
     pub(crate) columns: Range<usize>,
 }
 
-impl Patch {
+impl SlabPatch {
     pub(crate) fn positions(&self) -> usize {
         self.rows.len() * self.columns.len()
     }
 
     /// It in parts of some rows each.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = Patch> {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = SlabPatch> {
         let rows = (LETTER_WORDS / self.columns.len().div_ceil(CHUNK).max(1)).max(1);
         let first = self.rows.clone().step_by(rows);
-        first.map(move |first| Patch { rows: first..self.rows.end.min(first + rows), ..self.clone() })
+        first.map(move |first| SlabPatch { rows: first..self.rows.end.min(first + rows), ..self.clone() })
     }
 
     /// Its chunks of columns, and which of their columns are in it.
@@ -60,20 +60,20 @@ impl Patch {
     }
 
     /// What two patches of the same database have in common.
-    pub(crate) fn meet(&self, other: &Patch) -> Option<Patch> {
+    pub(crate) fn meet(&self, other: &SlabPatch) -> Option<SlabPatch> {
         let both = |a: &Range<usize>, b: &Range<usize>| a.start.max(b.start)..a.end.min(b.end);
         let (rows, columns) = (both(&self.rows, &other.rows), both(&self.columns, &other.columns));
         let is_any = self.slab == other.slab && !rows.is_empty() && !columns.is_empty();
-        is_any.then_some(Patch { slab: self.slab, rows, columns })
+        is_any.then_some(SlabPatch { slab: self.slab, rows, columns })
     }
 }
 
-impl Territories {
+impl ScorePartition {
     /// Of a database of these slabs, for so many ranks.
     ///
     /// # Panics
     /// Without ranks, or where the tables serve fewer stones.
-    pub fn new(tables: &Tables, slabs: &[Slab], ranks: usize) -> Territories {
+    pub fn new(tables: &Tables, slabs: &[Slab], ranks: usize) -> ScorePartition {
         assert!(ranks > 0, "a job has a rank");
         let stones = slabs.len() as u32 - 1;
         assert!(stones <= tables.stones_max());
@@ -115,7 +115,7 @@ impl Territories {
             let large = slabs.len() - 1 - slab.mover_stones as usize;
             (large >= half).then(|| Cuts::new(tables, slab, chunks(slabs[large].mover_halves)))
         };
-        Territories { slabs: slabs.to_vec(), first, cuts: slabs.iter().map(cuts).collect() }
+        ScorePartition { slabs: slabs.to_vec(), first, cuts: slabs.iter().map(cuts).collect() }
     }
 
     /// Ranks.
@@ -160,16 +160,16 @@ impl Territories {
     }
 
     /// What a rank owns, slab by slab: each position is owned by one.
-    pub(crate) fn patches(&self, rank: usize) -> Vec<Patch> {
+    pub(crate) fn patches(&self, rank: usize) -> Vec<SlabPatch> {
         (0..self.slabs.len()).flat_map(|slab| self.patches_in(rank, slab)).collect()
     }
 
     /// The same of one slab.
-    pub(crate) fn patches_in(&self, rank: usize, slab: usize) -> Vec<Patch> {
+    pub(crate) fn patches_in(&self, rank: usize, slab: usize) -> Vec<SlabPatch> {
         let mut patches = Vec::new();
         let mut add = |rows: Range<usize>, columns: Range<usize>| {
             if !rows.is_empty() && !columns.is_empty() {
-                patches.push(Patch { slab, rows, columns });
+                patches.push(SlabPatch { slab, rows, columns });
             }
         };
         match self.large(slab) {
@@ -235,7 +235,7 @@ impl Territories {
         let last = self.slabs.len() - 1;
         for mover in last.div_ceil(2)..=last {
             for moves in &tables.rows(mover as u32)[self.movers(rank, mover)] {
-                for to in moves.iter().take_while(|&&to| to != RowMove::NONE) {
+                for to in moves.iter().take_while(|&&to| to != PackedMove::NONE) {
                     visit(last - mover + to.crossing() as usize, to.rank() as usize);
                 }
             }
@@ -288,21 +288,21 @@ impl Territories {
 pub(crate) struct Needs {
     /// Words of a set of ranks.
     words: usize,
-    slabs: Vec<Needed>,
+    slabs: Vec<NeedingRanks>,
 }
 
 #[derive(Debug)]
-struct Needed {
+struct NeedingRanks {
     rows: Vec<u64>,
     chunks: Vec<u64>,
 }
 
 impl Needs {
-    pub(crate) fn new(tables: &Tables, territories: &Territories) -> Needs {
+    pub(crate) fn new(tables: &Tables, territories: &ScorePartition) -> Needs {
         let (ranks, slabs) = (territories.ranks(), territories.slabs());
         let words = ranks.div_ceil(u64::BITS as usize);
         let last = slabs.len() - 1;
-        let none = |slab: &Slab| Needed {
+        let none = |slab: &Slab| NeedingRanks {
             rows: vec![0; slab.opponent_halves as usize * words],
             chunks: vec![0; chunks(slab.mover_halves) * words],
         };
@@ -325,7 +325,7 @@ impl Needs {
     }
 
     /// Bytes that these take of the ranks of a job.
-    pub(super) fn bytes(territories: &Territories) -> u64 {
+    pub(super) fn bytes(territories: &ScorePartition) -> u64 {
         let sets = |slab: &Slab| u64::from(slab.opponent_halves) + chunks(slab.mover_halves) as u64;
         let words = territories.ranks().div_ceil(u64::BITS as usize) as u64;
         territories.slabs().iter().map(sets).sum::<u64>() * words * size_of::<u64>() as u64
@@ -370,13 +370,13 @@ pub(super) fn hull(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory_layout::footprints;
+    use super::super::memory_layout::memory_layouts;
     use super::*;
     use game::{Index, PositionSet, Rules};
 
-    fn territories(set: PositionSet, stones: u32, ranks: usize) -> (Tables, Territories) {
+    fn territories(set: PositionSet, stones: u32, ranks: usize) -> (Tables, ScorePartition) {
         let tables = Tables::new(Rules::AWARI, set, stones);
-        let territories = Territories::new(&tables, Index::new(stones, set).slabs(), ranks);
+        let territories = ScorePartition::new(&tables, Index::new(stones, set).slabs(), ranks);
         (tables, territories)
     }
 
@@ -422,7 +422,7 @@ mod tests {
             let (tables, territories) = territories(PositionSet::All, 20, ranks);
             let all = PositionSet::All.positions(20);
             let mut held = 0;
-            for (rank, of) in footprints(&tables, territories.slabs(), ranks).into_iter().enumerate() {
+            for (rank, of) in memory_layouts(&tables, territories.slabs(), ranks).into_iter().enumerate() {
                 assert_eq!(of.positions, territories.positions(rank));
                 let share = of.positions as f64 * ranks as f64 / all as f64;
                 assert!((0.94..1.06).contains(&share), "rank {rank} of {ranks} owns {share} of its share");
@@ -441,7 +441,7 @@ mod tests {
             for rank in 0..3 {
                 let own = territories.own(rank, mover as usize);
                 for row in 0..slab.mover_halves as usize {
-                    for to in tables.rows(mover)[row].iter().take_while(|&&to| to != RowMove::NONE) {
+                    for to in tables.rows(mover)[row].iter().take_while(|&&to| to != PackedMove::NONE) {
                         let child = (10 - mover + to.crossing()) as usize;
                         let gather = tables.gather(10 - mover, to.class());
                         for (chunk, &(from, end)) in gather.inverse.iter().enumerate() {

@@ -6,14 +6,14 @@
 //! stones; elsewhere the rank has the opponent's half that these come from. That is less than half of what the ranks keep
 //! of each other: of 20 stones a fifth of all positions for two ranks, of which they keep 0.46; for eight 0.72 of 1.6.
 
-use super::partition::Territories;
+use super::partition::ScorePartition;
 use crate::kernels::tables::{CHUNK, Tables, chunks};
 use game::Slab;
 use game::sow::Class;
 use rayon::prelude::*;
 
 /// Who reads what of the scores that a rank changes.
-pub(crate) struct Audience<'t> {
+pub(crate) struct Subscribers<'t> {
     /// By the mover's stones.
     slabs: Vec<Readers<'t>>,
 }
@@ -61,14 +61,14 @@ struct Opponent {
     columns: u64,
 }
 
-impl<'t> Audience<'t> {
+impl<'t> Subscribers<'t> {
     /// Of a rank, which has slabs from `first_mirrored` on twice, and so is told of its own changes of them.
     pub(crate) fn new(
         tables: &'t Tables,
-        territories: &Territories,
+        territories: &ScorePartition,
         rank: usize,
         first_mirrored: usize,
-    ) -> Audience<'t> {
+    ) -> Subscribers<'t> {
         let (slabs, ranks) = (territories.slabs(), 0..territories.ranks());
         let last = slabs.len() - 1;
         let owners = |mover: usize| {
@@ -86,7 +86,7 @@ impl<'t> Audience<'t> {
             readers.opponents = opponents(tables, territories, rank, slab);
             readers
         };
-        Audience { slabs: (0..slabs.len()).into_par_iter().map(readers).collect() }
+        Subscribers { slabs: (0..slabs.len()).into_par_iter().map(readers).collect() }
     }
 
     /// Bytes that these take, about: up to four movers for each row.
@@ -162,7 +162,7 @@ fn led_to(tables: &Tables, slab: usize, number: usize) -> &[u64] {
 
 /// By chunk of the columns of a slab, the ranks but for one from whose columns moves lead there, where the opponent has the
 /// larger half.
-fn opponents(tables: &Tables, territories: &Territories, but: usize, slab: usize) -> Vec<Vec<Opponent>> {
+fn opponents(tables: &Tables, territories: &ScorePartition, but: usize, slab: usize) -> Vec<Vec<Opponent>> {
     let last = territories.slabs().len() - 1;
     let mut all: Vec<_> = (0..chunks(territories.slabs()[slab].mover_halves)).map(|_| Vec::new()).collect();
     for mover in last - slab..=last / 2 {
@@ -181,9 +181,9 @@ fn opponents(tables: &Tables, territories: &Territories, but: usize, slab: usize
 
 #[cfg(test)]
 mod tests {
-    use super::super::partition::{Needs, Patch};
+    use super::super::partition::{Needs, SlabPatch};
     use super::*;
-    use crate::kernels::tables::{RowMove, halves_of};
+    use crate::kernels::tables::{PackedMove, halves_of};
     use game::{Index, PositionSet, Rules};
     use std::collections::HashSet;
     use std::ops::Range;
@@ -191,7 +191,7 @@ mod tests {
     type Place = (usize, usize, usize);
 
     /// What a rank reads, in the slabs where others are and where it has them a second time: slab, row and column.
-    fn read(tables: &Tables, territories: &Territories, rank: usize) -> [HashSet<Place>; 2] {
+    fn read(tables: &Tables, territories: &ScorePartition, rank: usize) -> [HashSet<Place>; 2] {
         let last = territories.slabs().len() - 1;
         let mut all = [HashSet::new(), HashSet::new()];
         for (mover, slab) in territories.slabs().iter().enumerate() {
@@ -202,7 +202,7 @@ mod tests {
             for (row, columns) in
                 some.into_iter().flat_map(|(rows, columns)| rows.map(move |row| (row, columns.clone())))
             {
-                for to in tables.rows(mover as u32)[row].iter().take_while(|&&to| to != RowMove::NONE) {
+                for to in tables.rows(mover as u32)[row].iter().take_while(|&&to| to != PackedMove::NONE) {
                     let class = Class::from_number(to.class());
                     let targets =
                         columns.clone().filter_map(|o| tables.quiet_target((last - mover) as u32, class, o as u32));
@@ -224,12 +224,12 @@ mod tests {
             (PositionSet::All, 0, 2),
         ] {
             let tables = Tables::new(Rules::AWARI, set, stones);
-            let territories = Territories::new(&tables, Index::new(stones, set).slabs(), ranks);
+            let territories = ScorePartition::new(&tables, Index::new(stones, set).slabs(), ranks);
             let (needs, first_mirrored) = (Needs::new(&tables, &territories), stones as usize / 2 + 1);
             let read: Vec<_> = (0..ranks).map(|rank| read(&tables, &territories, rank)).collect();
             for owner in 0..ranks {
-                let audience = Audience::new(&tables, &territories, owner, first_mirrored);
-                for Patch { slab, rows, columns } in territories.patches(owner) {
+                let audience = Subscribers::new(&tables, &territories, owner, first_mirrored);
+                for SlabPatch { slab, rows, columns } in territories.patches(owner) {
                     for (row, column) in rows.flat_map(|row| columns.clone().map(move |column| (row, column))) {
                         let (chunk, lane) = (column / CHUNK, 1 << (column % CHUNK));
                         let mut told = Vec::new();
@@ -259,11 +259,11 @@ mod tests {
     fn less_than_half_of_what_is_kept_is_told() {
         for ranks in [2, 4, 8] {
             let tables = Tables::new(Rules::AWARI, PositionSet::All, 15);
-            let territories = Territories::new(&tables, Index::new(15, PositionSet::All).slabs(), ranks);
+            let territories = ScorePartition::new(&tables, Index::new(15, PositionSet::All).slabs(), ranks);
             let needs = Needs::new(&tables, &territories);
             let (mut told, mut kept, mut found) = (0u64, 0u64, Vec::new());
             for owner in 0..ranks {
-                let audience = Audience::new(&tables, &territories, owner, territories.slabs().len());
+                let audience = Subscribers::new(&tables, &territories, owner, territories.slabs().len());
                 for patch in territories.patches(owner) {
                     for (chunk, columns) in patch.chunks() {
                         for row in patch.rows.clone() {

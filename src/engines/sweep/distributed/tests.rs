@@ -1,9 +1,9 @@
 //! Jobs of in-process ranks, with and without injected network faults.
 
-use super::{Part, PartCaptures, Report, Territories, sweep};
+use super::{DistributedSweepReport, RankCaptures, RankScores, ScorePartition, sweep};
 use crate::capture::{InMemory, capture_into};
-use crate::distributed::{Unsolved, Watch, collect};
-use crate::{Bytes, Kernel, Rows, Tables};
+use crate::distributed::{JobError, JobObserver, collect};
+use crate::{Bytes, Kernel, ScoreRows, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{CommunicationError, Communicator, NetworkFaults, ThreadCommunicator};
 use std::ops::{ControlFlow, Range};
@@ -19,7 +19,7 @@ pub(crate) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
         let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
         let smaller = InMemory::new(set, databases.iter().map(Vec::as_slice));
         capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
-        let mut rows = Rows::zeroed(&index).unwrap();
+        let mut rows = ScoreRows::zeroed(&index).unwrap();
         crate::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {}).unwrap();
         databases.push(rows.to_vec());
     }
@@ -48,7 +48,7 @@ pub(crate) fn job<T: Send>(
 }
 
 /// The captures of what a rank owns.
-fn captures(tables: &Tables, index: &Index, part: &Part, smaller: &[Vec<Score>]) -> PartCaptures {
+fn captures(tables: &Tables, index: &Index, part: &RankScores, smaller: &[Vec<Score>]) -> RankCaptures {
     let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
     capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
@@ -60,8 +60,8 @@ fn captures(tables: &Tables, index: &Index, part: &Part, smaller: &[Vec<Score>])
 }
 
 /// What a rank of a job owns, all 0.
-fn part(tables: &Tables, index: &Index, ranks: usize, rank: usize) -> Part {
-    Part::zeroed(tables, Arc::new(Territories::new(tables, index.slabs(), ranks)), rank).unwrap()
+fn part(tables: &Tables, index: &Index, ranks: usize, rank: usize) -> RankScores {
+    RankScores::zeroed(tables, Arc::new(ScorePartition::new(tables, index.slabs(), ranks)), rank).unwrap()
 }
 
 /// One database by a job.
@@ -71,7 +71,7 @@ fn solved(
     smaller: &[Vec<Score>],
     end: &mut dyn Communicator,
     kernel: Kernel,
-) -> (Vec<Score>, Report) {
+) -> (Vec<Score>, DistributedSweepReport) {
     let index = Index::new(stones, tables.set());
     let mut part = part(tables, &index, end.size(), end.rank());
     let captures = captures(tables, &index, &part, smaller);
@@ -91,7 +91,7 @@ pub(crate) fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
 }
 
 /// What a rank collects: its range of a database.
-fn collected(part: &Part, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
+fn collected(part: &RankScores, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
     let mut scores = Vec::new();
     let mut sink = |run: &[Score]| {
         scores.extend_from_slice(run);
@@ -123,7 +123,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
                 let index = Index::new(stones, set);
                 let scores = together(&index, found.iter().map(|(scores, _)| scores));
                 assert!(scores == *expected, "{stones} stones, {set}, by {ranks} ranks");
-                let together = |report: &Report| (report.supersteps, report.recomputed, report.changed);
+                let together = |report: &DistributedSweepReport| (report.supersteps, report.recomputed, report.changed);
                 assert!(found.iter().all(|(_, report)| together(report) == together(&found[0].1)));
             }
         }
@@ -144,13 +144,13 @@ fn network_faults_and_kernels_change_nothing() {
 }
 
 /// Takes checkpoints all the time, and stops when so many positions were recomputed.
-struct Impatient<'a> {
+struct CheckpointAlways<'a> {
     stop_at: u64,
     kept: &'a Mutex<Vec<(usize, usize, Vec<Score>)>>,
     taken: AtomicU64,
 }
 
-impl Watch<Part> for Impatient<'_> {
+impl JobObserver<RankScores> for CheckpointAlways<'_> {
     fn advance(&self, recomputed: u64) -> ControlFlow<()> {
         if recomputed >= self.stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -159,7 +159,7 @@ impl Watch<Part> for Impatient<'_> {
         true
     }
 
-    fn checkpoint(&self, part: &Part) {
+    fn checkpoint(&self, part: &RankScores) {
         self.taken.fetch_add(1, Relaxed);
         let mut kept = self.kept.lock().unwrap();
         kept.retain(|(_, rank, _)| *rank != part.rank());
@@ -186,14 +186,14 @@ fn a_stopped_job_goes_on() {
                     out.copy_from_slice(&scores[positions.start as usize..positions.end as usize]);
                     Ok::<_, ()>(())
                 };
-                mine.take_over(&Territories::new(&tables, index.slabs(), *ranks), *rank, read).unwrap();
+                mine.take_over(&ScorePartition::new(&tables, index.slabs(), *ranks), *rank, read).unwrap();
             }
             assert_eq!(mine.is_fresh(), left.is_empty() || mine.positions() == 0);
-            let watch = Impatient { stop_at, kept: &kept, taken: AtomicU64::new(0) };
+            let watch = CheckpointAlways { stop_at, kept: &kept, taken: AtomicU64::new(0) };
             let solved = sweep(&tables, &index, &captures, &mut mine, Kernel::detect(), end, &watch);
             assert!(watch.taken.into_inner() > 0);
             match solved {
-                Err(Unsolved::Stopped) => return None,
+                Err(JobError::Stopped) => return None,
                 solved => solved.unwrap(),
             };
             Some(collected(&mine, &index, end))
@@ -282,7 +282,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
         let mut part = part(&tables, &index, 3, end.rank());
         let captures = captures(&tables, &index, &part, &alone(set, 5));
         let solved = sweep(&tables, &index, &captures, &mut part, Kernel::detect(), end, &());
-        matches!(solved, Err(Unsolved::Communication(_)))
+        matches!(solved, Err(JobError::Communication(_)))
     });
     assert_eq!(left, [true; 3]);
 }
