@@ -4,8 +4,8 @@ use crate::args::DoctorArgs;
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity;
-use disk::machine::{Machine, Place, Speed, probe_lock};
-use disk::{Disk, Io, RealDisk, clock};
+use disk::machine::{Machine, Speed, probe_lock};
+use disk::{Disk, FileSystem, Io, RealDisk, clock};
 use engines::Kernel;
 use pipeline::{Budget, Directory, Exit, PathText};
 use serde_json::json;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     let machine = Machine::look();
     let kernels: Vec<String> = Kernel::available().map(|kernel| kernel.to_string()).collect();
     of_machine(&machine, &kernels, &mut findings);
-    let place = match Place::look(&place_at) {
+    let place = match FileSystem::look(&place_at) {
         Ok(place) => {
             of_place(&place, &mut findings);
             Some(place)
@@ -141,7 +141,7 @@ fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<Finding>
     }
 }
 
-fn of_place(place: &Place, findings: &mut Vec<Finding>) {
+fn of_place(place: &FileSystem, findings: &mut Vec<Finding>) {
     if place.free_bytes < FREE_BYTES_MIN {
         let free = Budget::show(place.free_bytes);
         findings.push(Finding::problem(format!("only {free} are free; free some space, or choose another directory")));
@@ -189,7 +189,7 @@ struct Seen<'a> {
     dir: &'a Path,
     exists: bool,
     place_at: PathBuf,
-    place: Option<Place>,
+    place: Option<FileSystem>,
     speeds: Vec<(Io, Speed)>,
     findings: Vec<Finding>,
 }

@@ -345,6 +345,11 @@ impl fmt::Display for Shortage {
     }
 }
 
+/// Why a file cannot be cut to a length it does not have.
+pub(crate) fn too_short(found: u64, expected: u64) -> io::Error {
+    io::Error::other(format!("it has {}, expected at least {expected}", bytes(found)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

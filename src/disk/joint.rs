@@ -7,8 +7,8 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::direct::BLOCK_BYTES_MAX;
 use crate::error::DiskError;
+use crate::real::direct::BLOCK_BYTES_MAX;
 use crate::staged::temporary_of_many;
 use crate::{Disk, Scratch};
 

@@ -11,42 +11,30 @@
 //! * After [`Output::sync`] returns, the file *and its name* survive a loss of power; after
 //!   [`Disk::rename`] returns, so does the new name.
 //! * Only one process holds a [`Lock`], and the kernel releases it when that process dies.
-//! * Nothing is written, renamed or removed through a symbolic link of another user (module `folder`).
+//! * Nothing is written, renamed or removed through a symbolic link of another user (module `real/folder`).
 //! * A mapped file is never changed by us: artifacts are immutable, and what replaces one is a
 //!   rename, which leaves existing maps on the old bytes. Where others change one, readers notice.
 //!
-//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `bus`, `heap`, `large`, `map` and `uring`.
+//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `heap`, `map`, `sigbus`, `real/queue_memory` and `real/ring`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod bus;
 pub mod clock;
-mod deliver;
 mod digest;
-mod direct;
 mod error;
-mod file;
-mod folder;
 mod guard;
 pub mod heap;
 mod io;
 mod joint;
-mod large;
 mod lock;
 pub mod machine;
 mod map;
 mod memory;
-mod output;
-mod pool;
-mod queue;
 mod real;
-#[cfg(test)]
-mod real_cases;
+mod sigbus;
 mod staged;
 mod traffic;
-mod uring;
 
-pub use bus::unblock;
 pub use clock::{Clock, Stopwatch, SystemClock};
 pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation, bytes, reason};
@@ -58,8 +46,10 @@ pub use map::{
     Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_mut, signed_of_words_mut,
 };
 pub use memory::{Among, Fault, MemoryDisk, PlannedFault, Strike};
-pub use pool::POOL_BYTES_MAX;
 pub use real::RealDisk;
+pub use real::file_system::FileSystem;
+pub use real::pool::POOL_BYTES_MAX;
+pub use sigbus::unblock;
 pub use staged::{Staged, is_leftover, remove_leftovers, set_aside, staged_path};
 pub use traffic::Traffic;
 
@@ -266,7 +256,7 @@ pub trait Input: Send + Sync {
 }
 
 /// Bytes of the longest run that is read together with others: see [`Scratch::read_runs`].
-pub const RUN_BYTES_MAX: usize = uring::PIECE_BYTES;
+pub const RUN_BYTES_MAX: usize = real::ring::PIECE_BYTES;
 
 /// A file of fixed length for intermediate state, read and written in place from any thread.
 pub trait Scratch: Input {

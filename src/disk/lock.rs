@@ -14,8 +14,7 @@ use rustix::fs::OFlags;
 
 use crate::clock;
 use crate::error::{DiskError, Operation};
-use crate::folder::Folder;
-use crate::real::open_file;
+use crate::real::folder::{Folder, open_file};
 use crate::staged::kept_names;
 
 /// A lock held. Dropping it releases it.

@@ -11,11 +11,12 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::clock::kibibytes;
 use crate::error::{DiskError, Operation};
-use crate::file::RealFile;
 use crate::lock::Held;
-use crate::output::RealOutput;
-use crate::real::nameless;
-use crate::{Input, Io, Output, RealDisk, direct};
+use crate::real::direct;
+use crate::real::file::RealFile;
+use crate::real::folder::nameless;
+use crate::real::output::RealOutput;
+use crate::{Input, Io, Output, RealDisk};
 
 /// Bytes of one request of a stream.
 const PIECE_BYTES: usize = 1 << 20;
@@ -105,72 +106,6 @@ pub fn is_signal_ignored(number: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     u32::try_from(number - 1).is_ok_and(|bit| mask.checked_shr(bit).is_some_and(|mask| mask & 1 == 1))
-}
-
-/// A place for files.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Place {
-    /// The kind of file system: a name where it is known, else its number.
-    pub file_system: String,
-    /// Whether other machines may write there as well.
-    pub is_shared: bool,
-    /// Whether what is written there is memory.
-    pub is_memory: bool,
-    /// Bytes that may still be written.
-    pub free_bytes: u64,
-    /// Files that may still be made, where there is a limit.
-    pub free_files: Option<u64>,
-    /// Whether files can be read and written off the page cache.
-    pub direct: bool,
-}
-
-/// Kinds of file systems by the number that `statfs` gives, and whether machines share them.
-const FILE_SYSTEMS: [(u64, &str, bool); 14] = [
-    (0xEF53, "ext4", false),
-    (0x5846_5342, "xfs", false),
-    (0x9123_683E, "btrfs", false),
-    (0x2FC1_2FC1, "zfs", false),
-    (0x0102_1994, "tmpfs", false),
-    (0x794C_7630, "overlay", false),
-    (0x6969, "nfs", true),
-    (0xFF53_4D42, "cifs", true),
-    (0xFE53_4D42, "smb2", true),
-    (0x6573_5546, "fuse", true),
-    (0x0BD0_0BD0, "lustre", true),
-    (0x4750_4653, "gpfs", true),
-    (0x00C3_6400, "ceph", true),
-    (0xF2F5_2010, "f2fs", false),
-];
-
-/// What `statfs` calls a file system in memory.
-pub(crate) const TMPFS_MAGIC: u64 = 0x0102_1994;
-
-impl Place {
-    /// What a directory, which exists, offers.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn look(directory: &Path) -> Result<Place, DiskError> {
-        let failed = |source: std::io::Error| DiskError::from_io(Operation::FreeSpace, directory, source);
-        let kind = file_system(directory).map_err(failed)?;
-        let room = rustix::fs::statvfs(directory).map_err(|errno| failed(errno.into()))?;
-        let known = FILE_SYSTEMS.iter().find(|(number, ..)| *number == kind);
-        let direct = direct::turn_on(&nameless(&directory.join("probe"))?).is_some();
-        Ok(Place {
-            file_system: known.map_or_else(|| format!("{kind:#x}"), |(_, name, _)| (*name).to_owned()),
-            is_shared: known.is_some_and(|(.., is_shared)| *is_shared),
-            is_memory: kind == TMPFS_MAGIC,
-            free_bytes: room.f_bavail.saturating_mul(room.f_frsize),
-            free_files: (room.f_files > 0).then_some(room.f_favail),
-            direct,
-        })
-    }
-}
-
-/// The number of the file system that holds a directory.
-pub(crate) fn file_system(directory: &Path) -> std::io::Result<u64> {
-    // The type of the number differs between architectures; no kind needs more than 32 bits.
-    Ok(rustix::fs::statfs(directory)?.f_type as u32 as u64)
 }
 
 /// Takes a lock in a directory for a moment, on a file without a name.
@@ -275,13 +210,13 @@ mod tests {
     #[test]
     fn a_place_is_left_as_it_was() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::look(directory.path()).unwrap();
+        let place = crate::FileSystem::look(directory.path()).unwrap();
         assert!(place.free_bytes > 0 && !place.file_system.is_empty());
         let disk = RealDisk::default();
         let speed = Speed::measure(&disk, directory.path(), 3 << 20).unwrap();
         assert!(speed.write > 0.0 && speed.read > 0.0 && speed.sync_seconds > 0.0);
         probe_lock(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        assert!(Place::look(&directory.path().join("absent")).is_err());
+        assert!(crate::FileSystem::look(&directory.path().join("absent")).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Read-only maps of files, and views of bytes as other types.
 //!
 //! A map shows the file as it is. We never change or cut an artifact (see the crate's invariants), but others may, and
-//! sectors may fail. A page that cannot be provided reads as zeros and raises a flag (see the module `bus`), and a file that
+//! sectors may fail. A page that cannot be provided reads as zeros and raises a flag (see the module `sigbus`), and a file that
 //! was written in place has another stamp, so a reader looks at both *after* it has used the bytes: [`Mapping::is_whole`]
 //! and [`Mapping::stamp`]. Once the flag is raised, [`Mapping::read_at`] reads what can still be read.
 
@@ -13,8 +13,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bus::Watch;
 use crate::error::{DiskError, Operation};
+use crate::sigbus::Watch;
 
 /// The bytes of a file, mapped for reading. Cheap to clone; clones share the map.
 #[derive(Clone)]

@@ -14,12 +14,12 @@
 //! What it does not do: a disk that says synced and lies (a drive with a volatile cache that ignores flushes) breaks
 //! every promise there is; what it left is found by checksums, as any damage is, and not by this twin.
 
+mod contents;
 mod faults;
-mod file;
 mod open;
 
 #[cfg(test)]
-mod cases;
+mod tests;
 
 pub use faults::{Among, Fault, PlannedFault, Strike};
 
@@ -28,13 +28,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::error::{DiskError, Operation};
+use crate::error::{DiskError, Operation, too_short};
 use crate::lock::{has_note, is_lock_note};
-use crate::real::{parent, too_short};
+use crate::real::folder::parent;
 use crate::staged::{kept_names, probe};
 use crate::{Clock, Disk, Input, Lock, Mapping, Output, Scratch, SystemClock, Traffic};
+use contents::File;
 use faults::{Dice, Fate, Faults};
-use file::File;
 use open::{MemoryFile, MemoryOutput};
 
 /// A file system in memory. Clones are handles on the same one, each with the clock of a host.

@@ -3,7 +3,8 @@
 //! libtest cannot skip a test at run time. A test asks [`Need::is_met`] and returns where it is not, which prints a line past
 //! libtest's capture. The target `what_was_skipped` looks for each need again, and prints the closing summary.
 
-use disk::machine::{Machine, Place, is_signal_ignored};
+use disk::FileSystem;
+use disk::machine::{Machine, is_signal_ignored};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -69,8 +70,8 @@ impl Need {
             Need::Numpy => "formats (python_reader)",
             Need::Zstandard => "formats (python_reader, codec zstd)",
             Need::Blake3 => "formats (python_reader, checksums)",
-            Need::Ring => "pipeline (commands) and disk (real_cases), io_uring",
-            Need::DirectFiles => "disk (real_cases), writes behind and traffic",
+            Need::Ring => "pipeline (commands) and disk (io_modes), io_uring",
+            Need::DirectFiles => "disk (io_modes), writes behind and traffic",
             Need::Root => "hostile (limits::few_threads, special_files), links of another user",
             Need::Hangup => "hostile (limits::a_terminal_that_is_closed_stops_a_run)",
             Need::Mpirun => "cluster (mpi) and messaging (launched)",
@@ -89,7 +90,7 @@ impl Need {
             Need::Blake3 => no_module("blake3"),
             Need::Ring => Machine::look().ring_refused,
             Need::DirectFiles => {
-                let place = tempfile::tempdir().ok().and_then(|directory| Place::look(directory.path()).ok());
+                let place = tempfile::tempdir().ok().and_then(|directory| FileSystem::look(directory.path()).ok());
                 let has_none = !place.is_some_and(|place| place.direct);
                 has_none.then(|| "the temporary directory has no files off the page cache".to_owned())
             }

@@ -7,7 +7,7 @@ use std::sync::MutexGuard;
 use super::faults::{Dice, Fate};
 use super::{MemoryDisk, State};
 use crate::error::{DiskError, Operation};
-use crate::real::parent;
+use crate::real::folder::parent;
 use crate::{Input, Output, Scratch};
 
 /// A file open for writing at its end.

@@ -276,7 +276,7 @@ mod tests {
         for which in ["touched", "raised"] {
             let mut child = Command::new(std::env::current_exe().unwrap());
             child
-                .args(["--exact", "bus::tests::a_fault_that_is_not_watched_in_a_child"])
+                .args(["--exact", "sigbus::tests::a_fault_that_is_not_watched_in_a_child"])
                 .env("AWARI_TEST_FAULT", which);
             let ended = child.output().unwrap();
             assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{which}: {ended:?}");

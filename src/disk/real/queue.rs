@@ -3,82 +3,15 @@
 //! Both ways have the same face. A caller takes an idle piece, fills it (to write), starts a request on it, and later
 //! gets it back done. One at a time, a request is done when it is started.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
-use crate::large::{MEMORY_BYTES, Memory};
-use crate::uring::{PIECE_BYTES, Ring};
+use super::queue_memory::{MEMORY_BYTES, Memory};
+use super::request::{Direction, Request, Step};
+use super::ring::{PIECE_BYTES, Ring};
 
 /// Bytes that a queue keeps in memory, of either kind.
 pub(crate) const QUEUE_BYTES: usize = MEMORY_BYTES;
-
-/// Whether bytes come or go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Read,
-    Write,
-}
-
-/// A run of whole blocks to be read or written.
-#[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) file: Arc<File>,
-    pub(crate) direction: Direction,
-    pub(crate) offset: u64,
-    /// Whole blocks, and at most a piece.
-    pub(crate) bytes: usize,
-    /// How many of them matter: a file may end within its last block.
-    pub(crate) needed: usize,
-    /// Bytes of a block of this file.
-    pub(crate) block: usize,
-    /// Bytes moved so far.
-    pub(crate) done: usize,
-}
-
-/// What a result makes of a request.
-pub(crate) enum Step {
-    /// The rest must be asked for.
-    Again,
-    /// It is over.
-    Done(io::Result<()>),
-}
-
-impl Request {
-    /// Bytes done in whole blocks, and bytes to go: where the rest begins must be aligned too.
-    pub(crate) fn rest(&self) -> (usize, usize) {
-        let done = self.done / self.block * self.block;
-        (done, self.bytes - done)
-    }
-
-    /// Takes note of what the kernel answered to the rest.
-    pub(crate) fn advance(&mut self, result: io::Result<usize>) -> Step {
-        let (begun, _) = self.rest();
-        let moved = match result {
-            Ok(moved) => moved,
-            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
-                return Step::Again;
-            }
-            // A thread that ends takes back what it has asked of a ring; whoever waits asks again.
-            Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => return Step::Again,
-            Err(error) => return Step::Done(Err(error)),
-        };
-        self.done = begun + moved;
-        if self.done >= self.needed {
-            Step::Done(Ok(()))
-        } else if self.rest().0 == begun {
-            // Not even a block came through: asking again would get no further.
-            let kind = match self.direction {
-                Direction::Read => io::ErrorKind::UnexpectedEof,
-                Direction::Write => io::ErrorKind::WriteZero,
-            };
-            Step::Done(Err(kind.into()))
-        } else {
-            Step::Again
-        }
-    }
-}
 
 /// A way to the kernel, with its own memory of [`QUEUE_BYTES`].
 pub(crate) enum Queue {

@@ -5,12 +5,13 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use crate::pool::Pool;
-use crate::{Disk, DiskError, Io, RealDisk, Staged, Traffic, direct};
+use crate::real::direct;
+use crate::real::pool::Pool;
+use crate::{Disk, DiskError, Io, RealDisk, Staged, Traffic};
 
 /// Says that a test cannot do all it should; past the capture of libtest, which shows nothing of a test that passes.
 fn skipped(why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: src/disk/real_cases.rs: {why}");
+    let _ = writeln!(std::io::stderr(), "skipped: src/disk/real/tests/io_modes.rs: {why}");
 }
 
 /// The disks that this machine has: a ring is not allowed everywhere.
@@ -114,7 +115,7 @@ fn an_output_outlives_the_thread_that_writes() {
 
 #[test]
 fn results_of_the_kernel_are_steps() {
-    use crate::queue::{Direction, Request, Step};
+    use crate::real::request::{Direction, Request, Step};
     use std::io::{Error, ErrorKind};
     let check = |direction, done: usize, result: Result<usize, Error>, expect: Option<Result<(), ErrorKind>>| {
         let file = std::sync::Arc::new(fs::File::open("/dev/null").unwrap());
@@ -262,7 +263,7 @@ fn errors_of_writes_behind_come_out() {
             skipped(&format!("{} has no files off the page cache", directory.path().display()));
             return;
         }
-        let mut output = crate::output::RealOutput::create(file, &path, false, disk.pool.clone());
+        let mut output = crate::real::output::RealOutput::create(file, &path, false, disk.pool.clone());
         let mut written = Ok(());
         for _ in 0..100 {
             written = written.and_then(|()| crate::Output::write(&mut output, &[1; 100_000]));
@@ -274,13 +275,13 @@ fn errors_of_writes_behind_come_out() {
         }
         drop(output);
         let mut few =
-            crate::output::RealOutput::create(fs::File::open(&path).unwrap(), &path, false, disk.pool.clone());
+            crate::real::output::RealOutput::create(fs::File::open(&path).unwrap(), &path, false, disk.pool.clone());
         crate::Output::write(&mut few, &[1; 5000]).unwrap();
         assert!(crate::Output::sync(&mut few).is_err(), "{disk:?}: nothing had been started before");
 
         let path = Path::new("/dev/full");
         let file = fs::OpenOptions::new().append(true).open(path).unwrap();
-        let mut full = crate::output::RealOutput::append(file, path, 0, false, disk.pool.clone());
+        let mut full = crate::real::output::RealOutput::append(file, path, 0, false, disk.pool.clone());
         assert!(crate::Output::write(&mut full, &[0; 4096]).unwrap_err().is_no_space(), "{disk:?}");
     }
 }
@@ -296,11 +297,11 @@ fn what_is_in_flight_is_waited_for() {
         while let Some(piece) = queue.idle() {
             let bytes = queue.piece_bytes();
             queue.bytes_mut(piece).fill(piece as u8 + 1);
-            let direction = crate::queue::Direction::Write;
+            let direction = crate::real::request::Direction::Write;
             let file = file.clone();
             queue.start(
                 piece,
-                crate::queue::Request { file, direction, offset, bytes, needed: bytes, block: 1, done: 0 },
+                crate::real::request::Request { file, direction, offset, bytes, needed: bytes, block: 1, done: 0 },
             );
             offset += bytes as u64;
         }
@@ -342,7 +343,7 @@ fn traffic_agrees_with_the_kernel() {
         return count_traffic(word.to_str().unwrap().parse().unwrap());
     }
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "real_cases::traffic_agrees_with_the_kernel", "--nocapture"]);
+    child.args(["--exact", "real::tests::io_modes::traffic_agrees_with_the_kernel", "--nocapture"]);
     for io in [Io::Plain, Io::Auto, Io::Uring] {
         let status = child.env(CHILD, io.to_string()).status().unwrap();
         assert!(status.success(), "{io}");

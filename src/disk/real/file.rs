@@ -14,13 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use crate::direct;
+use super::direct;
+use super::file_system::free_bytes;
+use super::folder::parent;
+use super::pool::Pool;
+use super::queue::Queue;
+use super::request::{Direction, Request};
+use super::ring::PIECES;
 use crate::error::{DiskError, Operation};
 use crate::io::Io;
-use crate::pool::Pool;
-use crate::queue::{Direction, Queue, Request};
-use crate::real::{free_bytes, parent};
-use crate::uring::PIECES;
 use crate::{Input, RUN_BYTES_MAX, Scratch};
 
 /// A file open for reads, or reads and writes, at any place.

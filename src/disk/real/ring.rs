@@ -13,8 +13,8 @@ use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, squeue, types};
 
-use crate::large::{MEMORY_BYTES, Memory};
-use crate::queue::{Direction, Request, Step};
+use super::queue_memory::{MEMORY_BYTES, Memory};
+use super::request::{Direction, Request, Step};
 
 /// Pieces of a ring, and so the most requests in flight.
 pub(crate) const PIECES: usize = 4;

@@ -15,12 +15,13 @@ use std::sync::Arc;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
+use super::direct;
+use super::file_system::free_bytes;
+use super::folder::{parent, sync_directory};
+use super::pool::{Owned, Pool};
+use super::request::{Direction, Request};
 use crate::Output;
-use crate::direct;
 use crate::error::{DiskError, Operation};
-use crate::pool::{Owned, Pool};
-use crate::queue::{Direction, Request};
-use crate::real::{free_bytes, parent, sync_directory};
 
 /// How far the length of a file runs ahead of its bytes: writes within the length of a file go on side by side, those
 /// that lengthen it one after the other. On ext4 that doubles the rate of a ring (1.3 against 0.7 GB/s).

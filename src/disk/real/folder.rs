@@ -12,18 +12,19 @@
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::real::parent;
+use crate::error::{DiskError, Operation};
+use crate::staged::temporary_of;
 
 /// A directory held open.
 #[derive(Debug)]
@@ -292,6 +293,53 @@ pub(crate) fn not_a_file() -> io::Error {
 
 fn contended() -> io::Error {
     io::Error::other("another process makes and removes a file of that name again and again")
+}
+
+/// A new file without a name in the directory of `path`: it cannot outlive the process, whenever that is killed.
+pub(crate) fn nameless(path: &Path) -> Result<File, DiskError> {
+    let failed = |source| DiskError::from_io(Operation::Create, path, source);
+    let folder = Folder::make(parent(path)).map_err(failed)?;
+    match folder.create_nameless() {
+        Ok(file) => Ok(file),
+        // Not every file system can. Killed before it loses its name, the file is a leftover, which the next run removes.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+            let named = temporary_of(path)?;
+            let name = named.file_name().unwrap_or_default();
+            let file = folder.create(name, OFlags::RDWR).map_err(failed)?;
+            folder.remove(name).map_err(failed)?;
+            Ok(file)
+        }
+        Err(errno) => Err(failed(errno.into())),
+    }
+}
+
+/// Keeps who opens a pipe from waiting for the other end. For files it means nothing.
+pub(super) const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
+
+/// Opens a file to read it, and nothing else that may have its name. To open a pipe would wait for whoever writes into it.
+pub(crate) fn open_file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
+    let file = how.custom_flags(NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_file()) }
+}
+
+/// The directory that holds a path; `.` for a bare name.
+pub(crate) fn parent(path: &Path) -> &Path {
+    path.parent().map_or(Path::new("/"), here_if_empty)
+}
+
+pub(super) fn here_if_empty(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+pub(crate) fn sync_directory(directory: &Path) -> Result<(), DiskError> {
+    File::open(directory)
+        .and_then(|file| file.sync_all())
+        .or_else(|source| match source.raw_os_error().map(Errno::from_raw_os_error) {
+            // Some network file systems cannot sync a directory and need not.
+            Some(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+            _ => Err(source),
+        })
+        .map_err(|source| DiskError::from_io(Operation::Sync, directory, source))
 }
 
 #[cfg(test)]

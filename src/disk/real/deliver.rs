@@ -20,10 +20,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use super::folder::{Folder, is_trusted, parent};
 use crate::error::{DiskError, Operation};
-use crate::folder::{Folder, is_trusted};
-use crate::real::parent;
-use crate::{RealDisk, Staged};
+use crate::{Disk, Staged};
 
 /// Links that lead to links, as many as the kernel follows.
 const LINKS_MAX: usize = 40;
@@ -39,21 +38,19 @@ enum Target {
     Stream(PathBuf),
 }
 
-impl RealDisk {
-    /// Writes a file that a person has named.
-    ///
-    /// # Errors
-    /// [`DiskError::NoDirectory`] if its directory is absent; what is wrong with the name; what the operating system says.
-    pub fn deliver(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-        match target(path)? {
-            Target::Path(path) => {
-                let mut staged = Staged::create(self, &path, bytes.len() as u64)?;
-                staged.write(bytes)?;
-                staged.publish().map(drop)
-            }
-            Target::Stream(path) => {
-                stream(&path, bytes).map_err(|source| DiskError::from_io(Operation::Write, &path, source))
-            }
+/// Writes a file that a person has named.
+///
+/// # Errors
+/// As [`RealDisk::deliver`](crate::RealDisk::deliver).
+pub(super) fn deliver(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    match target(path)? {
+        Target::Path(path) => {
+            let mut staged = Staged::create(disk, &path, bytes.len() as u64)?;
+            staged.write(bytes)?;
+            staged.publish().map(drop)
+        }
+        Target::Stream(path) => {
+            stream(&path, bytes).map_err(|source| DiskError::from_io(Operation::Write, &path, source))
         }
     }
 }
@@ -149,6 +146,7 @@ fn stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RealDisk;
     use std::fs;
     use std::io::Read;
     use std::os::fd::AsRawFd;

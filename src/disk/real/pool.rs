@@ -8,9 +8,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use super::queue::{QUEUE_BYTES, Queue};
+use super::queue_memory::Memory;
 use crate::io::Io;
-use crate::large::Memory;
-use crate::queue::{QUEUE_BYTES, Queue};
 use crate::traffic::Meter;
 
 /// Queues for reads and scratch files. Drives are busy with four; a fifth thread waits for one of them.

@@ -1,0 +1,213 @@
+//! The disk of the operating system, as its callers see it.
+
+mod io_modes;
+
+use super::*;
+use crate::Staged;
+
+#[test]
+fn write_append_cut_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a/b/c");
+    assert_eq!(RealDisk::default().bytes(&path).unwrap(), None);
+    let mut output = RealDisk::default().create(&path).unwrap();
+    output.reserve(1 << 20).unwrap();
+    output.write(b"one").unwrap();
+    output.sync().unwrap();
+    drop(output);
+    let mut output = RealDisk::default().append(&path).unwrap();
+    output.write(b"two").unwrap();
+    output.sync().unwrap();
+    assert_eq!(RealDisk::default().read(&path, 6).unwrap(), b"onetwo");
+    let error = RealDisk::default().read(&path, 5).unwrap_err();
+    assert!(matches!(error, DiskError::TooLarge { bytes: 6, bytes_max: 5, .. }), "{error}");
+    RealDisk::default().truncate(&path, 4).unwrap();
+    assert!(RealDisk::default().truncate(&path, 5).is_err());
+    assert_eq!(&RealDisk::default().map(&path).unwrap()[..], b"onet");
+    RealDisk::default().truncate(&path, 0).unwrap();
+    assert!(RealDisk::default().map(&path).unwrap().is_empty());
+    assert!(RealDisk::default().bytes(directory.path()).is_err());
+}
+
+#[test]
+fn a_scratch_file_has_no_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a/b");
+    let scratch = RealDisk::default().scratch(&path, 10).unwrap();
+    assert!(!path.exists());
+    scratch.write_at(7, b"xyz").unwrap();
+    let mut found = [1; 10];
+    scratch.read_at(0, &mut found).unwrap();
+    assert_eq!(&found, b"\0\0\0\0\0\0\0xyz");
+    assert!(scratch.read_at(8, &mut found[..3]).is_err());
+    RealDisk::default().create(&path).unwrap().write(b"named").unwrap();
+    let input = RealDisk::default().open(&path).unwrap();
+    input.read_at(2, &mut found[..3]).unwrap();
+    assert_eq!((input.bytes(), &found[..3]), (5, &b"med"[..]));
+    assert!(RealDisk::default().open(&directory.path().join("none")).err().unwrap().is_not_found());
+}
+
+#[test]
+fn a_working_file_is_taken_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a/b");
+    let memory = crate::MemoryDisk::new();
+    for disk in [&RealDisk::default() as &dyn Disk, &memory] {
+        let working = disk.working(&path, 10_000).unwrap();
+        working.write_at(5_000, b"abc").unwrap();
+        working.write_at(9_997, b"xyz").unwrap();
+        drop(working);
+        let mut found = [1; 5];
+        for (bytes, at, expected) in
+            [(20_000, 9_996, b"\0xyz\0"), (8_192, 4_999, b"\0abc\0"), (10_000, 9_995, b"\0\0\0\0\0")]
+        {
+            let working = disk.working(&path, bytes).unwrap();
+            assert_eq!(working.bytes(), bytes);
+            working.read_at(at, &mut found).unwrap();
+            assert_eq!(&found, expected, "{bytes}");
+        }
+    }
+}
+
+#[test]
+fn runs_are_written_like_one_after_the_other() {
+    let directory = tempfile::tempdir().unwrap();
+    for io in [Io::Auto, Io::Plain] {
+        let disk = RealDisk::new(io).unwrap();
+        let working = disk.working(&directory.path().join("runs"), 4 << 20).unwrap();
+        let of = |at: usize, bytes: usize| vec![at as u8 + 1; bytes];
+        for bytes in [4096, 8192, 100] {
+            let runs: Vec<_> = (0..40).map(|at| (at as u64 * 16_384, of(at, bytes))).collect();
+            let runs: Vec<_> =
+                runs.iter().map(|(at, bytes)| (*at, &bytes[..])).chain([(1 << 20, &[9; 1 << 20][..])]).collect();
+            working.write_runs(&runs).unwrap();
+            for (at, bytes) in runs {
+                let mut found = vec![0; bytes.len()];
+                working.read_at(at, &mut found).unwrap();
+                assert!(found == bytes, "{io} {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_are_each_given_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = crate::MemoryDisk::new();
+    let [ring, plain] = [Io::Auto, Io::Plain].map(|io| RealDisk::new(io).unwrap());
+    for (number, disk) in [&ring as &dyn Disk, &plain, &memory].into_iter().enumerate() {
+        let bytes: Vec<u8> = (0..3_u32 << 20).map(|at| (at / 512) as u8 ^ (at >> 17) as u8).collect();
+        let working = disk.working(&directory.path().join("given"), bytes.len() as u64).unwrap();
+        working.write_at(0, &bytes).unwrap();
+        // In blocks, out of order; then across blocks, and longer than what is read together.
+        let blocks: Vec<_> = (0..60).map(|at| (at * 37 % 60 * 49_152, 4096 << (at % 4))).collect();
+        let others = vec![(5, 100), (1 << 20, crate::RUN_BYTES_MAX + 4096), (0, 0), (4095, 4097)];
+        for runs in [blocks, others, Vec::new()] {
+            let mut given = vec![0; runs.len()];
+            let mut each = |run: usize, found: &mut [u8]| {
+                let (offset, length) = runs[run];
+                assert!(found == &bytes[offset as usize..][..length], "{number} {offset} {length}");
+                // It is the receiver's to change.
+                found.fill(0);
+                given[run] += 1;
+            };
+            working.read_runs(&runs, &mut each).unwrap();
+            assert!(given.iter().all(|&times| times == 1), "{number} {given:?}");
+        }
+        let beyond = [(0, 4096), (bytes.len() as u64, 4096)];
+        assert!(working.read_runs(&beyond, &mut |run, _| assert_eq!(run, 0)).is_err());
+    }
+}
+
+#[test]
+fn sync_gives_reserved_space_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let mut output = RealDisk::default().create(&path).unwrap();
+    output.reserve(4 << 20).unwrap();
+    output.write(b"small").unwrap();
+    output.sync().unwrap();
+    assert!(fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+}
+
+#[test]
+fn absent_things() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("none/at/all");
+    assert!(RealDisk::default().read(&path, 1).unwrap_err().is_not_found());
+    assert!(RealDisk::default().map(&path).unwrap_err().is_not_found());
+    assert!(RealDisk::default().truncate(&path, 0).unwrap_err().is_not_found());
+    assert!(RealDisk::default().rename(&path, &path).unwrap_err().is_not_found());
+    RealDisk::default().remove(&path).unwrap();
+    RealDisk::default().remove_dir_all(&path).unwrap();
+    assert!(RealDisk::default().list(&path).unwrap().is_empty());
+    assert!(RealDisk::default().free_bytes(&path).unwrap() > 0);
+    assert!(RealDisk::default().free_bytes(Path::new("no-such-directory/x")).unwrap() > 0);
+}
+
+#[test]
+fn lists_files_sorted() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["b", "a", ".c"] {
+        RealDisk::default().create(&directory.path().join(name)).unwrap();
+    }
+    RealDisk::default().create_dir_all(&directory.path().join("d/e")).unwrap();
+    let names: Vec<_> = RealDisk::default()
+        .list(directory.path())
+        .unwrap()
+        .iter()
+        .map(|path| path.file_name().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, [".c", "a", "b"]);
+    RealDisk::default().remove_dir_all(directory.path()).unwrap();
+    assert!(!directory.path().exists());
+}
+
+#[test]
+fn a_full_disk_is_reported_with_numbers() {
+    let path = Path::new("/dev/full");
+    let file = OpenOptions::new().append(true).open(path).unwrap();
+    let mut output = RealOutput::append(file, path, 0, false, RealDisk::default().pool);
+    let error = output.write(&[0; 4096]).unwrap_err();
+    assert!(error.is_no_space(), "{error}");
+    assert!(error.to_string().contains("4096 bytes needed"), "{error}");
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("huge");
+    let Err(error) = Staged::create(&RealDisk::default(), &path, 1 << 60) else {
+        panic!("an exbibyte was free");
+    };
+    // Some file systems call this "file too large" rather than "no space".
+    assert!(error.to_string().contains("reserve"), "{error}");
+    assert!(RealDisk::default().list(directory.path()).unwrap().is_empty());
+}
+
+#[test]
+fn an_old_map_outlives_a_new_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let disk = RealDisk::default();
+    for text in [b"old", b"new"] {
+        let before = RealDisk::default().bytes(&path).unwrap().map(|_| RealDisk::default().map(&path).unwrap());
+        let mut staged = Staged::create(&disk, &path, 3).unwrap();
+        staged.write(text).unwrap();
+        assert_eq!(staged.publish().unwrap(), 3);
+        assert_eq!(&RealDisk::default().map(&path).unwrap()[..], text);
+        if let Some(before) = before {
+            assert_eq!(&before[..], b"old");
+        }
+    }
+}
+
+#[test]
+fn a_place_has_one_canonical_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |path: &str| RealDisk::default().canonical(&directory.path().join(path));
+    fs::create_dir(directory.path().join("run")).unwrap();
+    fs::create_dir(directory.path().join("other")).unwrap();
+    std::os::unix::fs::symlink(directory.path().join("run"), directory.path().join("link")).unwrap();
+    for same in ["run", "link", "other/../run", "run/.", "link/../link"] {
+        assert_eq!(at(same), at("run"), "{same}");
+    }
+    assert_eq!(at("link/new/place"), at("run").join("new/place"));
+}
