@@ -22,8 +22,11 @@ use game::{Index, PositionSet, Rules, Score};
 use messaging::{Communicator, NetworkFaults, ThreadCommunicator};
 use pipeline::journal::{Contents, Measured, State};
 use pipeline::{Budget, Manifest, StageName, directory};
-use stages::cost::{Line, Load, Model, Part, Rates};
-use stages::{Awari, Hardware, Jobs, Method, Network, Settings, Together, schema, whole_predictions};
+use planner::{
+    CostModel, DatabasePlan, Hardware, JobPlanner, JobPrediction, Load, Method, MethodPrediction, Network, Ramp, Rates,
+    Settings, StageClass, schema,
+};
+use stages::Awari;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
@@ -98,7 +101,7 @@ struct Taken {
 }
 
 /// By part and stones.
-type Run = BTreeMap<(Part, u32), Taken>;
+type Run = BTreeMap<(StageClass, u32), Taken>;
 
 fn main() -> ExitCode {
     if is_awari() {
@@ -249,7 +252,7 @@ impl Build {
     }
 
     /// All stages of a database.
-    fn of(&self, stones: u32) -> impl Iterator<Item = (Part, &Taken)> {
+    fn of(&self, stones: u32) -> impl Iterator<Item = (StageClass, &Taken)> {
         self.run.iter().filter(move |((_, of), _)| *of == stones).map(|(&(part, _), taken)| (part, taken))
     }
 
@@ -270,9 +273,8 @@ impl Build {
 }
 
 /// The prediction for all stages of a database by a method.
-fn planned(settings: &Settings, method: Method, stones: u32) -> stages::Prediction {
-    let all = whole_predictions(settings, stones);
-    all.into_iter().find(|prediction| prediction.method == method).expect("there is one for each method")
+fn planned(settings: &Settings, method: Method, stones: u32) -> MethodPrediction {
+    *DatabasePlan::by(settings, stones, method).all_stages()
 }
 
 /// No memory is so much faster than that of the reference.
@@ -287,12 +289,15 @@ struct Speeds {
 impl Speeds {
     /// From what databases of up to some stones took of processors.
     fn fitted(builds: &[Build], stones_max: u32, positions_min: u64) -> Speeds {
-        let model = Model::default();
+        let model = CostModel::default();
         let loads = builds.iter().flat_map(|build| {
             let settings = &build.settings;
             let fitted = |stones: u32| settings.set.positions(stones) >= positions_min && stones <= stones_max;
             let run = build.run.iter().filter(move |((_, stones), _)| fitted(*stones));
-            run.map(|(&(part, stones), taken)| (model.load(settings, part, stones, build.method), taken.cpu_seconds))
+            run.map(|(&(class, stones), taken)| {
+                let plan = DatabasePlan::by(settings, stones, build.method);
+                (model.load(settings, plan.memory(), class), taken.cpu_seconds)
+            })
         });
         let sum = |all: Vec<(Load, f64)>| {
             all.into_iter().fold((Load::default(), 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
@@ -334,13 +339,13 @@ impl Ground {
     }
 
     /// What is predicted for ranks that share this machine, and the seconds of processors of it.
-    fn predicted(&self, ranks: usize, speed: f64, network: Network) -> (Together, f64) {
+    fn predicted(&self, ranks: usize, speed: f64, network: Network) -> (JobPrediction, f64) {
         let overrides =
             [("build.stones", format!("\"0..{}\"", self.stones)), ("build.memory", "\"16 GiB\"".to_owned())];
         let mut settings = Settings::new(&manifest(&overrides));
         let hardware = Hardware { core_speed: speed, network, ..Hardware::this() };
         (settings.threads, settings.hardware) = (1, hardware.shared_by(ranks));
-        let of = Jobs::new(&settings).sweep(self.stones, ranks);
+        let of = JobPlanner::new(&settings).sweep(self.stones, ranks);
         let load = Load { cpu_seconds: of.cpu_seconds, ..Load::default() };
         let share = (hardware.cores as f64 / ranks as f64).min(1.0);
         (of, settings.hardware.core_seconds(&load, 1) * share)
@@ -502,7 +507,8 @@ fn recorded(dir: &Path) -> (Settings, Run) {
 
 fn add(run: &mut Run, settings: &Settings, stage: &StageName, measured: &Measured) {
     let stones = stage.parameters()[0];
-    let part = Part::of(stage.kind(), settings.method(stones)).expect("each kind of stage is part of a build");
+    let part = StageClass::of(stage.kind(), DatabasePlan::new(settings, stones).method());
+    let part = part.expect("each kind of stage is part of a build");
     let none = Taken { cpu_seconds: 0.0, wall_seconds: 0.0, read_bytes: 0.0, written_bytes: 0.0, memory_bytes: 0 };
     let taken = run.entry((part, stones)).or_insert(none);
     taken.cpu_seconds += measured.cpu_seconds;
@@ -513,19 +519,20 @@ fn add(run: &mut Run, settings: &Settings, stage: &StageName, measured: &Measure
 }
 
 /// The memory that the plan foresees for a part.
-fn memory_bytes(awari: &Awari, part: Part, stones: u32) -> u64 {
-    let method = awari.settings().method(stones);
+fn memory_bytes(awari: &Awari, part: StageClass, stones: u32) -> u64 {
+    let method = awari.plan().database(stones).method();
     let stages = pipeline::Work::graph(awari).stages().iter();
-    let of = stages
-        .filter(|stage| stage.name.parameters()[0] == stones && Part::of(stage.name.kind(), method) == Some(part));
+    let of = stages.filter(|stage| {
+        stage.name.parameters()[0] == stones && StageClass::of(stage.name.kind(), method) == Some(part)
+    });
     of.map(|stage| stage.cost.memory_bytes).max().unwrap_or(0)
 }
 
 /// The line of the model, made as much higher or lower as what was measured: seconds of the line, and of the model's.
-fn fitted(line: Line, seconds: impl Iterator<Item = (f64, f64)>) -> Option<Line> {
+fn fitted(line: Ramp, seconds: impl Iterator<Item = (f64, f64)>) -> Option<Ramp> {
     let (measured, model) = seconds.fold((0.0, 0.0), |sum, seconds| (sum.0 + seconds.0, sum.1 + seconds.1));
     let factor = measured / model;
-    (model > 0.0 && factor > 0.0).then(|| Line::growing(line.level * factor, line.from, line.a_stone * factor))
+    (model > 0.0 && factor > 0.0).then(|| Ramp::growing(line.level * factor, line.from, line.a_stone * factor))
 }
 
 /// Seconds of one core of the reference.
@@ -550,7 +557,7 @@ impl Tally {
 }
 
 fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
-    let model = Model::default();
+    let model = CostModel::default();
     let awari = Awari::new(settings.clone());
     let positions = |stones| settings.set.positions(stones);
     let is_large = |stones: u32| positions(stones) >= positions_min;
@@ -576,12 +583,14 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
     ]);
     let (mut predicted, mut measured) = (0.0, 0.0);
     let (mut known, mut unknown, mut lines) = (Tally::default(), Tally::default(), Vec::new());
-    for part in Part::ALL {
+    for part in StageClass::ALL {
         let points = run.iter().filter(|((of, stones), _)| *of == part && is_large(*stones));
         let points: Vec<(u32, &Taken)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();
         // What is no line is taken as the model has it.
         let besides = model.clone().with(part, Rates::default());
-        let cpu_of = |model: &Model, stones| core_seconds(&model.load(settings, part, stones, settings.method(stones)));
+        let cpu_of = |model: &CostModel, stones| {
+            core_seconds(&model.load(settings, awari.plan().database(stones).memory(), part))
+        };
         let fit = points.iter().filter(|(stones, _)| stones + left_out <= last);
         let fit = fit.map(|&(stones, taken)| {
             let rest = cpu_of(&besides, stones);
@@ -589,12 +598,12 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
         });
         let rates = model.rates(part);
         let line = fitted(rates.cpu, fit);
-        if let Some(Line { level, from, a_stone }) = line {
-            lines.push(format!("  {:<22} cpu: Line::growing({level:.2}, {from}, {a_stone:.2})", part.word()));
+        if let Some(Ramp { level, from, a_stone }) = line {
+            lines.push(format!("  {:<22} cpu: Ramp::growing({level:.2}, {from}, {a_stone:.2})", part.word()));
         }
         for &(stones, taken) in &points {
             let count = positions(stones) as f64;
-            let load = model.load(settings, part, stones, settings.method(stones));
+            let load = model.load(settings, awari.plan().database(stones).memory(), part);
             let cpu_seconds = core_seconds(&load);
             assert!(cpu_seconds > 0.0 && cpu_seconds.is_finite(), "{} has a prediction", part.word());
             let ns = |seconds: f64| seconds * 1e9 / count;

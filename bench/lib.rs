@@ -17,7 +17,8 @@ use engines::capture::InMemory;
 use engines::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
 use pipeline::{Budget, Manifest, Orchestrator, RunOptions, Summary};
-use stages::{Awari, Settings, schema};
+use planner::{Settings, schema};
+use stages::Awari;
 use std::path::Path;
 use std::time::Instant;
 

@@ -5,12 +5,13 @@
 //! the cache is too small, smaller databases are read from one end to the other, for all captures or as many at a time as
 //! the memory allows.
 
-use crate::{Settings, Shared, files, graph, watch::Watch};
+use crate::{Shared, files, watch::Watch};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use engines::capture::{CaptureError, ChildRow, Sequential, SmallerDatabases};
 use game::{Index, Score, Slab};
 use pipeline::{StageContext, StageError, StageReport};
+use planner::{CaptureMemory, Settings};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use store::{BlockCache, CachedScores, Codec, Kind, StoreError, Window};
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
+    let (settings, plan) = (shared.settings(), shared.plan(stones));
     let index = Index::new(stones, settings.set);
-    let cache_bytes = shared.handed().cache_bytes(settings, stones);
+    let cache_bytes = shared.handed().cache_bytes(plan);
     let cache = BlockCache::new(cache_bytes);
     let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
     let kept = |stones, digest| shared.handed().database(stones, digest);
@@ -31,24 +32,23 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let watch = Watch::new(context, index.positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
     let (tables, handed) = (shared.tables(), shared.handed());
-    let mut kept = match graph::keeps_captures(settings, stones, settings.method(stones)) {
-        true => Some(handed.array(settings, &index)?),
-        false => None,
-    };
-    let captured = match &mut kept {
-        // Blocks would be decoded again and again.
-        Some(best) if smaller.read_positions() > cache_bytes => {
-            let captured = engines::capture::capture_by_children(&tables, &index, &smaller, &watch, best);
-            captured.and_then(|()| receive(best).map_err(CaptureError::Failed))
-        }
-        Some(best) => engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive),
-        None => match graph::capture_stripe_bytes(settings, stones, settings.method(stones)) {
-            Some(bytes) => {
-                let mut stripe = Bytes::zeroed(bytes as usize).map_err(StageError::failed)?;
-                engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, &mut stripe, &mut receive)
+    let mut kept = None;
+    let captured = match plan.memory().captures {
+        CaptureMemory::Whole => {
+            let best = kept.insert(handed.array(shared.build_plan(), &index)?);
+            if smaller.read_positions() > cache_bytes {
+                // Blocks would be decoded again and again.
+                let captured = engines::capture::capture_by_children(&tables, &index, &smaller, &watch, best);
+                captured.and_then(|()| receive(best).map_err(CaptureError::Failed))
+            } else {
+                engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
             }
-            None => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
-        },
+        }
+        CaptureMemory::Stripes(bytes) => {
+            let mut stripe = Bytes::zeroed(bytes as usize).map_err(StageError::failed)?;
+            engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, &mut stripe, &mut receive)
+        }
+        CaptureMemory::Streamed => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
     };
     captured.map_err(|error| match error {
         CaptureError::Stopped(_) => StageError::Stopped,

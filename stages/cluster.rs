@@ -22,17 +22,18 @@ mod solve;
 mod verify;
 
 pub(crate) use apart::name_of;
-pub(crate) use capture::{CAPTURES_BYTES, run as capture};
+pub(crate) use capture::run as capture;
 pub(crate) use count::run as count;
 pub(crate) use order::Order;
 pub(crate) use solve::{By, run as solve};
 pub(crate) use verify::run as verify;
 
-use crate::{Settings, bounds};
+use crate::bounds;
 use disk::{Disk, heap};
 use engines::Tables;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{ArtifactName, StageError};
+use planner::{BuildPlan, Settings};
 use std::fmt;
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -128,6 +129,7 @@ pub fn follow(
     communicator: &mut dyn Communicator,
     stop: &AtomicBool,
 ) -> Result<(), StageError> {
+    let plan = settings.map(|settings| BuildPlan::new(settings.clone().with_ranks(communicator.size())));
     let mut kept = Kept::default();
     loop {
         let order = communicator.broadcast(0, None).map_err(StageError::failed)?;
@@ -135,12 +137,13 @@ pub fn follow(
         if order == Order::Leave {
             return Ok(());
         }
-        let followed = match &settings {
-            Ok(settings) => {
-                heap::room_for_threads(settings.threads).map_err(StageError::no_threads)?;
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build();
+        let followed = match &plan {
+            Ok(plan) => {
+                let threads = plan.settings().threads;
+                heap::room_for_threads(threads).map_err(StageError::no_threads)?;
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
                 let pool = pool.map_err(StageError::no_threads)?;
-                let follower = Follower { settings, disk, stop };
+                let follower = Follower { plan, settings: plan.settings(), disk, stop };
                 pool.install(|| follower.obey(order, &mut kept, communicator))
             }
             Err(why) => agree(communicator, Err(StageError::failed(why.clone()))),
@@ -153,6 +156,7 @@ pub fn follow(
 
 /// Another rank than 0.
 struct Follower<'a> {
+    plan: &'a BuildPlan,
     settings: &'a Settings,
     disk: &'a dyn Disk,
     /// Raised by a signal.

@@ -3,11 +3,12 @@
 //! Between bounds what is decided so far is snapshot on a timer, and when the run is asked to stop; the same bytes come
 //! out of it on any number of threads.
 
-use crate::{Settings, Shared, files, sweep, watch::Watch};
+use crate::{Shared, files, sweep, watch::Watch};
 use engines::Bytes;
 use engines::counting::{CountingError, Distribution, checkpoint_range, counting};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
+use planner::Settings;
 use std::path::Path;
 use std::time::Duration;
 use store::{Codec, Identity, Kind, Orientation, Scores, StoreError, ValueRange};

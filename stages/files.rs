@@ -1,9 +1,9 @@
 //! Which files a run has, and opening them as what they must be.
 
-use crate::Settings;
 use disk::{Digest, Disk};
 use game::{Index, PositionSet, Slab};
 use pipeline::{ArtifactName, StageError};
+use planner::Settings;
 use std::path::Path;
 use store::{
     Codec, Identity, Kind, Orientation, Role, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Writer,

@@ -4,12 +4,12 @@
 //! by content digests, which the files have in their headers, so it is what reading them would give. And large arrays go
 //! from database to database: the kernel clears each page at its first touch, which takes as long as a pass of a kernel.
 
-use crate::{Settings, graph};
 use check::Histogram;
 use disk::Digest;
 use engines::{Bytes, CaptureChoice, ScoreRows};
 use game::Index;
 use pipeline::{StageError, StageSpec};
+use planner::{BuildPlan, DatabasePlan, StageMemory};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ impl Content {
 
 impl Handed {
     /// Lets go of what the stage that comes has no use for, and of spare arrays that its budget leaves no room for.
-    pub(crate) fn begin(&self, stage: &StageSpec, settings: &Settings) {
+    pub(crate) fn begin(&self, stage: &StageSpec, plan: &DatabasePlan) {
         let mut content = self.content();
         let is_solved_here = matches!(stage.name.kind(), "sweep" | "counting");
         if !is_solved_here && let Some((_, captures)) = content.captures.take() {
@@ -58,13 +58,12 @@ impl Handed {
         if !matches!(stage.name.kind(), "capture" | "sweep" | "counting" | "verify" | "stats") {
             content.databases.clear();
         }
-        let stones = stage.name.parameters().first().copied().unwrap_or(0);
+        let StageMemory { arena_bytes, cache_bytes, budget_bytes, .. } = *plan.memory();
         // What sweep in memory takes is told with its arrays, and these they are.
-        if stage.name.kind() == "sweep" && !graph::sweeps_on_disk(settings, stones) {
+        if stage.name.kind() == "sweep" && arena_bytes.is_none() {
             return;
         }
-        let cache_bytes = graph::cache_bytes(settings, stones);
-        while stage.cost.memory_bytes + content.memory_bytes(cache_bytes) > settings.memory_bytes {
+        while stage.cost.memory_bytes + content.memory_bytes(cache_bytes) > budget_bytes {
             if content.spare.pop().is_none() && content.databases.pop_first().is_none() {
                 break;
             }
@@ -72,29 +71,28 @@ impl Handed {
     }
 
     /// Memory of what is here that no stage counts.
-    pub(crate) fn memory_bytes(&self, settings: &Settings, stones: u32) -> u64 {
-        let cache_bytes = graph::cache_bytes(settings, stones);
-        self.content().memory_bytes(cache_bytes)
+    pub(crate) fn memory_bytes(&self, plan: &DatabasePlan) -> u64 {
+        self.content().memory_bytes(plan.memory().cache_bytes)
     }
 
     /// An array for the captures of an index, its content anything.
-    pub(crate) fn array(&self, settings: &Settings, index: &Index) -> Result<Bytes, StageError> {
+    pub(crate) fn array(&self, plan: &BuildPlan, index: &Index) -> Result<Bytes, StageError> {
         let len = index.positions() as usize;
         match self.spare().and_then(|spare| spare.resized(len)) {
             Some(bytes) => Ok(bytes),
             // A limit on addresses may forbid the room.
-            None => Bytes::zeroed_within(len, room(settings).max(len))
+            None => Bytes::zeroed_within(len, plan.array_bytes_max().max(len))
                 .or_else(|_| Bytes::zeroed(len))
                 .map_err(StageError::failed),
         }
     }
 
     /// Rows for the scores of an index, all 0.
-    pub(crate) fn rows(&self, settings: &Settings, index: &Index) -> Result<ScoreRows, StageError> {
+    pub(crate) fn rows(&self, plan: &BuildPlan, index: &Index) -> Result<ScoreRows, StageError> {
         let found = self.spare().and_then(|spare| ScoreRows::zeroed_in(index, spare));
         match found {
             Some(rows) => Ok(rows),
-            None => ScoreRows::zeroed_within(index, room(settings))
+            None => ScoreRows::zeroed_within(index, plan.array_bytes_max())
                 .or_else(|_| ScoreRows::zeroed(index))
                 .map_err(StageError::failed),
         }
@@ -142,12 +140,14 @@ impl Handed {
 
     /// Keeps the scores of a database for those that captures lead from there, as far as these may take memory for what
     /// they read; smaller databases give way. Without memory, it is read.
-    pub(crate) fn keep_database(&self, settings: &Settings, stones: u32, digest: Digest, scores: &ScoreRows) {
-        let is_read = (stones + 1..=settings.stones_max()).any(|above| settings.smaller(above).contains(&stones));
-        let bytes = settings.set.positions(stones);
+    pub(crate) fn keep_database(&self, plan: &BuildPlan, stones: u32, digest: Digest, scores: &ScoreRows) {
+        let settings = plan.settings();
+        if !(stones + 1..=settings.stones_max()).any(|above| settings.smaller(above).contains(&stones)) {
+            return;
+        }
         // What the next capture counts; stages before are held to theirs when they begin.
-        let most = graph::cache_bytes(settings, stones + 1);
-        if !is_read || bytes > most {
+        let (bytes, most) = (settings.set.positions(stones), plan.database(stones + 1).memory().cache_bytes);
+        if bytes > most {
             return;
         }
         while self.database_bytes() + bytes > most {
@@ -166,9 +166,8 @@ impl Handed {
     }
 
     /// Bytes of a cache of blocks besides the databases that are here.
-    pub(crate) fn cache_bytes(&self, settings: &Settings, stones: u32) -> u64 {
-        let bytes = graph::cache_bytes(settings, stones);
-        bytes.saturating_sub(self.database_bytes())
+    pub(crate) fn cache_bytes(&self, plan: &DatabasePlan) -> u64 {
+        plan.memory().cache_bytes.saturating_sub(self.database_bytes())
     }
 
     /// Whether any database is here.
@@ -194,13 +193,6 @@ impl Handed {
     }
 }
 
-/// The longest array that a database of the build takes.
-fn room(settings: &Settings) -> usize {
-    let is_kept = |&stones: &u32| graph::keeps_captures(settings, stones, settings.method(stones));
-    let largest = (0..=settings.stones_max()).rev().find(is_kept);
-    largest.map_or(0, |stones| engines::row_bytes(&settings.set.slabs(stones)) as usize)
-}
-
 impl fmt::Debug for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let content = self.content();
@@ -212,10 +204,11 @@ impl fmt::Debug for Handed {
 mod tests {
     use super::*;
     use pipeline::{Cost, Manifest, StageName};
+    use planner::{Settings, schema};
 
-    fn settings() -> Settings {
+    fn plan() -> BuildPlan {
         let text = "[build]\nstones = \"0..12\"\nmemory = \"64 MiB\"\nmethod = \"sweep\"\nthreads = 1";
-        Settings::new(&Manifest::parse(text, "m.toml", &crate::schema(), &[]).unwrap())
+        BuildPlan::new(Settings::new(&Manifest::parse(text, "m.toml", &schema(), &[]).unwrap()))
     }
 
     fn stage(kind: &str, memory_bytes: u64) -> StageSpec {
@@ -225,40 +218,40 @@ mod tests {
 
     #[test]
     fn captures_are_for_who_solves_and_told_by_their_digest() {
-        let (settings, index) = (settings(), Index::new(12, game::PositionSet::All));
+        let (plan, index) = (plan(), Index::new(12, game::PositionSet::All));
         let (right, wrong) = (Digest::of(b"right"), Digest::of(b"wrong"));
         let handed = Handed::default();
-        let keep = || handed.keep_captures(right, handed.array(&settings, &index).unwrap());
+        let keep = || handed.keep_captures(right, handed.array(&plan, &index).unwrap());
         keep();
-        handed.begin(&stage("sweep", 0), &settings);
+        handed.begin(&stage("sweep", 0), plan.database(12));
         assert_eq!(handed.captures(right).unwrap().len() as u64, index.positions());
         assert!(handed.captures(right).is_none(), "they were taken");
         keep();
         assert!(handed.captures(wrong).is_none());
         keep();
-        handed.begin(&stage("verify", 0), &settings);
+        handed.begin(&stage("verify", 0), plan.database(12));
         assert!(handed.captures(right).is_none());
         assert_eq!(handed.content().spare.len(), 1, "the array serves again");
     }
 
     #[test]
     fn nothing_is_kept_beyond_the_budget() {
-        let settings = settings();
+        let plan = plan();
         let handed = Handed::default();
         let digest = Digest::of(b"any");
         for stones in 0..=12 {
-            let rows = handed.rows(&settings, &Index::new(stones, game::PositionSet::All)).unwrap();
-            handed.keep_database(&settings, stones, digest, &rows);
+            let rows = handed.rows(&plan, &Index::new(stones, game::PositionSet::All)).unwrap();
+            handed.keep_database(&plan, stones, digest, &rows);
             handed.give_back(rows.into_bytes());
         }
         assert_eq!(handed.database(10, digest).unwrap().len() as u64, game::PositionSet::All.positions(10));
         assert!(handed.database(11, digest).is_none(), "no capture of up to 12 stones leads there");
         assert!(handed.database(10, Digest::of(b"other")).is_none());
-        handed.begin(&stage("stats", 8 << 20), &settings);
+        handed.begin(&stage("stats", 8 << 20), plan.database(12));
         assert!(!handed.content().spare.is_empty() && handed.has_databases());
-        handed.begin(&stage("stats", 64 << 20), &settings);
+        handed.begin(&stage("stats", 64 << 20), plan.database(12));
         assert!(handed.content().spare.is_empty() && handed.has_databases(), "databases are within the cache");
-        handed.begin(&stage("process", 0), &settings);
+        handed.begin(&stage("process", 0), plan.database(12));
         assert!(!handed.has_databases());
     }
 

@@ -7,32 +7,22 @@
 mod bounds;
 mod capture;
 pub mod cluster;
-pub mod cost;
 mod counting;
 pub mod files;
 mod graph;
 mod handed;
-mod hardware;
-mod method;
-mod settings;
 mod stats;
 mod sweep;
 mod tiled;
-mod together;
 mod verify;
 mod watch;
-
-pub use graph::{Prediction, database_bytes, predictions, whole_predictions};
-pub use hardware::{Hardware, Limit, Network};
-pub use method::Method;
-pub use settings::{Dual, DualIndex, Settings, Verify, schema};
-pub use together::{JobLimit, Jobs, Together};
 
 use disk::{Digest, Disk, DiskError, heap};
 use engines::Tables;
 use pipeline::{
     ArtifactKind, ArtifactName, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work,
 };
+use planner::{BuildPlan, DatabasePlan, Settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,7 +41,7 @@ pub struct Awari {
 /// What the stages of one build share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    settings: Settings,
+    plan: BuildPlan,
     tables: Mutex<Option<Arc<Tables>>>,
     slot: bounds::Slot,
     handed: handed::Handed,
@@ -60,14 +50,26 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
+        self.plan.settings()
+    }
+
+    /// Returns the plans of all databases.
+    pub(crate) fn build_plan(&self) -> &BuildPlan {
+        &self.plan
+    }
+
+    /// Returns the plan of the database of `stones`.
+    pub(crate) fn plan(&self, stones: u32) -> &DatabasePlan {
+        self.plan.database(stones)
     }
 
     /// Tables for all databases of the build, made when first asked for.
     pub(crate) fn tables(&self) -> Arc<Tables> {
-        let Settings { rules, set, .. } = self.settings;
+        let settings = self.settings();
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(tables.get_or_insert_with(|| Arc::new(Tables::new(rules, set, self.settings.stones_max()))))
+        Arc::clone(
+            tables.get_or_insert_with(|| Arc::new(Tables::new(settings.rules, settings.set, settings.stones_max()))),
+        )
     }
 
     /// Gives the memory of the tables back, until they are asked for again.
@@ -83,7 +85,7 @@ impl Shared {
 
     /// The job whose ranks capture for a database together, verify it, and count.
     pub(crate) fn job_that_shares(&self, stones: u32) -> Option<&cluster::Job> {
-        self.job.as_deref().filter(|job| job.shares(&self.settings, stones))
+        self.job.as_deref().filter(|job| job.shares(self.settings(), stones))
     }
 
     /// The state of a database that is solved bound after bound.
@@ -99,16 +101,16 @@ impl Awari {
     }
 
     /// The same, by all ranks of a job.
-    pub fn led(mut settings: Settings, job: Arc<cluster::Job>) -> Awari {
-        settings.ranks = job.ranks();
-        Awari::by(settings, Some(job))
+    pub fn led(settings: Settings, job: Arc<cluster::Job>) -> Awari {
+        Awari::by(settings.with_ranks(job.ranks()), Some(job))
     }
 
     fn by(settings: Settings, job: Option<Arc<cluster::Job>>) -> Awari {
+        let plan = BuildPlan::new(settings);
         Awari {
-            graph: graph::graph(&settings),
+            graph: graph::graph(&plan),
             shared: Shared {
-                settings,
+                plan,
                 tables: Mutex::new(None),
                 slot: bounds::Slot::default(),
                 handed: handed::Handed::default(),
@@ -131,6 +133,11 @@ impl Awari {
     /// What the manifest asks for.
     pub fn settings(&self) -> &Settings {
         self.shared.settings()
+    }
+
+    /// Returns the plans of all databases.
+    pub fn plan(&self) -> &BuildPlan {
+        self.shared.build_plan()
     }
 }
 
@@ -224,7 +231,7 @@ impl Work for Awari {
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::no_threads)?;
         let stones = stage.name.parameters().first().copied().unwrap_or(0);
-        self.shared.handed.begin(stage, &self.shared.settings);
+        self.shared.handed.begin(stage, self.shared.plan(stones));
         pool.install(|| match stage.name.kind() {
             "sweep" if let Some(job) = &self.shared.job => {
                 cluster::solve(&self.shared, job, cluster::By::Sweep, stones, context)
@@ -241,7 +248,9 @@ impl Work for Awari {
             }
             "capture" => capture::run(&self.shared, stones, context),
             "counting" => counting::run(&self.shared, stones, context),
-            "sweep" if graph::sweeps_on_disk(self.settings(), stones) => tiled::run(&self.shared, stones, context),
+            "sweep" if self.shared.plan(stones).memory().arena_bytes.is_some() => {
+                tiled::run(&self.shared, stones, context)
+            }
             "sweep" => sweep::run(&self.shared, stones, context),
             "verify" => verify::run(&self.shared, stones, context),
             "stats" => stats::run(&self.shared, stones, context),

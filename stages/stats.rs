@@ -1,7 +1,7 @@
 //! The stage `stats:n`: the figures that the papers report, counted over the whole database: by the stages that solved and
 //! verified it, if they ran in this process, else here, by all ranks of a job.
 
-use crate::{Settings, Shared, cluster, files, graph};
+use crate::{Shared, cluster, files};
 use check::{Choice, Histogram, Statistics};
 use disk::{Digest, Staged};
 use engines::{DatabasePart, Tables};
@@ -34,7 +34,10 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             loads = Some(all);
             counted
         }
-        (None, None) => count(settings, &shared.tables(), &index, DatabasePart::WHOLE, &captures, scores)?,
+        (None, None) => {
+            let stripe_bytes = shared.plan(stones).memory().stats_stripe_bytes;
+            count(&shared.tables(), &index, stripe_bytes, DatabasePart::WHOLE, &captures, scores)?
+        }
     };
     let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let text = Statistics::new(stones, histogram, choice).json() + "\n";
@@ -59,9 +62,9 @@ pub(crate) struct Counted {
 /// Reads captures and scores, and counts a part. Each score is read once, so they are counted by the way; none is beyond
 /// the range that the file gives.
 pub(crate) fn count(
-    settings: &Settings,
     tables: &Tables,
     index: &Index,
+    stripe_bytes: u64,
     part: DatabasePart,
     captures: &Scores,
     scores: Scores,
@@ -80,7 +83,6 @@ pub(crate) fn count(
         *histogram = histogram.plus(&counted);
         Ok(())
     };
-    let stripe = graph::stripe_bytes(settings, stones);
-    let choice = engines::choice(tables, index, stripe, part, &read_captures, &read_scores)?;
+    let choice = engines::choice(tables, index, stripe_bytes as usize, part, &read_captures, &read_scores)?;
     Ok(Counted { choice, histogram: histogram.into_inner().unwrap_or_else(PoisonError::into_inner) })
 }

@@ -67,7 +67,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let runs = values.runs();
     let digest = files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, runs)?;
     shared.handed().keep_choice(captures_digest, digest, choice);
-    shared.handed().keep_database(settings, stones, digest, &values);
+    shared.handed().keep_database(shared.build_plan(), stones, digest, &values);
     shared.handed().give_back(values.into_bytes());
     Ok(StageReport::new(index.positions())
         .with("passes", report.passes)
@@ -91,7 +91,7 @@ pub(crate) fn read_captures(
     if let Some(captures) = handed.captures(file.digest()) {
         return Ok((captures, file.digest()));
     }
-    let mut captures = handed.array(settings, index)?;
+    let mut captures = handed.array(shared.build_plan(), index)?;
     file.read_into(&mut captures).map_err(damaged)?;
     Ok((captures, file.digest()))
 }
@@ -131,7 +131,7 @@ impl Snapshot<'_> {
     /// The scores to start from, and whether they come from a snapshot.
     fn read(&self) -> Result<(ScoreRows, bool), StageError> {
         let settings = self.shared.settings();
-        let mut values = self.shared.handed().rows(settings, self.index)?;
+        let mut values = self.shared.handed().rows(self.shared.build_plan(), self.index)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
         let path = saved.join(SNAPSHOT);
         let read = files::open_windowed(self.context.disk(), &path, settings, Kind::Snapshot, self.index)

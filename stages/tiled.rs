@@ -3,12 +3,13 @@
 //! The file is the snapshot, at every moment: whatever a kill or a loss of power leaves of it, the next run goes on from
 //! there. Its cells have checksums; see `engines::sweep::disk`.
 
-use crate::{Settings, Shared, files, graph, watch::Watch};
+use crate::{Shared, files, watch::Watch};
 use disk::{Digest, RUN_BYTES_MAX, Scratch, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
 use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
+use planner::Settings;
 use std::path::PathBuf;
 use std::time::Instant;
 use store::Kind;
@@ -27,7 +28,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     // Other stages' tables: this one has what it needs for a slab at a time.
     shared.forget_tables();
     let index = Index::new(stones, settings.set);
-    let allowed = graph::arena_bytes(settings, stones) as usize;
+    let allowed = shared.plan(stones).memory().arena_bytes.expect("the plan is to sweep on disk") as usize;
     let plan = DiskPlan::new(&index, allowed).map_err(|least| {
         StageError::failed(format!("a task needs {} bytes of memory, {allowed} are allowed", least.needed))
     })?;

@@ -1,12 +1,13 @@
 //! The stage `verify:n`: scores derived again by the plain rules, counts against the published ones, every checksum.
 
-use crate::{Settings, Shared, files, graph, settings::Verify};
+use crate::{Shared, files};
 use check::{CheckError, Database, Databases, Extent, Histogram, Look, Published, Sample, Verified};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use game::quantity::plural;
 use game::{Index, Score};
 use pipeline::{StageContext, StageError, StageReport};
+use planner::{DatabasePlan, Settings, Verify};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -31,8 +32,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             kept.insert(smaller, scores);
         }
     }
-    let cache_bytes = handed.cache_bytes(settings, stones);
-    let opened = Opened::new(settings, context.disk(), stones, &paths, kept, cache_bytes)?;
+    let plan = shared.plan(stones);
+    let opened = Opened::new(settings, plan, context.disk(), &paths, kept, handed.cache_bytes(plan))?;
     let scores = opened.scores();
     // All of it, whatever the sample. No score is beyond the range that the file gives, which was compared.
     let read = |see: &mut dyn FnMut(&[Score])| {
@@ -127,13 +128,13 @@ impl Opened {
     /// Opens them, at paths as [`with_smaller`] says; `kept` are in memory.
     pub(crate) fn new(
         settings: &Settings,
+        plan: &DatabasePlan,
         disk: &dyn Disk,
-        stones: u32,
         paths: &[PathBuf],
         mut kept: BTreeMap<u32, Arc<Bytes>>,
         cache_bytes: u64,
     ) -> Result<Opened, StageError> {
-        let mut bytes = 0;
+        let (stones, mut bytes) = (plan.stones(), 0);
         for (smaller, path) in with_smaller(settings, stones).zip(paths) {
             if !kept.contains_key(&smaller) {
                 bytes += disk.bytes(path)?.unwrap_or(0);
@@ -142,7 +143,7 @@ impl Opened {
         // Half the cache is for look-ups that wait, half for what they then find.
         let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
         let cache = BlockCache::new(if is_streamed { cache_bytes / 2 } else { cache_bytes });
-        let maps = graph::has_room_for_maps(settings, bytes, stones);
+        let maps = plan.memory().map_bytes_max.is_some_and(|most| bytes <= most);
         let open = if maps { files::open } else { files::open_windowed };
         let mut databases = Databases::new(settings.rules, settings.set);
         for (smaller, path) in with_smaller(settings, stones).zip(paths) {

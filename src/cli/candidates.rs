@@ -5,7 +5,7 @@ use clap_complete::engine::CompletionCandidate;
 use disk::RealDisk;
 use engines::Kernel;
 use game::STONES_MAX;
-use stages::schema;
+use planner::schema;
 use std::path::PathBuf;
 
 /// The kinds of stages that every method has.

@@ -8,7 +8,7 @@ use crate::plan::databases;
 use crate::quantity;
 use disk::Disk;
 use pipeline::Plan;
-use stages::Settings;
+use planner::Settings;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::Scores;

@@ -37,7 +37,7 @@ pub(crate) enum CliError {
     #[error(
         "the hardware {name} is neither a known name ({}) nor a readable file: {error}; nothing was done \
          (such a file needs cores and memory in the table [machine], and free, read, write and operations in [disk])",
-        stages::Hardware::NAMES.join(", ")
+        planner::Hardware::NAMES.join(", ")
     )]
     NoHardware {
         /// What was asked for.

@@ -7,15 +7,15 @@ use crate::quantity;
 use crate::screen::Width;
 use crate::table::Table;
 use pipeline::Budget;
+use planner::{JobPlanner, JobPrediction, Network, Settings};
 use serde::Serialize;
-use stages::{Jobs, Network, Settings, Together};
 use std::ops::RangeInclusive;
 
 /// The databases of some numbers of stones.
 pub(crate) struct JobOutlook<'a> {
     settings: &'a Settings,
     ranks: usize,
-    rows: Vec<(u32, Together)>,
+    rows: Vec<(u32, JobPrediction)>,
 }
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ struct JsonRow {
 
 impl<'a> JobOutlook<'a> {
     pub(crate) fn new(settings: &'a Settings, stones: RangeInclusive<u32>, ranks: usize) -> JobOutlook<'a> {
-        let jobs = Jobs::new(settings);
+        let jobs = JobPlanner::new(settings);
         let rows = stones.map(|stones| (stones, jobs.sweep(stones, ranks))).collect();
         JobOutlook { settings, ranks, rows }
     }
@@ -126,7 +126,7 @@ impl<'a> JobOutlook<'a> {
     }
 
     fn json(&self) -> Json {
-        let row = |(stones, of): &(u32, Together)| JsonRow {
+        let row = |(stones, of): &(u32, JobPrediction)| JsonRow {
             stones: *stones,
             positions: self.settings.set.positions(*stones),
             seconds: of.seconds,

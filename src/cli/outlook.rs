@@ -6,8 +6,8 @@ use crate::quantity;
 use crate::screen::Width;
 use crate::table::Table;
 use pipeline::Budget;
+use planner::{DatabasePlan, Hardware, Limit, Method, MethodPrediction, Settings, database_bytes};
 use serde::Serialize;
-use stages::{Hardware, Limit, Method, Prediction, Settings, database_bytes, whole_predictions};
 use std::ops::RangeInclusive;
 
 /// What a machine is said to have.
@@ -60,7 +60,7 @@ pub(crate) struct Predicted {
 }
 
 impl Predicted {
-    pub(crate) fn new(settings: &Settings, of: Prediction) -> Predicted {
+    pub(crate) fn new(settings: &Settings, of: &MethodPrediction) -> Predicted {
         Predicted {
             method: of.method.word(),
             memory_bytes: of.memory_bytes,
@@ -101,7 +101,7 @@ struct Row {
     positions: u64,
     database_bytes: u64,
     chosen: Method,
-    predictions: [Prediction; 5],
+    predictions: [MethodPrediction; 5],
 }
 
 impl Row {
@@ -110,12 +110,12 @@ impl Row {
             stones,
             positions: settings.set.positions(stones),
             database_bytes: database_bytes(settings, stones),
-            chosen: settings.method(stones),
-            predictions: whole_predictions(settings, stones),
+            chosen: DatabasePlan::new(settings, stones).method(),
+            predictions: DatabasePlan::by_each_method(settings, stones).map(|plan| *plan.all_stages()),
         }
     }
 
-    fn of_chosen(&self) -> &Prediction {
+    fn of_chosen(&self) -> &MethodPrediction {
         let chosen = self.predictions.iter().find(|prediction| prediction.method == self.chosen);
         chosen.expect("there is a prediction for each method")
     }
@@ -162,11 +162,11 @@ impl<'a> Outlook<'a> {
         print_text(&(text + &self.verdict()))
     }
 
-    fn fits(&self, of: &Prediction) -> bool {
+    fn fits(&self, of: &MethodPrediction) -> bool {
         of.fits && self.settings.hardware.disk_bytes.is_none_or(|free| of.disk_bytes <= free)
     }
 
-    fn table(&self, what: &str, cell: impl Fn(&Prediction) -> String) -> String {
+    fn table(&self, what: &str, cell: impl Fn(&MethodPrediction) -> String) -> String {
         let headings: Vec<&str> =
             ["stones", "positions", "database"].into_iter().chain(Method::ALL.map(Method::word)).collect();
         let mut table = Table::new(&headings).numbers(0..headings.len()).optional(&["database", "positions"]);
@@ -217,7 +217,7 @@ impl<'a> Outlook<'a> {
             database_bytes: row.database_bytes,
             method: row.chosen.word(),
             fits: self.fits(row.of_chosen()),
-            predictions: row.predictions.map(|of| Predicted::new(self.settings, of)).into(),
+            predictions: row.predictions.iter().map(|of| Predicted::new(self.settings, of)).collect(),
         });
         Json {
             hardware: Machine::new(&self.settings.hardware),

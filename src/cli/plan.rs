@@ -15,8 +15,8 @@ use disk::{Disk, RealDisk};
 use pipeline::plan::Step;
 use pipeline::preflight::Room;
 use pipeline::{Budget, Counts, Exit, Orchestrator, Plan};
+use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
-use stages::{Method, Settings, predictions};
 use std::path::Path;
 
 /// What this machine is called.
@@ -42,14 +42,14 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
     let plan = orchestrator.plan()?;
     if args.json {
-        let methods = databases(&plan).into_iter().map(|stones| Choice::new(settings, stones)).collect();
+        let methods = databases(&plan).into_iter().map(|stones| Choice::new(request.work().plan(), stones)).collect();
         print_json(&Json { plan: &plan, counts: plan.counts(), hardware: Machine::new(&settings.hardware), methods })?;
     } else {
         if args.hardware.is_some() {
             print_text(&heading(machine, settings))?;
         }
         print_text(&text(&plan, args.all))?;
-        print_text(&methods(settings, &databases(&plan), args.all))?;
+        print_text(&methods(request.work().plan(), &databases(&plan), args.all))?;
     }
     if let Some(kept) = codecs::kept(&disk, settings, &dir, &plan) {
         say(kept);
@@ -94,10 +94,15 @@ struct Choice {
 }
 
 impl Choice {
-    fn new(settings: &Settings, stones: u32) -> Choice {
-        let predictions = predictions(settings, stones).map(|of| Predicted::new(settings, of)).into();
-        Choice { stones, method: settings.method(stones).word(), predictions }
+    fn new(build: &BuildPlan, stones: u32) -> Choice {
+        let predicted = predictions(build, stones).map(|of| Predicted::new(build.settings(), &of));
+        Choice { stones, method: build.database(stones).method().word(), predictions: predicted.into() }
     }
+}
+
+/// What each method was predicted to take to solve a database.
+fn predictions(build: &BuildPlan, stones: u32) -> [MethodPrediction; 5] {
+    DatabasePlan::by_each_method(build.settings(), stones).map(|plan| *plan.solving())
 }
 
 /// The databases that a plan solves, by their stones.
@@ -111,7 +116,7 @@ pub(crate) fn databases(plan: &Plan) -> Vec<u32> {
 const DATABASES_LISTED_MAX: usize = 8;
 
 /// Method by method what they are predicted to take, and which it is.
-fn methods(settings: &Settings, databases: &[u32], all: bool) -> String {
+fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
     let shown = if all { 0 } else { databases.len().saturating_sub(DATABASES_LISTED_MAX) };
     if databases.is_empty() {
         return String::new();
@@ -119,8 +124,8 @@ fn methods(settings: &Settings, databases: &[u32], all: bool) -> String {
     let headings: Vec<&str> = ["stones"].into_iter().chain(Method::ALL.map(Method::word)).collect();
     let mut table = Table::new(&headings).numbers(0..headings.len());
     for &stones in &databases[shown..] {
-        let chosen = settings.method(stones);
-        let cells = predictions(settings, stones).map(|of| {
+        let chosen = build.database(stones).method();
+        let cells = predictions(build, stones).map(|of| {
             let mark = match of.fits {
                 _ if of.method == chosen => "*",
                 true => " ",
@@ -132,7 +137,7 @@ fn methods(settings: &Settings, databases: &[u32], all: bool) -> String {
     }
     format!(
         "methods, by predicted memory and time (* is chosen, - does not fit {}):\n{}\n",
-        Budget::show(settings.memory_bytes),
+        Budget::show(build.settings().memory_bytes),
         table.fit(Width::stdout())
     )
 }

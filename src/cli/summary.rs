@@ -8,7 +8,7 @@ use game::PositionSet;
 use pipeline::journal::Measured;
 use pipeline::status::{StageState, Status};
 use pipeline::{Budget, StageName};
-use stages::{Method, Settings, Verify};
+use planner::{Method, Settings, Verify};
 
 /// What is known of the databases of a build.
 pub(crate) struct Summary<'a> {

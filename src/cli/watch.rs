@@ -9,7 +9,7 @@ use console::{Alignment, Term, pad_str, truncate_str};
 use disk::{Disk, RealDisk};
 use pipeline::status::{RunState, StageState, StageStatus, Status};
 use pipeline::{Budget, Exit, Heartbeat, Standing};
-use stages::Settings;
+use planner::Settings;
 use std::path::Path;
 use std::time::Duration;
 

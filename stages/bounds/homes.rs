@@ -1,19 +1,17 @@
 //! Where the planes of a state live: memory, a scratch file, or a cache of pages over one.
 
 use super::state::Solve;
-use crate::{DualIndex, Method, Settings, Shared, graph};
+use crate::Shared;
 use disk::{Disk, DiskError, Scratch};
 use engines::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
 };
 use game::{Index, Orientation};
+use planner::{DualIndex, Method};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use store::{PageCache, PageCounts};
-
-/// The least cache: some blocks for each thread.
-const CACHE_BYTES_MIN: u64 = 1 << 20;
 
 /// What the cache of a method counted, if it has one.
 pub(crate) trait Counted {
@@ -175,11 +173,10 @@ impl Counted for SingleIndexWins {
     }
 }
 
-/// An empty state of a database for a method. Scratch files go below `directory`.
+/// An empty state of a database, as planned. Scratch files go below `directory`.
 pub(crate) fn empty(
     shared: &Shared,
     index: &Index,
-    method: Method,
     disk: &dyn Disk,
     directory: &Path,
 ) -> Result<Box<dyn Solve>, DiskError> {
@@ -191,16 +188,11 @@ pub(crate) fn empty(
         let file = scratch("candidates", &layout)?;
         Ok(UnitsOnDisk { file, units: layout.units(), buffers: Mutex::new(Vec::new()) })
     };
-    let cache = |file| {
-        PageCache::new(
-            file,
-            settings.dual.block_bytes as usize,
-            cache_bytes(settings, &wins_layout, graph::bounds_workspace(settings, &layout)),
-        )
-    };
+    let (block_bytes, plan) = (settings.dual.block_bytes as usize, shared.plan(index.stones()));
+    let cache = |file| PageCache::new(file, block_bytes, plan.memory().page_cache_bytes);
     let (tables, kernel) = (shared.tables(), BitKernel::detect());
     let index = index.clone();
-    Ok(match method {
+    Ok(match plan.method() {
         Method::TwoBit => {
             let candidates = UnitsInMemory::zeroed(layout.units().into_iter().map(|unit| unit.words));
             Box::new(Solver::new(tables, index, kernel, WinsInMemory::none(&wins_layout), candidates))
@@ -215,36 +207,6 @@ pub(crate) fn empty(
             let wins = CachedWins { cache, slabs: wins_layout.slabs().to_vec() };
             Box::new(Solver::new(tables, index, kernel, wins, on_disk()?))
         }
-        Method::Counting | Method::Sweep => unreachable!("{method} has no bounds"),
+        Method::Counting | Method::Sweep => unreachable!("{} has no bounds", plan.method()),
     })
-}
-
-/// The cache of one-bit-dual: as the manifest says, else what the budget leaves.
-fn cache_bytes(settings: &Settings, layout: &PlaneLayout, other: u64) -> u64 {
-    let left = settings.memory_bytes.saturating_sub(other).max(CACHE_BYTES_MIN);
-    settings.dual.cache_bytes.unwrap_or(left).min(layout.words() as u64 * 8)
-}
-
-/// Bytes of the cache of one-bit-dual, and of the plane of bits that it is of.
-pub(crate) fn cache_and_plane_bytes(settings: &Settings, stones: u32) -> (u64, u64) {
-    let slabs = settings.set.slabs(stones);
-    let candidates = PlaneLayout::of_slabs(&slabs, Orientation::MoverMajor);
-    let wins = PlaneLayout::of_slabs(&slabs, Orientation::OpponentMajor);
-    let cache_bytes = cache_bytes(settings, &wins, graph::bounds_workspace(settings, &candidates));
-    (cache_bytes, wins.words() as u64 * 8)
-}
-
-/// Memory of the whole process while the bounds of a database are solved.
-pub(crate) fn memory_bytes(settings: &Settings, stones: u32, method: Method) -> u64 {
-    let slabs = settings.set.slabs(stones);
-    let layout = |orientation| PlaneLayout::of_slabs(&slabs, orientation);
-    let (candidates, wins) = (layout(Orientation::MoverMajor), layout(Orientation::OpponentMajor));
-    let (wins_bytes, workspace) = (wins.words() as u64 * 8, graph::bounds_workspace(settings, &candidates));
-    workspace
-        + match method {
-            Method::TwoBit => wins_bytes + candidates.words() as u64 * 8,
-            Method::OneBit => wins_bytes,
-            Method::OneBitDual => cache_bytes(settings, &wins, workspace),
-            Method::Counting | Method::Sweep => unreachable!("{method} has no bounds"),
-        }
 }

@@ -25,10 +25,8 @@ mod seeds;
 mod state;
 mod turn;
 
-pub(crate) use homes::{cache_and_plane_bytes, memory_bytes};
-pub(crate) use planes::{Plane, disk_bytes, seeds_bytes_max};
-pub(crate) use ranks::{Share, Task, follow, share_bytes};
-pub(crate) use seeds::group_bytes;
+pub(crate) use planes::Plane;
+pub(crate) use ranks::{Share, Task, follow};
 pub(crate) use state::Slot;
 
 use crate::Shared;

@@ -3,19 +3,16 @@
 //! A plane is stored as a matrix of bytes: a row of a slab is a row, its words little-endian. The files of seeds hold
 //! one plane for each bound, in groups of units: slab by slab, group by group, the bounds descending.
 
-use crate::{Settings, files};
+use crate::files;
 use disk::{Digest, Disk, signed_of};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
-use game::{Index, Orientation, Slab};
+use game::{Index, Orientation};
 use pipeline::{ArtifactName, StageContext, StageError};
+use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
 use store::{Codec, Identity, Kind, Role, Run, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
-
-/// Words of a plane in a group of units in the files of seeds, unless a unit has more. A group is held in memory, all its
-/// planes.
-pub(crate) const GROUP_WORDS: usize = 16 << 10;
 
 /// A file of planes of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -401,7 +398,7 @@ impl Group {
         let mut groups: Vec<Group> = Vec::new();
         for (number, unit) in units.iter().enumerate() {
             match groups.last_mut() {
-                Some(group) if group.slab == unit.slab && unit.words.end - group.words.start <= GROUP_WORDS => {
+                Some(group) if group.slab == unit.slab && unit.words.end - group.words.start <= SEEDS_GROUP_WORDS => {
                     group.rows.end = unit.rows.end;
                     group.words.end = unit.words.end;
                     group.units.end = number + 1;
@@ -437,18 +434,4 @@ impl Group {
         });
         split.collect()
     }
-}
-
-/// Bytes of the seeds of a database, as they are reserved before any is written: a bit for each position and bound in either
-/// file. Compressed they are much less.
-pub(crate) fn seeds_bytes_max(slabs: &[Slab], stones: u32) -> u64 {
-    let files = [Plane::CandidateSeeds, Plane::WinSeeds];
-    let planes = files.map(|plane| PlaneLayout::of_slabs(slabs, plane.orientation()).words() as u64 * 8);
-    planes.into_iter().sum::<u64>() * u64::from(stones)
-}
-
-/// Bytes of all files of planes of a database, at most, and of the scratch files, once the seeds are there: seeds, and
-/// decided planes twice over, take 1.6 bytes a position at 14 stones, and 2 at 19; scratch files half a byte.
-pub(crate) fn disk_bytes(positions: u64, stones: u32) -> u64 {
-    positions * 3 + u64::from(stones) * (8 << 10)
 }

@@ -16,7 +16,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let index = Index::new(stones, settings.set);
     let start = Instant::now();
     let mut state = match ranks::job(shared, stones) {
-        None => Some(State::done_above(shared, &index, bound, settings.method(stones), context)?),
+        None => Some(State::done_above(shared, &index, bound, context)?),
         Some(_) => None,
     };
     let layout = PlaneLayout::new(&index, Plane::WinSeeds.orientation());

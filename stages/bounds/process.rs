@@ -4,10 +4,11 @@
 
 use super::planes::{Plane, PlaneReader, PlaneWriter, Portion};
 use super::state::{At, State};
-use crate::{Method, Shared, files, watch::Watch};
+use crate::{Shared, files, watch::Watch};
 use engines::bounds::{BitKernel, SolverError};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
+use planner::Method;
 use std::time::Duration;
 
 /// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
@@ -21,7 +22,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     let mut state = match shared.slot().take(stones, At::Seeded(bound)) {
         Some(state) => state,
         None => {
-            let mut state = State::done_above(shared, &index, bound, settings.method(stones), context)?;
+            let mut state = State::done_above(shared, &index, bound, context)?;
             let mut seeds = PlaneReader::input(context, settings, &index, Plane::Seed(bound))?;
             state.seed(
                 shared,
@@ -86,7 +87,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     state.note_lost(lost.finish()?);
     shared.slot().note(stones, bound, 1, start.elapsed());
     shared.slot().put(state);
-    let bits = match settings.method(stones) {
+    let bits = match shared.plan(stones).method() {
         Method::TwoBit => 2u64,
         Method::OneBit => 1,
         _ => 0,

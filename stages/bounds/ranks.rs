@@ -9,7 +9,7 @@ use super::planes::{Group, Plane, PlaneReader, PlaneWriter, Portion, SeedsReader
 use super::state::{stop, zeroed};
 use crate::cluster::load::{self, Loads};
 use crate::cluster::{Failure, Job, Order, agree};
-use crate::{Method, Settings, Shared, files, graph, watch::Watch};
+use crate::{Shared, files, watch::Watch};
 use disk::{Disk, Scratch};
 use engines::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use engines::bounds::{BitKernel, PlaneLayout};
@@ -18,6 +18,7 @@ use engines::{DriverObserver, Tables};
 use game::{Index, Orientation};
 use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport};
+use planner::{Method, Settings};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,32 +26,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use store::StoreError;
 
-/// A rank keeps no more wins than so many times its share of the database: 4.9 times was the most, of 24 stones by 64
-/// ranks.
-const KEPT_SHARES_MAX: u64 = 5;
-
-/// What a rank notes of a bound takes no more memory than so many times its share of a plane: 2.8 times was the most of
-/// 14 stones, by 4 ranks, and of fewer stones it does not matter.
-const NOTED_SHARES_MAX: u64 = 3;
-
-/// What rank 0 puts together of a plane at a time, and what is on its way there.
-const BANDS_BYTES: u64 = 12 << 20;
-
-/// Memory of a rank while the ranks of a job solve the bounds of a database.
-pub(crate) fn share_bytes(settings: &Settings, stones: u32) -> u64 {
-    let (slabs, ranks) = (settings.set.slabs(stones), settings.ranks as u64);
-    let layout = |orientation| PlaneLayout::of_slabs(&slabs, orientation);
-    let (candidates, wins) = (layout(Orientation::MoverMajor), layout(Orientation::OpponentMajor));
-    let [own, kept] = [&candidates, &wins].map(|layout| layout.words() as u64 * 8);
-    graph::bounds_workspace(settings, &candidates)
-        + BANDS_BYTES
-        + own / ranks * (1 + NOTED_SHARES_MAX)
-        + kept.min(kept / ranks * KEPT_SHARES_MAX)
-}
-
 /// The job whose ranks solve the bounds of a database, if they do.
 pub(super) fn job(shared: &Shared, stones: u32) -> Option<&Job> {
-    shared.job.as_deref().filter(|_| shared.settings.method(stones) == Method::TwoBit)
+    shared.job.as_deref().filter(|_| shared.plan(stones).method() == Method::TwoBit)
 }
 
 /// What rank 0 keeps from stage to stage.

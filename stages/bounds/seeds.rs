@@ -4,7 +4,7 @@
 //! which begins at the bound that is its best capture, negated, or at n if it has none. So each position is in at most
 //! one plane of win seeds or one of candidate seeds, and bound after bound they are read once in all.
 
-use super::planes::{GROUP_WORDS, Group, Plane, PlaneWriter, Portion};
+use super::planes::{Group, Plane, PlaneWriter, Portion};
 use super::state::stop;
 use crate::{Shared, files};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
@@ -15,11 +15,6 @@ use store::Kind;
 
 /// Rows that a thread sorts at a time.
 const ROWS: usize = 64;
-
-/// Bytes of a group, its captures and all its planes of both files.
-pub(crate) fn group_bytes(stones: u32) -> u64 {
-    (GROUP_WORDS * (64 + 2 * 8 * stones as usize)) as u64
-}
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {

@@ -4,12 +4,13 @@ use super::before::Before;
 use super::homes::{self, Counted};
 use super::planes::{Group, Plane, PlaneReader, Portion, SeedsReader};
 use super::ranks::Led;
-use crate::{Method, Shared, files};
+use crate::{Shared, files};
 use disk::{Digest, DiskError};
 use engines::DriverObserver;
 use engines::bounds::{BoundReport, PlaneLayout, PlaneUnit, Solver, SolverError, Units, Wins};
 use game::{Index, Orientation};
 use pipeline::{StageContext, StageError};
+use planner::Method;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -205,32 +206,24 @@ impl State {
         shared: &Shared,
         index: &Index,
         bound: u32,
-        method: Method,
         context: &StageContext,
     ) -> Result<State, StageError> {
         match shared.slot().take(index.stones(), At::Done(bound + 1)) {
             Some(state) => Ok(state),
-            None => State::load(shared, index, bound, method, context),
+            None => State::load(shared, index, bound, context),
         }
     }
 
-    fn load(
-        shared: &Shared,
-        index: &Index,
-        bound: u32,
-        method: Method,
-        context: &StageContext,
-    ) -> Result<State, StageError> {
+    fn load(shared: &Shared, index: &Index, bound: u32, context: &StageContext) -> Result<State, StageError> {
         let stones = index.stones();
         let directory = context.output(&Plane::WinSeeds.name(stones));
         let directory = directory.parent().unwrap_or(&directory);
-        let solver = homes::empty(shared, index, method, context.disk(), directory)?;
+        let solver = homes::empty(shared, index, context.disk(), directory)?;
         let layouts = [Orientation::OpponentMajor, Orientation::MoverMajor].map(|to| PlaneLayout::new(index, to));
         let bytes: u64 = layouts.iter().map(|layout| layout.words() as u64 * 8).sum();
-        let settings = shared.settings();
-        let memory_bytes =
-            homes::memory_bytes(settings, stones, method) + shared.handed().memory_bytes(settings, stones);
-        let has_room = method == Method::TwoBit && memory_bytes + bytes <= settings.memory_bytes;
+        let plan = shared.plan(stones);
+        let memory_bytes = plan.memory().planes_bytes + shared.handed().memory_bytes(plan);
+        let has_room = plan.method() == Method::TwoBit && memory_bytes + bytes <= plan.memory().budget_bytes;
         let before = |name: &str, layout| match has_room {
             true => Ok(Before::in_memory(layout)),
             false => Before::on_disk(layout, context.disk(), &directory.join(name)),

@@ -5,10 +5,10 @@
 //! stage removes.
 
 use super::{Failure, agree};
-use crate::Settings;
 use disk::{Digest, Disk, DiskError};
 use messaging::Communicator;
 use pipeline::{Snapshots, StageContext, StageError};
+use planner::Settings;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

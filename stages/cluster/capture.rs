@@ -7,22 +7,17 @@ use super::load::{Loads, Meter};
 use super::order::Reading;
 use super::{Failure, Follower, Job, Order, agree};
 use crate::capture::Files;
-use crate::{Settings, Shared, files, graph, watch::Watch};
+use crate::{Shared, files, watch::Watch};
 use disk::Disk;
-use engines::capture::{CapturePartition, CapturePiece, PIECES_POSITIONS, capture_piece};
+use engines::capture::{CapturePartition, CapturePiece, capture_piece};
 use engines::{DriverObserver, Tables};
 use game::{Index, Score};
 use messaging::{CommunicationError, Communicator};
 use pipeline::{StageContext, StageError, StageReport};
+use planner::{CAPTURE_PIECES_AHEAD, DatabasePlan, Settings};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use store::{BlockCache, Codec, Kind};
-
-/// So many of the longest pieces, or shorter ones instead, are on their way from a rank at a time.
-const AHEAD: u64 = 2;
-
-/// Memory of rank 0 for pieces: those on their way, and two that are captured for, taken in and written.
-pub(crate) const CAPTURES_BYTES: u64 = (AHEAD + 2) * PIECES_POSITIONS;
 
 /// Taken, and go on; or do not.
 const TAKEN: u8 = 1;
@@ -36,7 +31,8 @@ pub(crate) fn run(shared: &Shared, job: &Job, stones: u32, context: &StageContex
     let mut communicator = job.communicator();
     communicator.broadcast(0, Some(Order::Capture(reading.clone()).encode())).map_err(StageError::failed)?;
     let tables = shared.tables();
-    let member = Member { settings, disk: context.disk(), tables: &tables, reading: &reading, index: &index };
+    let plan = shared.plan(stones);
+    let member = Member { settings, plan, disk: context.disk(), tables: &tables, reading: &reading, index: &index };
     let path = context.output(&files::capture(stones));
     let create = || files::create(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed);
     let watch = Watch::new(context, index.positions());
@@ -65,15 +61,17 @@ pub(super) fn follow(
     tables: &Tables,
     communicator: &mut dyn Communicator,
 ) -> Result<(), Failure> {
-    let Follower { settings, disk, stop } = *follower;
+    let Follower { plan, settings, disk, stop } = *follower;
     let index = Index::new(reading.stones, settings.set);
-    let member = Member { settings, disk, tables, reading, index: &index };
+    let plan = plan.database(reading.stones);
+    let member = Member { settings, plan, disk, tables, reading, index: &index };
     member.take_part(communicator, stop, &mut |_| unreachable!("rank 0 alone writes")).map(drop)
 }
 
 /// What a rank needs to take part.
 struct Member<'a> {
     settings: &'a Settings,
+    plan: &'a DatabasePlan,
     disk: &'a dyn Disk,
     tables: &'a Tables,
     reading: &'a Reading,
@@ -94,7 +92,7 @@ type Write<'a> = &'a mut dyn FnMut(&[Score]) -> Result<(), StageError>;
 
 impl Member<'_> {
     fn take_part(&self, communicator: &mut dyn Communicator, stop: &AtomicBool, write: Write) -> Result<Done, Failure> {
-        let cache = BlockCache::new(graph::cache_bytes(self.settings, self.reading.stones));
+        let cache = BlockCache::new(self.plan.memory().cache_bytes);
         let opened = Files::open(self.settings, self.disk, self.reading.files.iter().cloned(), &cache, |_, _| None);
         let smaller = agree(communicator, opened)?;
         let meter = Meter::start(communicator);
@@ -107,7 +105,7 @@ impl Member<'_> {
         let deal = CapturePartition::new(self.index.slabs(), communicator.size());
         let done = match communicator.rank() {
             0 => lead(&deal, self.index, communicator, capture, write),
-            _ => send(&deal, self.index, AHEAD * deal.piece_positions(), communicator, capture),
+            _ => send(&deal, self.index, CAPTURE_PIECES_AHEAD * deal.piece_positions(), communicator, capture),
         };
         agree(communicator, done.map_err(Failure::lost)?)?;
         let loads = meter.gather(communicator).map_err(Failure::lost)?;

@@ -4,13 +4,14 @@ use super::load::{Loads, Meter};
 use super::order::Reading;
 use super::{Failure, Follower, Job, Order, agree};
 use crate::stats::{Counted, count};
-use crate::{Settings, Shared, files};
+use crate::{Shared, files};
 use check::Histogram;
 use disk::Disk;
 use engines::{DatabasePart, Tables};
 use game::Index;
 use messaging::Communicator;
 use pipeline::{StageContext, StageError};
+use planner::{DatabasePlan, Settings};
 use store::Kind;
 
 /// Counts a database, on rank 0.
@@ -25,7 +26,8 @@ pub(crate) fn run(
     let reading = Reading { stones, threads: context.threads(), files: both.to_vec() };
     let mut communicator = job.communicator();
     communicator.broadcast(0, Some(Order::Count(reading.clone()).encode())).map_err(StageError::failed)?;
-    let member = Member { settings: shared.settings(), disk: context.disk(), tables: &shared.tables(), index };
+    let (settings, plan, tables) = (shared.settings(), shared.plan(stones), &shared.tables());
+    let member = Member { settings, plan, disk: context.disk(), tables, index };
     let counted = member.take_part(&reading, &mut **communicator).map_err(Failure::into_error)?;
     Ok(counted.expect("rank 0 hears of all"))
 }
@@ -37,14 +39,16 @@ pub(super) fn follow(
     tables: &Tables,
     communicator: &mut dyn Communicator,
 ) -> Result<(), Failure> {
-    let Follower { settings, disk, .. } = *follower;
+    let Follower { plan, settings, disk, .. } = *follower;
     let index = &Index::new(reading.stones, settings.set);
-    Member { settings, disk, tables, index }.take_part(reading, communicator).map(drop)
+    let plan = plan.database(reading.stones);
+    Member { settings, plan, disk, tables, index }.take_part(reading, communicator).map(drop)
 }
 
 /// What a rank needs to take part.
 struct Member<'a> {
     settings: &'a Settings,
+    plan: &'a DatabasePlan,
     disk: &'a dyn Disk,
     tables: &'a Tables,
     index: &'a Index,
@@ -81,6 +85,6 @@ impl Member<'_> {
             .map_err(|error| files::unreadable(&files::capture(stones), error))?;
         let scores = files::open_windowed(self.disk, scores, self.settings, Kind::Database, self.index)
             .map_err(|error| files::unreadable(&files::database(stones), error))?;
-        count(self.settings, self.tables, self.index, part, &captures, scores)
+        count(self.tables, self.index, self.plan.memory().stats_stripe_bytes, part, &captures, scores)
     }
 }

@@ -5,11 +5,12 @@
 //! without a name. Nothing has a final name before all parts are durable, and a rank whose disk fails ends the stage.
 
 use super::{Failure, agree, is_shared};
-use crate::{Settings, files};
+use crate::files;
 use disk::{Disk, DiskError, Edge, Joint, Region, Scratch, edges_of};
 use game::Index;
 use messaging::{CommunicationError, Communicator};
 use pipeline::StageError;
+use planner::Settings;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use store::{Division, Kind, StoreError};
@@ -224,7 +225,7 @@ mod tests {
 
     fn settings(codec: &str) -> Settings {
         let text = format!("[build]\nstones = \"0..10\"\n[store]\ncodec = \"{codec}\"\n");
-        Settings::new(&Manifest::parse(&text, "test", &crate::schema(), &[]).unwrap())
+        Settings::new(&Manifest::parse(&text, "test", &planner::schema(), &[]).unwrap())
     }
 
     /// Scores that compress, and are in range.

@@ -9,7 +9,7 @@ use super::counts::{self, Series};
 use super::load::{self, Loads};
 use super::parts::{Output, Sink};
 use super::{Failure, Follower, Job, Order, PROCESSORS_MAX, RANKS_MAX, agree};
-use crate::{Settings, Shared, files};
+use crate::{Shared, files};
 use disk::{Disk, Stopwatch};
 use engines::counting::UPDATE_BYTES;
 use engines::counting::distributed::{DistributedCountingReport, RankValues, counting, processors_a_rank};
@@ -19,6 +19,7 @@ use engines::{Bytes, EndedPass, Kernel, Tables};
 use game::Index;
 use messaging::{CommunicationError, Communicator, MessageTraffic};
 use pipeline::{Snapshots, StageContext, StageError, StageReport};
+use planner::Settings;
 use rayon::prelude::*;
 use std::fmt;
 use std::io;
@@ -110,7 +111,7 @@ pub(super) fn follow(
     tables: &Tables,
     communicator: &mut dyn Communicator,
 ) -> Result<(), Failure> {
-    let Follower { settings, disk, stop } = *follower;
+    let Follower { settings, disk, stop, .. } = *follower;
     let member = Member::new(settings, disk, tables, task, communicator)?;
     let (solved, _) = member.solve(communicator, &Following { member: &member, stop })?;
     member.write(&solved, communicator)?;

@@ -7,11 +7,12 @@ use super::load::{Loads, Meter};
 use super::order::Reading;
 use super::{Failure, Follower, Job, Order, agree};
 use crate::verify::{Opened, counted, extent, report, with_smaller, wrong};
-use crate::{Settings, Shared, files, graph};
+use crate::{Shared, files};
 use check::{CheckError, Extent, Findings, Histogram, Portion};
 use disk::Disk;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{StageContext, StageError, StageReport};
+use planner::{DatabasePlan, Settings};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,7 +30,8 @@ pub(crate) fn run(shared: &Shared, job: &Job, stones: u32, context: &StageContex
     context.progress().begin(extent(settings).count(settings.set.positions(stones)), "positions");
     // All ranks derive about as much.
     let tell = |more| context.progress().advance(more * job.ranks() as u64);
-    let member = Member { settings, disk: context.disk(), reading: &reading, stop: context.stop_flag(), tell: &tell };
+    let (plan, disk, stop) = (shared.plan(stones), context.disk(), context.stop_flag());
+    let member = Member { settings, plan, disk, reading: &reading, stop, tell: &tell };
     let all = member.take_part(&mut **communicator).map_err(Failure::into_error)?;
     let (opened, All { hashes, histogram, findings, loads }) = all.expect("rank 0 hears of all");
     let wrong = |error| wrong(error, stones, &reading.files);
@@ -44,13 +46,15 @@ pub(super) fn follow(
     reading: &Reading,
     communicator: &mut dyn Communicator,
 ) -> Result<(), Failure> {
-    let Follower { settings, disk, stop } = *follower;
-    Member { settings, disk, reading, stop, tell: &|_| () }.take_part(communicator).map(drop)
+    let Follower { plan, settings, disk, stop } = *follower;
+    let plan = plan.database(reading.stones);
+    Member { settings, plan, disk, reading, stop, tell: &|_| () }.take_part(communicator).map(drop)
 }
 
 /// What a rank needs to take part.
 struct Member<'a> {
     settings: &'a Settings,
+    plan: &'a DatabasePlan,
     disk: &'a dyn Disk,
     reading: &'a Reading,
     stop: &'a AtomicBool,
@@ -70,10 +74,9 @@ struct All {
 impl Member<'_> {
     /// Verifies a part; rank 0 gets what all found.
     fn take_part(&self, communicator: &mut dyn Communicator) -> Result<Option<(Opened, All)>, Failure> {
-        let Member { settings, disk, reading, .. } = *self;
-        let (stones, paths) = (reading.stones, &reading.files);
-        let cache_bytes = graph::cache_bytes(settings, stones);
-        let opened = Opened::new(settings, disk, stones, paths, BTreeMap::new(), cache_bytes);
+        let Member { settings, plan, disk, reading, .. } = *self;
+        let cache_bytes = plan.memory().cache_bytes;
+        let opened = Opened::new(settings, plan, disk, &reading.files, BTreeMap::new(), cache_bytes);
         let opened = agree(communicator, opened)?;
         let meter = Meter::start(communicator);
         let read = self.read(&opened, Portion { number: communicator.rank() as u64, of: communicator.size() as u64 });

@@ -10,7 +10,7 @@ use syn::Item;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace and the one beside it, and which of ours each may use. What is not named here may not be used.
-const MAY_USE: [(&str, &str, &[&str]); 14] = [
+const MAY_USE: [(&str, &str, &[&str]); 15] = [
     ("game", "src/game", &[]),
     ("disk", "src/disk", &[]),
     ("store", "src/store", &["disk"]),
@@ -20,23 +20,36 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
     ("oracle", "src/oracle", &["game", "store"]),
     ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
     ("messaging", "src/messaging", &[]),
-    ("stages", "stages", &["game", "disk", "messaging", "store", "pipeline", "engines", "check"]),
+    ("planner", "src/planner", &["game", "disk", "store", "pipeline", "engines", "check"]),
+    ("stages", "stages", &["game", "disk", "messaging", "store", "pipeline", "planner", "engines", "check"]),
     (
         "awari",
         "src/cli",
-        &["game", "disk", "messaging", "store", "pipeline", "engines", "check", "oracle", "exchange", "stages"],
+        &[
+            "game",
+            "disk",
+            "messaging",
+            "store",
+            "pipeline",
+            "planner",
+            "engines",
+            "check",
+            "oracle",
+            "exchange",
+            "stages",
+        ],
     ),
     (
         "tests",
         "tests",
-        &["game", "disk", "messaging", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"],
+        &["game", "disk", "messaging", "store", "pipeline", "planner", "engines", "check", "oracle", "stages", "awari"],
     ),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", &["tests"]),
     (
         "bench",
         "bench",
-        &["game", "disk", "messaging", "store", "pipeline", "engines", "check", "oracle", "stages", "awari"],
+        &["game", "disk", "messaging", "store", "pipeline", "planner", "engines", "check", "oracle", "stages", "awari"],
     ),
 ];
 

@@ -3,8 +3,9 @@
 use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
 use messaging::{NetworkFaults, ThreadCommunicator};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
+use planner::{Settings, schema};
+use stages::Awari;
 use stages::cluster::follow;
-use stages::{Awari, Settings, schema};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

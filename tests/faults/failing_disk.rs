@@ -3,7 +3,8 @@
 
 use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
-use stages::{Awari, Settings, schema};
+use planner::{Settings, schema};
+use stages::Awari;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Runs killed with SIGKILL or stopped by signals, resumed, and compared byte for byte with one that nobody interrupted.
 
-use stages::Method;
+use planner::Method;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -92,7 +92,7 @@ fn journals() {
 
 #[test]
 fn manifests() {
-    let schema = stages::schema();
+    let schema = planner::schema();
     bounded(
         "manifest",
         100,
@@ -107,7 +107,7 @@ fn manifests() {
 /// Four times the mistakes cost four times the work, counted in bytes allocated in all, or less.
 #[test]
 fn manifests_cost_their_length() {
-    let schema = stages::schema();
+    let schema = planner::schema();
     let lines: [fn(usize) -> String; 5] = [
         |at| format!("k{at} = 1\n"),
         |at| format!("[t{at}]\n"),

@@ -4,8 +4,8 @@
 //! `AWARI_GOLDEN=write cargo test -p tests --test pipeline golden`.
 
 use disk::RealDisk;
+use planner::Method;
 use serde_json::Value;
-use stages::Method;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};

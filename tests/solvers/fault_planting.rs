@@ -9,8 +9,9 @@ use check::{Databases, Extent, Histogram, Published, Sample, certify, check_inte
 use disk::{Digest, MemoryDisk};
 use game::{Index, PositionSet, Rules, Score};
 use pipeline::{Manifest, Orchestrator, RunOptions};
+use planner::{Settings, schema};
 use rayon::prelude::*;
-use stages::{Awari, Settings, files, schema};
+use stages::{Awari, files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use store::{Codec, Kind, Orientation, Scores, ValueRange};

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use oracle::Level;
 use pipeline::Budget;
-use stages::Method;
+use planner::Method;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use store::Codec;

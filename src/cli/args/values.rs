@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
 use engines::Kernel;
 use oracle::Level;
-use stages::Method;
+use planner::Method;
 use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;

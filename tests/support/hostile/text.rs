@@ -6,7 +6,7 @@ use game::notation::{MoveText, PositionText};
 use game::{PositionSet, STONES_MAX};
 use pipeline::manifest::{Manifest, Schema};
 use pipeline::{ArtifactName, Budget, StageName};
-use stages::{Settings, schema};
+use planner::{Settings, schema};
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use std::sync::OnceLock;

@@ -9,8 +9,9 @@ use pipeline::manifest::Manifest;
 use pipeline::{
     Beating, Event, Observer, Orchestrator, PipelineError, RunOptions, StageError, StageName, StopRequest, Summary,
 };
+use planner::{Settings, schema};
+use stages::Awari;
 use stages::cluster::{Job, follow};
-use stages::{Awari, Settings, schema};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

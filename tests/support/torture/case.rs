@@ -55,7 +55,7 @@ impl<'a> Case<'a> {
         Case { seed, class, number, subject, rounds, chance: random.bits() }
     }
 
-    pub(crate) fn method(&self) -> stages::Method {
+    pub(crate) fn method(&self) -> planner::Method {
         self.subject.method()
     }
 

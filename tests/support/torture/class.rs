@@ -164,7 +164,7 @@ impl Class {
 
     /// The generator of one case of this class.
     pub(crate) fn random(self, seed: u64, subject: &Subject, number: u64) -> Random {
-        let method = stages::Method::ALL.iter().position(|&method| method == subject.method()).unwrap_or(0);
+        let method = planner::Method::ALL.iter().position(|&method| method == subject.method()).unwrap_or(0);
         Random::of(&[seed, self.number(), method as u64, number])
     }
 

@@ -3,7 +3,7 @@
 use super::build::FOLDERS;
 use super::each;
 use crate::Random;
-use stages::Method;
+use planner::Method;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

@@ -4,7 +4,7 @@
 //! `cargo build --release && cargo run --release -p tests --bin torture -- --faults 10000 --kills 200`
 
 use clap::Parser;
-use stages::Method;
+use planner::Method;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -30,7 +30,7 @@ pub use storm::{StormReport, Storms};
 pub use subject::Subject;
 
 use case::Case;
-use stages::Method;
+use planner::Method;
 use std::sync::Mutex;
 
 /// From so many cases on, builds by the method sweep are struck at every single operation by every class.

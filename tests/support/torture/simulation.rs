@@ -13,7 +13,7 @@ use super::each;
 use super::subject::Subject;
 use crate::Random;
 use messaging::NetworkFaults;
-use stages::Method;
+use planner::Method;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Mutex;

@@ -8,8 +8,8 @@
 
 use super::kills::{Files, Place};
 use crate::Random;
+use planner::Method;
 use rustix::process::{Pid, Signal, kill_process};
-use stages::Method;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};

@@ -2,7 +2,7 @@
 
 use super::build::{Build, artifacts};
 use disk::{Among, MemoryDisk};
-use stages::Method;
+use planner::Method;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How a database is solved. All give the same scores.
+/// Algorithm that solves a database. All give the same scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Counts of undecided children (Bal & Allis 1995).
@@ -22,7 +22,7 @@ impl Method {
     /// All methods.
     pub const ALL: [Method; 5] = [Method::Counting, Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual];
 
-    /// The word of manifests.
+    /// Returns the name in manifests.
     pub const fn word(self) -> &'static str {
         match self {
             Method::Counting => "counting",
@@ -33,7 +33,7 @@ impl Method {
         }
     }
 
-    /// Whether it solves bound after bound, through planes.
+    /// Whether the method solves bound after bound, through planes.
     pub const fn has_bounds(self) -> bool {
         matches!(self, Method::TwoBit | Method::OneBit | Method::OneBitDual)
     }

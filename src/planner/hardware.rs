@@ -1,18 +1,17 @@
 //! The machine that a build is predicted for: this one, the reference, or one that a file describes.
 //!
-//! The *reference* is what the constants of the cost model were measured on: a core of a 2023 server (AMD Zen 4, AVX-512, 1
-//! MiB of second-level cache, shared with others) and its network drive. The speed of another core is given in per cent
-//! of it.
+//! The constants of the cost model were measured on the *reference*: a core of a 2023 server (AMD Zen 4, AVX-512, 1 MiB of
+//! second-level cache, shared with others) and its network drive. Speeds of other cores are relative to it.
 
-use crate::cost::Load;
+use crate::Load;
 use disk::clock;
 use pipeline::manifest::{Key, Manifest, Schema, Type, Value};
 
-/// Less memory than this no build does with.
+/// Memory of the smallest build.
 const MEMORY_BYTES_MIN: u64 = 48 << 20;
 
-/// What cores that work side by side take more than one alone: they share memory. Two of the reference do 1.5 to 1.7 times
-/// the work of one; more were not measured.
+/// Slowdown of cores that work at the same time: they share memory. Two of the reference do 1.5 to 1.7 times the work of
+/// one; more were not measured.
 const SIDE_BY_SIDE: f64 = 1.25;
 
 /// A machine.
@@ -22,32 +21,32 @@ pub struct Hardware {
     pub cores: usize,
     /// Speed of a core; 1 is that of the reference.
     pub core_speed: f64,
-    /// Speed of accesses to memory at places that nothing foresees; 1 is that of the reference.
+    /// Speed of random memory accesses; 1 is that of the reference.
     pub memory_speed: f64,
-    /// Bytes of memory that a build may take.
+    /// Memory available to a build, in bytes.
     pub memory_bytes: u64,
-    /// Bytes of disk that are free; none is not known.
+    /// Free disk space in bytes, if known.
     pub disk_bytes: Option<u64>,
-    /// Bytes a second that the disk reads in sequence.
+    /// Sequential read rate of the disk, in bytes a second.
     pub read: f64,
-    /// Bytes a second that the disk writes in sequence.
+    /// Sequential write rate of the disk, in bytes a second.
     pub write: f64,
-    /// Blocks at random places that the disk reads or writes a second, asked for by all cores at once.
+    /// Random reads or writes of blocks a second, with requests from all cores.
     pub operations: f64,
-    /// What is between it and others of its kind.
+    /// Network to other machines of its kind.
     pub network: Network,
 }
 
-/// What carries the messages of a job, each of whose ranks has a machine.
+/// Network of a job whose ranks have a machine each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Bytes a second that a machine sends, and receives at the same time.
+    /// Bytes a second that a machine sends while it receives as many.
     pub bandwidth: f64,
-    /// Seconds that a message is on its way.
+    /// Latency of a message in seconds.
     pub latency: f64,
 }
 
-/// What takes the time of a stage.
+/// Resource that limits the speed of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The cores.
@@ -57,7 +56,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The word of tables.
+    /// Returns the name in tables.
     pub const fn word(self) -> &'static str {
         match self {
             Limit::Cores => "cores",
@@ -67,9 +66,9 @@ impl Limit {
 }
 
 impl Hardware {
-    /// The machine that the constants were measured on. Its drive: what `awari doctor` found beside other work (1.0 to 1.5
-    /// GB/s read, 0.9 written); operations from one-bit-dual at 20 stones with a cache of a tenth and each miss to the
-    /// drive, which is 80 s longer for a million of them.
+    /// The machine that the constants were measured on. Rates of its drive are those of `awari doctor` on the shared machine
+    /// (1.0 to 1.5 GB/s read, 0.9 written); operations are from one-bit-dual at 20 stones with a cache of a tenth, which
+    /// takes 80 s longer for a million misses that go to the drive.
     pub const REFERENCE: Hardware = Hardware {
         cores: 2,
         core_speed: 1.0,
@@ -82,10 +81,10 @@ impl Hardware {
         network: Network { bandwidth: 2.0e9, latency: 20e-6 },
     };
 
-    /// Names that stand for a machine where a file could be named.
+    /// Names of known machines, accepted in place of a file.
     pub const NAMES: [&str; 2] = ["this", "reference"];
 
-    /// This machine: its cores and memory, with a core and a disk taken to be as fast as those of the reference.
+    /// Returns this machine: its cores and memory, with the core speed and the disk of the reference.
     pub fn this() -> Hardware {
         Hardware {
             cores: clock::cores(),
@@ -95,7 +94,7 @@ impl Hardware {
         }
     }
 
-    /// The machine of a name.
+    /// Returns the machine of a name.
     pub fn named(name: &str) -> Option<Hardware> {
         match name {
             "this" => Some(Hardware::this()),
@@ -104,7 +103,7 @@ impl Hardware {
         }
     }
 
-    /// The keys of a file that describes a machine.
+    /// Returns the keys of a file that describes a machine.
     pub fn schema() -> Schema {
         let above_zero = |value: &Value| match value {
             Value::Size(size) if size.bytes() == 0 => Err("must be greater than 0".to_owned()),
@@ -162,18 +161,18 @@ impl Hardware {
             ))
     }
 
-    /// A part of it, for one of several ranks that share it.
+    /// Returns the share of the machine that one of several ranks on it has.
     #[must_use]
     pub fn shared_by(self, ranks: usize) -> Hardware {
         let share = self.cores as f64 / ranks as f64;
         let cores = (share as usize).max(1);
-        // Who has one core has it beside others.
+        // Cores of other ranks are busy at the same time.
         let more = if cores == 1 && ranks.min(self.cores) > 1 { SIDE_BY_SIDE } else { 1.0 };
         let share = share.min(cores as f64) / cores as f64 / more;
         Hardware { cores, core_speed: self.core_speed * share, memory_speed: self.memory_speed * share, ..self }
     }
 
-    /// The machine that a file of this [`schema`](Hardware::schema) describes.
+    /// Returns the machine that a file of this [`schema`](Hardware::schema) describes.
     pub fn of_manifest(file: &Manifest) -> Hardware {
         Hardware {
             cores: file.integer("machine.cores") as usize,
@@ -191,26 +190,26 @@ impl Hardware {
         }
     }
 
-    /// Seconds that the cores are busy, on so many threads.
+    /// Returns the seconds that the cores are busy, with this many threads.
     pub fn core_seconds(&self, load: &Load, threads: usize) -> f64 {
         let busy = threads.clamp(1, self.cores);
         let more = if busy > 1 { SIDE_BY_SIDE } else { 1.0 };
         (load.cpu_seconds / self.core_speed + load.memory_seconds / self.memory_speed) * more / busy as f64
     }
 
-    /// Seconds that the disk is busy.
+    /// Returns the seconds that the disk is busy.
     pub fn disk_seconds(&self, load: &Load) -> f64 {
         (load.read_bytes + load.scratch_read_bytes) / self.read
             + (load.written_bytes + load.scratch_written_bytes) / self.write
             + (load.random_reads + load.random_writes) / self.operations
     }
 
-    /// Seconds that a stage takes, cores and disk working side by side.
+    /// Returns the seconds of a stage whose cores and disk work at the same time.
     pub fn seconds(&self, load: &Load, threads: usize) -> f64 {
         self.core_seconds(load, threads).max(self.disk_seconds(load))
     }
 
-    /// What a load waits for.
+    /// Returns the resource that limits a load.
     pub fn limit(&self, load: &Load, threads: usize) -> Limit {
         if self.disk_seconds(load) > self.core_seconds(load, threads) { Limit::Disk } else { Limit::Cores }
     }
@@ -226,8 +225,8 @@ mod tests {
 
     /// All keys are required, except the speeds of cores and memory and the network.
     #[test]
-    fn the_example_says_which_keys_are_required() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/hardware/server.toml");
+    fn the_example_has_all_required_keys() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/hardware/server.toml");
         let text = std::fs::read_to_string(path).unwrap();
         let read = |text: &str| Manifest::parse(text, "m.toml", &Hardware::schema(), &[]);
         let whole = read(&text).unwrap();
@@ -308,11 +307,11 @@ mod tests {
         };
         assert_eq!((machine.core_seconds(&load, 4), machine.disk_seconds(&load)), (12.5, 7.0));
         assert_eq!((machine.seconds(&load, 4), machine.limit(&load, 4)), (12.5, Limit::Cores));
-        // Ranks that share it have a part of the cores each, or of one.
+        // Each rank has some cores, or a share of one.
         assert_eq!(machine.shared_by(2).core_seconds(&load, 2), 25.0);
         assert_eq!(machine.shared_by(8).core_seconds(&load, 1), 100.0);
         assert_eq!(machine.shared_by(1), machine);
-        // More threads than cores are of no use.
+        // More threads than cores do not help.
         assert_eq!((machine.seconds(&load, 64), machine.core_seconds(&load, 0)), (12.5, 40.0));
         let slow = Hardware { operations: 1.0, ..machine };
         assert_eq!((slow.seconds(&load, 4), slow.limit(&load, 4)), (34.0, Limit::Disk));

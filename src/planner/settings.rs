@@ -1,6 +1,6 @@
-//! What a manifest may say, and what it then means.
+//! Keys of a manifest, and their typed values.
 
-use crate::{Hardware, Method, graph};
+use crate::{Hardware, Method};
 use game::{PositionSet, Rules};
 use pipeline::Keep;
 use pipeline::manifest::{ByRange, Key, Manifest, Schema, Type, Value};
@@ -10,16 +10,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 use store::Codec;
 
-/// The most stones of a build: all of them.
+/// Stones of the largest database: all of the game.
 const STONES_MAX: u32 = game::STONES_MAX;
 
-/// What a block of bits may have: a page at least, and little enough that a cache has many.
+/// Sizes of a page of the page cache: at least a page of memory, and small enough that a cache holds many.
 const BLOCK_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 20;
 
-/// The word that leaves the choice of a method open.
+/// Method that leaves the choice to the planner.
 const AUTO: &str = "auto";
 
-/// A manifest, understood.
+/// Typed values of a manifest. They do not change while a build runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The rules.
@@ -29,53 +29,53 @@ pub struct Settings {
     stones_max: u32,
     method: Option<Method>,
     methods: ByRange,
-    /// Threads, at least one.
+    /// Threads of each rank, at least one.
     pub threads: usize,
-    /// Ranks of the job; each has so many threads and so much memory.
+    /// Ranks of the job, each with its own threads and memory.
     pub ranks: usize,
-    /// Bytes to stay within.
+    /// Memory budget of each rank.
     pub memory_bytes: u64,
-    /// Time between snapshots of a long stage.
+    /// Interval between snapshots of a long stage.
     pub snapshot: Duration,
-    /// How databases are stored.
+    /// Codec of databases.
     pub codec: Codec,
-    /// What is kept in the end.
+    /// Artifacts that stay after a build.
     pub keep: Keep,
-    /// The bits of the method one-bit-dual.
+    /// Page cache of the method one-bit-dual.
     pub dual: Dual,
-    /// How databases are verified.
+    /// Extent of verification.
     pub verify: Verify,
     /// Whether counts are compared with published ones.
     pub published: bool,
     /// The run directory.
     pub dir: PathBuf,
-    /// Where each rank of a job has what it alone reads again, on a disk of its own; none is the run directory.
+    /// Directory on a local disk of each rank for files that only this rank reads; `None` is the run directory.
     pub scratch: Option<PathBuf>,
-    /// The machine that times are predicted for; this one, unless somebody asks for another.
+    /// Machine that times are predicted for, by default this one.
     pub hardware: Hardware,
 }
 
-/// Where the method one-bit-dual has its bits: on disk, in blocks, behind a cache.
+/// Page cache of the method one-bit-dual over its bits on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dual {
-    /// Bytes of blocks in memory; none is whatever the budget leaves.
+    /// Bytes of blocks in memory; `None` is the remainder of the budget.
     pub cache_bytes: Option<u64>,
     /// Bytes of a block, a power of two.
     pub block_bytes: u64,
-    /// Which positions share a block.
+    /// Order of the bits.
     pub index: DualIndex,
 }
 
-/// Which positions share a block of bits.
+/// Order of the bits of one-bit-dual, which decides the positions that share a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualIndex {
-    /// Those with the opponent's half in common, as the children of a row have.
+    /// By the opponent's half, which the children of a row have in common.
     Dual,
-    /// Those with the mover's half in common, to measure what the other saves.
+    /// By the mover's half, to measure the benefit of the other.
     Single,
 }
 
-/// How much of each database is verified.
+/// Extent of the verification of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
     /// Every position.
@@ -109,7 +109,7 @@ impl fmt::Display for Verify {
     }
 }
 
-/// The keys of a manifest.
+/// Returns the keys of a manifest.
 pub fn schema() -> Schema {
     let rules: Vec<&str> = Rules::KNOWN.iter().map(|rules| rules.name).collect();
     let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::word)).collect();
@@ -252,7 +252,7 @@ impl Settings {
         }
     }
 
-    /// The method that the manifest asks for, for databases with so many stones; none leaves it open.
+    /// Returns the method that the manifest asks for; `None` leaves the choice to the planner.
     pub fn asked_method(&self, stones: u32) -> Option<Method> {
         match self.methods.get(stones) {
             Some(word) => word.parse().ok(),
@@ -260,17 +260,18 @@ impl Settings {
         }
     }
 
-    /// How the database of `stones` stones is solved: as asked, else the fastest way that fits the memory.
-    pub fn method(&self, stones: u32) -> Method {
-        self.asked_method(stones).unwrap_or_else(|| graph::pick(self, stones))
+    /// Returns the settings for a job of this many ranks.
+    #[must_use]
+    pub fn with_ranks(self, ranks: usize) -> Settings {
+        Settings { ranks, ..self }
     }
 
-    /// The databases that captures lead to from `stones` stones.
+    /// Returns the databases that captures lead to from `stones` stones.
     pub fn smaller(&self, stones: u32) -> Range<u32> {
         self.rules.smaller(stones)
     }
 
-    /// The most stones of a database to build.
+    /// Returns the stones of the largest database to build.
     pub fn stones_max(&self) -> u32 {
         self.stones_max
     }
@@ -289,7 +290,7 @@ mod tests {
         }
     }
 
-    /// The keys of a manifest with their values, as the program prints them.
+    /// Returns keys and values as the program prints them.
     fn values(text: &str) -> BTreeMap<String, String> {
         let printed = Manifest::parse(text, "m.toml", &schema(), &[]).unwrap().to_toml();
         let mut table = String::new();
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_example_gives_every_key_with_its_default() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/quickstart.toml");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/quickstart.toml");
         let text = std::fs::read_to_string(path).unwrap();
         let (shown, defaults) = (values(&text), values("[build]\nstones = 3"));
         let (mut table, mut comment, mut found) = (String::new(), String::new(), Vec::new());

@@ -1,0 +1,319 @@
+//! The cost model: the load of a stage, independent of the machine.
+//!
+//! A stage of a database with n stones does some work for each position: nanoseconds of a core and bytes read and written
+//! ([`Rates`]), each constant or growing with n. In addition, files of known length are read and written whole, codecs
+//! take time, verification derives a number of positions, and two caches miss: that of the blocks which captures read, and
+//! that of the pages of one-bit-dual. [`Hardware`](crate::Hardware) converts a load to seconds.
+//!
+//! Each parameter was measured in builds of 14 to 20 stones on the reference machine (all positions, one thread, codec
+//! zstd unless stated, the smaller of two repetitions, on a shared machine); growth beyond 20 stones in the build of all
+//! reachable positions of up to 30 stones there. `cargo bench -p bench --bench cost_model` repeats the measurements.
+
+use crate::file_size::{expected_bits, packed_bits};
+use crate::{CaptureMemory, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
+use check::{Extent, Sample};
+use store::Codec;
+
+/// Work of a stage for each position.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Nanoseconds of one core, including waits for memory.
+    pub cpu: Ramp,
+    /// Bytes read, except files of known length.
+    pub read: Ramp,
+    /// Bytes written, except files of known length.
+    pub written: Ramp,
+}
+
+/// Seconds of the smallest stage: syncing files and directories.
+pub(crate) const STAGE_SECONDS: f64 = 0.01;
+
+/// Nanoseconds to derive one score by the plain rules: 380 to 419 with `verify = "full"`; of a sample 240 in tiles with
+/// codec packed, 500 to 600 with sorted look-ups.
+const CHECK_NANOSECONDS: f64 = 400.0;
+const CHECK_TILES_NANOSECONDS: f64 = 240.0;
+const CHECK_SORTED_NANOSECONDS: f64 = 550.0;
+
+/// Times that verification decodes a position: once for the digest, and in smaller databases where a sample falls.
+const VERIFY_READS: f64 = 1.4;
+
+/// Nanoseconds of statistics that the solver did not count, 6.6 at 20 stones, and bytes they read: blocks that stripes
+/// share more than once, 3.5 at 20 stones, 2.0 at 29.
+const STATS_NANOSECONDS: f64 = 5.6;
+const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
+
+/// Captures in s stripes read the smaller databases s to this power times: in 1.9 stripes 1.5 times, in 4.0 2.3 times, in
+/// 8.1 3.8 times, in 12.6 5.1 times (17 to 20 stones). And nanoseconds of a position read, besides decoding.
+const STRIPES_READ: f64 = 0.65;
+const STRIPES_NANOSECONDS: f64 = 0.6;
+
+/// Nanoseconds of a miss of the page cache: a block read, often another written, and the copies. 1.9 µs at 17 stones, 3.4
+/// at 18, 3.1 at 19, with 1 MiB.
+const MISS_NANOSECONDS: f64 = 3_000.0;
+
+/// Misses of a pass, in blocks of the whole plane, by ln(1 / s) for a cache that holds the share s of the plane. At 22
+/// stones (`cargo bench -p bench --bench dual_index`) 5.7 at 1 %, 2.8 at 10 %, 1.8 at 20 %, 1.2 at 30 %, 0.5 at 50 %;
+/// 20 stones and 39 % give 286,779 misses of 289,000 predicted.
+const MISSES_A_PASS: f64 = 1.25;
+
+/// Share of misses that have to write a block first.
+const MISSES_WRITTEN: f64 = 0.3;
+
+/// Passes of the bound methods over all bounds: 77 at 14 stones, 92 at 16, 112 at 18, 141 at 20.
+const PASSES: Ramp = Ramp::growing(77.0, 14, 10.5);
+
+/// Additional work of a sweep on disk: at 24 stones in 79 MiB, 17 passes, 214 ns, 106 and 17 bytes a position in all.
+const ON_DISK: Rates = Rates { cpu: Ramp::constant(180.0), read: Ramp::constant(106.0), written: Ramp::constant(17.0) };
+
+/// Cost of a codec above that of packing, for each position.
+struct CodecRates {
+    /// Nanoseconds to encode.
+    encode: f64,
+    /// Nanoseconds to decode.
+    decode: f64,
+    /// Times that captures read a block that fits the cache: the larger a block, the more ranges share it.
+    capture_reads: f64,
+}
+
+const fn codec_rates(codec: Codec) -> CodecRates {
+    match codec {
+        Codec::Raw | Codec::Packed => CodecRates { encode: 0.0, decode: 0.0, capture_reads: 1.15 },
+        Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, capture_reads: 1.15 },
+        Codec::Rans => CodecRates { encode: 6.0, decode: 6.3, capture_reads: 2.2 },
+        // Of archives, which no build reads or writes.
+        Codec::Floors => CodecRates { encode: 14.0, decode: 12.0, capture_reads: 2.2 },
+    }
+}
+
+/// Rates of all classes of stages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CostModel {
+    rates: [Rates; StageClass::ALL.len()],
+}
+
+impl Default for CostModel {
+    /// Returns the rates measured on the reference machine.
+    fn default() -> CostModel {
+        CostModel { rates: StageClass::ALL.map(measured) }
+    }
+}
+
+/// Returns the rates measured on the reference machine. The totals in comments include the terms of [`fixed_load`].
+const fn measured(class: StageClass) -> Rates {
+    const NONE: Ramp = Ramp::constant(0.0);
+    match class {
+        // 2.0 to 2.8 with codec packed at 20 to 22 stones where smaller databases are in memory still.
+        StageClass::Capture => Rates { cpu: Ramp::constant(2.6), read: NONE, written: NONE },
+        // Updates wait for memory: 121 at 14 stones, 166 at 18, 200 at 20.
+        StageClass::Counting => Rates { cpu: Ramp::growing(115.0, 14, 14.0), read: NONE, written: NONE },
+        // 17 at 20 and 21 stones, 19.3 at 22 with codec packed, 34 at 30 with zstd.
+        StageClass::Sweep => Rates { cpu: Ramp::growing(17.0, 20, 1.3), read: NONE, written: NONE },
+        StageClass::Seeds => Rates { cpu: Ramp::constant(3.5), read: NONE, written: Ramp::growing(0.49, 14, 0.022) },
+        // 5 to 6 at 18 to 22 stones; 17 at 14, where stages are many and small.
+        StageClass::PreprocessTwoBit => {
+            Rates { cpu: Ramp::growing(5.2, 19, 0.15), read: Ramp::constant(1.8), written: Ramp::constant(2.8) }
+        }
+        // Candidates on disk are read and written once more.
+        StageClass::PreprocessOneBit => {
+            Rates { cpu: Ramp::growing(6.2, 19, 0.15), read: Ramp::constant(4.2), written: Ramp::constant(5.2) }
+        }
+        // All stages of two-bit together take 37 to 41 at 22 stones; more at 14 stones, where building tables dominates.
+        // The slope is that of 16 to 20 stones: nothing larger was measured.
+        StageClass::ProcessTwoBit => Rates {
+            cpu: Ramp::growing(21.5, 18, 0.8),
+            read: Ramp::growing(3.8, 14, 0.115),
+            written: Ramp::growing(2.45, 14, 0.11),
+        },
+        // Candidates stream, where they changed, in each pass.
+        StageClass::ProcessOneBit => Rates {
+            cpu: Ramp::growing(26.0, 18, 0.8),
+            read: Ramp::growing(16.0, 14, 0.4),
+            written: Ramp::growing(11.2, 14, 0.18),
+        },
+        // 32 at 14 stones, where the cache holds all.
+        StageClass::ProcessOneBitDual => Rates {
+            cpu: Ramp::growing(29.5, 18, 0.8),
+            read: Ramp::growing(16.0, 14, 0.4),
+            written: Ramp::growing(11.2, 14, 0.18),
+        },
+        StageClass::Postprocess => {
+            Rates { cpu: Ramp::constant(2.0), read: Ramp::constant(0.28), written: Ramp::constant(0.33) }
+        }
+        // 2.5 more with zstd.
+        StageClass::Merge => Rates { cpu: Ramp::constant(2.8), read: Ramp::constant(0.87), written: NONE },
+        // 1.9 to 2.7 at 19 to 22 stones with codec packed, samples included; 5.5 at 27 and 5.7 at 31 with zstd.
+        StageClass::Verify => Rates { cpu: Ramp::constant(1.7), read: NONE, written: NONE },
+        // The sweep has counted them.
+        StageClass::Stats => Rates { cpu: Ramp::constant(0.03), read: NONE, written: NONE },
+    }
+}
+
+impl CostModel {
+    /// Returns the rates of a class.
+    pub fn rates(&self, class: StageClass) -> Rates {
+        self.rates[class as usize]
+    }
+
+    /// Returns the model with other rates for a class.
+    #[must_use]
+    pub fn with(mut self, class: StageClass, rates: Rates) -> CostModel {
+        self.rates[class as usize] = rates;
+        self
+    }
+
+    /// Returns the load of all stages of a class, in the given memory.
+    pub fn load(&self, settings: &Settings, memory: &StageMemory, class: StageClass) -> Load {
+        let stones = memory.stones;
+        let positions = settings.set.positions(stones) as f64;
+        let Rates { cpu, read, written } = self.rates(class);
+        let nanoseconds = cpu.at(stones);
+        let waited = if class.waits_for_memory() { nanoseconds - cpu.level } else { 0.0 };
+        let [cpu_seconds, memory_seconds] = [nanoseconds - waited, waited].map(|each| each * positions * 1e-9);
+        let (read_bytes, written_bytes) = (read.at(stones) * positions, written.at(stones) * positions);
+        let by_rates = match class.is_scratch() {
+            true => Load {
+                cpu_seconds,
+                memory_seconds,
+                scratch_read_bytes: read_bytes,
+                scratch_written_bytes: written_bytes,
+                ..Load::default()
+            },
+            false => Load { cpu_seconds, memory_seconds, read_bytes, written_bytes, ..Load::default() },
+        };
+        by_rates + fixed_load(settings, memory, class)
+    }
+}
+
+/// Returns the load that does not follow from [`Rates`]: files of known length, codecs, verified positions, cache misses.
+fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> Load {
+    let of = |stones| settings.set.positions(stones) as f64;
+    let StageMemory { stones, method, .. } = *memory;
+    let positions = of(stones);
+    let CodecRates { encode, decode, capture_reads } = codec_rates(settings.codec);
+    let captures = positions * f64::from(packed_bits(stones)) / 8.0;
+    let scores = |stones| of(stones) * expected_bits(settings.codec, stones) / 8.0;
+    let (nanoseconds, read_bytes, written_bytes, misses) = match class {
+        StageClass::Capture => {
+            let smaller = settings.smaller(stones);
+            let decoded = smaller.clone().map(of).sum::<f64>();
+            let (reads, each) = match (memory.captures, method) {
+                // What the cache has room for is still there, the rest is read from one end to the other.
+                (CaptureMemory::Whole, Method::Sweep) => {
+                    ((1.0 - memory.cache_bytes as f64 / decoded.max(1.0)).max(0.0), decode)
+                }
+                (CaptureMemory::Whole, _) => (1.0, decode),
+                (CaptureMemory::Stripes(stripe), _) => {
+                    ((positions / stripe as f64).powf(STRIPES_READ), decode + STRIPES_NANOSECONDS)
+                }
+                (CaptureMemory::Streamed, _) => (capture_reads, decode),
+            };
+            (reads * each * decoded, reads * smaller.map(scores).sum::<f64>(), captures, 0.0)
+        }
+        // Captures are taken over in memory.
+        StageClass::Counting | StageClass::Sweep => (encode * positions, 0.0, scores(stones), 0.0),
+        StageClass::Seeds => (0.0, captures, 0.0, 0.0),
+        StageClass::Merge => (encode * positions, 0.0, scores(stones), 0.0),
+        StageClass::ProcessOneBitDual => {
+            let misses = misses(settings, memory);
+            (MISS_NANOSECONDS * misses, 0.0, 0.0, misses)
+        }
+        StageClass::Verify => {
+            let (extent, each) = match settings.verify {
+                Verify::Full => (Extent::Full, CHECK_NANOSECONDS),
+                Verify::Sample | Verify::None if settings.codec.is_compressed() => {
+                    (Extent::Tiles(Sample::default()), CHECK_SORTED_NANOSECONDS)
+                }
+                Verify::Sample | Verify::None => (Extent::Tiles(Sample::default()), CHECK_TILES_NANOSECONDS),
+            };
+            let checked = extent.count(settings.set.positions(stones)) as f64;
+            (each * checked + VERIFY_READS * decode * positions, scores(stones), 0.0, 0.0)
+        }
+        StageClass::Stats if method != Method::Sweep => {
+            let read_bytes = STATS_READ.at(stones) * positions + captures + scores(stones);
+            ((STATS_NANOSECONDS + decode) * positions, read_bytes, 0.0, 0.0)
+        }
+        _ => (0.0, 0.0, 0.0, 0.0),
+    };
+    Load {
+        cpu_seconds: nanoseconds * 1e-9,
+        read_bytes,
+        written_bytes,
+        random_reads: misses,
+        random_writes: MISSES_WRITTEN * misses,
+        ..Load::default()
+    }
+}
+
+/// Returns the additional load of a sweep on disk.
+pub(crate) fn sweep_on_disk(settings: &Settings, stones: u32) -> Load {
+    let positions = settings.set.positions(stones) as f64;
+    Load {
+        cpu_seconds: ON_DISK.cpu.at(stones) * positions * 1e-9,
+        scratch_read_bytes: ON_DISK.read.at(stones) * positions,
+        scratch_written_bytes: ON_DISK.written.at(stones) * positions,
+        ..Load::default()
+    }
+}
+
+/// Returns the misses of the page cache of one-bit-dual, all bounds together. The index `single` is predicted like `dual`:
+/// it exists only for comparison.
+fn misses(settings: &Settings, memory: &StageMemory) -> f64 {
+    let (cache_bytes, plane_bytes) = (memory.page_cache_bytes, memory.wins_plane_bytes);
+    if cache_bytes >= plane_bytes {
+        return 0.0;
+    }
+    let blocks = plane_bytes as f64 / settings.dual.block_bytes as f64;
+    PASSES.at(memory.stones) * blocks * MISSES_A_PASS * (plane_bytes as f64 / cache_bytes as f64).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::Manifest;
+
+    fn settings(more: &str) -> Settings {
+        let text = format!("[build]\nstones = \"0..48\"\nmemory = \"64 GiB\"\n{more}");
+        Settings::new(&Manifest::parse(&text, "m.toml", &crate::schema(), &[]).unwrap())
+    }
+
+    fn load(model: &CostModel, settings: &Settings, class: StageClass, stones: u32, method: Method) -> Load {
+        model.load(settings, &StageMemory::new(settings, stones, method), class)
+    }
+
+    #[test]
+    fn rates_can_be_replaced() {
+        let settings = settings("");
+        let rates = Rates { cpu: Ramp::constant(1.0), read: Ramp::constant(2.0), written: Ramp::constant(3.0) };
+        let model = CostModel::default().with(StageClass::Seeds, rates);
+        let positions = settings.set.positions(20) as f64;
+        let seeds = load(&model, &settings, StageClass::Seeds, 20, Method::TwoBit);
+        assert_eq!(seeds.cpu_seconds, positions * 1e-9);
+        assert_eq!(seeds.written_bytes, positions * 3.0);
+        // Captures of 20 stones have six bits.
+        assert_eq!(seeds.read_bytes, positions * (2.0 + 0.75));
+        let sweep = |model: &CostModel| load(model, &settings, StageClass::Sweep, 20, Method::Sweep);
+        assert_eq!(sweep(&model), sweep(&CostModel::default()));
+    }
+
+    #[test]
+    fn caches_miss_where_they_are_small() {
+        let model = CostModel::default();
+        let dual = |more| load(&model, &settings(more), StageClass::ProcessOneBitDual, 20, Method::OneBitDual);
+        assert_eq!(dual("").random_reads, 0.0, "all bits are in memory");
+        let (half, tenth) = (dual("[dual]\ncache = \"5 MiB\""), dual("[dual]\ncache = \"1 MiB\""));
+        assert!(0.0 < half.random_reads && half.random_reads < tenth.random_reads);
+        assert!(half.cpu_seconds < tenth.cpu_seconds);
+        // There are 5.7 thousand million positions with fewer than 30 stones, of which the cache holds a fifth. Sweep reads
+        // the rest once. A bound method keeps no captures: it reads all databases once for each stripe, of which 44 stones
+        // need several.
+        let reads = |method, stones| {
+            let settings = settings("");
+            let smaller = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum::<u64>();
+            load(&model, &settings, StageClass::Capture, stones, method).read_bytes / smaller as f64
+        };
+        let of = |method| [20, 30, 44].map(|stones| reads(method, stones));
+        let (bounds, sweep) = (of(Method::TwoBit), of(Method::Sweep));
+        assert!(bounds[0] < 0.9 && bounds[1] <= 1.0 && bounds[2] > 1.2, "{bounds:?}");
+        assert!(sweep[0] == 0.0 && (0.3..1.0).contains(&sweep[1]), "{sweep:?}");
+    }
+}

@@ -1,0 +1,305 @@
+//! Plans of databases: which method solves each, in which memory, and what that takes.
+
+use crate::cost::{STAGE_SECONDS, sweep_on_disk};
+use crate::file_size::{database_bytes, file_bytes_max};
+use crate::{CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
+use engines::bounds::PlaneLayout;
+use engines::sweep::disk::DiskPlan;
+use game::Orientation;
+use pipeline::Cost;
+use store::Codec;
+
+/// Snapshots on disk at a time: one stays until the next is durable.
+const SNAPSHOTS: u64 = 2;
+
+/// Planes of a bit a position in scratch files, at most: candidates, wins, and both as they were when the bound began.
+const SCRATCH_PLANES: u64 = 4;
+
+/// Bytes of a file of statistics, at most.
+const STATS_FILE_BYTES: u64 = 4096;
+
+/// Plans of all databases of a build.
+#[derive(Clone, Debug)]
+pub struct BuildPlan {
+    settings: Settings,
+    databases: Vec<DatabasePlan>,
+    array_bytes_max: usize,
+}
+
+impl BuildPlan {
+    /// Plans all databases of a manifest.
+    pub fn new(settings: Settings) -> BuildPlan {
+        let plan = |stones| DatabasePlan::new(&settings, stones);
+        let databases: Vec<DatabasePlan> = (0..=settings.stones_max()).map(plan).collect();
+        let is_whole = |plan: &&DatabasePlan| plan.memory().captures == CaptureMemory::Whole;
+        let largest = databases.iter().rev().find(is_whole);
+        let array_bytes_max = largest.map_or(0, |plan| engines::row_bytes(&settings.set.slabs(plan.stones())) as usize);
+        BuildPlan { settings, databases, array_bytes_max }
+    }
+
+    /// Returns the settings that were planned.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the plan of the database of `stones`.
+    ///
+    /// # Panics
+    /// If the build has no such database.
+    pub fn database(&self, stones: u32) -> &DatabasePlan {
+        &self.databases[stones as usize]
+    }
+
+    /// Returns the plans by number of stones.
+    pub fn databases(&self) -> &[DatabasePlan] {
+        &self.databases
+    }
+
+    /// Returns the length of the longest array of captures or scores that any stage holds whole.
+    pub fn array_bytes_max(&self) -> usize {
+        self.array_bytes_max
+    }
+}
+
+/// Plan of one database.
+#[derive(Clone, Debug)]
+pub struct DatabasePlan {
+    memory: StageMemory,
+    /// By class.
+    stages: [Cost; StageClass::ALL.len()],
+    solving: MethodPrediction,
+    all_stages: MethodPrediction,
+}
+
+/// Predicted resources of making one database by one method.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MethodPrediction {
+    /// Method.
+    pub method: Method,
+    /// Work of the stages.
+    pub load: Load,
+    /// Time of all of them.
+    pub seconds: f64,
+    /// The most memory of one of them, in bytes.
+    pub memory_bytes: u64,
+    /// The most disk, in bytes, with files that are removed afterwards.
+    pub disk_bytes: u64,
+    /// Whether the memory is within the budget.
+    pub fits: bool,
+}
+
+impl DatabasePlan {
+    /// Plans a database by the method that the manifest asks for, else by the fastest one that fits the memory.
+    pub fn new(settings: &Settings, stones: u32) -> DatabasePlan {
+        match settings.asked_method(stones) {
+            Some(method) => DatabasePlan::by(settings, stones, method),
+            None => fastest(settings, stones),
+        }
+    }
+
+    /// Plans a database by each method.
+    pub fn by_each_method(settings: &Settings, stones: u32) -> [DatabasePlan; 5] {
+        Method::ALL.map(|method| DatabasePlan::by(settings, stones, method))
+    }
+
+    /// Plans a database by a method.
+    pub fn by(settings: &Settings, stones: u32, method: Method) -> DatabasePlan {
+        let memory = StageMemory::new(settings, stones, method);
+        let estimate = Estimate { settings, memory: &memory };
+        let whole = |&class: &StageClass| (estimate.load(class), estimate.cost(class, 1));
+        let solving: Vec<_> = StageClass::solving(method).iter().map(whole).collect();
+        let mut all = vec![whole(&StageClass::Capture)];
+        all.extend(&solving);
+        all.extend((settings.verify != Verify::None).then(|| whole(&StageClass::Verify)));
+        all.push(whole(&StageClass::Stats));
+        let all_stages = estimate.prediction(&all);
+        let smaller = (0..stones).map(|stones| database_bytes(settings, stones)).sum::<u64>();
+        let captures = file_bytes_max(settings, Codec::Packed, stones);
+        DatabasePlan {
+            stages: StageClass::ALL.map(|class| estimate.stage_cost(class)),
+            solving: estimate.prediction(&solving),
+            all_stages: MethodPrediction { disk_bytes: all_stages.disk_bytes + captures + smaller, ..all_stages },
+            memory,
+        }
+    }
+
+    /// Returns the number of stones.
+    pub fn stones(&self) -> u32 {
+        self.memory.stones
+    }
+
+    /// Returns the method that solves the database.
+    pub fn method(&self) -> Method {
+        self.memory.method
+    }
+
+    /// Returns the memory layout of the stages.
+    pub fn memory(&self) -> &StageMemory {
+        &self.memory
+    }
+
+    /// Returns the predicted cost of one stage, by its kind.
+    ///
+    /// # Panics
+    /// If no build has stages of this kind.
+    pub fn cost(&self, kind: &str) -> Cost {
+        let class = StageClass::of(kind, self.method()).expect("every kind of stage belongs to a class");
+        self.stages[class as usize]
+    }
+
+    /// Returns what the stages from captures to scores take.
+    pub fn solving(&self) -> &MethodPrediction {
+        &self.solving
+    }
+
+    /// Returns what all stages take, and for disk also all smaller databases. Files that are mapped count for no memory:
+    /// they take only what is left.
+    pub fn all_stages(&self) -> &MethodPrediction {
+        &self.all_stages
+    }
+}
+
+/// Plans a database where the manifest names no method (Lincke 2002, section 2.5): the fastest of those that
+/// fit the memory, else the one that takes least. Counting is never chosen: it needs as much memory as sweep.
+fn fastest(settings: &Settings, stones: u32) -> DatabasePlan {
+    let plans = DatabasePlan::by_each_method(settings, stones).into_iter();
+    let fitting = plans.filter(|plan| plan.solving.fits && plan.method() != Method::Counting);
+    let fastest = fitting.min_by(|one, other| one.solving.seconds.total_cmp(&other.solving.seconds));
+    fastest.unwrap_or_else(|| DatabasePlan::by(settings, stones, Method::OneBitDual))
+}
+
+/// The stages of one database by one method, under estimation.
+struct Estimate<'a> {
+    settings: &'a Settings,
+    memory: &'a StageMemory,
+}
+
+impl Estimate<'_> {
+    /// The load of all stages of a class.
+    fn load(&self, class: StageClass) -> Load {
+        let StageMemory { method, arena_bytes, solving_bytes, .. } = *self.memory;
+        let load = CostModel::default().load(self.settings, self.memory, class);
+        if class == StageClass::Sweep && arena_bytes.is_some() {
+            return load + sweep_on_disk(self.settings, self.memory.stones);
+        }
+        // The page cache of the system holds scratch files where there is enough spare memory.
+        let scratch_bytes = SCRATCH_PLANES * self.positions() / 8;
+        let spare_bytes = self.settings.hardware.memory_bytes.saturating_sub(solving_bytes);
+        let is_cached = method.has_bounds() && StageClass::solving(method).contains(&class);
+        if is_cached && scratch_bytes <= spare_bytes { load.without_scratch() } else { load }
+    }
+
+    /// The cost of one stage of a class that has `stages`.
+    fn cost(&self, class: StageClass, stages: u32) -> Cost {
+        let Settings { hardware, threads, .. } = self.settings;
+        let load = self.load(class).share(1.0 / f64::from(stages));
+        let (disk_bytes, disk_kept_bytes) = self.disk_bytes(class);
+        Cost {
+            positions: self.positions(),
+            seconds: hardware.seconds(&load, *threads) + STAGE_SECONDS,
+            memory_bytes: self.memory.peak_bytes(self.settings, class),
+            disk_bytes,
+            disk_kept_bytes,
+        }
+    }
+
+    /// The cost of one stage of a class, as the pipeline runs it.
+    fn stage_cost(&self, class: StageClass) -> Cost {
+        let stones = self.memory.stones;
+        let cost = self.cost(class, if class.is_repeated() { stones.max(1) } else { 1 });
+        if class != StageClass::Verify {
+            return cost;
+        }
+        let databases = self.settings.smaller(stones).chain([stones]);
+        let files = databases.map(|stones| file_bytes_max(self.settings, self.settings.codec, stones)).sum();
+        let mapped_bytes = if self.memory.map_bytes_max.is_some_and(|most| files <= most) { files } else { 0 };
+        Cost { memory_bytes: cost.memory_bytes + mapped_bytes, ..cost }
+    }
+
+    /// The most disk that a stage takes, and what its outputs keep of that.
+    fn disk_bytes(&self, class: StageClass) -> (u64, u64) {
+        let Settings { set, ranks, codec, ref scratch, .. } = *self.settings;
+        let (positions, stones) = (self.positions(), self.memory.stones);
+        let file = |codec| file_bytes_max(self.settings, codec, stones);
+        let database = file(codec);
+        // Several ranks keep compressed parts in the run directory until each has its place in the file.
+        let has_parts = ranks > 1 && codec.is_compressed() && scratch.is_none();
+        let parts = if has_parts { database } else { 0 };
+        match class {
+            StageClass::Capture => (file(Codec::Packed), file(Codec::Packed)),
+            StageClass::Sweep if self.memory.arena_bytes.is_some() => {
+                (database + DiskPlan::file_bytes_max(stones, set), database)
+            }
+            StageClass::Sweep => {
+                let is_elsewhere = ranks > 1 && scratch.is_some();
+                let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Packed) };
+                (beside_snapshots(database, snapshots) + parts, database)
+            }
+            // No snapshot.
+            StageClass::Counting if ranks > 1 => (database + parts, database),
+            // A snapshot has more values than scores: up to a byte a position.
+            StageClass::Counting => (beside_snapshots(database, SNAPSHOTS * file(Codec::Raw)), database),
+            // A bit for each position and bound in either file, as they are reserved; compressed they are much less.
+            StageClass::Seeds => {
+                let layout = PlaneLayout::of_slabs(&set.slabs(stones), Orientation::MoverMajor);
+                (2 * layout.words() as u64 * 8 * u64::from(stones), 0)
+            }
+            StageClass::Merge => (planes_bytes_max(positions, stones) + database, database),
+            StageClass::Verify => (0, 0),
+            StageClass::Stats => (STATS_FILE_BYTES, STATS_FILE_BYTES),
+            _ => (planes_bytes_max(positions, stones), 0),
+        }
+    }
+
+    /// The stages of some classes together.
+    fn prediction(&self, stages: &[(Load, Cost)]) -> MethodPrediction {
+        let StageMemory { method, stones, budget_bytes, .. } = *self.memory;
+        let most = |of: fn(&Cost) -> u64| stages.iter().map(|(_, cost)| of(cost)).max().unwrap_or(0);
+        let memory_bytes = most(|cost| cost.memory_bytes);
+        let bounds = if method.has_bounds() { 3 * stones } else { 0 };
+        MethodPrediction {
+            method,
+            load: stages.iter().fold(Load::default(), |sum, &(load, _)| sum + load),
+            seconds: stages.iter().map(|(_, cost)| cost.seconds).sum::<f64>() + f64::from(bounds) * STAGE_SECONDS,
+            memory_bytes,
+            disk_bytes: most(|cost| cost.disk_bytes),
+            fits: memory_bytes <= budget_bytes,
+        }
+    }
+
+    fn positions(&self) -> u64 {
+        self.settings.set.positions(self.memory.stones)
+    }
+}
+
+/// Returns the most that a database and the snapshots before it take at a time: it is written beside the last one.
+fn beside_snapshots(database: u64, snapshots: u64) -> u64 {
+    (database + snapshots / SNAPSHOTS).max(snapshots)
+}
+
+/// Returns an upper bound on all files of planes of a database and the scratch files, once the seeds are there: seeds, and
+/// decided planes twice over, take 1.6 bytes a position at 14 stones, and 2 at 19; scratch files half a byte.
+fn planes_bytes_max(positions: u64, stones: u32) -> u64 {
+    positions * 3 + u64::from(stones) * (8 << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::Manifest;
+
+    /// The prediction for a method does not depend on the method that is chosen.
+    #[test]
+    fn a_prediction_is_that_of_its_own_method() {
+        let prediction = |method: Method, asked: &str, stones| {
+            let text = format!("[build]\nstones = \"0..40\"\nmemory = \"4 GiB\"\nmethod = \"{asked}\"\n");
+            let settings = Settings::new(&Manifest::parse(&text, "m.toml", &crate::schema(), &[]).unwrap());
+            let plans = DatabasePlan::by_each_method(&settings, stones);
+            *plans.into_iter().find(|plan| plan.method() == method).unwrap().all_stages()
+        };
+        for (method, stones) in Method::ALL.into_iter().flat_map(|method| [12, 24, 40].map(|stones| (method, stones))) {
+            let (forced, auto) = (prediction(method, method.word(), stones), prediction(method, "auto", stones));
+            assert_eq!(auto, forced, "{stones} stones by {method}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The planner: from a manifest and a machine to one plan for each database of a build.
+//!
+//! [`Settings`] is the manifest with typed values, [`Hardware`] the machine. A [`DatabasePlan`] holds every decision that
+//! the stages of a database need (method, memory layout) and what they are predicted to take (time, memory, disk). It is
+//! made once, before the first stage runs; stages read it and never ask the cost model. The memory budget of the manifest
+//! reaches every array and cache through its [`StageMemory`].
+//!
+//! The planner opens no file and allocates nothing that a stage uses.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod cost;
+mod database;
+mod file_size;
+mod hardware;
+mod job;
+mod load;
+mod memory;
+mod method;
+mod ramp;
+mod settings;
+mod stage_class;
+
+pub use cost::{CostModel, Rates};
+pub use database::{BuildPlan, DatabasePlan, MethodPrediction};
+pub use file_size::database_bytes;
+pub use hardware::{Hardware, Limit, Network};
+pub use job::{JobLimit, JobPlanner, JobPrediction};
+pub use load::Load;
+pub use memory::{CAPTURE_PIECES_AHEAD, CaptureMemory, SEEDS_GROUP_WORDS, StageMemory};
+pub use method::Method;
+pub use ramp::Ramp;
+pub use settings::{Dual, DualIndex, Settings, Verify, schema};
+pub use stage_class::StageClass;

@@ -1,0 +1,41 @@
+//! Quantities that grow with the number of stones.
+
+/// A quantity that is constant up to some number of stones and grows linearly from there.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ramp {
+    /// Value of the constant part.
+    pub level: f64,
+    /// Stones at which it begins to grow: the working set outgrows a cache, or the number of passes rises.
+    pub from: u32,
+    /// Growth with each stone.
+    pub a_stone: f64,
+}
+
+impl Ramp {
+    /// Returns a constant.
+    pub const fn constant(level: f64) -> Ramp {
+        Ramp { level, from: 0, a_stone: 0.0 }
+    }
+
+    /// Returns a ramp that begins to grow at `from` stones.
+    pub const fn growing(level: f64, from: u32, a_stone: f64) -> Ramp {
+        Ramp { level, from, a_stone }
+    }
+
+    /// Returns the value for a number of stones, never below zero.
+    pub fn at(self, stones: u32) -> f64 {
+        (self.level + self.a_stone * f64::from(stones.saturating_sub(self.from))).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ramps_bend_and_stay_above_zero() {
+        let ramp = Ramp::growing(2.0, 10, 0.5);
+        assert_eq!([0, 10, 11, 14].map(|stones| ramp.at(stones)), [2.0, 2.0, 2.5, 4.0]);
+        assert_eq!(Ramp::growing(2.0, 10, -0.5).at(20), 0.0);
+    }
+}
