@@ -10,27 +10,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 #[derive(Parser)]
-struct Arguments {
+struct BoundsArguments {
     #[arg(long, default_value_t = 16)]
     stones: u32,
     #[arg(long, default_value_t = 1)]
     threads: usize,
     #[arg(long, default_value = "all")]
     positions: PositionSet,
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<BoundsArguments>();
+    if !is_measuring {
         arguments.stones = 6;
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build().expect("threads can be started");
-    pool.install(|| run(&arguments));
+    bench::pool(arguments.threads).install(|| run(&arguments));
 }
 
-fn run(arguments: &Arguments) {
+fn run(arguments: &BoundsArguments) {
     let smaller = solve(arguments.positions, arguments.stones - 1, |_| {});
     let tables = Arc::new(Tables::new(Rules::AWARI, arguments.positions, arguments.stones));
     let index = Index::new(arguments.stones, arguments.positions);

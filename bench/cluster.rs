@@ -11,9 +11,9 @@
 //!
 //! And by two-bit: supersteps of all bounds, and what was sent, votes among it.
 
-use bench::{captures, solve};
+use bench::{captures, pool, solve};
 use clap::Parser;
-use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use comfy_table::Table;
 use disk::clock;
 use engines::bounds::BitKernel;
 use engines::bounds::distributed as by_ranks;
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 /// Sweeps one database on several numbers of ranks.
 #[derive(Parser)]
-struct Arguments {
+struct ClusterArguments {
     /// Stones.
     #[arg(long, default_value_t = 18)]
     stones: u32,
@@ -48,13 +48,10 @@ struct Arguments {
     /// sweep, counting, two-bit.
     #[arg(long, value_delimiter = ',', default_values_t = ["sweep", "counting", "two-bit"].map(str::to_owned))]
     methods: Vec<String>,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// What a rank took.
-struct Taken {
+struct RankResult {
     report: DistributedSweepReport,
     sweep_seconds: f64,
     scores: Vec<Score>,
@@ -62,33 +59,34 @@ struct Taken {
 }
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<ClusterArguments>();
+    if !is_measuring {
         arguments.stones = 6;
     }
-    let Arguments { stones, threads, positions: set, delay, .. } = arguments;
+    let ClusterArguments { stones, threads, positions: set, delay, .. } = arguments;
     let mut solved = solve(set, stones, |_| {});
     let expected = solved.pop().expect("a database was solved");
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let best = captures(&tables, &index, &solved);
     let faults = NetworkFaults { delay: milliseconds(delay)..milliseconds(1.5 * delay), ..NetworkFaults::none() };
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header([
-        "ranks",
-        "seconds",
-        "ns of CPU",
-        "collected",
-        "supersteps",
-        "recomputed",
-        "changed",
-        "bytes/position",
-        "messages",
-        "KB/message",
-        "balance",
-        "waited",
-        "held",
-    ]);
+    let mut table = bench::table(
+        &[
+            "ranks",
+            "seconds",
+            "ns of CPU",
+            "collected",
+            "supersteps",
+            "recomputed",
+            "changed",
+            "bytes/position",
+            "messages",
+            "KB/message",
+            "balance",
+            "waited",
+            "held",
+        ],
+        0,
+    );
     let mut rows = ScoreRows::zeroed(&index).expect("there is memory for the scores");
     let (cpu, start) = (clock::cpu_seconds(), Instant::now());
     let alone = pool(threads).install(|| {
@@ -128,7 +126,7 @@ fn main() {
                 ControlFlow::Continue(())
             };
             assert!(collect(&part, &ranges(&index, ranks), end, &mut sink).expect("all ranks are there"));
-            Taken { report, sweep_seconds, scores, held: part.footprint().memory_bytes() }
+            RankResult { report, sweep_seconds, scores, held: part.footprint().memory_bytes() }
         };
         let (taken, cpu, seconds) = std::thread::scope(|scope| {
             let ends = ThreadCommunicator::job(ranks, faults.clone());
@@ -162,9 +160,6 @@ fn main() {
             format!("{:.2}", taken.iter().map(|one| one.held).sum::<u64>() as f64 / positions),
         ]);
     }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
     println!("{stones} stones, {set}: {} positions; {threads} thread(s) a rank", index.positions());
     println!("{table}");
     if arguments.methods.iter().any(|method| method == "counting") {
@@ -183,7 +178,7 @@ fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
 
 /// The table of counting.
 fn counted(
-    arguments: &Arguments,
+    arguments: &ClusterArguments,
     faults: &NetworkFaults,
     (tables, index): (&Tables, &Index),
     best: &[Score],
@@ -191,20 +186,21 @@ fn counted(
 ) -> Table {
     let threads = arguments.threads;
     let positions = index.positions() as f64;
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header([
-        "counting",
-        "seconds",
-        "supersteps",
-        "updates/position",
-        "sent/position",
-        "bytes/position",
-        "messages",
-        "updates/message",
-        "balance",
-        "waited",
-    ]);
+    let mut table = bench::table(
+        &[
+            "counting",
+            "seconds",
+            "supersteps",
+            "updates/position",
+            "sent/position",
+            "bytes/position",
+            "messages",
+            "updates/message",
+            "balance",
+            "waited",
+        ],
+        0,
+    );
     for &ranks in &arguments.ranks {
         let run = |end: &mut dyn Communicator| {
             let mut hand = RankValues::zeroed(index, ranks, end.rank(), threads).expect("there is memory for the hand");
@@ -251,34 +247,32 @@ fn counted(
             format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
         ]);
     }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
     table
 }
 
 /// The table of two-bit.
 fn bound_by_bound(
-    arguments: &Arguments,
+    arguments: &ClusterArguments,
     faults: &NetworkFaults,
     tables: &Arc<Tables>,
     (index, best): (&Index, &Bytes),
     expected: &[Score],
 ) -> Table {
     let (threads, positions) = (arguments.threads, index.positions() as f64);
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header([
-        "two-bit",
-        "seconds",
-        "supersteps",
-        "rows tested",
-        "bytes/position",
-        "messages",
-        "KB/message",
-        "balance",
-        "waited",
-    ]);
+    let mut table = bench::table(
+        &[
+            "two-bit",
+            "seconds",
+            "supersteps",
+            "rows tested",
+            "bytes/position",
+            "messages",
+            "KB/message",
+            "balance",
+            "waited",
+        ],
+        0,
+    );
     for &ranks in &arguments.ranks {
         let run = |end: &mut dyn Communicator| {
             let (mut reports, mut seconds, mut start) =
@@ -326,16 +320,9 @@ fn bound_by_bound(
             format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
         ]);
     }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
     table
 }
 
 fn milliseconds(number: f64) -> Duration {
     Duration::from_secs_f64(number / 1e3)
-}
-
-fn pool(threads: usize) -> rayon::ThreadPool {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started")
 }

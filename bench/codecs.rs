@@ -5,15 +5,15 @@
 //! archive: scores coded given their best captures, which are computed from the smaller databases and not counted here.
 
 use clap::Parser;
-use comfy_table::{Table, presets::NOTHING};
 use disk::{RealDisk, clock};
 use game::{Index, PositionSet, Rules};
 use std::path::Path;
 use store::{Archive, CachedScores, Codec, Identity, Kind, Orientation, Scores, Shape, ValueRange, Writer};
+use tests::Random;
 
 /// Writes, reads and looks.
 #[derive(Parser)]
-struct Arguments {
+struct CodecsArguments {
     /// The stones of the database.
     #[arg(long, default_value_t = 18)]
     stones: u32,
@@ -26,13 +26,10 @@ struct Arguments {
     /// Cold looks; warm ones are a hundred times as many.
     #[arg(long, default_value_t = 8000)]
     looks: u64,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// A database to be written.
-struct Database {
+struct CodecInput {
     identity: Identity,
     shape: Shape,
     range: ValueRange,
@@ -42,21 +39,19 @@ struct Database {
 }
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<CodecsArguments>();
+    if !is_measuring {
         (arguments.stones, arguments.looks) = (8, 100);
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build().expect("threads can be made");
-    pool.install(|| measure(&arguments));
+    bench::pool(arguments.threads).install(|| measure(&arguments));
 }
 
-fn measure(arguments: &Arguments) {
+fn measure(arguments: &CodecsArguments) {
     let database = database(arguments);
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let path = temporary.path().join("x.awari");
     let positions = database.scores.len() as f64;
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["codec", "bits", "written M/s", "read M/s", "cold/s", "warm/s"]);
+    let mut table = bench::table(&["codec", "bits", "written M/s", "read M/s", "cold/s", "warm/s"], 1);
     for codec in Codec::ALL {
         let (bytes, written) = timed(|| write(&database, codec, &path));
         let mut found = vec![99; database.scores.len()];
@@ -78,7 +73,7 @@ fn measure(arguments: &Arguments) {
     let [written, read] = [written, read].map(|seconds| format!("{:.0}", positions / seconds * 1e-6));
     let bits = format!("{:.3}", 8.0 * bytes as f64 / positions);
     table.add_row(["archive".to_owned(), bits, written, read, String::new(), String::new()]);
-    let Arguments { stones, positions, threads, .. } = arguments;
+    let CodecsArguments { stones, positions, threads, .. } = arguments;
     println!(
         "{stones} stones, {positions} positions: {}, threads: {threads}\n{}",
         database.scores.len(),
@@ -93,7 +88,7 @@ fn timed<T>(call: impl FnOnce() -> T) -> (T, f64) {
     (given, (clock::cpu_seconds() - before).max(1e-9))
 }
 
-fn database(arguments: &Arguments) -> Database {
+fn database(arguments: &CodecsArguments) -> CodecInput {
     let (stones, set) = (arguments.stones, arguments.positions);
     let mut solved = bench::solve(set, stones, |_| {});
     let scores = solved.pop().expect("the largest was solved").to_vec();
@@ -107,7 +102,7 @@ fn database(arguments: &Arguments) -> Database {
         rest = after;
         floors.extend((0..columns).flat_map(|column| (0..rows).map(move |row| here[row * columns + column])));
     }
-    Database {
+    CodecInput {
         identity: stages::files::identity(Rules::AWARI.name, set, Kind::Database, stones),
         shape: stages::files::shape(&index, Orientation::OpponentMajor),
         range: ValueRange::new(-(stones as i8), stones as i8),
@@ -116,28 +111,27 @@ fn database(arguments: &Arguments) -> Database {
     }
 }
 
-fn write(database: &Database, codec: Codec, path: &Path) -> u64 {
-    let Database { identity, shape, range, scores, .. } = database;
+fn write(database: &CodecInput, codec: Codec, path: &Path) -> u64 {
+    let CodecInput { identity, shape, range, scores, .. } = database;
     store::write(&RealDisk::default(), path, identity, shape, *range, codec, scores).expect("there is space").bytes
 }
 
-fn open(database: &Database, path: &Path) -> Scores {
+fn open(database: &CodecInput, path: &Path) -> Scores {
     let file = Scores::open(&RealDisk::default(), path).expect("the file was written");
     file.expect(&database.identity, &database.shape).expect("it is what was written")
 }
 
 /// Looks at scores by chance, the same ones each time.
-fn look(database: &Database, cached: &CachedScores, looks: u64) {
-    let mut state = 99u64;
+fn look(database: &CodecInput, cached: &CachedScores, looks: u64) {
+    let mut random = Random::of(&[99]);
     for _ in 0..looks {
-        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        let position = ((u128::from(state >> 20) * database.scores.len() as u128) >> 44) as u64;
+        let position = random.below(database.scores.len() as u64);
         assert_eq!(cached.get(position).expect("the file is sound"), database.scores[position as usize]);
     }
 }
 
-fn archive(database: &Database, path: &Path) -> u64 {
-    let Database { identity, shape, range, scores, floors } = database;
+fn archive(database: &CodecInput, path: &Path) -> u64 {
+    let CodecInput { identity, shape, range, scores, floors } = database;
     let disk = RealDisk::default();
     let mut writer = Writer::create(&disk, path, identity, shape, *range, Codec::Floors).expect("there is space");
     while let Some(band) = writer.next_band() {
@@ -147,7 +141,7 @@ fn archive(database: &Database, path: &Path) -> u64 {
     writer.finish().expect("there is space").bytes
 }
 
-fn restore(database: &Database, path: &Path) {
+fn restore(database: &CodecInput, path: &Path) {
     let file = Scores::open(&RealDisk::default(), path).expect("the file was written");
     let archive = Archive::expect(file, &database.identity, &database.shape).expect("it is what was written");
     let mut scores = vec![99; database.scores.len()];

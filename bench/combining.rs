@@ -7,7 +7,6 @@
 
 use bench::{captures, solve};
 use clap::Parser;
-use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::clock;
 use engines::counting::{BATCH, Distribution, counting};
 use engines::{Bytes, Tables};
@@ -16,7 +15,7 @@ use std::time::Instant;
 
 /// Counts one database on several numbers of processors.
 #[derive(Parser)]
-struct Arguments {
+struct CombiningArguments {
     /// Stones.
     #[arg(long, default_value_t = 15)]
     stones: u32,
@@ -29,39 +28,26 @@ struct Arguments {
     /// Updates in a message, at most.
     #[arg(long, default_value_t = BATCH)]
     batch: usize,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<CombiningArguments>();
+    if !is_measuring {
         arguments.stones = 6;
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build().expect("threads can be started");
-    pool.install(|| table(&arguments));
+    bench::pool(arguments.threads).install(|| table(&arguments));
 }
 
-fn table(arguments: &Arguments) {
-    let Arguments { stones, threads, positions: set, batch, .. } = *arguments;
+fn table(arguments: &CombiningArguments) {
+    let CombiningArguments { stones, threads, positions: set, batch, .. } = *arguments;
     let mut solved = solve(set, stones, |_| {});
     let expected = solved.pop().expect("a database was solved");
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let best = captures(&tables, &index, &solved);
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header([
-        "processors",
-        "seconds",
-        "M/s of CPU",
-        "updates",
-        "messages",
-        "combining",
-        "messages/s",
-        "MB",
-        "supersteps",
-    ]);
+    let mut table = bench::table(
+        &["processors", "seconds", "M/s of CPU", "updates", "messages", "combining", "messages/s", "MB", "supersteps"],
+        0,
+    );
     for processors in [1, 2, 4, 8] {
         let mut values = Bytes::zeroed(expected.len()).expect("there is memory for the scores");
         let (cpu, start) = (clock::cpu_seconds(), Instant::now());
@@ -82,9 +68,6 @@ fn table(arguments: &Arguments) {
             format!("{:.1}", total.volume_bytes() as f64 / 1e6),
             report.supersteps.to_string(),
         ]);
-    }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
     }
     println!(
         "{stones} stones, {set}: {} positions; {threads} thread(s), messages of at most {batch} updates",

@@ -14,7 +14,7 @@
 use bench::room::most_taken;
 use bench::{AWARI, Solved, build, captures, is_awari, manifest, solve};
 use clap::Parser;
-use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use comfy_table::{CellAlignment, Table};
 use disk::{Disk, RealDisk};
 use engines::sweep::distributed::{RankScores, ScorePartition, sweep};
 use engines::{Bytes, Kernel, Tables};
@@ -39,7 +39,7 @@ use std::{env, fmt, fs};
 
 /// Compares what builds took with what was predicted.
 #[derive(Parser)]
-struct Arguments {
+struct CostModelArguments {
     /// The most stones.
     #[arg(long, default_value_t = 19)]
     stones: u32,
@@ -73,9 +73,6 @@ struct Arguments {
     /// Compare what the journal of this run directory says instead.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// Databases with fewer positions are done before anything can be measured.
@@ -92,7 +89,7 @@ const TOLERANCE: f64 = 0.25;
 
 /// What a part of the build of a database took.
 #[derive(Clone, Copy)]
-struct Taken {
+struct PartUsage {
     cpu_seconds: f64,
     wall_seconds: f64,
     read_bytes: f64,
@@ -101,15 +98,15 @@ struct Taken {
 }
 
 /// By part and stones.
-type Run = BTreeMap<(StageClass, u32), Taken>;
+type Run = BTreeMap<(StageClass, u32), PartUsage>;
 
 fn main() -> ExitCode {
     if is_awari() {
         return awari::main();
     }
-    let mut arguments = Arguments::parse();
+    let (mut arguments, is_measuring) = bench::arguments::<CostModelArguments>();
     let mut positions_min = POSITIONS_MIN;
-    if !arguments.bench {
+    if !is_measuring {
         (arguments.stones, arguments.turns, arguments.ranks_stones, positions_min) = (6, 1, 6, 100);
     }
     if let Some(dir) = &arguments.dir {
@@ -118,25 +115,26 @@ fn main() -> ExitCode {
         compare(&settings, &run, arguments.left_out, positions_min);
         return ExitCode::SUCCESS;
     }
-    let mut builds: Vec<_> = arguments.methods.iter().map(|&method| Build::planned(&arguments, method)).collect();
+    let mut builds: Vec<_> =
+        arguments.methods.iter().map(|&method| MeasuredBuild::planned(&arguments, method)).collect();
     // What else the machine does is spread over all.
     for _ in 0..arguments.turns {
         for build in &mut builds {
             let begun = Instant::now();
             build.run();
-            while arguments.bench && begun.elapsed() < TURN {
+            while is_measuring && begun.elapsed() < TURN {
                 build.run();
             }
         }
     }
-    builds.iter_mut().for_each(Build::look_at_room);
+    builds.iter_mut().for_each(MeasuredBuild::look_at_room);
     for build in &builds {
         let Settings { codec, threads, memory_bytes, .. } = build.settings;
         let budget = Budget::show(memory_bytes);
         println!("{}, codec {codec}, {threads} thread(s), in {budget}, {} turn(s)", build.method, arguments.turns);
         compare(&build.settings, &build.run, arguments.left_out, positions_min);
     }
-    let mut verdict = Verdict::new();
+    let mut verdict = PredictionVerdict::new();
     if !builds.is_empty() {
         let speeds = Speeds::fitted(&builds, arguments.stones - arguments.left_out, positions_min);
         println!("{speeds}, fitted to all but the {} largest", arguments.left_out);
@@ -149,26 +147,24 @@ fn main() -> ExitCode {
     if !arguments.ranks.is_empty() {
         jobs(&arguments, &mut verdict);
     }
-    println!("{}", verdict.table());
-    let Verdict { right, all, .. } = verdict;
+    println!("{}", verdict.table);
+    let PredictionVerdict { right, all, .. } = verdict;
     println!("left out of the fits: {right} of {all} predictions within {:.0} % (! are not)", TOLERANCE * 100.0);
     // What takes milliseconds is not measured well enough to fail for it.
-    if arguments.bench && right < all { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if is_measuring && right < all { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// What was predicted for runs that were left out of a fit, and measured.
-struct Verdict {
+struct PredictionVerdict {
     table: Table,
     right: usize,
     all: usize,
 }
 
-impl Verdict {
-    fn new() -> Verdict {
-        let mut table = Table::new();
-        table.load_style(NOTHING);
-        table.set_header(["left out", "of", "predicted", "measured", "predicted / measured", ""]);
-        Verdict { table, right: 0, all: 0 }
+impl PredictionVerdict {
+    fn new() -> PredictionVerdict {
+        let table = bench::table(&["left out", "of", "predicted", "measured", "predicted / measured", ""], 2);
+        PredictionVerdict { table, right: 0, all: 0 }
     }
 
     fn add(&mut self, run: &str, of: &str, [predicted, measured]: [f64; 2], show: impl Fn(f64) -> String) {
@@ -178,13 +174,6 @@ impl Verdict {
         self.all += 1;
         let mark = if is_right { "" } else { "!" };
         self.table.add_row([run, of, &show(predicted), &show(measured), &format!("{ratio:.2}"), mark]);
-    }
-
-    fn table(&mut self) -> &Table {
-        for column in self.table.column_iter_mut().skip(2) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        &self.table
     }
 }
 
@@ -197,7 +186,7 @@ fn mebibytes(bytes: f64) -> String {
 }
 
 /// Builds by one method, and what they took.
-struct Build {
+struct MeasuredBuild {
     method: Method,
     settings: Settings,
     overrides: Vec<(&'static str, String)>,
@@ -206,8 +195,8 @@ struct Build {
     disk_bytes: u64,
 }
 
-impl Build {
-    fn planned(arguments: &Arguments, method: Method) -> Build {
+impl MeasuredBuild {
+    fn planned(arguments: &CostModelArguments, method: Method) -> MeasuredBuild {
         let mut overrides = overrides(arguments, method).to_vec();
         let mut settings = Settings::new(&manifest(&overrides));
         settings.hardware.memory_bytes = settings.hardware.memory_bytes.max(settings.memory_bytes);
@@ -220,7 +209,7 @@ impl Build {
             settings.memory_bytes = need(&settings).min(settings.memory_bytes);
         }
         overrides[1].1 = format!("\"{} B\"", settings.memory_bytes);
-        Build { method, settings, overrides, run: Run::new(), disk_bytes: 0 }
+        MeasuredBuild { method, settings, overrides, run: Run::new(), disk_bytes: 0 }
     }
 
     /// Builds once.
@@ -252,12 +241,12 @@ impl Build {
     }
 
     /// All stages of a database.
-    fn of(&self, stones: u32) -> impl Iterator<Item = (StageClass, &Taken)> {
+    fn of(&self, stones: u32) -> impl Iterator<Item = (StageClass, &PartUsage)> {
         self.run.iter().filter(move |((_, of), _)| *of == stones).map(|(&(part, _), taken)| (part, taken))
     }
 
     /// Adds what was predicted for a database on a machine of such speeds.
-    fn left_out(&self, stones: u32, speeds: &Speeds, verdict: &mut Verdict) {
+    fn left_out(&self, stones: u32, speeds: &Speeds, verdict: &mut PredictionVerdict) {
         let mut settings = self.settings.clone();
         (settings.hardware.core_speed, settings.hardware.memory_speed) = (speeds.core, speeds.memory);
         let predicted = planned(&settings, self.method, stones);
@@ -288,7 +277,7 @@ struct Speeds {
 
 impl Speeds {
     /// From what databases of up to some stones took of processors.
-    fn fitted(builds: &[Build], stones_max: u32, positions_min: u64) -> Speeds {
+    fn fitted(builds: &[MeasuredBuild], stones_max: u32, positions_min: u64) -> Speeds {
         let model = CostModel::default();
         let loads = builds.iter().flat_map(|build| {
             let settings = &build.settings;
@@ -324,18 +313,18 @@ impl fmt::Display for Speeds {
 }
 
 /// A database to be swept by jobs.
-struct Ground {
+struct JobInput {
     stones: u32,
     tables: Tables,
     index: Index,
     best: Bytes,
 }
 
-impl Ground {
-    fn new(set: PositionSet, stones: u32, solved: &Solved) -> Ground {
+impl JobInput {
+    fn new(set: PositionSet, stones: u32, solved: &Solved) -> JobInput {
         let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
         let best = captures(&tables, &index, &solved[..stones as usize].to_vec());
-        Ground { stones, tables, index, best }
+        JobInput { stones, tables, index, best }
     }
 
     /// What is predicted for ranks that share this machine, and the seconds of processors of it.
@@ -353,11 +342,11 @@ impl Ground {
 }
 
 /// Jobs of ranks that are threads of this process.
-fn jobs(arguments: &Arguments, verdict: &mut Verdict) {
+fn jobs(arguments: &CostModelArguments, verdict: &mut PredictionVerdict) {
     let stones = arguments.ranks_stones;
     let solved = solve(PositionSet::All, stones, |_| {});
     // Of odd numbers of stones passes are fewer.
-    let grounds = [2, 1, 0].map(|fewer| Ground::new(PositionSet::All, stones - fewer, &solved));
+    let grounds = [2, 1, 0].map(|fewer| JobInput::new(PositionSet::All, stones - fewer, &solved));
     let (larger, smaller) = grounds.split_last().expect("there are three");
     let mut taken = BTreeMap::<_, Swept>::new();
     for _ in 0..arguments.turns * JOBS_A_TURN {
@@ -417,8 +406,8 @@ struct Swept {
     planned_bytes: u64,
 }
 
-fn swept(ground: &Ground, ranks: usize, faults: &NetworkFaults) -> Swept {
-    let Ground { tables, index, best, .. } = ground;
+fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
+    let JobInput { tables, index, best, .. } = ground;
     let territories = Arc::new(ScorePartition::new(tables, index.slabs(), ranks));
     let (ready, done) = (Barrier::new(ranks + 1), Barrier::new(ranks + 1));
     let before = resident_bytes();
@@ -442,7 +431,7 @@ fn swept(ground: &Ground, ranks: usize, faults: &NetworkFaults) -> Swept {
     std::thread::scope(|scope| {
         let ends = ThreadCommunicator::job(ranks, faults.clone());
         let running: Vec<_> =
-            ends.into_iter().map(|mut end| scope.spawn(|| one_thread().install(move || run(&mut end)))).collect();
+            ends.into_iter().map(|mut end| scope.spawn(|| bench::pool(1).install(move || run(&mut end)))).collect();
         ready.wait();
         let cpu = disk::clock::cpu_seconds();
         done.wait();
@@ -463,10 +452,6 @@ fn swept(ground: &Ground, ranks: usize, faults: &NetworkFaults) -> Swept {
     })
 }
 
-fn one_thread() -> rayon::ThreadPool {
-    rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started")
-}
-
 /// Memory that the process has now.
 fn resident_bytes() -> f64 {
     let text = fs::read_to_string("/proc/self/status").expect("the kernel tells of processes");
@@ -474,7 +459,7 @@ fn resident_bytes() -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("it is a number") * 1024.0
 }
 
-fn overrides(arguments: &Arguments, method: Method) -> [(&'static str, String); 7] {
+fn overrides(arguments: &CostModelArguments, method: Method) -> [(&'static str, String); 7] {
     [
         ("build.stones", format!("\"0..{}\"", arguments.stones)),
         ("build.memory", "\"4 GiB\"".to_owned()),
@@ -509,7 +494,7 @@ fn add(run: &mut Run, settings: &Settings, stage: &StageName, measured: &Measure
     let stones = stage.parameters()[0];
     let part = StageClass::of(stage.kind(), DatabasePlan::new(settings, stones).method());
     let part = part.expect("each kind of stage is part of a build");
-    let none = Taken { cpu_seconds: 0.0, wall_seconds: 0.0, read_bytes: 0.0, written_bytes: 0.0, memory_bytes: 0 };
+    let none = PartUsage { cpu_seconds: 0.0, wall_seconds: 0.0, read_bytes: 0.0, written_bytes: 0.0, memory_bytes: 0 };
     let taken = run.entry((part, stones)).or_insert(none);
     taken.cpu_seconds += measured.cpu_seconds;
     taken.wall_seconds += measured.wall_seconds;
@@ -542,12 +527,12 @@ fn core_seconds(load: &Load) -> f64 {
 
 /// How many predictions were right.
 #[derive(Default)]
-struct Tally {
+struct FitTally {
     right: usize,
     all: usize,
 }
 
-impl Tally {
+impl FitTally {
     fn count(&mut self, ratio: f64) -> &'static str {
         let is_right = (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio);
         self.right += usize::from(is_right);
@@ -562,30 +547,31 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
     let positions = |stones| settings.set.positions(stones);
     let is_large = |stones: u32| positions(stones) >= positions_min;
     let last = run.keys().map(|&(_, stones)| stones).max().expect("something was measured");
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header([
-        "part",
-        "stones",
-        "ns predicted",
-        "measured",
-        "ratio",
-        "",
-        "fitted",
-        "ratio",
-        "",
-        "B read predicted",
-        "measured",
-        "B written predicted",
-        "measured",
-        "MiB predicted",
-        "measured",
-    ]);
+    let mut table = bench::table(
+        &[
+            "part",
+            "stones",
+            "ns predicted",
+            "measured",
+            "ratio",
+            "",
+            "fitted",
+            "ratio",
+            "",
+            "B read predicted",
+            "measured",
+            "B written predicted",
+            "measured",
+            "MiB predicted",
+            "measured",
+        ],
+        9,
+    );
     let (mut predicted, mut measured) = (0.0, 0.0);
-    let (mut known, mut unknown, mut lines) = (Tally::default(), Tally::default(), Vec::new());
+    let (mut known, mut unknown, mut lines) = (FitTally::default(), FitTally::default(), Vec::new());
     for part in StageClass::ALL {
         let points = run.iter().filter(|((of, stones), _)| *of == part && is_large(*stones));
-        let points: Vec<(u32, &Taken)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();
+        let points: Vec<(u32, &PartUsage)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();
         // What is no line is taken as the model has it.
         let besides = model.clone().with(part, Rates::default());
         let cpu_of = |model: &CostModel, stones| {

@@ -17,12 +17,12 @@ pub struct Distances {
     blocks: Vec<u16>,
     now: usize,
     newest: u32,
-    counts: Counts,
+    counts: AccessCounts,
 }
 
 /// How often each distance occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct AccessCounts {
     /// By the pages used since, for either kind; the last is for pages never used before.
     distances: [Vec<u64>; 2],
 }
@@ -59,7 +59,7 @@ impl Distances {
             blocks: vec![0; times / BLOCK],
             now: 0,
             newest: NONE,
-            counts: Counts::none(pages),
+            counts: AccessCounts::none(pages),
         }
     }
 
@@ -77,8 +77,8 @@ impl Distances {
     }
 
     /// What was counted since this was last asked.
-    pub fn take(&mut self) -> Counts {
-        let none = Counts::none(self.last.len());
+    pub fn take(&mut self) -> AccessCounts {
+        let none = AccessCounts::none(self.last.len());
         std::mem::replace(&mut self.counts, none)
     }
 
@@ -130,10 +130,10 @@ impl Distances {
     }
 }
 
-impl Counts {
+impl AccessCounts {
     /// Of so many pages, nothing.
-    pub fn none(pages: usize) -> Counts {
-        Counts { distances: [vec![0; pages + 1], vec![0; pages + 1]] }
+    pub fn none(pages: usize) -> AccessCounts {
+        AccessCounts { distances: [vec![0; pages + 1], vec![0; pages + 1]] }
     }
 
     /// Pages there are.
@@ -157,7 +157,7 @@ impl Counts {
     }
 
     /// Adds others.
-    pub fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &AccessCounts) {
         for (counts, others) in self.distances.iter_mut().zip(&other.distances) {
             counts.iter_mut().zip(others).for_each(|(count, other)| *count += other);
         }
@@ -200,6 +200,6 @@ mod tests {
             let misses = counts.all_misses(capacity);
             assert_eq!((accesses - misses, misses), (cache.counts().hits, cache.counts().misses), "{capacity} pages");
         }
-        assert_eq!(distances.take(), Counts::none(PAGES));
+        assert_eq!(distances.take(), AccessCounts::none(PAGES));
     }
 }

@@ -9,12 +9,12 @@
 //! used before count as misses, as with an empty cache.
 
 use bench::chart::{Curve, svg};
-use bench::distances::{Access, Counts};
-use bench::recording::{Recorded, Use, record};
+use bench::distances::{Access, AccessCounts};
+use bench::recording::{RecordedBound, Use, record};
 use bench::whole_board::WholeBoard;
 use bench::{captures, solve};
 use clap::Parser;
-use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use comfy_table::Table;
 use engines::Tables;
 use game::{Index, PositionSet, Rules};
 use std::ops::RangeInclusive;
@@ -24,7 +24,7 @@ use std::time::Instant;
 
 /// Measures the misses of caches under both indexings.
 #[derive(Parser)]
-struct Arguments {
+struct DualIndexArguments {
     /// Stones.
     #[arg(long, default_value_t = 22)]
     stones: u32,
@@ -40,9 +40,6 @@ struct Arguments {
     /// Where the picture goes.
     #[arg(long)]
     svg: Option<PathBuf>,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn bounds(text: &str) -> Result<RangeInclusive<u32>, String> {
@@ -56,17 +53,16 @@ fn bounds(text: &str) -> Result<RangeInclusive<u32>, String> {
 const PERCENT: [usize; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<DualIndexArguments>();
+    if !is_measuring {
         arguments.stones = arguments.stones.min(8);
         arguments.bounds = None;
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads can be started");
-    pool.install(|| run(&arguments));
+    bench::pool(1).install(|| run(&arguments));
 }
 
-fn run(arguments: &Arguments) {
-    let Arguments { stones, positions: set, block, .. } = *arguments;
+fn run(arguments: &DualIndexArguments) {
+    let DualIndexArguments { stones, positions: set, block, .. } = *arguments;
     let bounds = arguments.bounds.clone().unwrap_or(1..=stones);
     let mut solved = solve(set, stones, |_| {});
     let scores = solved.pop().expect("a database was solved");
@@ -107,7 +103,7 @@ fn run(arguments: &Arguments) {
     println!("{}", curve_table(&whole, 1));
     if let Some(path) = &arguments.svg {
         let title = format!("Block misses a pass: {stones} stones, blocks of {} KiB", block as f64 / 1024.0);
-        let curve = |name, class, counts: &Counts, passes: u64| Curve {
+        let curve = |name, class, counts: &AccessCounts, passes: u64| Curve {
             name,
             class,
             points: (1..=100).map(|percent| (percent as f64, misses(counts, percent) as f64 / passes as f64)).collect(),
@@ -124,11 +120,11 @@ fn run(arguments: &Arguments) {
 }
 
 /// Pages of a cache of so many percent of the bits.
-fn capacity(counts: &Counts, percent: usize) -> usize {
+fn capacity(counts: &AccessCounts, percent: usize) -> usize {
     (counts.pages() * percent / 100).max(1)
 }
 
-fn misses(counts: &Counts, percent: usize) -> u64 {
+fn misses(counts: &AccessCounts, percent: usize) -> u64 {
     counts.all_misses(capacity(counts, percent))
 }
 
@@ -137,17 +133,8 @@ fn ratio(of: f64, to: f64, decimals: usize) -> String {
     if to > 0.0 { format!("{:.decimals$}", of / to) } else { "-".to_owned() }
 }
 
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(header);
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
 fn curve_table(all: &Use, passes: u64) -> Table {
-    let mut table = table(&["cache %", "single", "dual", "ratio"]);
+    let mut table = bench::table(&["cache %", "single", "dual", "ratio"], 0);
     for percent in PERCENT {
         let [single, dual] = [&all.single, &all.dual].map(|counts| misses(counts, percent) as f64 / passes as f64);
         table.add_row([percent.to_string(), format!("{single:.1}"), format!("{dual:.1}"), ratio(single, dual, 1)]);
@@ -155,8 +142,8 @@ fn curve_table(all: &Use, passes: u64) -> Table {
     table
 }
 
-fn kinds_table(dual: &Counts, passes: u64) -> Table {
-    let mut table = table(&["cache %", "read", "set", "read %"]);
+fn kinds_table(dual: &AccessCounts, passes: u64) -> Table {
+    let mut table = bench::table(&["cache %", "read", "set", "read %"], 0);
     let planes = dual.pages() as f64 * passes as f64;
     for percent in PERCENT {
         let [read, set] = [Access::Read, Access::Set].map(|access| dual.misses(access, capacity(dual, percent)) as f64);
@@ -170,12 +157,12 @@ fn kinds_table(dual: &Counts, passes: u64) -> Table {
     table
 }
 
-fn bounds_table(recorded: &[Recorded]) -> Table {
+fn bounds_table(recorded: &[RecordedBound]) -> Table {
     let header = ["bound", "passes", "rows", "lost", "dual", "first pass", "second", "before", "single", "before"];
-    let mut table = table(&header);
+    let mut table = bench::table(&header, 0);
     for bound in recorded {
         let Some(all) = Use::all(bound.passes.iter()) else { continue };
-        let planes = |counts: &Counts| format!("{:.2}", misses(counts, 10) as f64 / counts.pages() as f64);
+        let planes = |counts: &AccessCounts| format!("{:.2}", misses(counts, 10) as f64 / counts.pages() as f64);
         table.add_row([
             bound.bound.to_string(),
             bound.report.passes.to_string(),

@@ -17,7 +17,7 @@ fn parts(criterion: &mut Criterion) {
     let measuring = std::env::args().any(|argument| argument == "--bench");
     let stones = if measuring { STONES } else { STONES_IN_TESTS };
     let set = PositionSet::All;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads can be started");
+    let pool = bench::pool(1);
     let mut solved = pool.install(|| solve(set, stones, |_| {}));
     let last = solved.pop().expect("a database was solved");
     let tables = Tables::new(Rules::AWARI, set, stones);

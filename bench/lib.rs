@@ -12,12 +12,15 @@ pub mod room;
 pub mod whole_board;
 
 use check::{Databases, Histogram, Published};
+use clap::Parser;
+use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::{Disk, clock};
 use engines::capture::InMemory;
 use engines::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
 use pipeline::{Budget, Manifest, Orchestrator, RunOptions, Summary};
 use planner::{Settings, schema};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use stages::Awari;
 use std::path::Path;
 use std::time::Instant;
@@ -28,6 +31,30 @@ pub const AWARI: &str = "awari";
 /// Whether this process was started by a bench under the name of [`AWARI`].
 pub fn is_awari() -> bool {
     std::env::args_os().next().is_some_and(|name| name == AWARI)
+}
+
+/// The arguments of a bench, and whether it measures: `cargo test` runs it without `--bench`, on the smallest input.
+pub fn arguments<T: Parser>() -> (T, bool) {
+    let mut words: Vec<_> = std::env::args_os().collect();
+    let all = words.len();
+    words.retain(|word| word != "--bench");
+    (T::parse_from(&words), words.len() < all)
+}
+
+/// A pool of threads.
+///
+/// # Panics
+/// When the system refuses a thread.
+pub fn pool(threads: usize) -> ThreadPool {
+    ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started")
+}
+
+/// A table whose columns are aligned to the right from the column `right_from`.
+pub fn table(header: &[&str], right_from: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(header);
+    table.column_iter_mut().skip(right_from).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
 }
 
 /// Times of one database.

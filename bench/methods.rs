@@ -5,7 +5,6 @@
 
 use bench::build;
 use clap::Parser;
-use comfy_table::{Table, presets::NOTHING};
 use disk::{Io, RealDisk, clock};
 use pipeline::Summary;
 use std::fs;
@@ -13,7 +12,7 @@ use std::path::Path;
 
 /// Solves one database by each method.
 #[derive(Parser)]
-struct Arguments {
+struct MethodsArguments {
     /// The stones.
     #[arg(long, default_value_t = 20)]
     stones: u32,
@@ -35,30 +34,27 @@ struct Arguments {
     /// Where to build.
     #[arg(long)]
     dir: Option<std::path::PathBuf>,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// The kinds of stages that solve a database.
 const SOLVING: [&str; 7] = ["counting", "sweep", "seeds", "preprocess", "process", "postprocess", "merge"];
 
 #[derive(Clone)]
-struct Turn {
+struct MethodTimes {
     wall: f64,
     kinds: Vec<(&'static str, f64, f64)>,
 }
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<MethodsArguments>();
+    if !is_measuring {
         arguments.stones = 7;
     }
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let directory = arguments.dir.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let disk = RealDisk::new(arguments.io).expect("the kernel allows this way to the disk");
     built(&arguments, &disk, &directory, arguments.stones - 1, "sweep");
-    let mut best: Vec<Option<Turn>> = vec![None; arguments.methods.len()];
+    let mut best: Vec<Option<MethodTimes>> = vec![None; arguments.methods.len()];
     let mut expected = None;
     for _ in 0..arguments.turns {
         for (method, best) in arguments.methods.iter().zip(&mut best) {
@@ -76,9 +72,7 @@ fn main() {
         }
     }
     let reference = best[0].as_ref().map_or(1.0, |turn| turn.wall);
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header(["method", "stages", "seconds", "of CPU", "ratio"]);
+    let mut table = bench::table(&["method", "stages", "seconds", "of CPU", "ratio"], 2);
     for (method, turn) in arguments.methods.iter().zip(best.into_iter().flatten()) {
         let cpu: f64 = turn.kinds.iter().map(|(_, _, cpu)| cpu).sum();
         let ratio = format!("{:.2}", turn.wall / reference);
@@ -95,7 +89,7 @@ fn main() {
     println!("peak memory {} MiB", clock::peak_resident_bytes().unwrap_or(0) >> 20);
 }
 
-fn built(arguments: &Arguments, disk: &RealDisk, directory: &Path, stones: u32, method: &str) -> Summary {
+fn built(arguments: &MethodsArguments, disk: &RealDisk, directory: &Path, stones: u32, method: &str) -> Summary {
     let bits = game::PositionSet::All.positions(stones) / 8;
     let overrides = [
         ("build.stones", format!("\"0..{stones}\"")),
@@ -110,7 +104,7 @@ fn built(arguments: &Arguments, disk: &RealDisk, directory: &Path, stones: u32, 
 }
 
 /// What the stages of the last database took.
-fn turn(summary: &Summary) -> Turn {
+fn turn(summary: &Summary) -> MethodTimes {
     let kinds = SOLVING.into_iter().filter_map(|kind| {
         let ran = summary.ran.iter().filter(|ran| ran.stage.kind() == kind);
         let (wall, cpu) =
@@ -118,5 +112,5 @@ fn turn(summary: &Summary) -> Turn {
         (wall > 0.0).then_some((kind, wall, cpu))
     });
     let kinds: Vec<_> = kinds.collect();
-    Turn { wall: kinds.iter().map(|(_, wall, _)| wall).sum(), kinds }
+    MethodTimes { wall: kinds.iter().map(|(_, wall, _)| wall).sum(), kinds }
 }

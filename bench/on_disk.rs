@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// Measures the sweep on disk.
 #[derive(Parser)]
-struct Arguments {
+struct OnDiskArguments {
     /// Stones.
     #[arg(long, default_value_t = 20)]
     stones: u32,
@@ -32,18 +32,15 @@ struct Arguments {
     /// Where the working file goes; a temporary directory, if left out.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// The working file.
-struct File<'d> {
+struct BenchCells<'d> {
     file: Box<dyn Scratch + 'd>,
     key: Digest,
 }
 
-impl CellFile for File<'_> {
+impl CellFile for BenchCells<'_> {
     type Error = DiskError;
 
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), DiskError> {
@@ -73,16 +70,15 @@ impl CellFile for File<'_> {
 }
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<OnDiskArguments>();
+    if !is_measuring {
         arguments.stones = arguments.stones.min(7);
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build().expect("threads can be started");
-    pool.install(|| run(&arguments));
+    bench::pool(arguments.threads).install(|| run(&arguments));
 }
 
-fn run(arguments: &Arguments) {
-    let Arguments { stones, positions: set, threads, share, .. } = *arguments;
+fn run(arguments: &OnDiskArguments) {
+    let OnDiskArguments { stones, positions: set, threads, share, .. } = *arguments;
     let mut solved = solve(set, stones, |_| {});
     let scores = solved.pop().expect("a database was solved");
     let index = Index::new(stones, set);
@@ -95,7 +91,7 @@ fn run(arguments: &Arguments) {
     let path = arguments.dir.as_deref().unwrap_or(temporary.path()).join("cells");
     let disk = RealDisk::default();
     let file = disk.working(&path, plan.file_bytes()).expect("there is room for the working file");
-    let file = File { file, key: Digest::of(b"bench") };
+    let file = BenchCells { file, key: Digest::of(b"bench") };
 
     let (start, cpu) = (Instant::now(), clock::cpu_seconds());
     let mut tiled = DiskSweep::new(&Rules::AWARI, &index, &plan, Kernel::detect(), &file, false);
@@ -144,7 +140,7 @@ fn run(arguments: &Arguments) {
 }
 
 /// Bytes a second in long reads by four threads, of a gigabyte at most.
-fn bandwidth(file: &File, bytes: u64) -> f64 {
+fn bandwidth(file: &BenchCells, bytes: u64) -> f64 {
     const READ_BYTES: u64 = 1 << 20;
     let reads = (bytes / READ_BYTES).min(1024);
     let next = AtomicU64::new(0);

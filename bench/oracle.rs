@@ -8,7 +8,6 @@
 
 use bench::build;
 use clap::Parser;
-use comfy_table::{Table, presets::NOTHING};
 use disk::{Disk, RealDisk};
 use game::play::Game;
 use game::{Board, Index, Orientation, PositionSet, Rules};
@@ -16,10 +15,11 @@ use oracle::{Level, Library, Oracle};
 use std::path::Path;
 use std::time::Instant;
 use store::Scores;
+use tests::Random;
 
 /// Asks and plays.
 #[derive(Parser)]
-struct Arguments {
+struct OracleArguments {
     /// The stones of the largest database.
     #[arg(long, default_value_t = 16)]
     stones: u32,
@@ -32,9 +32,6 @@ struct Arguments {
     /// Stones of the positions that games start from.
     #[arg(long, default_value_t = 10)]
     game_stones: u32,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// A game of more moves would be one that perfect play does not bring to its end.
@@ -44,13 +41,12 @@ const GAME_MOVES_MAX: usize = 2_000;
 const ANSWERS_SHARE: usize = 10;
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<OracleArguments>();
+    if !is_measuring {
         (arguments.stones, arguments.probes, arguments.games, arguments.game_stones) = (6, 1000, 20, 6);
     }
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["codec", "cache", "probes", "a second", "answers a second"]);
+    let mut table = bench::table(&["codec", "cache", "probes", "a second", "answers a second"], 2);
     for codec in ["raw", "packed", "zstd", "rans"] {
         let directory = temporary.path().join(codec);
         built(&arguments, codec, &directory);
@@ -83,7 +79,7 @@ fn main() {
     levels(&arguments, &library(&temporary.path().join("packed"), 1 << 28));
 }
 
-fn built(arguments: &Arguments, codec: &str, directory: &Path) {
+fn built(arguments: &OracleArguments, codec: &str, directory: &Path) {
     let overrides = [
         ("build.stones", format!("\"0..{}\"", arguments.stones)),
         ("store.codec", codec.to_owned()),
@@ -100,8 +96,8 @@ fn library(directory: &Path, cache_bytes: u64) -> Oracle {
 }
 
 /// Positions by chance, evenly from all databases.
-fn boards(arguments: &Arguments) -> Vec<Board> {
-    let mut random = Random(3);
+fn boards(arguments: &OracleArguments) -> Vec<Board> {
+    let mut random = Random::of(&[3]);
     let set = PositionSet::All;
     let indices: Vec<Index> = (0..=arguments.stones).map(|stones| Index::new(stones, set)).collect();
     let all: u64 = indices.iter().map(Index::positions).sum();
@@ -128,13 +124,12 @@ fn answer(oracle: &Oracle, board: &Board) -> i64 {
 }
 
 /// Plays games at every level and tells what they lost.
-fn levels(arguments: &Arguments, oracle: &Oracle) {
+fn levels(arguments: &OracleArguments, oracle: &Oracle) {
     let index = Index::new(arguments.game_stones, PositionSet::All);
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["level", "games", "moves", "wrong", "lost a move", "longest"]);
+    let mut table = bench::table(&["level", "games", "moves", "wrong", "lost a move", "longest"], 1);
     let mut before = f64::INFINITY;
     for level in Level::ALL {
-        let mut random = Random(7);
+        let mut random = Random::of(&[7]);
         let (mut moves, mut wrong, mut lost, mut longest) = (0u64, 0u64, 0u64, 0);
         for _ in 0..arguments.games {
             let board = index.unrank(random.below(index.positions()), Orientation::OpponentMajor);
@@ -161,17 +156,4 @@ fn levels(arguments: &Arguments, oracle: &Oracle) {
         table.add_row([level.to_string(), games, moves, wrong, format!("{average:.4}"), longest.to_string()]);
     }
     println!("games from positions of {} stones\n{}", arguments.game_stones, table.trim_fmt());
-}
-
-/// Numbers by chance, the same ones each time (splitmix64).
-struct Random(u64);
-
-impl Random {
-    /// A number below `bound`.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
 }

@@ -3,7 +3,7 @@
 //! What is done and in which order is what the stages do with method one-bit-dual on one thread: bound by bound wins
 //! by captures are set, the bound is solved, and what is new is read. A test compares the counts with theirs.
 
-use crate::distances::{Access, Counts, Distances};
+use crate::distances::{Access, AccessCounts, Distances};
 use engines::bounds::{
     BitKernel, BoundReport, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, UnitsInMemory, Wins, WinsInMemory,
 };
@@ -18,14 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Use {
     /// With wins indexed by their opponent's half first, other than the candidates.
-    pub dual: Counts,
+    pub dual: AccessCounts,
     /// With wins indexed like the candidates.
-    pub single: Counts,
+    pub single: AccessCounts,
 }
 
 /// What one bound did to pages.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedBound {
     /// The bound.
     pub bound: u32,
     /// What it took.
@@ -56,22 +56,22 @@ struct RecordedWins {
     /// `MoverMajor`.
     single: Vec<PlaneSlab>,
     page_shift: u32,
-    record: Mutex<Record>,
+    record: Mutex<RowRecorder>,
 }
 
-struct Record {
+struct RowRecorder {
     is_on: bool,
     dual: Distances,
     single: Distances,
 }
 
 impl RecordedWins {
-    fn record(&self) -> MutexGuard<'_, Record> {
+    fn record(&self) -> MutexGuard<'_, RowRecorder> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A run of words, in one access to each page, `OpponentMajor`.
-    fn note_words(&self, record: &mut Record, words: Range<usize>) {
+    fn note_words(&self, record: &mut RowRecorder, words: Range<usize>) {
         for page in words.start >> self.page_shift..=(words.end - 1) >> self.page_shift {
             record.dual.access(page, Access::Read, 1);
         }
@@ -79,7 +79,7 @@ impl RecordedWins {
 
     /// Bits of a word, in an access each, `MoverMajor`: columns are rows there.
     #[inline]
-    fn note_bits(&self, record: &mut Record, slab: usize, row: usize, word: usize, mask: u64, access: Access) {
+    fn note_bits(&self, record: &mut RowRecorder, slab: usize, row: usize, word: usize, mask: u64, access: Access) {
         if mask == 0 {
             return;
         }
@@ -177,7 +177,7 @@ pub fn record(
     scores: &[Score],
     page_bytes: usize,
     bounds: &RangeInclusive<u32>,
-    mut each: impl FnMut(Recorded),
+    mut each: impl FnMut(RecordedBound),
 ) {
     assert!(rayon::current_num_threads() == 1, "the order of accesses is that of one thread");
     assert!(page_bytes >= 8 && page_bytes.is_power_of_two(), "a page is a power of two of words");
@@ -190,7 +190,11 @@ pub fn record(
         dual: wins_layout.slabs().to_vec(),
         single: layout.slabs().to_vec(),
         page_shift: (page_bytes / 8).trailing_zeros(),
-        record: Mutex::new(Record { is_on: false, dual: Distances::new(pages[0]), single: Distances::new(pages[1]) }),
+        record: Mutex::new(RowRecorder {
+            is_on: false,
+            dual: Distances::new(pages[0]),
+            single: Distances::new(pages[1]),
+        }),
     };
     let candidates = UnitsInMemory::zeroed(layout.units().into_iter().map(|unit| unit.words));
     let solver = Solver::new(Arc::clone(tables), index.clone(), BitKernel::detect(), wins, candidates);
@@ -232,7 +236,7 @@ pub fn record(
         let expected = [count(scores, |score| score == -bound), count(scores, |score| score >= bound)];
         assert_eq!([report.lost, won.iter().sum()], expected, "lost, and won, of bound {bound}");
         if bounds.contains(&(bound as u32)) {
-            each(Recorded { bound: bound as u32, report, passes, before });
+            each(RecordedBound { bound: bound as u32, report, passes, before });
         }
     }
 }
@@ -323,7 +327,7 @@ mod tests {
             let best = captures(&tables, &index, &solved);
             record(&tables, &index, &best, &scores, BLOCK_BYTES, &(1..=STONES), |bound| recorded.push(bound));
         });
-        let of_all = |of: fn(&Use) -> &Counts, capacity| -> Vec<[u64; 3]> {
+        let of_all = |of: fn(&Use) -> &AccessCounts, capacity| -> Vec<[u64; 3]> {
             let bounds = recorded.iter().map(|bound| {
                 let all = Use::all(bound.passes.iter()).unwrap();
                 let counts = of(&all);

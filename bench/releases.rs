@@ -10,7 +10,6 @@
 
 use bench::{AWARI, is_awari};
 use clap::Parser;
-use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::{Digest, RealDisk};
 use engines::Kernel;
 use game::PositionSet;
@@ -23,7 +22,7 @@ use store::Scores;
 
 /// Compares builds of `awari`.
 #[derive(Parser)]
-struct Arguments {
+struct ReleasesArguments {
     /// The most stones.
     #[arg(long, default_value_t = 18)]
     stones: u32,
@@ -45,9 +44,6 @@ struct Arguments {
     /// Where to build.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn other(text: &str) -> Result<(String, PathBuf), String> {
@@ -58,7 +54,7 @@ fn other(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 /// A build of `awari`.
-struct Build {
+struct ComparedBuild {
     name: String,
     binary: PathBuf,
     kernel: Option<Kernel>,
@@ -75,15 +71,13 @@ fn main() -> ExitCode {
     if is_awari() {
         return awari::main();
     }
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<ReleasesArguments>();
+    if !is_measuring {
         (arguments.stones, arguments.rounds) = (6, 1);
     }
     let builds = builds(&arguments);
     let positions: u64 = (0..=arguments.stones).map(|stones| PositionSet::All.positions(stones)).sum();
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header(["method", "threads", "build", "seconds", "of CPU", "M/s of CPU", "ratio of CPU"]);
+    let mut table = bench::table(&["method", "threads", "build", "seconds", "of CPU", "M/s of CPU", "ratio of CPU"], 3);
     for method in &arguments.methods {
         for &threads in &arguments.threads {
             let took = rounds(&arguments, &builds, method, threads);
@@ -100,24 +94,23 @@ fn main() -> ExitCode {
             }
         }
     }
-    table.column_iter_mut().skip(3).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    let Arguments { stones, codec, rounds, .. } = &arguments;
+    let ReleasesArguments { stones, codec, rounds, .. } = &arguments;
     println!("0 to {stones} stones, {positions} positions, codec {codec}, the least of {rounds} round(s)");
     println!("{table}");
     ExitCode::SUCCESS
 }
 
 /// This one with each kernel that is compared, and the others.
-fn builds(arguments: &Arguments) -> Vec<Build> {
+fn builds(arguments: &ReleasesArguments) -> Vec<ComparedBuild> {
     let this = env::current_exe().expect("a process has a program");
     let mut kernels = vec![Kernel::detect(), Kernel::Portable];
     kernels.dedup();
-    let this = kernels.into_iter().map(|kernel| Build {
+    let this = kernels.into_iter().map(|kernel| ComparedBuild {
         name: format!("this, {kernel}"),
         binary: this.clone(),
         kernel: Some(kernel),
     });
-    let others = arguments.against.iter().map(|(name, binary)| Build {
+    let others = arguments.against.iter().map(|(name, binary)| ComparedBuild {
         name: name.clone(),
         binary: binary.clone(),
         kernel: None,
@@ -126,7 +119,7 @@ fn builds(arguments: &Arguments) -> Vec<Build> {
 }
 
 /// All builds in turn, some rounds: the least that each took.
-fn rounds(arguments: &Arguments, builds: &[Build], method: &str, threads: usize) -> Vec<Took> {
+fn rounds(arguments: &ReleasesArguments, builds: &[ComparedBuild], method: &str, threads: usize) -> Vec<Took> {
     let mut least = vec![Took { wall: f64::INFINITY, cpu: f64::INFINITY }; builds.len()];
     let mut expected = None;
     for _ in 0..arguments.rounds {
@@ -141,14 +134,14 @@ fn rounds(arguments: &Arguments, builds: &[Build], method: &str, threads: usize)
 }
 
 /// Builds all databases from nothing: what that took, and their content digests.
-fn run(arguments: &Arguments, build: &Build, method: &str, threads: usize) -> (Took, Vec<Digest>) {
+fn run(arguments: &ReleasesArguments, build: &ComparedBuild, method: &str, threads: usize) -> (Took, Vec<Digest>) {
     let temporary = match &arguments.dir {
         Some(dir) => tempfile::tempdir_in(dir),
         None => tempfile::tempdir(),
     };
     let temporary = temporary.expect("there is a temporary directory");
     let manifest = temporary.path().join("m.toml");
-    let Arguments { stones, codec, .. } = arguments;
+    let ReleasesArguments { stones, codec, .. } = arguments;
     let text = format!(
         "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nmemory = \"4 GiB\"\n\n[store]\ncodec = \"{codec}\"\n"
     );

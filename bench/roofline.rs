@@ -9,7 +9,6 @@
 
 use bench::build;
 use clap::Parser;
-use comfy_table::{Table, presets::NOTHING};
 use disk::{Io, RealDisk, clock, machine::Speed};
 use game::PositionSet;
 use rayon::prelude::*;
@@ -22,7 +21,7 @@ use std::time::Instant;
 
 /// Says how far a build is from what the machine can do.
 #[derive(Parser)]
-struct Arguments {
+struct RooflineArguments {
     /// The most stones of the build.
     #[arg(long, default_value_t = 20)]
     stones: u32,
@@ -38,25 +37,22 @@ struct Arguments {
     /// MiB of memory and of disk to measure with.
     #[arg(long, default_value_t = 1024)]
     mebibytes: usize,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<RooflineArguments>();
+    if !is_measuring {
         (arguments.stones, arguments.mebibytes) = (5, 1);
     }
     let directory = tempfile::tempdir().expect("there is a temporary directory");
-    let limits = Limits::measure(arguments.mebibytes << 20);
+    let limits = MachineLimits::measure(arguments.mebibytes << 20);
     limits.print();
     disks(directory.path(), (arguments.mebibytes << 20) as u64);
     stages(&arguments, directory.path(), &limits);
 }
 
 /// Bytes a second.
-struct Limits {
+struct MachineLimits {
     read_one: f64,
     read_all: f64,
     write_one: f64,
@@ -79,11 +75,11 @@ fn sum(words: &[u64]) -> u64 {
     words.iter().fold(0, |sum, &word| sum ^ word)
 }
 
-impl Limits {
-    fn measure(bytes: usize) -> Limits {
+impl MachineLimits {
+    fn measure(bytes: usize) -> MachineLimits {
         let mut words = vec![1u64; bytes / 8];
         let part = words.len().div_ceil(4 * clock::cores());
-        Limits {
+        MachineLimits {
             read_one: best(bytes, || {
                 black_box(sum(&words));
             }),
@@ -97,9 +93,7 @@ impl Limits {
     }
 
     fn print(&self) {
-        let mut table = Table::new();
-        table.load_style(NOTHING);
-        table.set_header(["memory", "one core", "all cores"]);
+        let mut table = bench::table(&["memory", "one core", "all cores"], 1);
         let rate = |bytes: f64| format!("{:.1} GB/s", bytes / 1e9);
         table.add_row(["read".to_owned(), rate(self.read_one), rate(self.read_all)]);
         table.add_row(["written".to_owned(), rate(self.write_one), rate(self.write_all)]);
@@ -157,9 +151,7 @@ fn disks(directory: &Path, bytes: u64) {
             }
         }
     }
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header(["disk, sequential", "written", "of the loop", "read", "of the loop"]);
+    let mut table = bench::table(&["disk, sequential", "written", "of the loop", "read", "of the loop"], 1);
     for (name, rates) in ["loop, direct".to_owned(), Io::Uring.to_string(), Io::Plain.to_string()].iter().zip(&best) {
         let rate = |at: usize| format!("{:.0} MB/s", rates[at] / 1e6);
         let share = |at: usize| format!("{:.0} %", 100.0 * rates[at] / best[0][at].max(1e-9));
@@ -207,7 +199,7 @@ fn unavoidable(kind: &str, recomputed: f64) -> f64 {
     }
 }
 
-fn stages(arguments: &Arguments, directory: &Path, limits: &Limits) {
+fn stages(arguments: &RooflineArguments, directory: &Path, limits: &MachineLimits) {
     let overrides = [
         ("game.positions", arguments.positions.to_string()),
         ("build.stones", format!("\"0..{}\"", arguments.stones)),
@@ -215,9 +207,8 @@ fn stages(arguments: &Arguments, directory: &Path, limits: &Limits) {
         ("store.codec", arguments.codec.clone()),
     ];
     let summary = build(&RealDisk::default(), &directory.join("run"), arguments.threads, &overrides);
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header(["stage", "ns of CPU a position", "bytes of files", "bytes of memory", "share of the limit"]);
+    let mut table =
+        bench::table(&["stage", "ns of CPU a position", "bytes of files", "bytes of memory", "share of the limit"], 1);
     for ran in summary.ran.iter().filter(|ran| ran.stage.to_string().ends_with(&format!(":{}", arguments.stones))) {
         let measured = &ran.measured;
         let positions = measured.report.positions.max(1) as f64;

@@ -5,7 +5,6 @@
 
 use bench::{build, solve};
 use clap::Parser;
-use comfy_table::{Table, presets::NOTHING};
 use disk::{RealDisk, clock};
 use game::PositionSet;
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use std::time::Instant;
 
 /// Builds databases and says what that took.
 #[derive(Parser)]
-struct Arguments {
+struct WholeArguments {
     /// The most stones.
     #[arg(long, default_value_t = 18)]
     stones: u32,
@@ -29,27 +28,24 @@ struct Arguments {
     /// Leave out the whole run.
     #[arg(long)]
     engines_only: bool,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn main() {
-    let mut arguments = Arguments::parse();
-    if !arguments.bench {
+    let (mut arguments, is_measuring) = bench::arguments::<WholeArguments>();
+    if !is_measuring {
         arguments.stones = 6;
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build().expect("threads can be started");
-    pool.install(|| engines(&arguments));
+    bench::pool(arguments.threads).install(|| engines(&arguments));
     if !arguments.engines_only {
         whole_run(&arguments);
     }
 }
 
-fn engines(arguments: &Arguments) {
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header(["stones", "positions", "capture ns", "sweep ns", "M/s of CPU", "M/s", "passes", "full passes"]);
+fn engines(arguments: &WholeArguments) {
+    let mut table = bench::table(
+        &["stones", "positions", "capture ns", "sweep ns", "M/s of CPU", "M/s", "passes", "full passes"],
+        0,
+    );
     let (mut positions, mut cpu, mut wall) = (0, 0.0, 0.0);
     solve(arguments.positions, arguments.stones, |times| {
         let count = times.positions as f64;
@@ -78,7 +74,7 @@ fn engines(arguments: &Arguments) {
     );
 }
 
-fn whole_run(arguments: &Arguments) {
+fn whole_run(arguments: &WholeArguments) {
     let directory = tempfile::tempdir().expect("there is a temporary directory");
     let overrides = [
         ("game.positions", arguments.positions.to_string()),

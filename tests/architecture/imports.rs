@@ -42,7 +42,7 @@ enum Name {
 
 /// What a path leads to.
 #[derive(Clone, Copy)]
-enum Found<'a> {
+enum PathTarget<'a> {
     Item { file: usize, name: &'a str },
     Module(usize),
 }
@@ -170,10 +170,10 @@ impl Tree {
                 let steps = if is_glob { &path[..path.len() - 1] } else { &path[..] };
                 for found in self.resolve(id, steps, &mut Vec::new()) {
                     let (file, name) = match found {
-                        Found::Item { file, name } => (file, name),
-                        Found::Module(module) if is_glob => (self.modules[module].file, "*"),
+                        PathTarget::Item { file, name } => (file, name),
+                        PathTarget::Module(module) if is_glob => (self.modules[module].file, "*"),
                         // What is used of it follows in a path of its own.
-                        Found::Module(_) => continue,
+                        PathTarget::Module(_) => continue,
                     };
                     if !self.files[module.file].module_path.starts_with(&self.files[file].module_path) {
                         imports.entry((module.file, file)).or_default().insert(name);
@@ -185,8 +185,8 @@ impl Tree {
     }
 
     /// What a path in a module leads to; nothing where it leads out of the crate.
-    fn resolve<'a>(&'a self, module: usize, path: &[String], open: &mut Vec<(usize, &'a str)>) -> Vec<Found<'a>> {
-        let Some(first) = path.first() else { return vec![Found::Module(module)] };
+    fn resolve<'a>(&'a self, module: usize, path: &[String], open: &mut Vec<(usize, &'a str)>) -> Vec<PathTarget<'a>> {
+        let Some(first) = path.first() else { return vec![PathTarget::Module(module)] };
         match first.as_str() {
             "crate" => self.resolve(0, &path[1..], open),
             "self" => self.resolve(module, &path[1..], open),
@@ -195,9 +195,9 @@ impl Tree {
                 let mut found = Vec::new();
                 for start in self.look_up(module, name, open) {
                     match start {
-                        Found::Module(inner) => found.extend(self.resolve(inner, &path[1..], open)),
+                        PathTarget::Module(inner) => found.extend(self.resolve(inner, &path[1..], open)),
                         // The rest is a variant or a function of a type.
-                        Found::Item { .. } => found.push(start),
+                        PathTarget::Item { .. } => found.push(start),
                     }
                 }
                 found
@@ -205,14 +205,14 @@ impl Tree {
         }
     }
 
-    fn look_up<'a>(&'a self, module: usize, name: &str, open: &mut Vec<(usize, &'a str)>) -> Vec<Found<'a>> {
+    fn look_up<'a>(&'a self, module: usize, name: &str, open: &mut Vec<(usize, &'a str)>) -> Vec<PathTarget<'a>> {
         let Module { file, names, globs, .. } = &self.modules[module];
         let mut found = Vec::new();
         if let Some((name, meanings)) = names.get_key_value(name) {
             for meaning in meanings {
                 match meaning {
-                    Name::Item => found.push(Found::Item { file: *file, name }),
-                    Name::Module(module) => found.push(Found::Module(*module)),
+                    Name::Item => found.push(PathTarget::Item { file: *file, name }),
+                    Name::Module(module) => found.push(PathTarget::Module(*module)),
                     // A name that is being resolved means something else in its own path.
                     Name::Alias(_) if open.contains(&(module, name)) => {}
                     Name::Alias(path) => {
@@ -226,7 +226,7 @@ impl Tree {
             open.push((module, "*"));
             for glob in globs {
                 for target in self.resolve(module, glob, open) {
-                    if let Found::Module(target) = target {
+                    if let PathTarget::Module(target) = target {
                         found.extend(self.look_up(target, name, open));
                     }
                 }

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A run directory, and what is built there.
-struct Build {
+struct MpiBuild {
     directory: tempfile::TempDir,
     positions: &'static str,
     method: &'static str,
@@ -29,14 +29,14 @@ struct Build {
     snapshot: &'static str,
 }
 
-impl Build {
-    fn new(positions: &'static str, method: &'static str, stones: u32) -> Build {
-        Build { directory: tempfile::tempdir().unwrap(), positions, method, stones, snapshot: "10 min" }
+impl MpiBuild {
+    fn new(positions: &'static str, method: &'static str, stones: u32) -> MpiBuild {
+        MpiBuild { directory: tempfile::tempdir().unwrap(), positions, method, stones, snapshot: "10 min" }
     }
 
     /// Which saves all that it can.
-    fn careful(self) -> Build {
-        Build { snapshot: "0 s", ..self }
+    fn careful(self) -> MpiBuild {
+        MpiBuild { snapshot: "0 s", ..self }
     }
 
     fn run(&self) -> PathBuf {
@@ -147,7 +147,7 @@ fn is_there() -> bool {
 }
 
 #[test]
-fn processes_leave_the_files_of_one_machine() {
+fn processes_build_the_files_of_one_machine() {
     if !is_there() {
         return;
     }
@@ -160,12 +160,12 @@ fn processes_leave_the_files_of_one_machine() {
     ];
     for (positions, method, stones) in cases {
         let expected = match method {
-            "two-bit" => Build::new(positions, method, stones).finish(None),
-            _ => Build::new(positions, "sweep", stones).finish(None),
+            "two-bit" => MpiBuild::new(positions, method, stones).finish(None),
+            _ => MpiBuild::new(positions, "sweep", stones).finish(None),
         };
         assert!(method != "two-bit" || expected.contains_key(Path::new("planes/06/02.lost")));
         for ranks in 1..=4 {
-            let build = Build::new(positions, method, stones);
+            let build = MpiBuild::new(positions, method, stones);
             assert!(build.finish(Some(ranks)) == expected, "{positions}, {method}, {ranks} ranks");
             let status = Command::new(awari()).arg("status").arg("--dir").arg(build.run()).output().unwrap();
             let status = String::from_utf8_lossy(&status.stdout).into_owned();
@@ -187,7 +187,7 @@ fn killed_ranks_lose_nothing() {
 }
 
 #[test]
-fn killed_ranks_that_count_lose_nothing() {
+fn killed_counting_ranks_lose_nothing() {
     if is_there() {
         killed("counting");
     }
@@ -195,11 +195,11 @@ fn killed_ranks_that_count_lose_nothing() {
 
 fn killed(method: &'static str) {
     let kills = std::env::var("AWARI_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
-    let expected = Build::new("all", "sweep", 11).finish(None);
+    let expected = MpiBuild::new("all", "sweep", 11).finish(None);
     let mut random = Random::of(&[7]);
-    let mut build = Build::new("all", method, 11).careful();
+    let mut build = MpiBuild::new("all", method, 11).careful();
     let started = Instant::now();
-    assert!(Build::new("all", method, 11).careful().finish(Some(2)) == expected);
+    assert!(MpiBuild::new("all", method, 11).careful().finish(Some(2)) == expected);
     let undisturbed = started.elapsed().as_micros() as u64;
     let mut killed = 0;
     let mut most = undisturbed;
@@ -222,7 +222,7 @@ fn killed(method: &'static str) {
         } else if output.status.success() {
             // It was over already: once more from the start, and sooner, should the undisturbed build have been slow.
             assert!(build.finish(Some(2)) == expected, "after {killed} kills");
-            build = Build::new("all", method, 11).careful();
+            build = MpiBuild::new("all", method, 11).careful();
             most = (most / 4 * 3).max(undisturbed / 8);
         }
     }
@@ -230,11 +230,11 @@ fn killed(method: &'static str) {
 }
 
 #[test]
-fn a_stopped_job_goes_on() {
+fn a_stopped_job_resumes() {
     if !is_there() {
         return;
     }
-    let build = Build::new("all", "sweep", 11);
+    let build = MpiBuild::new("all", "sweep", 11);
     let job = build.command(Some(3)).spawn().unwrap();
     let end = Instant::now() + PATIENCE;
     // The run has begun when there is a journal: from then on every rank heeds the signal.
@@ -249,7 +249,7 @@ fn a_stopped_job_goes_on() {
         return;
     }
     assert!(told(&output).contains("to resume:"), "{}", told(&output));
-    assert!(build.finish(Some(2)) == Build::new("all", "sweep", 11).finish(None));
+    assert!(build.finish(Some(2)) == MpiBuild::new("all", "sweep", 11).finish(None));
 }
 
 /// Whether a process catches SIGTERM.
@@ -261,11 +261,11 @@ fn catches_term(process: u32) -> bool {
 
 /// A signal that comes while the first rank waits in MPI for the others.
 #[test]
-fn a_job_is_stopped_before_all_ranks_are_there() {
+fn a_job_stops_before_all_ranks_have_started() {
     if !is_there() {
         return;
     }
-    let build = Build::new("all", "sweep", 9);
+    let build = MpiBuild::new("all", "sweep", 9);
     let mut alone = Command::new(awari());
     build.ask(&mut alone);
     let go = build.directory.path().join("go");
@@ -294,14 +294,14 @@ fn a_job_is_stopped_before_all_ranks_are_there() {
 
 /// `awari stop`, from a process that is no part of the job.
 #[test]
-fn a_job_is_stopped_from_outside() {
+fn a_job_obeys_a_stop_request() {
     const STOPPED: i32 = 75;
     if !is_there() {
         return;
     }
     // A job that is over before it looks for a request says nothing: then a longer one.
     for stones in 13..18 {
-        let build = Build::new("all", "sweep", stones);
+        let build = MpiBuild::new("all", "sweep", stones);
         let mut job = build.command(Some(3)).spawn().unwrap();
         let end = Instant::now() + PATIENCE;
         let asked = loop {
@@ -322,18 +322,18 @@ fn a_job_is_stopped_from_outside() {
         assert_eq!(told(&output).matches("to resume:").count(), 1, "{}", told(&output));
         assert!(build.ranks().is_empty(), "no rank stays behind");
         assert!(!build.run().join("stop").exists(), "the request is heeded, and gone");
-        assert!(build.finish(Some(2)) == Build::new("all", "sweep", stones).finish(None));
+        assert!(build.finish(Some(2)) == MpiBuild::new("all", "sweep", stones).finish(None));
         return;
     }
     panic!("no job takes long enough to be stopped");
 }
 
 #[test]
-fn what_is_wrong_is_said_once() {
+fn an_error_is_reported_once() {
     if !is_there() {
         return;
     }
-    let build = Build::new("some", "sweep", 5);
+    let build = MpiBuild::new("some", "sweep", 5);
     let output = ended(build.command(Some(3)).spawn().unwrap());
     assert!(!output.status.success());
     assert_eq!(told(&output).matches("game.positions").count(), 1, "{}", told(&output));
@@ -342,16 +342,16 @@ fn what_is_wrong_is_said_once() {
 
 /// Three ranks in network namespaces of their own, one millisecond from each other.
 #[test]
-fn namespaces_leave_the_files_of_one_machine() {
+fn ranks_in_namespaces_build_the_files_of_one_machine() {
     if !Need::Namespaces.is_met() {
         return;
     }
     let script = root().join("tests/cluster/namespaces/run.sh");
-    let build = Build::new("all", "sweep", 9);
+    let build = MpiBuild::new("all", "sweep", 9);
     let mut command = Command::new(script);
     command.args(["0.001", awari()]);
     build.ask(&mut command);
     let output = ended(command.spawn().unwrap());
     assert!(output.status.success(), "{}", told(&output));
-    assert!(build.files() == Build::new("all", "sweep", 9).finish(None));
+    assert!(build.files() == MpiBuild::new("all", "sweep", 9).finish(None));
 }

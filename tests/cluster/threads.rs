@@ -87,7 +87,7 @@ fn led_with(
 }
 
 #[test]
-fn ranks_leave_the_files_of_one_machine() {
+fn ranks_build_the_files_of_one_machine() {
     for (positions, stones, method) in
         [("all", 9, "sweep"), ("reachable", 10, "sweep"), ("all", 8, "counting"), ("reachable", 10, "counting")]
     {
@@ -133,7 +133,7 @@ fn ranks_leave_the_files_of_one_machine() {
 }
 
 #[test]
-fn ranks_write_any_file_together() {
+fn ranks_write_shared_files() {
     for (codec, positions, method, faults) in [
         ("raw", "all", "sweep", NetworkFaults::none()),
         ("packed", "reachable", "counting", NetworkFaults::none()),
@@ -152,7 +152,7 @@ fn ranks_write_any_file_together() {
 }
 
 #[test]
-fn bounds_by_ranks_leave_the_files_of_one_machine() {
+fn ranks_build_the_bounds_of_one_machine() {
     for (positions, stones) in [("all", 8), ("reachable", 9)] {
         let settings = settings(positions, stones, "two-bit");
         let expected = alone(&settings);
@@ -180,7 +180,7 @@ fn spoilt(settings: &Settings, name: &str, spoil: impl Fn(&MemoryDisk, &Path)) -
 }
 
 #[test]
-fn what_any_rank_finds_wrong_is_told_as_on_one_machine() {
+fn errors_of_any_rank_read_as_on_one_machine() {
     /// Of all captures the last ones are wrong, in a file that is sound.
     fn other_captures(disk: &MemoryDisk, path: &Path) {
         let file = Scores::open(disk, path).unwrap();
@@ -226,7 +226,7 @@ fn what_any_rank_finds_wrong_is_told_as_on_one_machine() {
 
 /// The planes are the checkpoint, for as many ranks or not; what ranks have in memory is used where it fits.
 #[test]
-fn bounds_go_on_by_other_ranks() {
+fn bounds_resume_with_other_numbers_of_ranks() {
     let settings = settings("all", 8, "two-bit");
     let expected = alone(&settings);
     let disk = MemoryDisk::new();
@@ -252,7 +252,7 @@ fn same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, Vec<u8>
 }
 
 #[test]
-fn a_rank_that_cannot_take_part_stops_all() {
+fn a_rank_that_cannot_start_stops_all() {
     for method in ["sweep", "two-bit"] {
         let settings = settings("all", 4, method);
         let disk = MemoryDisk::new();
@@ -271,7 +271,7 @@ fn a_rank_that_cannot_take_part_stops_all() {
 
 /// The whole job dies in the middle of some operation, and other ranks go on from what it saved.
 #[test]
-fn others_go_on_counting_where_a_job_died() {
+fn other_ranks_resume_counting_after_a_job_died() {
     const CUTS: u64 = 16;
     let settings = settings("all", 8, "counting");
     let expected = alone(&settings);
@@ -305,7 +305,7 @@ fn others_go_on_counting_where_a_job_died() {
 /// What a rank has on a disk of its own serves as many ranks that come back, and on one machine any number; what is there
 /// in the end, nobody needs.
 #[test]
-fn ranks_go_on_from_directories_of_their_own() {
+fn ranks_resume_from_directories_of_their_own() {
     const CUTS: u64 = 16;
     for method in ["sweep", "counting"] {
         let settings = settings_with("all", 8, method, "codec = \"zstd\"\n[cluster]\nscratch = \"scratch\"\n");
@@ -353,7 +353,7 @@ fn ranks_go_on_from_directories_of_their_own() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_used_is_said_before_work() {
+fn an_unusable_directory_is_reported_before_work() {
     let settings = settings_with("all", 4, "sweep", "[cluster]\nscratch = \"scratch\"\n");
     let with = |scratch: Option<String>| {
         let mut settings = settings.clone();

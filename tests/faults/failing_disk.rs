@@ -8,20 +8,16 @@ use stages::Awari;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tests::torture::{Build, Class, Faults, artifacts};
+use tests::torture::{BuildRequest, FaultClass, FaultRuns, artifacts};
 
 const DIRECTORY: &str = "run";
 
-/// Cases of injected faults, within a minute on two cores.
-const CASES: u64 = 1000;
-
-/// A part of what `torture` does by the ten thousand: every class of faults, every method.
-#[test]
-fn faults_cost_no_more_than_work_since_a_snapshot() {
-    let report = Faults::new(1, CASES).run();
+/// Every class of faults by every method: what `torture` does with thousands of cases.
+fn faults_cost_only_work_since_a_snapshot(cases: u64) {
+    let report = FaultRuns::new(1, cases).run();
     println!("{}", report.table());
     assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
-    assert_eq!(report.classes.len(), Class::ALL.len());
+    assert_eq!(report.classes.len(), FaultClass::ALL.len());
     for (class, tally) in &report.classes {
         assert!(tally.faults * 10 >= tally.cases * 9 && tally.resumed > 0, "{}: {tally:?}", class.word());
     }
@@ -30,7 +26,18 @@ fn faults_cost_no_more_than_work_since_a_snapshot() {
     }
 }
 
-fn undisturbed(build: &Build) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
+#[test]
+fn some_faults_cost_only_work_since_a_snapshot() {
+    faults_cost_only_work_since_a_snapshot(150);
+}
+
+#[test]
+#[ignore = "slow tier: a minute"]
+fn many_faults_cost_only_work_since_a_snapshot() {
+    faults_cost_only_work_since_a_snapshot(1000);
+}
+
+fn undisturbed(build: &BuildRequest) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
     let disk = MemoryDisk::new();
     build.run(&disk).unwrap();
     (artifacts(&disk), disk.operations())
@@ -39,11 +46,11 @@ fn undisturbed(build: &Build) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
 /// A capture database that is sound as a file and wrong as to its content makes a wrong database. The verification
 /// finds that, and the next run makes both anew.
 #[test]
-fn a_wrong_capture_is_made_anew() {
+fn a_wrong_capture_file_is_rebuilt() {
     let all = [("build.stones", "0..5"), ("store.keep", "all"), ("check.verify", "full")];
-    let (expected, _) = undisturbed(&Build::new(&all));
+    let (expected, _) = undisturbed(&BuildRequest::new(&all));
     let disk = MemoryDisk::new();
-    Build::new(&all).run(&disk).unwrap();
+    BuildRequest::new(&all).run(&disk).unwrap();
     let path = Path::new(DIRECTORY).join("captures/05.cap");
     let file = store::Scores::open(&disk, &path).unwrap();
     let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
@@ -56,28 +63,28 @@ fn a_wrong_capture_is_made_anew() {
     // As after the loss of the journal: the file is believed on the word of its header.
     disk.remove(&Path::new(DIRECTORY).join("journal")).unwrap();
     disk.remove(&Path::new(DIRECTORY).join("databases/05.awari")).unwrap();
-    let error = Build::new(&all).run(&disk).unwrap_err();
+    let error = BuildRequest::new(&all).run(&disk).unwrap_err();
     assert_eq!(error.exit(), pipeline::Exit::Integrity, "{error}");
-    Build::new(&all).run(&disk).unwrap();
+    BuildRequest::new(&all).run(&disk).unwrap();
     assert!(artifacts(&disk) == expected);
 }
 
 /// A snapshot may be days of work: where it cannot be read for once, the run ends, and the next goes on from it.
 #[test]
-fn a_snapshot_that_cannot_be_read_is_not_passed_over() {
+fn an_unreadable_snapshot_is_an_error() {
     for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
         let build =
             [("build.stones", "0..4"), ("build.snapshot", "0 s"), ("build.threads", "1"), ("build.method", method)];
         let killed = |operation| {
             let disk = MemoryDisk::new();
             disk.die_at(operation);
-            let _ = Build::new(&build).run(&disk);
+            let _ = BuildRequest::new(&build).run(&disk);
             disk.kill();
             disk
         };
-        let (_, operations) = undisturbed(&Build::new(&build));
+        let (_, operations) = undisturbed(&BuildRequest::new(&build));
         let resumes = |disk: &MemoryDisk| {
-            let summary = Build::new(&build).run(disk).unwrap();
+            let summary = BuildRequest::new(&build).run(disk).unwrap();
             summary.ran[0].measured.report.counters.get("resumed").is_some_and(|resumed| resumed.as_f64() == 1.0)
         };
         let at = (operations / 2..operations).step_by(7).find(|&at| resumes(&killed(at))).unwrap();
@@ -95,7 +102,7 @@ fn a_snapshot_that_cannot_be_read_is_not_passed_over() {
                 count: 1,
                 fault: Fault::Io,
             });
-            let run = Build::new(&build).run(&disk);
+            let run = BuildRequest::new(&build).run(&disk);
             // Until it is done with them: later stages look for theirs in vain.
             if disk.strikes().iter().all(|strike| !snapshots.contains(&strike.path)) {
                 break;
@@ -113,7 +120,7 @@ fn a_snapshot_that_cannot_be_read_is_not_passed_over() {
 /// Bits that leave the cache while a snapshot is written, and do not arrive, are bits lost: no reason to go without a
 /// snapshot, but to end the stage.
 #[test]
-fn bits_lost_while_a_snapshot_is_written_end_the_stage() {
+fn bits_lost_while_a_snapshot_is_written_stop_the_stage() {
     let build = [
         ("build.stones", "0..7"),
         ("build.method", "sweep"),
@@ -127,18 +134,18 @@ fn bits_lost_while_a_snapshot_is_written_end_the_stage() {
     for operation in [Operation::Write, Operation::Read] {
         let among = Among::Scratch(operation);
         let disk = MemoryDisk::new();
-        Build::new(&build).run(&disk).unwrap();
+        BuildRequest::new(&build).run(&disk).unwrap();
         let (expected, operations) = (artifacts(&disk), disk.operations_among(among));
         assert!(operations > 500, "{operations} {operation}s: the bits fit the cache");
         for number in 0..40 {
             let first = (2 * number + 1) * operations / 80;
             let disk = MemoryDisk::new();
             disk.fail(PlannedFault { among, first, count: 1, fault: Fault::Io });
-            match Build::new(&build).run(&disk) {
+            match BuildRequest::new(&build).run(&disk) {
                 Err(error) => assert_eq!(error.exit(), pipeline::Exit::StageFailed, "{error}"),
                 Ok(_) => assert!(artifacts(&disk) == expected, "{operation} {first} of {operations}: other bytes"),
             }
-            Build::new(&build).run(&disk).unwrap();
+            BuildRequest::new(&build).run(&disk).unwrap();
             assert!(artifacts(&disk) == expected, "{operation} {first} of {operations}");
         }
     }
@@ -146,12 +153,12 @@ fn bits_lost_while_a_snapshot_is_written_end_the_stage() {
 
 /// By whichever method, with whatever cache, on however many threads: the same bytes.
 #[test]
-fn methods_make_the_same_files() {
+fn methods_build_the_same_files() {
     for (set, stones) in [("all", "0..10"), ("reachable", "0..9")] {
         let of = |more: &[(&str, &str)]| {
             let disk = MemoryDisk::new();
             let build = [("build.stones", stones), ("store.keep", "all"), ("game.positions", set)];
-            let summary = Build::new(&[&build[..], more].concat()).run(&disk).unwrap();
+            let summary = BuildRequest::new(&[&build[..], more].concat()).run(&disk).unwrap();
             (artifacts(&disk), summary.ran.iter().map(|ran| ran.stage.kind().to_owned()).collect::<Vec<_>>())
         };
         let (sweep, _) = of(&[("build.method", "sweep"), ("build.threads", "2")]);
@@ -181,9 +188,9 @@ fn methods_make_the_same_files() {
 }
 
 #[test]
-fn codec_and_threads_make_nothing_stale() {
+fn codec_and_threads_leave_files_fresh() {
     let disk = MemoryDisk::new();
-    Build::new(&[("build.stones", "0..6"), ("store.codec", "raw")]).run(&disk).unwrap();
+    BuildRequest::new(&[("build.stones", "0..6"), ("store.codec", "raw")]).run(&disk).unwrap();
     let before = artifacts(&disk);
     let changes = [
         ("store.codec", "zstd"),
@@ -193,7 +200,7 @@ fn codec_and_threads_make_nothing_stale() {
         ("build.method", "counting"),
     ];
     for change in changes {
-        let summary = Build::new(&[("build.stones", "0..6"), change]).run(&disk).unwrap();
+        let summary = BuildRequest::new(&[("build.stones", "0..6"), change]).run(&disk).unwrap();
         assert!(summary.ran.is_empty(), "{change:?}");
     }
     assert!(artifacts(&disk) == before);
@@ -204,7 +211,7 @@ fn codec_and_threads_make_nothing_stale() {
 fn codecs_give_the_same_scores() {
     let digests = ["raw", "packed", "zstd", "rans"].map(|codec| {
         let disk = MemoryDisk::new();
-        let build = Build::new(&[("build.stones", "0..11"), ("store.codec", codec), ("check.verify", "none")]);
+        let build = BuildRequest::new(&[("build.stones", "0..11"), ("store.codec", codec), ("check.verify", "none")]);
         let summary = build.run(&disk).unwrap();
         let outputs = summary.ran.into_iter().flat_map(|ran| ran.artifacts);
         outputs.map(|artifact| (artifact.name, artifact.digest)).collect::<BTreeMap<_, _>>()
@@ -213,11 +220,11 @@ fn codecs_give_the_same_scores() {
 }
 
 #[test]
-fn other_rules_or_positions_never_mix() {
+fn databases_of_other_rules_or_positions_are_refused() {
     let disk = MemoryDisk::new();
-    Build::new(&[("build.stones", "0..7")]).run(&disk).unwrap();
+    BuildRequest::new(&[("build.stones", "0..7")]).run(&disk).unwrap();
     let all = artifacts(&disk);
-    let reachable = Build::new(&[("build.stones", "0..7"), ("game.positions", "reachable")]);
+    let reachable = BuildRequest::new(&[("build.stones", "0..7"), ("game.positions", "reachable")]);
     let (expected, _) = undisturbed(&reachable);
     let error = reachable.run(&disk).unwrap_err();
     assert!(matches!(error, PipelineError::Replaces { .. }) && artifacts(&disk) == all, "{error}");
@@ -236,8 +243,8 @@ const ON_DISK: [(&str, &str); 6] = [
 ];
 
 /// A disk with all of such a build but what comes of its last sweep; and what should come of it.
-fn before_the_last_sweep(set: &'static str) -> (impl Fn() -> MemoryDisk, Build, BTreeMap<PathBuf, Vec<u8>>) {
-    let build = Build::new(&[&ON_DISK[..], &[("game.positions", set)]].concat());
+fn before_the_last_sweep(set: &'static str) -> (impl Fn() -> MemoryDisk, BuildRequest, BTreeMap<PathBuf, Vec<u8>>) {
+    let build = BuildRequest::new(&[&ON_DISK[..], &[("game.positions", set)]].concat());
     let disk = MemoryDisk::new();
     let summary = build.run(&disk).unwrap();
     let on_disk = summary.ran.iter().filter(|ran| ran.measured.report.counters.contains_key("working_read"));
@@ -257,11 +264,11 @@ fn before_the_last_sweep(set: &'static str) -> (impl Fn() -> MemoryDisk, Build, 
 }
 
 #[test]
-fn a_sweep_on_disk_makes_the_files_of_one_in_memory() {
+fn a_sweep_on_disk_builds_the_files_of_one_in_memory() {
     for set in ["all", "reachable"] {
         let (_, _, on_disk) = before_the_last_sweep(set);
         let more = [("build.memory", "1 GiB"), ("build.threads", "2"), ("game.positions", set)];
-        let (in_memory, _) = undisturbed(&Build::new(&[&ON_DISK[..2], &ON_DISK[4..], &more[..]].concat()));
+        let (in_memory, _) = undisturbed(&BuildRequest::new(&[&ON_DISK[..2], &ON_DISK[4..], &more[..]].concat()));
         assert!(on_disk == in_memory, "{set}");
     }
 }
@@ -269,7 +276,7 @@ fn a_sweep_on_disk_makes_the_files_of_one_in_memory() {
 /// Killed in any operation, or without power after it, with sectors written in any order: the next run goes on from the
 /// working file.
 #[test]
-fn a_sweep_on_disk_outlives_its_process() {
+fn a_sweep_on_disk_resumes_after_a_kill() {
     let (before, build, expected) = before_the_last_sweep("all");
     let disk = before();
     build.run(&disk).unwrap();
@@ -294,7 +301,7 @@ fn a_sweep_on_disk_outlives_its_process() {
 
 /// Where the drive fails or is full the run ends, says of which file, and goes on when repeated.
 #[test]
-fn a_sweep_on_disk_says_what_fails() {
+fn a_sweep_on_disk_names_what_fails() {
     let (before, build, expected) = before_the_last_sweep("reachable");
     for (operation, fault) in
         [(Operation::Read, Fault::Io), (Operation::Write, Fault::Io), (Operation::Write, Fault::NoSpace)]
@@ -333,10 +340,12 @@ fn largest(method: &str, stones: u32, on_disk: bool) -> (Awari, RunOptions) {
 /// Room that sufficed for a build suffices to go on with it, wherever it was killed: what is there already is not asked
 /// for once more.
 #[test]
-fn room_for_a_build_is_room_to_resume_it() {
+fn space_for_a_build_suffices_to_resume_it() {
     const STONES: u32 = 9;
     let smaller = MemoryDisk::new();
-    Build::new(&[("build.stones", "0..8"), ("build.method", "sweep"), ("check.verify", "none")]).run(&smaller).unwrap();
+    BuildRequest::new(&[("build.stones", "0..8"), ("build.method", "sweep"), ("check.verify", "none")])
+        .run(&smaller)
+        .unwrap();
     let copy = || {
         let disk = MemoryDisk::new();
         smaller.paths().iter().for_each(|path| disk.put(path, &smaller.peek(path).unwrap()));

@@ -13,24 +13,24 @@ use tests::torture::{Kills, Storms};
 /// The folders whose bytes depend on the manifest alone.
 const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
 
-struct Build {
+struct KilledBuild {
     directory: tempfile::TempDir,
     stones: u32,
     method: &'static str,
 }
 
-impl Build {
-    fn new(stones: u32) -> Build {
-        Build::by("auto", stones)
+impl KilledBuild {
+    fn new(stones: u32) -> KilledBuild {
+        KilledBuild::by("auto", stones)
     }
 
-    fn by(method: &'static str, stones: u32) -> Build {
+    fn by(method: &'static str, stones: u32) -> KilledBuild {
         let directory = tempfile::tempdir().unwrap();
         let manifest = format!(
             "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\n[store]\ncodec = \"zstd\"\nkeep = \"all\"\n[check]\nverify = \"full\"\n"
         );
         fs::write(directory.path().join("manifest"), manifest).unwrap();
-        Build { directory, stones, method }
+        KilledBuild { directory, stones, method }
     }
 
     fn run(&self) -> PathBuf {
@@ -81,12 +81,12 @@ fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// A suspended run whose lock was lost comes back to a directory that another run has had meanwhile.
 #[test]
-fn a_run_that_comes_back_too_late_ends() {
+fn a_suspended_run_that_lost_its_lock_ends() {
     const LOCKED: i32 = 13;
     let signal = |process: u32, name: &str| {
         assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
     };
-    let build = Build::new(10);
+    let build = KilledBuild::new(10);
     let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("stage-started") && line.contains("sweep:7")), "the run ended early");
@@ -102,21 +102,35 @@ fn a_run_that_comes_back_too_late_ends() {
     assert!(told.contains("was written by run 2, process "), "{told}");
     assert!(files(&build.run()) == files_of_other);
     assert!(fs::read(build.run().join("journal")).unwrap() == journal);
-    assert!(files_of_other == Build::new(10).finish(1));
+    assert!(files_of_other == KilledBuild::new(10).finish(1));
 }
 
 #[test]
-fn threads_change_no_byte() {
-    let one = Build::new(10).finish(1);
+fn bytes_do_not_depend_on_threads() {
+    let one = KilledBuild::new(10).finish(1);
     for threads in [2, 3] {
-        assert!(Build::new(10).finish(threads) == one, "{threads} threads");
+        assert!(KilledBuild::new(10).finish(threads) == one, "{threads} threads");
     }
 }
 
-/// Each run is killed at its first event of a kind, when a stage has begun or is done and in the journal.
+/// The methods with as many stages of their kind, and the stages of a small build.
+const FEW_STAGES: [(&str, u32); 2] = [("sweep", 16), ("counting", 16)];
+const MANY_STAGES: [(&str, u32); 3] = [("two-bit", 37), ("one-bit", 37), ("one-bit-dual", 37)];
+
 #[test]
 fn killed_at_every_stage_boundary() {
-    for (method, stages) in [("sweep", 16), ("counting", 16), ("two-bit", 37), ("one-bit", 37), ("one-bit-dual", 37)] {
+    killed_at_the_boundaries_of(&FEW_STAGES);
+}
+
+#[test]
+#[ignore = "slow tier: more than a hundred processes"]
+fn killed_at_every_stage_boundary_of_a_bound() {
+    killed_at_the_boundaries_of(&MANY_STAGES);
+}
+
+/// Each run is killed at its first event of a kind, when a stage has begun or is done and in the journal.
+fn killed_at_the_boundaries_of(methods: &[(&'static str, u32)]) {
+    for &(method, stages) in methods {
         let kills = killed_at_boundaries(method);
         // A run that is killed when its first stage begins repeats it.
         assert!(kills >= stages, "{method}: {kills} kills");
@@ -124,8 +138,8 @@ fn killed_at_every_stage_boundary() {
 }
 
 fn killed_at_boundaries(method: &'static str) -> u32 {
-    let undisturbed = Build::by(method, 3).finish(2);
-    let build = Build::by(method, 3);
+    let undisturbed = KilledBuild::by(method, 3).finish(2);
+    let build = KilledBuild::by(method, 3);
     let mut kills = 0;
     for event in ["stage-started", "stage-done"].into_iter().cycle() {
         let mut child = build.start(2);
@@ -143,25 +157,37 @@ fn killed_at_boundaries(method: &'static str) -> u32 {
     kills
 }
 
-/// A part of what `torture` does by the hundred.
 #[test]
-fn killed_at_random_moments() {
-    let kills = Kills {
+fn killed_at_some_random_moments() {
+    killed_at_random_moments(10);
+}
+
+#[test]
+#[ignore = "slow tier: dozens of killed builds"]
+fn killed_at_many_random_moments() {
+    killed_at_random_moments(50);
+}
+
+/// A part of what `torture` does by the hundred.
+fn killed_at_random_moments(kills: u64) {
+    let runs = Kills {
         awari: awari().into(),
         seed: 1,
-        kills: 50,
+        kills,
         builds: 2,
         methods: Method::ALL.to_vec(),
         stones: |method| if method.has_bounds() { 4 } else { 7 },
         only: None,
     };
-    let report = kills.run().unwrap();
+    let report = runs.run().unwrap();
     assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
-    assert_eq!((report.total(), report.kills.len()), (50, Method::ALL.len()), "{:?}", report.kills);
+    assert_eq!(report.total(), kills);
+    assert!(kills < 50 || report.kills.len() == Method::ALL.len(), "{:?}", report.kills);
 }
 
 /// A part of what `torture` does by the hundred.
 #[test]
+#[ignore = "slow tier: hundreds of processes"]
 fn storms_of_commands_in_damaged_directories() {
     let storms = Storms {
         awari: awari().into(),
@@ -183,7 +209,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// Starts a build, lets it come to a stage, and does something to it there. Tells how it ended and what it said.
-fn stopped(build: &Build, stage: &str, then: impl Fn(&Child)) -> (Option<i32>, String) {
+fn stopped(build: &KilledBuild, stage: &str, then: impl Fn(&Child)) -> (Option<i32>, String) {
     let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let started = format!("\"event\":\"stage-started\",\"stage\":\"{stage}\"");
@@ -198,11 +224,11 @@ fn stopped(build: &Build, stage: &str, then: impl Fn(&Child)) -> (Option<i32>, S
 
 /// In the middle of a stage, by any method: the line that a stopped run leaves ends in the very same bytes.
 #[test]
-fn stopped_in_the_middle_of_a_stage() {
+fn stopped_within_a_stage() {
     let stages = [("sweep", 9, "sweep:9"), ("counting", 8, "counting:8"), ("one-bit-dual", 5, "process:5:3")];
     for ((method, stones, stage), name) in stages.into_iter().zip(["TERM", "USR1", "INT"]) {
-        let undisturbed = Build::by(method, stones).finish(2);
-        let build = Build::by(method, stones);
+        let undisturbed = KilledBuild::by(method, stones).finish(2);
+        let build = KilledBuild::by(method, stones);
         let (code, told) = stopped(&build, stage, |child| signal(child, name));
         assert_eq!(code, Some(75), "{method}, SIG{name}: {told}");
         let line = told.lines().last().unwrap().trim();
@@ -217,8 +243,8 @@ fn stopped_in_the_middle_of_a_stage() {
 #[test]
 fn the_second_signal_loses_no_more_than_a_kill() {
     for (method, stones, stage) in [("sweep", 9, "sweep:6"), ("two-bit", 5, "process:4:2")] {
-        let undisturbed = Build::by(method, stones).finish(2);
-        let build = Build::by(method, stones);
+        let undisturbed = KilledBuild::by(method, stones).finish(2);
+        let build = KilledBuild::by(method, stones);
         let (code, told) = stopped(&build, stage, |child| {
             // Held still, it meets both at once, whatever the speed of the machine.
             for name in ["STOP", "INT", "TERM", "CONT"] {

@@ -4,7 +4,7 @@ use std::fs;
 use tests::directory::TestDirectory;
 
 #[test]
-fn what_is_archived_comes_back_byte_for_byte() {
+fn archives_restore_the_same_bytes() {
     for positions in ["all", "reachable"] {
         let place = TestDirectory::new(11);
         let set = format!("game.positions={positions}");
@@ -41,7 +41,7 @@ fn what_is_archived_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn what_is_in_the_way_is_said() {
+fn obstacles_to_archive_and_restore_are_named() {
     let place = TestDirectory::built(8);
     place.awari(&["archive", "--dir", "run", "--out", "kept"]).is(0);
     let error = place.awari(&["restore", "--from", "kept", "--dir", "again", "--stones", "8"]).is(3).err;

@@ -45,7 +45,7 @@ fn csv_has_the_scores_that_a_probe_gives() {
 }
 
 #[test]
-fn files_do_not_depend_on_threads_or_memory() {
+fn exports_do_not_depend_on_threads_or_memory() {
     let place = TestDirectory::built(9);
     for format in ["raw", "csv", "parquet", "vu"] {
         let export = ["export", "--dir", "run", "--format", format, "--out", "out", "--stones", "8..9"];
@@ -82,7 +82,7 @@ fn published_files_have_reachable_positions_in_lexicographic_order() {
 }
 
 #[test]
-fn both_position_sets_make_the_same_published_files() {
+fn both_position_sets_export_the_same_published_files() {
     let all = TestDirectory::built(7);
     let reachable = TestDirectory::new(7);
     reachable.awari(&["run", "m.toml", "--set", "game.positions=reachable", "--set", "store.codec=zstd"]).is(0);
@@ -99,7 +99,7 @@ fn both_position_sets_make_the_same_published_files() {
 }
 
 #[test]
-fn other_scores_are_named_and_nothing_is_blamed() {
+fn differing_scores_are_named_without_blame() {
     let place = TestDirectory::built(6);
     place.awari(&["export", "--dir", "run", "--format", "vu", "--out", "out"]).is(0);
     let path = place.path("out/scores.6");
@@ -129,7 +129,7 @@ fn other_scores_are_named_and_nothing_is_blamed() {
 }
 
 #[test]
-fn nothing_is_replaced_unless_told() {
+fn existing_exports_are_replaced_only_by_force() {
     let place = TestDirectory::built(3);
     let export = ["export", "--dir", "run", "--format", "csv", "--out", "out", "--stones", "3"];
     place.awari(&export).is(0);

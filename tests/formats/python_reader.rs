@@ -9,16 +9,26 @@ use tests::needs::{Need, python};
 use tests::root;
 
 #[test]
+fn every_score_of_some_codecs() {
+    every_score_of(&["packed", "rans"], &["reachable"]);
+}
+
+#[test]
+#[ignore = "slow tier: exports every database of eight builds"]
 fn every_score_of_every_codec_and_position_set() {
+    every_score_of(&["raw", "packed", "zstd", "rans"], &["all", "reachable"]);
+}
+
+fn every_score_of(codecs: &[&str], sets: &[&str]) {
     if !Need::Numpy.is_met() {
         return;
     }
     let has_zstandard = Need::Zstandard.is_met();
     // Without blake3 the script compares all but checksums.
     Need::Blake3.is_met();
-    let codecs = ["raw", "packed", "zstd", "rans"].into_iter().filter(|codec| has_zstandard || *codec != "zstd");
-    for positions in ["all", "reachable"] {
-        for codec in codecs.clone() {
+    let codecs = codecs.iter().filter(|codec| has_zstandard || **codec != "zstd");
+    for positions in sets {
+        for &codec in codecs.clone() {
             // Eight stones are the fewest with a block of several frames or strips.
             let stones = if ["zstd", "rans"].contains(&codec) { 8 } else { 7 };
             let place = TestDirectory::new(stones);

@@ -15,7 +15,7 @@ use tests::Random;
 use tests::hostile::{mutant, seal_journal, seal_scores, seeds};
 
 /// The system's allocator, which counts the bytes that each thread holds, and the most since it was asked.
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
@@ -32,7 +32,7 @@ fn count(bytes: isize) {
 }
 
 // SAFETY: hands everything on to the system's allocator as it came. Counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
         // SAFETY: the caller's word.
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// The most bytes held at any time of a call, in addition to those held before.
 fn most_during(call: impl FnOnce()) -> usize {
@@ -106,7 +106,7 @@ fn manifests() {
 
 /// Four times the mistakes cost four times the work, counted in bytes allocated in all, or less.
 #[test]
-fn manifests_cost_their_length() {
+fn manifests_take_memory_by_their_length() {
     let schema = planner::schema();
     let lines: [fn(usize) -> String; 5] = [
         |at| format!("k{at} = 1\n"),

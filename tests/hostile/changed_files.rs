@@ -16,7 +16,7 @@ const POSITION: &str = "1 1 1 1 0 1 1 0 1 1 1 1";
 
 /// What others do to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum FileChange {
     /// All but its first bytes are cut off.
     Cut,
     /// All bytes between header and index are others.
@@ -25,20 +25,20 @@ enum Change {
     Zeros,
 }
 
-impl Change {
-    const ALL: [Change; 3] = [Change::Cut, Change::Blocks, Change::Zeros];
+impl FileChange {
+    const ALL: [FileChange; 3] = [FileChange::Cut, FileChange::Blocks, FileChange::Zeros];
 
     /// Does it, in place.
     fn make(self, place: &TestDirectory, bytes: &[u8]) {
         let file = File::options().write(true).open(place.path(DATABASE)).unwrap();
         match self {
-            Change::Cut => file.set_len(5000).unwrap(),
-            Change::Blocks => {
+            FileChange::Cut => file.set_len(5000).unwrap(),
+            FileChange::Blocks => {
                 let index = u64::from_le_bytes(bytes[bytes.len() - 40..bytes.len() - 32].try_into().unwrap()) as usize;
                 let other: Vec<u8> = bytes[512..index].iter().map(|byte| byte ^ 0x55).collect();
                 file.write_all_at(&other, 512).unwrap();
             }
-            Change::Zeros => file.write_all_at(&vec![0; bytes.len() / 2], bytes.len() as u64 / 2).unwrap(),
+            FileChange::Zeros => file.write_all_at(&vec![0; bytes.len() / 2], bytes.len() as u64 / 2).unwrap(),
         }
     }
 
@@ -76,19 +76,19 @@ fn say(mut child: Child, words: &str) -> CommandResult {
 }
 
 /// Whether what a change leaves of a file may be enough: half of it is as it was, or what was decoded is held in memory.
-fn may_answer(change: Change, codec: &str, is_warm: bool) -> bool {
-    change == Change::Zeros || is_warm && ["zstd", "rans"].contains(&codec)
+fn may_answer(change: FileChange, codec: &str, is_warm: bool) -> bool {
+    change == FileChange::Zeros || is_warm && ["zstd", "rans"].contains(&codec)
 }
 
 #[test]
-fn who_plays_is_told_which_database_is_damaged() {
+fn play_names_the_damaged_database() {
     let asked = format!("position fen {}-19-19-S\ngo\n", POSITION.replace(' ', "-"));
     let engine = ["engine", "--dir", "run"];
     for codec in ["raw", "packed", "zstd", "rans"] {
         let (place, bytes) = built(codec);
         let right = say(waiting(&place, &engine, "uci\n", "uciok"), &asked).is(0).out;
         let named = ["10.awari", "awari run"];
-        for change in Change::ALL {
+        for change in FileChange::ALL {
             for is_warm in [false, true] {
                 let (greeting, answer) = if is_warm { (&*asked, "bestmove") } else { ("uci\n", "uciok") };
                 let child = waiting(&place, &engine, greeting, answer);
@@ -99,10 +99,10 @@ fn who_plays_is_told_which_database_is_damaged() {
                 } else {
                     ended.is(16).says(&named);
                 }
-                Change::undo(&place, &bytes);
+                FileChange::undo(&place, &bytes);
                 let child = waiting(&place, &engine, greeting, answer);
                 change.make(&place, &bytes);
-                Change::undo(&place, &bytes);
+                FileChange::undo(&place, &bytes);
                 let ended = say(child, &asked).is(0);
                 assert!(right.ends_with(&ended.out), "{codec} {change:?}: {ended:?}");
             }
@@ -114,19 +114,19 @@ fn who_plays_is_told_which_database_is_damaged() {
             // These open it only now, and find all but wrong blocks at once.
             place.awari(&play("none")).is(16).says(&["10.awari"]);
             place.awari(&["probe", "--dir", "run", POSITION]).is(16).says(&named);
-            Change::undo(&place, &bytes);
+            FileChange::undo(&place, &bytes);
         }
     }
 }
 
 /// One request meets the damage; the server says so, answers others, and this one again once the file is right.
 #[test]
-fn a_server_refuses_what_needs_the_database_and_goes_on() {
+fn a_server_refuses_only_what_needs_the_damaged_database() {
     let ten = format!("/v1/probe?pos={}", POSITION.replace(' ', "+"));
     let nine = "/v1/probe?pos=1+1+1+1+0+1+1+0+1+1+1+0";
     for codec in ["raw", "packed", "zstd", "rans"] {
         let (place, bytes) = built(codec);
-        for change in Change::ALL {
+        for change in FileChange::ALL {
             for is_warm in [false, true] {
                 let right = ServeProcess::start(&place).json(&ten);
                 let server = ServeProcess::start(&place);
@@ -143,7 +143,7 @@ fn a_server_refuses_what_needs_the_database_and_goes_on() {
                 }
                 assert_eq!(server.json(nine), expected);
                 assert_eq!(server.request("/healthz").0, 200);
-                Change::undo(&place, &bytes);
+                FileChange::undo(&place, &bytes);
                 assert_eq!(server.json(&ten), right, "{codec} {change:?}");
                 signal(server.child(), "TERM");
                 ended_child(server.into_child()).is(0);
@@ -154,7 +154,7 @@ fn a_server_refuses_what_needs_the_database_and_goes_on() {
 
 /// Commands that run through whole databases, while one of these is cut and put right again all the time.
 #[test]
-fn no_command_is_killed_by_a_file_that_changes() {
+fn no_command_is_killed_by_a_changing_file() {
     let (place, bytes) = built("packed");
     let right = place.awari(&["probe", "--dir", "run", "--json", POSITION]).is(0).out;
     let counted = place.awari(&["stats", "--dir", "run", "--format", "csv"]).is(0).out;
@@ -165,10 +165,10 @@ fn no_command_is_killed_by_a_file_that_changes() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                for change in Change::ALL {
+                for change in FileChange::ALL {
                     change.make(&place, &bytes);
                     std::thread::yield_now();
-                    Change::undo(&place, &bytes);
+                    FileChange::undo(&place, &bytes);
                     std::thread::sleep(std::time::Duration::from_millis(20));
                 }
             }
@@ -209,7 +209,7 @@ fn no_command_is_killed_by_a_file_that_changes() {
 
 /// A supervisor may start a program with every signal blocked.
 #[test]
-fn a_server_that_was_started_with_signals_blocked_goes_on() {
+fn a_server_started_with_blocked_signals_survives() {
     let (place, bytes) = built("raw");
     let mut command = Command::new("env");
     command.args(["--block-signal=BUS", tests::awari(), "serve", "--dir", "run", "--listen", "127.0.0.1:0"]);
@@ -219,16 +219,16 @@ fn a_server_that_was_started_with_signals_blocked_goes_on() {
     });
     let question = format!("/v1/probe?pos={}", POSITION.replace(' ', "+"));
     let right = served.get(&question);
-    Change::Cut.make(&place, &bytes);
+    FileChange::Cut.make(&place, &bytes);
     assert_eq!(served.request(&question).0, 503);
-    Change::undo(&place, &bytes);
+    FileChange::undo(&place, &bytes);
     assert_eq!(served.get(&question), right);
 }
 
 /// What verify finds goes into the journal, and the next run makes the file again; what a run finds as well.
 #[test]
 fn damage_is_recorded_and_repaired() {
-    for change in Change::ALL {
+    for change in FileChange::ALL {
         let (place, bytes) = built("packed");
         change.make(&place, &bytes);
         place
@@ -242,7 +242,7 @@ fn damage_is_recorded_and_repaired() {
         let more = ["run", "m.toml", "--set", "build.stones=\"0..12\""];
         let ended = place.awari(&more);
         // A length or an index is looked at before the first stage, a block by the stage that reads it.
-        if change == Change::Blocks {
+        if change == FileChange::Blocks {
             ended.is(16).says(&["10.awari", "the next run rebuilds it"]);
         } else {
             ended.is(0);

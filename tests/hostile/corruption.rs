@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{Codec, Identity, Kind, Orientation, Role, Scores, Shape, SlabShape, ValueRange};
 use tests::Random;
-use tests::hostile::{self, Build, damage};
+use tests::hostile::{self, SmallBuild, damage};
 
 /// Cases and what became of them.
 #[derive(Default)]
-struct Counts {
+struct CorruptionCounts {
     /// By build and folder.
     cases: BTreeMap<(String, String), Outcomes>,
 }
@@ -30,8 +30,8 @@ struct Outcomes {
     unread: usize,
 }
 
-impl Counts {
-    fn of(&mut self, build: &Build, path: &Path) -> &mut Outcomes {
+impl CorruptionCounts {
+    fn of(&mut self, build: &SmallBuild, path: &Path) -> &mut Outcomes {
         let folder = path.iter().nth(1).map_or_else(String::new, |part| part.to_string_lossy().into_owned());
         let outcomes = self.cases.entry((build.name().to_owned(), folder)).or_default();
         outcomes.cases += 1;
@@ -51,7 +51,7 @@ impl Counts {
 }
 
 /// Runs until all is as it was. `forced` are run again in any case.
-fn settle(build: &Build, disk: &MemoryDisk, forced: &[String], outcomes: &mut Outcomes, what: &str) {
+fn settle(build: &SmallBuild, disk: &MemoryDisk, forced: &[String], outcomes: &mut Outcomes, what: &str) {
     if !forced.is_empty()
         && let Err(error) = build.run_forced(disk, forced)
     {
@@ -67,7 +67,7 @@ fn settle(build: &Build, disk: &MemoryDisk, forced: &[String], outcomes: &mut Ou
     let differences = build.differences(disk);
     outcomes.unread += usize::from(!differences.is_empty());
     for (path, is_damaged) in differences {
-        let is_database = path.starts_with(Build::path("databases"));
+        let is_database = path.starts_with(SmallBuild::path("databases"));
         let is_read = !forced.is_empty() && !only_of_zeros(disk, &path);
         assert!(is_damaged && !is_database && !is_read, "{}: {what}: {}", build.name(), path.display());
     }
@@ -82,11 +82,11 @@ fn only_of_zeros(disk: &MemoryDisk, path: &Path) -> bool {
 }
 
 fn is_of_scores(path: &Path) -> bool {
-    ["databases", "captures", "planes"].iter().any(|folder| path.starts_with(Build::path(folder)))
+    ["databases", "captures", "planes"].iter().any(|folder| path.starts_with(SmallBuild::path(folder)))
 }
 
 /// A look at a file of scores, in all ways: it is not what it was.
-fn look(build: &Build, path: &Path, bytes: &[u8], what: &str) {
+fn look(build: &SmallBuild, path: &Path, bytes: &[u8], what: &str) {
     let disk = MemoryDisk::new();
     disk.put(path, bytes);
     assert!(damage(&disk, path).is_some(), "{}: {what}", build.name());
@@ -96,17 +96,20 @@ fn look(build: &Build, path: &Path, bytes: &[u8], what: &str) {
     assert!(check_integrity(&file).is_err(), "{}: {what}", build.name());
 }
 
+/// How much further apart whole runs are in the fast tier.
+const FAST: usize = 16;
+
 /// Every change of a list to every file of every build: looked at, and of every `step`-th a whole run.
 fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u8>)>) {
-    let mut counts = Counts::default();
+    let mut counts = CorruptionCounts::default();
     let mut looks = 0;
-    for build in Build::all() {
+    for build in SmallBuild::all() {
         for (file, (path, bytes)) in build.files().iter().enumerate() {
             // Counted by file: some, like the journal, are not of the same length each time.
             let mut number = file;
             let readers = build.readers(path);
             // Little files, and whatever is in them matters.
-            let step = if path.starts_with(Build::path("snapshots")) { step.div_ceil(12) } else { step };
+            let step = if path.starts_with(SmallBuild::path("snapshots")) { step.div_ceil(12) } else { step };
             for (what, changed) in changes(bytes) {
                 let what = format!("{}: {change} {what}", path.display());
                 if changed == *bytes {
@@ -133,8 +136,28 @@ fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u
 }
 
 #[test]
-fn flipped_bytes() {
-    each("flip", 211, |bytes| {
+fn changed_files() {
+    flipped_bytes(211 * FAST);
+    truncated_files(149 * FAST);
+    lengthened_files(FAST);
+    lost_or_zeroed_files(FAST);
+    swapped_files(FAST);
+    files_of_another_kind(FAST);
+}
+
+#[test]
+#[ignore = "slow tier: thousands of runs"]
+fn changed_files_by_small_steps() {
+    flipped_bytes(211);
+    truncated_files(149);
+    lengthened_files(1);
+    lost_or_zeroed_files(1);
+    swapped_files(1);
+    files_of_another_kind(1);
+}
+
+fn flipped_bytes(step: usize) {
+    each("flip", step, |bytes| {
         let masks = |at: usize| [1u8 << (at % 8), 0xFF].map(|mask| (at, mask));
         let flipped = (0..bytes.len()).flat_map(masks).map(|(at, mask)| {
             let mut changed = bytes.to_vec();
@@ -145,30 +168,27 @@ fn flipped_bytes() {
     });
 }
 
-#[test]
-fn truncated() {
-    each("truncate", 149, |bytes| {
+fn truncated_files(step: usize) {
+    each("truncate", step, |bytes| {
         (0..bytes.len()).map(|length| (format!("to {length} bytes"), bytes[..length].to_vec())).collect()
     });
 }
 
-#[test]
-fn longer() {
-    each("append", 1, |bytes| {
+fn lengthened_files(step: usize) {
+    each("append", step, |bytes| {
         let garbage = [&[0][..], &[0; 512], b"garbage\n", &[0xFF; 64], bytes];
         garbage.iter().map(|more| (format!("{} bytes", more.len()), [bytes, more].concat())).collect()
     });
 }
 
-#[test]
-fn lost_or_never_written() {
-    each("zero", 1, |bytes| {
+fn lost_or_zeroed_files(step: usize) {
+    each("zero", step, |bytes| {
         let half = [&bytes[..bytes.len() / 2], &vec![0; bytes.len() - bytes.len() / 2]].concat();
         vec![("all".to_owned(), vec![0; bytes.len()]), ("the second half".to_owned(), half)]
     });
-    let mut counts = Counts::default();
-    for build in Build::all() {
-        for path in build.files().keys() {
+    let mut counts = CorruptionCounts::default();
+    for build in SmallBuild::all() {
+        for path in build.files().keys().step_by(step) {
             let disk = build.disk();
             disk.remove(path).expect("it is there");
             settle(build, &disk, &[], counts.of(build, path), &path.to_string_lossy());
@@ -178,13 +198,12 @@ fn lost_or_never_written() {
 }
 
 /// Two files in each other's place, of the same kind or not.
-#[test]
-fn swapped() {
-    let mut counts = Counts::default();
-    for build in Build::all() {
+fn swapped_files(step: usize) {
+    let mut counts = CorruptionCounts::default();
+    for build in SmallBuild::all() {
         let files: Vec<(&PathBuf, &Vec<u8>)> = build.files().iter().collect();
         for (number, (one, one_bytes)) in files.iter().enumerate() {
-            for (other, other_bytes) in &files[number + 1..] {
+            for (other, other_bytes) in files[number + 1..].iter().skip(number % step).step_by(step) {
                 if one_bytes == other_bytes {
                     continue;
                 }
@@ -242,12 +261,13 @@ fn foreign(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-#[test]
-fn of_something_else() {
-    let mut counts = Counts::default();
-    for build in Build::all() {
-        for (path, bytes) in build.files() {
-            for (what, changed) in foreign(bytes).into_iter().filter(|(_, changed)| changed != bytes) {
+fn files_of_another_kind(step: usize) {
+    let mut counts = CorruptionCounts::default();
+    for build in SmallBuild::all() {
+        for (number, (path, bytes)) in build.files().iter().enumerate() {
+            for (what, changed) in
+                foreign(bytes).into_iter().skip(number % step).step_by(step).filter(|(_, changed)| changed != bytes)
+            {
                 let disk = build.disk();
                 disk.put(path, &changed);
                 settle(build, &disk, &[], counts.of(build, path), &format!("{}: {what}", path.display()));
@@ -259,9 +279,9 @@ fn of_something_else() {
 
 /// Another codec is no damage: the scores are the same, and nothing is solved again.
 #[test]
-fn of_another_codec() {
-    let build = Build::sweep();
-    for (path, bytes) in build.files().iter().filter(|(path, _)| path.starts_with(Build::path("databases"))) {
+fn files_of_another_codec() {
+    let build = SmallBuild::sweep();
+    for (path, bytes) in build.files().iter().filter(|(path, _)| path.starts_with(SmallBuild::path("databases"))) {
         let disk = build.disk();
         let file = Scores::open(&disk, path).expect("it was written");
         let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
@@ -278,12 +298,12 @@ fn of_another_codec() {
 /// Snapshots that are sound as files and hold anything at all: a sweep from some would go on for ever, and counts from
 /// some fall below the children that there are.
 #[test]
-fn snapshots_of_nothing() {
+fn snapshots_of_random_values() {
     let mut random = Random::new(7);
     let mut cases = 0;
     for (method, stones, count) in [("sweep", "0..6", 30), ("counting", "0..6", 30), ("two-bit", "0..4", 10)] {
-        let build = Build::interrupted(method, stones);
-        let is_saved = |path: &&PathBuf| path.extension().is_none() && path.starts_with(Build::path("snapshots"));
+        let build = SmallBuild::interrupted(method, stones);
+        let is_saved = |path: &&PathBuf| path.extension().is_none() && path.starts_with(SmallBuild::path("snapshots"));
         for path in build.files().keys().filter(is_saved) {
             let disk = build.disk();
             let Ok(file) = Scores::open(&disk, path) else { continue };

@@ -55,7 +55,7 @@ fn each(limit: &str, values: &[u64]) -> Vec<String> {
 }
 
 #[test]
-fn files_that_may_not_grow() {
+fn limited_file_size() {
     let place = TestDirectory::built(5);
     assert!(under(&place, &each("fsize", &[0, 1, 100, 1000, 4096, 20_000])) > 20);
     let small = "exec prlimit --fsize=8192 \"$AWARI\" run m.toml --dir small";
@@ -127,7 +127,7 @@ fn few_files_little_stack_and_time() {
 
 /// The test file of `doctor` has no name that could be left behind.
 #[test]
-fn a_doctor_that_is_killed_leaves_nothing_behind() {
+fn a_killed_doctor_leaves_nothing_behind() {
     let place = TestDirectory::new(1);
     fs::create_dir(place.path("empty")).unwrap();
     let empty = place.path("empty").canonicalize().unwrap();
@@ -147,7 +147,7 @@ fn a_doctor_that_is_killed_leaves_nothing_behind() {
 }
 
 #[test]
-fn arguments_that_are_no_text() {
+fn arguments_that_are_not_utf8() {
     let place = TestDirectory::built(3);
     let odd = OsStr::from_bytes(b"odd \xff\x1b[31m");
     let folder = place.path(".").join(odd);
@@ -205,7 +205,7 @@ fn arguments_that_are_no_text() {
 }
 
 #[test]
-fn outputs_and_surroundings_that_are_not_there() {
+fn missing_outputs_and_environment() {
     let place = TestDirectory::built(3);
     fs::write(place.path("game.ogn"), "[FEN \"0-0-0-0-0-1-1-0-0-0-0-1-22-23-S\"]\nF1 *\n").unwrap();
     let printing = [
@@ -258,7 +258,7 @@ fn outputs_and_surroundings_that_are_not_there() {
 }
 
 #[test]
-fn a_job_that_is_over_leaves_its_rank_behind() {
+fn variables_of_a_finished_job_are_ignored() {
     let place = TestDirectory::built(3);
     for left in [
         "PMI_RANK=1",
@@ -280,7 +280,7 @@ fn a_job_that_is_over_leaves_its_rank_behind() {
 }
 
 #[test]
-fn a_terminal_that_is_closed_stops_a_run() {
+fn a_closed_terminal_stops_a_run() {
     if !Need::Hangup.is_met() {
         return;
     }

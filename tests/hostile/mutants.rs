@@ -22,12 +22,12 @@ const MUTANTS: [(&str, usize); 10] = [
 ];
 
 /// Says on a panic what it was about.
-struct Case<'a> {
+struct MutantCase<'a> {
     property: &'a str,
     bytes: &'a [u8],
 }
 
-impl Drop for Case<'_> {
+impl Drop for MutantCase<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{} does not hold of \"{}\"", self.property, self.bytes.escape_ascii());
@@ -56,7 +56,7 @@ fn hold(name: &str) {
     let inputs = inputs(name);
     assert!(!inputs.is_empty());
     let try_on = |bytes: &[u8]| {
-        let _case = Case { property: name, bytes };
+        let _case = MutantCase { property: name, bytes };
         property(bytes);
     };
     try_on(&[]);

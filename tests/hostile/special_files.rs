@@ -80,7 +80,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn what_is_no_file_is_named() {
+fn special_files_are_named() {
     let place = FinishedRun::new();
     let files = ["databases/03.awari", "journal", "lock", "manifest.toml", "stats/03.json"];
     type Make = fn(&Path);
@@ -146,7 +146,7 @@ fn planted(place: &FinishedRun, links: &[String], script: &str) -> (Option<i32>,
 
 /// Another user who may write to the run directory plants links there.
 #[test]
-fn planted_links_have_no_file_changed_elsewhere() {
+fn planted_links_change_no_file_elsewhere() {
     let place = FinishedRun::new();
     fs::create_dir(place.path("tmp")).unwrap();
     let more = "run m.toml --dir odd --set build.stones=0..4";
@@ -187,7 +187,7 @@ fn planted_links_have_no_file_changed_elsewhere() {
 /// Directories of the run directory that are links: of the user's own they lead elsewhere, as he wants; of another user
 /// they are refused.
 #[test]
-fn linked_directories_are_the_users_own() {
+fn linked_directories_must_belong_to_the_user() {
     let place = FinishedRun::new();
     let more = ["run", "m.toml", "--dir", "odd", "--set", "build.stones=0..4", "--set", "store.keep=all"];
     for folder in ["databases", "captures", "stats", "logs", "snapshots"] {
@@ -224,7 +224,7 @@ fn linked_directories_are_the_users_own() {
 
 /// A directory with files of the user's own is no run directory, and nothing in it is touched.
 #[test]
-fn files_of_others_are_left_alone() {
+fn files_of_others_are_kept() {
     let place = FinishedRun::new();
     let names = ["manifest.toml", "lock", "journal", "heartbeat", "a.txt"];
     let mine = place.path("mine");
@@ -265,7 +265,7 @@ fn files_of_others_are_left_alone() {
 
 /// Every option that writes a file or directory for the user.
 #[test]
-fn outputs_replace_files_only_and_make_no_parents() {
+fn outputs_replace_regular_files_only() {
     let place = FinishedRun::new();
     fs::write(place.path("file"), "old").unwrap();
     fs::create_dir(place.path("folder")).unwrap();
@@ -360,7 +360,7 @@ fn forged(bytes: &[u8], change: &dyn Fn(&mut Value)) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_and_texts_of_a_journal_do_no_harm() {
+fn forged_journals_do_no_harm() {
     let place = FinishedRun::new();
     let journal = fs::read(place.path("done/journal")).unwrap();
     let integers = [0, 1 << 32, 1 << 63, u64::MAX];
@@ -391,7 +391,7 @@ fn numbers_and_texts_of_a_journal_do_no_harm() {
 
 /// Texts that would command a terminal, in each place where anyone may have written one.
 #[test]
-fn what_files_say_commands_no_terminal() {
+fn file_contents_print_no_control_characters() {
     let evil = "\u{1b}[31m\u{1b}]0;x\u{7}\r\u{8}\u{7f}\u{9b}2J\u{202e}\u{2066}";
     let quoted = serde_json::to_string(&format!("{evil}\n")).unwrap();
     let place = FinishedRun::new();

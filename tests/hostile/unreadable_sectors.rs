@@ -12,7 +12,7 @@ use tests::serve_process::ServeProcess;
 /// Says that this process is in a mount namespace of its own, which takes mounts and loop devices with it when it ends.
 const INSIDE: &str = "AWARI_TEST_OWN_MOUNTS";
 
-const NAME: &str = "unreadable_sectors::what_cannot_be_read_is_named_and_made_again";
+const NAME: &str = "unreadable_sectors::unreadable_databases_are_named_and_rebuilt";
 
 /// The largest database has 705,432 positions, raw a byte each.
 const STONES: u32 = 11;
@@ -43,7 +43,7 @@ const CUT: &str = "set -e; cd run/databases; file=11.awari; cp $file ../whole; t
 
 #[test]
 #[ignore = "slow tier: needs root and loop devices"]
-fn what_cannot_be_read_is_named_and_made_again() {
+fn unreadable_databases_are_named_and_rebuilt() {
     if std::env::var_os(INSIDE).is_some() {
         return ["raw", "rans"].into_iter().for_each(commands);
     }

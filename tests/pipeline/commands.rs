@@ -157,7 +157,7 @@ fn run_directories_are_named_after_manifests() {
 }
 
 #[test]
-fn databases_keep_their_codec_and_it_is_said() {
+fn databases_keep_their_codec_with_a_note() {
     let place = TestDirectory::built(3);
     let raw = ["run", "m.toml", "--set", "store.codec=raw"];
     let kept = "databases 0..3 (codec packed) stay as they are: the codec raw is for new ones";
@@ -178,7 +178,7 @@ fn databases_keep_their_codec_and_it_is_said() {
 }
 
 #[test]
-fn manifest_mistakes_come_all_at_once() {
+fn manifest_mistakes_are_reported_together() {
     let place = TestDirectory::new(3);
     place.manifest(
         "[game]\nrule = \"awari\"\n\n[build]\nstones = \"9..3\"\nthreads = \"two\"\nmemory = \"1 MiB\"\n\n\
@@ -204,7 +204,7 @@ fn manifest_mistakes_come_all_at_once() {
 }
 
 #[test]
-fn command_lines_that_make_no_sense() {
+fn contradictory_command_lines() {
     let place = TestDirectory::new(3);
     place.awari(&["build"]).is(2);
     place.awari(&["run"]).is(2);
@@ -241,7 +241,7 @@ fn a_file_is_not_a_run_directory() {
 }
 
 #[test]
-fn paths_that_are_no_manifest() {
+fn paths_that_are_not_manifests() {
     let place = TestDirectory::built(3);
     let absent = place.awari(&["run", "nosuch.toml"]).is(11).err;
     assert!(
@@ -269,7 +269,7 @@ fn paths_that_are_no_manifest() {
 }
 
 #[test]
-fn a_removal_lists_all_and_says_when_there_is_nothing() {
+fn a_removal_lists_all_files() {
     let place = TestDirectory::built(3);
     let gc = |args: &[&str]| place.awari(&[&["gc", "--dir", "run"], args].concat()).is(0);
     assert_eq!(gc(&["--kept", "--delete"]).err, "nothing to remove\n");
@@ -286,7 +286,7 @@ fn a_removal_lists_all_and_says_when_there_is_nothing() {
 }
 
 #[test]
-fn a_mistake_names_the_option_that_it_was_made_in() {
+fn a_mistake_names_its_option() {
     let place = TestDirectory::new(3);
     let memory = "--memory: build.memory must be at least 48 MiB";
     let own = |args: &[&str], exit: i32, first: &str| {
@@ -306,7 +306,7 @@ fn a_mistake_names_the_option_that_it_was_made_in() {
 }
 
 #[test]
-fn an_empty_variable_for_the_directory_is_none() {
+fn an_empty_directory_variable_is_ignored() {
     let place = TestDirectory::new(3);
     let awari = |args: &[&str]| {
         let mut command = place.command(args);
@@ -338,7 +338,7 @@ fn directories_that_cannot_be_used() {
 }
 
 #[test]
-fn a_second_run_is_turned_away() {
+fn a_second_run_is_refused() {
     let place = TestDirectory::built(3);
     let lock = RealDisk::default().lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
     place.awari(&["run", "m.toml"]).is(13).says(&[
@@ -391,7 +391,7 @@ fn probes_agree_with_the_rules() {
 }
 
 #[test]
-fn positions_are_written_in_many_ways() {
+fn positions_are_read_in_every_notation() {
     let place = TestDirectory::built(4);
     let apart =
         place.awari(&["probe", "--dir", "run", "0", "0", "0", "0", "0", "2", "1", "1", "0", "0", "0", "0"]).is(0);
@@ -506,7 +506,7 @@ fn damage_is_found_named_and_repaired() {
 }
 
 #[test]
-fn damage_met_by_a_run_stops_it_and_the_next_one_repairs_it() {
+fn damage_stops_a_run_and_the_next_one_repairs_it() {
     let place = TestDirectory::built(5);
     let sound = place.files("run/databases");
     let bytes = sound[&place.path("run/databases/05.awari")].len();
@@ -521,7 +521,7 @@ fn damage_met_by_a_run_stops_it_and_the_next_one_repairs_it() {
 }
 
 #[test]
-fn databases_alone_are_enough_to_verify() {
+fn databases_alone_suffice_to_verify() {
     let place = TestDirectory::built(5);
     fs::create_dir(place.path("copy")).unwrap();
     fs::rename(place.path("run/databases"), place.path("copy/databases")).unwrap();
@@ -536,7 +536,7 @@ fn databases_alone_are_enough_to_verify() {
 
 /// From what it read, whether that was kept or is made again, and by whichever method.
 #[test]
-fn any_stage_of_a_bound_again_is_identical() {
+fn repeated_bound_stages_are_identical() {
     let place = TestDirectory::new(5);
     let kept = ["--set", "build.method=two-bit", "--set", "store.keep=all"];
     place.awari(&[&["run", "m.toml"][..], &kept].concat()).is(0);
@@ -567,7 +567,7 @@ fn any_stage_of_a_bound_again_is_identical() {
 }
 
 #[test]
-fn one_stage_again_is_identical() {
+fn a_repeated_stage_is_identical() {
     let place = TestDirectory::built(6);
     let files = place.files("run");
     let again = place.awari(&["stage", "m.toml", "sweep:6", "--scratch", "aside"]).is(0);
@@ -584,7 +584,7 @@ fn one_stage_again_is_identical() {
 }
 
 #[test]
-fn counting_builds_what_sweeping_builds() {
+fn counting_builds_what_sweep_builds() {
     let place = TestDirectory::built(7);
     let words = ["run", "m.toml", "--set", "build.method=counting", "--dir", "counted"];
     place.awari(&words).is(0).says(&["stones 0..7: matches published counts"]);
@@ -615,7 +615,7 @@ fn the_first_signal_stops_and_the_same_command_resumes() {
 }
 
 #[test]
-fn a_run_is_stopped_from_elsewhere_and_goes_on() {
+fn a_run_obeys_a_stop_request_and_resumes() {
     let place = TestDirectory::new(20);
     place.awari(&["stop", "--dir", "run"]).is(12).says(&["run is not a run directory"]);
     let (child, mut events) = place.start(&["--threads", "1", "--set", "check.verify=none"]);
@@ -640,7 +640,7 @@ fn a_run_is_stopped_from_elsewhere_and_goes_on() {
 }
 
 #[test]
-fn the_second_signal_ends_at_once() {
+fn the_second_signal_ends_immediately() {
     let place = TestDirectory::new(13);
     let (child, mut events) = place.start(&["--threads", "1"]);
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "verify:13"));
@@ -656,7 +656,7 @@ fn the_second_signal_ends_at_once() {
 
 /// A limit on the length of files stands for a disk that fills up: both fail a write half-way.
 #[test]
-fn a_full_disk_leaves_nothing_half_written() {
+fn a_full_disk_leaves_no_partial_file() {
     let place = TestDirectory::new(9);
     let limited = "trap '' XFSZ; ulimit -f 64; exec \"$AWARI\" run m.toml";
     let failed = place.shell(limited).is(14).says(&["failed", "finished work is kept"]);
@@ -691,7 +691,7 @@ fn events_are_json_lines() {
 }
 
 #[test]
-fn status_says_how_far_it_is() {
+fn status_shows_progress() {
     let place = TestDirectory::new(3);
     place.awari(&["run", "m.toml", "--until", "sweep:2"]).is(0);
     let text = place.awari(&["status", "--dir", "run"]).is(0).out;
@@ -707,7 +707,7 @@ fn status_says_how_far_it_is() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let place = TestDirectory::built(6);
     for command in ["stats --dir run --format svg", "status --dir run --json", "run m.toml --force stats:2"] {
         let script =
@@ -722,7 +722,7 @@ fn a_reader_that_goes_away_is_no_error() {
 
 /// The way to the disk changes no byte, and what went through it is told.
 #[test]
-fn every_way_to_the_disk_builds_the_same() {
+fn every_io_back_end_builds_the_same() {
     let plain = TestDirectory::new(5);
     let said = plain.awari(&["run", "m.toml", "--io", "plain"]).is(0).err;
     assert!(said.contains("peak ") && said.contains(" MiB of 256 MiB budget"), "{said}");
@@ -763,7 +763,7 @@ fn completed(place: &TestDirectory, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_shell_completes_values() {
+fn shell_completion_offers_values() {
     let place = TestDirectory::new(2);
     let check = |words: &[&str], expect: &[&str]| assert_eq!(completed(&place, words), expect, "{words:?}");
     check(&["run", "m.toml", "--until", "sw"], &["sweep:0", "sweep:1", "sweep:2"]);
@@ -780,7 +780,7 @@ fn a_shell_completes_values() {
 }
 
 #[test]
-fn a_variable_stands_for_the_directory() {
+fn a_variable_sets_the_directory() {
     let place = TestDirectory::new(2);
     let awari = |args: &[&str]| {
         let mut command = place.command(args);

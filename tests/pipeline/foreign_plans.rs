@@ -74,7 +74,7 @@ fn plans_are_made_for_other_machines() {
 }
 
 #[test]
-fn mistakes_in_a_machine_come_all_at_once() {
+fn mistakes_in_a_hardware_file_are_reported_together() {
     let place = TestDirectory::new(3);
     fs::write(
         place.path("machine.toml"),
@@ -108,7 +108,7 @@ fn mistakes_in_a_machine_come_all_at_once() {
 }
 
 #[test]
-fn an_outlook_shows_what_a_job_takes() {
+fn a_method_table_shows_what_a_job_takes() {
     let place = TestDirectory::new(3);
     fs::write(place.path("machine.toml"), format!("{MACHINE}\n[network]\nbandwidth = \"5 GB\"\nlatency = 7\n"))
         .unwrap();
@@ -142,7 +142,7 @@ fn an_outlook_shows_what_a_job_takes() {
 }
 
 #[test]
-fn an_outlook_shows_every_database_and_method() {
+fn a_method_table_shows_every_database_and_method() {
     let place = TestDirectory::new(3);
     let hardware = &tests::root().join("manifests/hardware/server.toml").display().to_string();
     let outlook = |more: &[&str]| {

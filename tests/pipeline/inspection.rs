@@ -109,7 +109,7 @@ fn a_database_that_was_deleted_is_not_listed() {
 
 /// What plan, explain and run say of the stages, in text and as JSON, and status after the run.
 #[test]
-fn commands_count_stages_alike() {
+fn commands_agree_on_numbers_of_stages() {
     let place = TestDirectory::new(4);
     let check = |set: &[&str], selection: &[&str], expected: &str| {
         let with = |command: &[&str], more: &[&str]| place.awari(&[command, set, more].concat()).is(0);
@@ -190,7 +190,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn a_run_says_little_where_there_is_little_to_say() {
+fn a_short_run_prints_little() {
     let place = TestDirectory::new(8);
     let piped = place.awari(&["run", "m.toml"]).is(0).err;
     assert_eq!(piped.matches("stones: done in").count() + piped.matches("1 stone: done in").count(), 9, "{piped}");
@@ -210,7 +210,7 @@ fn a_run_says_little_where_there_is_little_to_say() {
 }
 
 #[test]
-fn only_what_is_told_to_go_goes() {
+fn garbage_collection_removes_only_what_was_asked() {
     let place = TestDirectory::new(6);
     place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(0);
     fs::write(place.path("run/databases/notes.txt"), "mine").unwrap();
@@ -326,7 +326,7 @@ fn a_failure_names_the_log_and_the_next_command() {
 }
 
 #[test]
-fn a_doctor_tells_what_there_is_and_leaves_no_trace() {
+fn a_doctor_reports_the_machine_and_leaves_no_trace() {
     let place = TestDirectory::new(3);
     let files = |place: &TestDirectory| place.files(".").into_keys().collect::<Vec<_>>();
     let before = files(&place);

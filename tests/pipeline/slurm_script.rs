@@ -32,7 +32,7 @@ fn run(place: &TestDirectory, script: &str) -> Option<CommandResult> {
 }
 
 #[test]
-fn a_stopped_job_is_put_into_the_queue_again() {
+fn a_stopped_job_is_requeued() {
     let place = TestDirectory::new(3);
     let script = place.awari(&["slurm-script", "m.toml", "--nodes", "2"]).is(0).out;
     for (code, requeue, expected) in [(0, 0, 0), (75, 0, 0), (75, 1, 75), (14, 0, 14), (130, 0, 130)] {
@@ -63,7 +63,7 @@ fn a_job_builds_what_the_command_line_says() {
 }
 
 #[test]
-fn mistakes_are_told_before_a_job_makes_them() {
+fn mistakes_are_reported_before_submission() {
     let place = TestDirectory::new(3);
     let bad = place.awari(&["slurm-script", "m.toml", "--set", "build.stones=9..3"]).is(11).says(&["empty range"]);
     assert_eq!(bad.out, "");

@@ -108,7 +108,7 @@ fn right_files_are_verified_and_certified() {
 
 /// Large enough for several blocks a slab; what is in them does not matter to the figures.
 #[test]
-fn figures_do_not_depend_on_where_scores_lie() {
+fn statistics_of_files_and_memory_agree() {
     let stones = 11;
     for set in SETS {
         let mut random = Random::new(5);

@@ -72,7 +72,7 @@ fn kernels_agree() {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn scores_do_not_depend_on_threads() {
     let one = with_threads(1, || build(PositionSet::All, 11, Kernel::detect()));
     for threads in [2, 3] {
         assert!(one == with_threads(threads, || build(PositionSet::All, 11, Kernel::detect())), "{threads} threads");
@@ -97,17 +97,17 @@ fn reachable_scores_are_those_of_all() {
 }
 
 /// Stops when it is asked for the n-th time.
-struct StopAt(AtomicU64);
+struct StopAtAdvance(AtomicU64);
 
-struct Stop;
+struct StopAtOnce;
 
-impl DriverObserver for Stop {
+impl DriverObserver for StopAtOnce {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         ControlFlow::Break(())
     }
 }
 
-impl DriverObserver for StopAt {
+impl DriverObserver for StopAtAdvance {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         match self.0.fetch_sub(1, Relaxed) {
             0 => ControlFlow::Break(()),
@@ -118,7 +118,7 @@ impl DriverObserver for StopAt {
 
 /// A pass stopped anywhere, or any mixture of an earlier and a later state, goes on to the same scores.
 #[test]
-fn sweeping_on_from_any_mixture() {
+fn a_sweep_resumes_from_any_mixture_of_states() {
     let stones = 9;
     let databases = build(PositionSet::All, stones, Kernel::detect());
     let (smaller, last) = databases.split_at(stones as usize);
@@ -128,7 +128,7 @@ fn sweeping_on_from_any_mixture() {
     let sweep = |values: &mut ScoreRows, progress: &dyn DriverObserver| {
         sweep::sweep(&tables, &index, &best, values, Kernel::detect(), progress, &mut |_| {})
     };
-    let whole = StopAt(AtomicU64::new(u64::MAX));
+    let whole = StopAtAdvance(AtomicU64::new(u64::MAX));
     sweep(&mut ScoreRows::zeroed(&index).unwrap(), &whole).unwrap();
     let times = u64::MAX - whole.0.into_inner();
     let mut random = Random::new(1);
@@ -136,7 +136,7 @@ fn sweeping_on_from_any_mixture() {
         let mut states = Vec::new();
         for _ in 0..2 {
             let mut values = ScoreRows::zeroed(&index).unwrap();
-            assert_eq!(sweep(&mut values, &StopAt(AtomicU64::new(random.below(times)))), Err(Stopped));
+            assert_eq!(sweep(&mut values, &StopAtAdvance(AtomicU64::new(random.below(times)))), Err(Stopped));
             states.push(values.to_vec());
         }
         let mut mixture = ScoreRows::zeroed(&index).unwrap();
@@ -152,12 +152,12 @@ fn sweeping_on_from_any_mixture() {
 }
 
 #[test]
-fn captures_stop_where_they_are_told_to_or_fail() {
+fn captures_stop_or_fail_on_request() {
     let databases = build(PositionSet::All, 6, Kernel::detect());
     let tables = Tables::new(Rules::AWARI, PositionSet::All, 7);
     let index = Index::new(7, PositionSet::All);
     let smaller = InMemory::new(PositionSet::All, databases.iter().map(Vec::as_slice));
-    let stopped = capture::capture(&tables, &index, &smaller, &Stop, &mut |_| Ok(()));
+    let stopped = capture::capture(&tables, &index, &smaller, &StopAtOnce, &mut |_| Ok(()));
     assert_eq!(stopped, Err(CaptureError::Stopped(Stopped)));
 
     /// One row cannot be read.
@@ -177,7 +177,7 @@ fn captures_stop_where_they_are_told_to_or_fail() {
 }
 
 #[test]
-fn choices_are_those_of_the_rules() {
+fn capture_choices_follow_the_rules() {
     for set in SETS {
         let databases = build(set, 7, Kernel::detect());
         let tables = Tables::new(Rules::AWARI, set, 7);
@@ -255,7 +255,7 @@ fn captured(set: PositionSet, solved: &[Vec<Score>]) -> impl Iterator<Item = (Ta
 }
 
 #[test]
-fn captures_told_by_children_are_the_same() {
+fn captures_from_children_are_the_same() {
     for set in SETS {
         let solved = build(set, 11, Kernel::Portable);
         for (tables, index, smaller, expected) in captured(set, &solved) {
@@ -272,7 +272,7 @@ fn captures_told_by_children_are_the_same() {
         let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
         let failed = capture::capture_by_children(&tables, &index, &runs, &(), &mut best);
         assert_eq!(failed, Err(CaptureError::Failed(8)));
-        let stopped = capture::capture_by_children(&tables, &index, &runs, &Stop, &mut best);
+        let stopped = capture::capture_by_children(&tables, &index, &runs, &StopAtOnce, &mut best);
         assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
     }
 }
@@ -323,7 +323,7 @@ fn captures_in_stripes_are_the_same() {
         let failed = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Ok(()));
         assert_eq!(failed, Err(CaptureError::Failed(8)));
         let runs = Runs::of(&solved);
-        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &Stop, &mut stripe, &mut |_| Ok(()));
+        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &StopAtOnce, &mut stripe, &mut |_| Ok(()));
         assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
         let refused = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Err(7));
         assert_eq!(refused, Err(CaptureError::Failed(7)));
@@ -331,22 +331,22 @@ fn captures_in_stripes_are_the_same() {
 }
 
 /// A database to count, with what it should become.
-struct Counted {
+struct CountingInput {
     tables: Tables,
     index: Index,
     best: Bytes,
     expected: Vec<Score>,
 }
 
-impl Counted {
+impl CountingInput {
     /// All databases of up to `stones` stones.
-    fn up_to(set: PositionSet, stones: u32) -> Vec<Counted> {
+    fn up_to(set: PositionSet, stones: u32) -> Vec<CountingInput> {
         let databases = build(set, stones, Kernel::detect());
         let one = |stones: usize| {
             let tables = Tables::new(Rules::AWARI, set, stones as u32);
             let index = Index::new(stones as u32, set);
             let best = captures(&tables, &index, &databases[..stones]);
-            Counted { tables, index, best, expected: databases[stones].clone() }
+            CountingInput { tables, index, best, expected: databases[stones].clone() }
         };
         (0..databases.len()).map(one).collect()
     }
@@ -369,7 +369,7 @@ impl Counted {
 #[test]
 fn counting_agrees_with_sweep() {
     for set in SETS {
-        for counted in Counted::up_to(set, 9) {
+        for counted in CountingInput::up_to(set, 9) {
             let stones = counted.index.stones();
             let mut updates = None;
             for processors in [1, 2, 3, 4, 8] {
@@ -406,8 +406,8 @@ fn counting_agrees_with_sweep() {
 }
 
 #[test]
-fn threads_do_not_change_what_counting_reports() {
-    let counted = Counted::up_to(PositionSet::All, 8).pop().unwrap();
+fn counting_reports_do_not_depend_on_threads() {
+    let counted = CountingInput::up_to(PositionSet::All, 8).pop().unwrap();
     let report = |threads| {
         with_threads(threads, || counted.count(Distribution::new(4), &mut counted.zeros(), &(), &mut |_| {}).unwrap())
     };
@@ -417,9 +417,9 @@ fn threads_do_not_change_what_counting_reports() {
 
 /// Between any two bounds, and stopped at any superstep again and again, it goes on to the same scores.
 #[test]
-fn counting_on_from_any_checkpoint() {
+fn counting_resumes_from_any_checkpoint() {
     for set in SETS {
-        for counted in Counted::up_to(set, 9).into_iter().skip(1) {
+        for counted in CountingInput::up_to(set, 9).into_iter().skip(1) {
             let range = checkpoint_range(counted.index.stones());
             let sane = |values: &[i8]| assert!(values.iter().all(|value| (range.0..=range.1).contains(value)));
             let mut checkpoints = Vec::new();
@@ -439,7 +439,7 @@ fn counting_on_from_any_checkpoint() {
             for turn in 0.. {
                 let distribution = Distribution { processors: 1 + turn % 4, batch: 1 + turn % 3, queued: 100 };
                 // Each call gets one superstep further than to where it starts.
-                let stop = StopAt(AtomicU64::new(2 + turn as u64 / 4));
+                let stop = StopAtAdvance(AtomicU64::new(2 + turn as u64 / 4));
                 if counted.count(distribution, &mut values, &stop, &mut |_| {}).is_ok() {
                     break;
                 }
@@ -453,7 +453,7 @@ fn counting_on_from_any_checkpoint() {
 /// With queues that fill up, processors wait, and send full messages until they have told everything.
 #[test]
 fn counting_with_full_queues() {
-    let counted = Counted::up_to(PositionSet::All, 8).pop().unwrap();
+    let counted = CountingInput::up_to(PositionSet::All, 8).pop().unwrap();
     let count = |queued| {
         let mut values = counted.zeros();
         let report = counted.count(Distribution { processors: 4, batch: 16, queued }, &mut values, &(), &mut |_| {});
@@ -467,8 +467,8 @@ fn counting_with_full_queues() {
 
 /// An array that no call has left: positions have fewer children than they will hear of. It is told, and nothing panics.
 #[test]
-fn counting_on_from_what_is_no_checkpoint() {
-    let counted = Counted::up_to(PositionSet::All, 7).pop().unwrap();
+fn counting_refuses_a_forged_checkpoint() {
+    let counted = CountingInput::up_to(PositionSet::All, 7).pop().unwrap();
     let stones = counted.index.stones() as i8;
     let mut values = counted.zeros();
     // Undecided, without a child that is.

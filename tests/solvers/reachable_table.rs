@@ -18,7 +18,7 @@ fn stones_of(line: &str) -> u32 {
 }
 
 #[test]
-fn what_is_built_is_what_the_table_says() {
+fn built_databases_match_the_table() {
     let place = TestDirectory::new(STONES);
     place.awari(&["run", "m.toml", "--set", "game.positions=reachable", "--set", "check.verify=sample"]).is(0);
     let counts = place.awari(&["stats", "--dir", "run", "--format", "csv"]).is(0).out;

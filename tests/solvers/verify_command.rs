@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use store::Scores;
-use tests::claims::{Claims, Outcome};
+use tests::claims::{ClaimOutcome, Claims};
 use tests::directory::{CommandResult, TestDirectory};
 use tests::equations::Equations;
 use tests::hostile::seal_scores;
@@ -102,7 +102,7 @@ fn every(stones: u32, status: &str) -> Vec<(u32, &str)> {
 }
 
 #[test]
-fn every_method_rebuilds_the_same() {
+fn every_method_rebuilds_the_same_scores() {
     for set in [PositionSet::All, PositionSet::Reachable] {
         let place = VerifiedRun::built(6, set);
         let names = place.names("run");
@@ -120,7 +120,7 @@ fn every_method_rebuilds_the_same() {
 }
 
 #[test]
-fn checks_add_up() {
+fn checks_combine() {
     let place = VerifiedRun::built(5, PositionSet::All);
     let both = place.verify(&["--against", "counting", "--certify"]).is(0).prints(&every(5, "certified"));
     both.says(&["wins and losses derived", "counting makes the same scores"]);
@@ -159,7 +159,7 @@ fn wrong_scores_are_named_recorded_and_repaired() {
 
 /// Wrong captures under right checksums that a run adopts: no score can come of them, so they are made again.
 #[test]
-fn captures_that_make_scores_impossible_are_made_again() {
+fn wrong_captures_are_rebuilt() {
     for (method, stones) in [("sweep", 6), ("counting", 6)] {
         let place = VerifiedRun::built(stones, PositionSet::All);
         let right = fs::read(place.database(stones)).unwrap();
@@ -189,7 +189,7 @@ fn captures_that_make_scores_impossible_are_made_again() {
 /// Reachable databases have no published counts, so nothing but a certificate or a rebuild finds these.
 /// Wrong scores under right checksums, on which more was built before that was found.
 #[test]
-fn what_was_built_on_wrong_scores_is_rebuilt() {
+fn databases_above_wrong_scores_are_rebuilt() {
     let place = VerifiedRun::built(6, PositionSet::All);
     let mut scores = place.scores(5);
     scores.iter_mut().filter(|score| **score == 1).for_each(|score| *score = -1);
@@ -233,7 +233,7 @@ fn consistent_but_wrong_databases_are_refused() {
         let least = &right[stones as usize];
         let extremes = equations.extremes();
         let mut claims = Claims::new(&equations, &extremes, least, 2);
-        let Outcome::Found(wrong) = claims.search(claims.seeds()[0], 100) else { panic!("there are others") };
+        let ClaimOutcome::Found(wrong) = claims.search(claims.seeds()[0], 100) else { panic!("there are others") };
         place.plant(stones, &wrong);
         place.verify(&[]).is(0).prints(&every(stones, "verified"));
         let proofs: [&[&str]; 2] = [&["--certify"], &["--against", "counting"]];
@@ -247,7 +247,7 @@ fn consistent_but_wrong_databases_are_refused() {
 }
 
 #[test]
-fn databases_alone_are_enough() {
+fn databases_alone_suffice() {
     let place = VerifiedRun::built(7, PositionSet::Reachable);
     fs::create_dir(place.path("copy")).unwrap();
     fs::rename(place.path("run/databases"), place.path("copy/databases")).unwrap();
@@ -272,7 +272,7 @@ fn databases_alone_are_enough() {
 }
 
 #[test]
-fn finished_databases_that_are_gone_are_named() {
+fn missing_finished_databases_are_named() {
     let place = VerifiedRun::built(6, PositionSet::All);
     let bytes = fs::read(place.database(6)).unwrap();
     let gone = |stones: u32| fs::remove_file(place.database(stones)).unwrap();
@@ -311,7 +311,7 @@ fn finished_databases_that_are_gone_are_named() {
 }
 
 #[test]
-fn scratch_may_be_elsewhere() {
+fn scratch_space_can_be_elsewhere() {
     let place = VerifiedRun::built(4, PositionSet::All);
     fs::create_dir(place.path("elsewhere")).unwrap();
     let rebuilt = place.verify(&["--against", "counting", "--scratch", "elsewhere"]).is(0);
@@ -323,7 +323,7 @@ fn scratch_may_be_elsewhere() {
 }
 
 #[test]
-fn room_is_looked_for_first() {
+fn free_space_is_checked_first() {
     let place = VerifiedRun::built(4, PositionSet::All);
     let names = place.names("run");
     // Each database is reported once, unless progress is asked for.
@@ -340,7 +340,7 @@ fn room_is_looked_for_first() {
 }
 
 #[test]
-fn a_signal_leaves_nothing_behind() {
+fn a_signal_leaves_no_scratch_files() {
     let place = VerifiedRun::built(11, PositionSet::All);
     let names = place.names("run");
     let mut command = place.command(&["verify", "--dir", "run", "--against", "counting", "--threads", "1"]);

@@ -13,7 +13,7 @@ use game::Score;
 
 /// What came of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ClaimOutcome {
     /// A solution with the claim.
     Found(Vec<Score>),
     /// There is none.
@@ -43,14 +43,14 @@ pub struct Claims<'a> {
     /// Marks as they were before they changed.
     trail: Vec<(u32, Mark)>,
     /// Consequences to be drawn.
-    waiting: Vec<(u32, Change)>,
+    waiting: Vec<(u32, ClaimChange)>,
     /// Claimed wins that need a child to rest on.
     open: Vec<u32>,
 }
 
 /// What becomes known of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum ClaimChange {
     NotWon,
     NotLost,
     Won,
@@ -61,7 +61,7 @@ enum Change {
 struct Conflict;
 
 /// A child that a win was made to rest on, and how far things had come before.
-struct Choice {
+struct ClaimChoice {
     child: u32,
     trail: usize,
     open: usize,
@@ -101,13 +101,13 @@ impl<'a> Claims<'a> {
         for at in 0..positions {
             let mark = claims.marks[at];
             if mark.may_win && !claims.wins_outright(at) && claims.support[at] == 0 {
-                claims.waiting.push((at as u32, Change::NotWon));
+                claims.waiting.push((at as u32, ClaimChange::NotWon));
             }
             let saved = equations.capture(at) > -bound;
             if mark.may_lose
                 && (saved || !equations.children(at).iter().all(|&child| claims.marks[child as usize].may_win))
             {
-                claims.waiting.push((at as u32, Change::NotLost));
+                claims.waiting.push((at as u32, ClaimChange::NotLost));
             }
         }
         assert!(claims.follow().is_ok(), "nothing must be yet");
@@ -128,35 +128,35 @@ impl<'a> Claims<'a> {
 
     /// Looks for a solution in which a position is lost by the bound or more. Gives up after `conflicts_max` choices that
     /// were wrong.
-    pub fn search(&mut self, seed: u32, conflicts_max: usize) -> Outcome {
+    pub fn search(&mut self, seed: u32, conflicts_max: usize) -> ClaimOutcome {
         let mut conflicts = 0;
-        let mut choices: Vec<Choice> = Vec::new();
-        let mut next = (seed, Change::Lost);
+        let mut choices: Vec<ClaimChoice> = Vec::new();
+        let mut next = (seed, ClaimChange::Lost);
         let outcome = loop {
             self.waiting.push(next);
             next = match self.follow() {
                 Ok(()) => {
-                    let Some(child) = self.choice() else { break Outcome::Found(self.solution()) };
-                    choices.push(Choice { child, trail: self.trail.len(), open: self.open.len() });
-                    (child, Change::Lost)
+                    let Some(child) = self.choice() else { break ClaimOutcome::Found(self.solution()) };
+                    choices.push(ClaimChoice { child, trail: self.trail.len(), open: self.open.len() });
+                    (child, ClaimChange::Lost)
                 }
                 Err(Conflict) => {
-                    let Some(last) = choices.pop() else { break Outcome::Impossible };
+                    let Some(last) = choices.pop() else { break ClaimOutcome::Impossible };
                     if conflicts == conflicts_max {
-                        break Outcome::GivenUp;
+                        break ClaimOutcome::GivenUp;
                     }
                     conflicts += 1;
                     self.undo(last.trail);
                     self.open.truncate(last.open);
-                    (last.child, Change::NotLost)
+                    (last.child, ClaimChange::NotLost)
                 }
             };
         };
         self.undo(0);
         self.open.clear();
-        if outcome == Outcome::Impossible {
+        if outcome == ClaimOutcome::Impossible {
             // Others need not try it again.
-            self.waiting.push((seed, Change::NotLost));
+            self.waiting.push((seed, ClaimChange::NotLost));
             assert!(self.follow().is_ok(), "nothing must be yet");
             self.trail.clear();
         }
@@ -214,20 +214,20 @@ impl<'a> Claims<'a> {
         }
     }
 
-    fn apply(&mut self, at: u32, change: Change) -> Result<(), Conflict> {
+    fn apply(&mut self, at: u32, change: ClaimChange) -> Result<(), Conflict> {
         let mark = self.marks[at as usize];
         match change {
-            Change::NotWon if mark.must_win => return Err(Conflict),
-            Change::NotWon if mark.may_win => {
+            ClaimChange::NotWon if mark.must_win => return Err(Conflict),
+            ClaimChange::NotWon if mark.may_win => {
                 self.set(at, Mark { may_win: false, ..mark });
                 for &parent in &self.parents[at as usize] {
                     if self.marks[parent as usize].may_lose {
-                        self.waiting.push((parent, Change::NotLost));
+                        self.waiting.push((parent, ClaimChange::NotLost));
                     }
                 }
             }
-            Change::NotLost if mark.must_lose => return Err(Conflict),
-            Change::NotLost if mark.may_lose => {
+            ClaimChange::NotLost if mark.must_lose => return Err(Conflict),
+            ClaimChange::NotLost if mark.may_lose => {
                 self.set(at, Mark { may_lose: false, ..mark });
                 for index in 0..self.parents[at as usize].len() {
                     let parent = self.parents[at as usize][index];
@@ -236,17 +236,17 @@ impl<'a> Claims<'a> {
                         continue;
                     }
                     match self.support[parent as usize] {
-                        0 => self.waiting.push((parent, Change::NotWon)),
+                        0 => self.waiting.push((parent, ClaimChange::NotWon)),
                         1 if of.must_win => self.rest_on_the_only_one(parent),
                         _ => {}
                     }
                 }
             }
-            Change::Won if !mark.may_win => return Err(Conflict),
-            Change::Won if !mark.must_win => {
+            ClaimChange::Won if !mark.may_win => return Err(Conflict),
+            ClaimChange::Won if !mark.must_win => {
                 self.set(at, Mark { must_win: true, ..mark });
                 if mark.may_lose {
-                    self.waiting.push((at, Change::NotLost));
+                    self.waiting.push((at, ClaimChange::NotLost));
                 }
                 if !self.wins_outright(at as usize) {
                     self.open.push(at);
@@ -255,14 +255,15 @@ impl<'a> Claims<'a> {
                     }
                 }
             }
-            Change::Lost if !mark.may_lose => return Err(Conflict),
-            Change::Lost if !mark.must_lose => {
+            ClaimChange::Lost if !mark.may_lose => return Err(Conflict),
+            ClaimChange::Lost if !mark.must_lose => {
                 self.set(at, Mark { must_lose: true, ..mark });
                 if mark.may_win {
-                    self.waiting.push((at, Change::NotWon));
+                    self.waiting.push((at, ClaimChange::NotWon));
                 }
                 if self.least[at as usize] > -self.bound {
-                    self.waiting.extend(self.equations.children(at as usize).iter().map(|&child| (child, Change::Won)));
+                    self.waiting
+                        .extend(self.equations.children(at as usize).iter().map(|&child| (child, ClaimChange::Won)));
                 }
             }
             _ => {}
@@ -273,7 +274,7 @@ impl<'a> Claims<'a> {
     fn rest_on_the_only_one(&mut self, at: u32) {
         let children = self.equations.children(at as usize).iter();
         let only = children.copied().find(|&child| self.marks[child as usize].may_lose);
-        self.waiting.extend(only.map(|child| (child, Change::Lost)));
+        self.waiting.extend(only.map(|child| (child, ClaimChange::Lost)));
     }
 
     fn solution(&self) -> Vec<Score> {

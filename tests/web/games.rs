@@ -17,7 +17,7 @@ fn told(place: &TestDirectory, args: &[&str], lines: &str) -> String {
 }
 
 #[test]
-fn every_move_of_a_game_is_judged_as_the_rules_do() {
+fn every_move_of_a_game_is_judged_by_the_rules() {
     let place = TestDirectory::built(7);
     let solved = solve_up_to(7);
     // Always the first move there is, good or not.
@@ -116,7 +116,7 @@ fn every_level_plays_to_the_end() {
 }
 
 #[test]
-fn oware_programs_are_answered() {
+fn the_oware_protocol_is_answered() {
     let place = TestDirectory::built(7);
     let commands = format!(
         "uci\nisready\nposition fen {START} moves F\nposition fen {START}\ngo movetime 100\nsetoption name Level value fair\n\

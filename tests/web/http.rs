@@ -85,7 +85,7 @@ fn plus(board: &Board) -> String {
 
 /// Every position of 5 stones, told by maps and by a cache, before and after the tables are made.
 #[test]
-fn answers_are_those_of_the_rules() {
+fn answers_follow_the_rules() {
     let solved = reference::solve_up_to(STONES_MAX);
     for codec in [Codec::Packed, Codec::Zstd] {
         let site = site(codec, false, Limits::default());
@@ -133,7 +133,7 @@ fn answers_are_those_of_the_rules() {
 }
 
 #[test]
-fn the_long_form_keeps_seats_and_stores() {
+fn the_long_notation_keeps_seats_and_stores() {
     let site = site(Codec::Packed, false, Limits::default());
     run(async {
         // North has two stones in f, and with them takes one of South's pits.
@@ -169,7 +169,7 @@ fn chosen_moves_repeat_with_their_seed() {
 }
 
 #[test]
-fn tags_tell_databases_apart_and_save_answers() {
+fn entity_tags_identify_databases() {
     let (all, damaged) = (site(Codec::Packed, false, Limits::default()), site(Codec::Packed, true, Limits::default()));
     run(async {
         let path = "/v1/probe?pos=0+0+0+0+0+2+1+0+0+0+0+0";
@@ -192,7 +192,7 @@ fn tags_tell_databases_apart_and_save_answers() {
 }
 
 #[test]
-fn other_sites_may_ask() {
+fn other_origins_are_allowed() {
     let site = site(Codec::Packed, false, Limits::default());
     run(async {
         let request = Request::options("/v1/probe").body(Body::empty()).unwrap();
@@ -271,7 +271,7 @@ fn the_page_shows_positions_without_a_script() {
 }
 
 #[test]
-fn a_wrong_query_is_named_in_words_of_its_user() {
+fn a_wrong_query_is_quoted_in_the_error() {
     let site = site(Codec::Packed, false, Limits::default());
     run(async {
         let pos = "pos=0+0+0+0+0+2+1+0+0+0+0+0";
@@ -360,7 +360,7 @@ impl axum::body::HttpBody for Stalled {
 
 /// Everything that the description promises is asked for, and every answer is as it says.
 #[test]
-fn the_server_is_as_described() {
+fn the_server_matches_its_description() {
     let plain = site(Codec::Packed, false, Limits::default());
     let damaged = site(Codec::Packed, true, Limits::default());
     let none = Limits { searches_max: 0, turn: Duration::ZERO, ..Limits::default() };
@@ -564,7 +564,7 @@ fn listening(limits: Limits) -> (std::net::SocketAddr, impl FnOnce()) {
 
 /// Serves several questions of one connection, refuses a head without end, and closes what idles when told to stop.
 #[test]
-fn connections_are_kept_and_end() {
+fn connections_are_reused_and_closed() {
     let (address, end) = listening(Limits::default());
     let mut kept = TcpStream::connect(address).unwrap();
     for _ in 0..2 {

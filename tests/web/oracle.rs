@@ -8,6 +8,7 @@ use oracle::{Answer, Bounds, Held, Library, LineEnd, Oracle, OracleError, Source
 use std::path::Path;
 use std::sync::LazyLock;
 use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
+use tests::Random;
 
 const STONES_MAX: u8 = 7;
 
@@ -131,7 +132,7 @@ fn compare_moves(answer: &Answer, moves: &[reference::Move]) {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_databases_are_named() {
     let disk = MemoryDisk::new();
     databases(&disk, 4, PositionSet::All, Codec::Packed);
     let oracle = oracle(&disk);
@@ -146,7 +147,7 @@ fn what_is_missing_is_named() {
 /// Beyond the databases, every bound holds the right score, and many are exact; also where one of them is missing in
 /// the middle.
 #[test]
-fn bounds_beyond_the_databases_hold() {
+fn bounds_beyond_the_databases_are_correct() {
     for missing in [None, Some(2), Some(6)] {
         let disk = MemoryDisk::new();
         databases(&disk, if missing == Some(6) { 7 } else { 5 }, PositionSet::All, Codec::Packed);
@@ -187,7 +188,7 @@ fn bounds_beyond_the_databases_hold() {
 /// Every principal line, replayed by the slow rules: only best moves, no position twice while anything is at stake, and
 /// what is captured on the way and left at the end is the score.
 #[test]
-fn principal_lines_come_to_what_the_score_says() {
+fn principal_lines_reach_the_score() {
     let disk = MemoryDisk::new();
     databases(&disk, 6, PositionSet::All, Codec::Packed);
     let oracle = oracle(&disk);
@@ -268,16 +269,16 @@ fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
         let disk = MemoryDisk::new();
         databases(&disk, 3, PositionSet::All, codec);
         let mut forged = SOLVED.clone();
-        let (mut random, mut wrong_scores) = (Random(one_in), 0);
+        let (mut random, mut wrong_scores) = (Random::of(&[one_in]), 0);
         for stones in 4..=6 {
             let path = format!("databases/{stones:02}.awari");
             write_forged(&disk, Path::new(&path), stones, PositionSet::All, codec, |pits, score| {
                 let is_terminal = pits[..6] == [0; 6];
-                if is_terminal || random.next() % one_in != 0 {
+                if is_terminal || random.bits() % one_in != 0 {
                     return score;
                 }
                 let most = stones as i8;
-                let other = (score + most + 1 + (random.next() % (2 * stones as u64)) as i8) % (2 * most + 1) - most;
+                let other = (score + most + 1 + (random.bits() % (2 * stones as u64)) as i8) % (2 * most + 1) - most;
                 assert!(other != score && other.abs() <= most);
                 forged[stones as usize].insert(pits, other);
                 wrong_scores += 1;
@@ -317,7 +318,7 @@ fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
 
 /// Positions beyond the databases rest on forged scores as little.
 #[test]
-fn searches_refuse_forged_scores() {
+fn searches_refuse_contradictory_scores() {
     let disk = MemoryDisk::new();
     databases(&disk, 4, PositionSet::All, Codec::Packed);
     let path = Path::new("databases/03.awari");
@@ -349,20 +350,8 @@ fn searches_refuse_forged_scores() {
     assert!(refused > 10 && told > 100, "{refused} {told}");
 }
 
-/// Numbers by chance, the same ones each time (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-}
-
 #[test]
-fn other_files_are_passed_over() {
+fn other_files_are_ignored() {
     let disk = MemoryDisk::new();
     databases(&disk, 2, PositionSet::All, Codec::Packed);
     disk.create(Path::new("databases/notes.awari")).unwrap().write(b"mine").unwrap();
@@ -370,7 +359,7 @@ fn other_files_are_passed_over() {
 }
 
 #[test]
-fn kinds_do_not_mix() {
+fn databases_of_different_kinds_are_refused() {
     let disk = MemoryDisk::new();
     databases(&disk, 2, PositionSet::All, Codec::Packed);
     write(&disk, Path::new("databases/03.awari"), 3, PositionSet::Reachable, Codec::Raw);
@@ -397,7 +386,7 @@ fn a_file_under_another_name_is_refused() {
 }
 
 #[test]
-fn damage_is_kept_for_those_who_ask() {
+fn damaged_databases_are_listed() {
     let disk = MemoryDisk::new();
     databases(&disk, 2, PositionSet::All, Codec::Packed);
     disk.truncate(Path::new("databases/01.awari"), 90).unwrap();

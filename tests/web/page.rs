@@ -22,6 +22,7 @@ fn worth(one: &Value) -> String {
 }
 
 #[test]
+#[ignore = "slow tier: drives a browser"]
 fn values_are_those_of_the_api() {
     browse(async |browser| {
         let mut random = Random::new(1);
@@ -83,7 +84,8 @@ fn values_are_those_of_the_api() {
 }
 
 #[test]
-fn the_script_knows_the_rules() {
+#[ignore = "slow tier: drives a browser"]
+fn the_script_follows_the_rules() {
     browse(async |browser| {
         let mut random = Random::new(3);
         let seats = Seats { south_store: 0, north_store: 0, side: Side::South };
@@ -124,7 +126,8 @@ fn the_script_knows_the_rules() {
 }
 
 #[test]
-fn it_looks_well_everywhere() {
+#[ignore = "slow tier: drives a browser"]
+fn the_layout_has_no_faults_at_any_width() {
     browse(async |browser| {
         let long = browser.served.json("/v1/mainline?pos=0-0-2-0-2-1-1-0-1-0-1-1-19-20-S");
         let letters: String =
@@ -157,7 +160,8 @@ fn it_looks_well_everywhere() {
 }
 
 #[test]
-fn links_and_a_form_are_enough() {
+#[ignore = "slow tier: drives a browser"]
+fn links_and_a_form_suffice_without_scripts() {
     browse(async |browser| {
         browser.devtools("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
         browser.visit_without_scripts(&format!("/?pos={NINE}")).await;

@@ -11,6 +11,7 @@ use serde_json::json;
 use tests::Random;
 
 #[test]
+#[ignore = "slow tier: drives a browser"]
 fn positions_are_edited() {
     browse(async |browser| {
         let shows = async |position: &str| assert_eq!(browser.field("pos").await.as_deref(), Some(position));
@@ -63,6 +64,7 @@ fn positions_are_edited() {
 }
 
 #[test]
+#[ignore = "slow tier: drives a browser"]
 fn games_are_played_to_their_end_at_every_level() {
     browse(async |browser| {
         let mut random = Random::new(2);
@@ -106,7 +108,8 @@ fn games_are_played_to_their_end_at_every_level() {
 }
 
 #[test]
-fn the_address_keeps_everything() {
+#[ignore = "slow tier: drives a browser"]
+fn the_address_holds_the_whole_state() {
     browse(async |browser| {
         browser.visit(&format!("/?pos={NINE}&computer=N&level=strong")).await;
         for _ in 0..2 {
@@ -182,7 +185,8 @@ fn the_address_keeps_everything() {
 }
 
 #[test]
-fn keys_are_enough() {
+#[ignore = "slow tier: drives a browser"]
+fn keys_alone_suffice() {
     browse(async |browser| {
         browser.visit(&format!("/?pos={NINE}")).await;
         // Round the page by the Tab key: everything that can be used is come by, and seen to be.
@@ -257,7 +261,8 @@ fn keys_are_enough() {
 }
 
 #[test]
-fn games_come_and_go_as_text() {
+#[ignore = "slow tier: drives a browser"]
+fn games_are_exported_and_imported_as_text() {
     browse(async |browser| {
         let origin = format!("http://{}", browser.served.address);
         let permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"];

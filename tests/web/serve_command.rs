@@ -4,7 +4,7 @@ use tests::directory::{TestDirectory, ended_child, signal};
 use tests::serve_process::ServeProcess;
 
 #[test]
-fn a_server_answers_until_it_is_told_to_stop() {
+fn a_server_answers_until_stopped() {
     let place = TestDirectory::built(5);
     for name in ["INT", "TERM"] {
         let server = ServeProcess::start(&place);
@@ -27,7 +27,7 @@ fn a_server_answers_until_it_is_told_to_stop() {
 }
 
 #[test]
-fn a_server_listens_where_it_is_told() {
+fn a_server_listens_at_the_given_address() {
     let place = TestDirectory::built(1);
     for (listen, shown) in
         [("localhost:0", ""), (":0", "127.0.0.1:"), ("0", "127.0.0.1:"), ("127.0.0.1:0", "127.0.0.1:")]
@@ -44,7 +44,7 @@ fn a_server_listens_where_it_is_told() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said() {
+fn obstacles_to_serving_are_named() {
     let place = TestDirectory::built(1);
     place.awari(&["serve", "--dir", "nowhere"]).is(3);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

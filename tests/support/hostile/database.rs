@@ -1,6 +1,6 @@
 //! Files of scores: databases, captures, planes and snapshots, which share a format.
 
-use super::{run, scores, seal_scores, split};
+use super::{example_files, run, seal_scores, split};
 use disk::{Digest, MemoryDisk};
 use std::path::Path;
 use store::{Archive, CachedScores, Codec, Scores, StoreError, Unverified, Window};
@@ -162,8 +162,8 @@ fn ends(scores: &Scores) {
 
 /// All kinds of files in all codecs, checksums as they are and to be put right.
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
-    let mut files: Vec<(String, Vec<u8>)> = scores::files();
-    for (build, name) in [(run::Build::sweep(), "sweep"), (run::Build::two_bit(), "two-bit")] {
+    let mut files: Vec<(String, Vec<u8>)> = example_files::files();
+    for (build, name) in [(run::SmallBuild::sweep(), "sweep"), (run::SmallBuild::two_bit(), "two-bit")] {
         let kept = |path: &Path| path.extension().is_none_or(|extension| extension != "json");
         for (path, bytes) in build.artifacts().into_iter().filter(|(path, _)| kept(path)) {
             let file = path.file_name().map_or_else(String::new, |file| file.to_string_lossy().into_owned());

@@ -1,6 +1,6 @@
 //! Journals: what is read, what is cut off, and what plan and status make of it.
 
-use super::run::Build;
+use super::run::SmallBuild;
 use super::{seal_journal, split};
 use disk::{MemoryDisk, clock};
 use pipeline::journal::{Contents, Entry, Journal, Record, RunEnd, State};
@@ -62,9 +62,9 @@ fn appended(bytes: &[u8], contents: &Contents) {
 
 /// What else reads a journal.
 fn read_by_others(bytes: &[u8]) {
-    let build = Build::sweep();
+    let build = SmallBuild::sweep();
     let disk = build.disk();
-    disk.put(&Build::path("journal"), bytes);
+    disk.put(&SmallBuild::path("journal"), bytes);
     let plan = build.plan(&disk).expect("a journal is no reason to have no plan");
     let prediction = &plan.prediction;
     assert!(prediction.seconds >= 0.0, "{prediction:?}");
@@ -74,8 +74,8 @@ fn read_by_others(bytes: &[u8]) {
 
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut seeds = Vec::new();
-    for (name, build) in [("sweep", Build::sweep()), ("two-bit", Build::two_bit())] {
-        let written = build.disk().peek(&Build::path("journal")).expect("a build writes a journal");
+    for (name, build) in [("sweep", SmallBuild::sweep()), ("two-bit", SmallBuild::two_bit())] {
+        let written = build.disk().peek(&SmallBuild::path("journal")).expect("a build writes a journal");
         // Some records of each are enough to a mutator.
         let entries = Contents::decode(&written).entries.into_iter().step_by(7).take(6);
         let bytes: Vec<u8> = entries.map(anonymous).flat_map(|entry| framed(&entry)).collect();

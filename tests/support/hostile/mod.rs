@@ -5,6 +5,7 @@
 //! over the fuzzer's corpus and seeded mutants of it.
 
 mod database;
+mod example_files;
 mod journal;
 mod mutant;
 mod oracle;
@@ -20,7 +21,7 @@ pub use journal::journal;
 pub use mutant::mutant;
 pub use oracle::oracle;
 pub use pages::pages;
-pub use run::{Build, damage, run};
+pub use run::{SmallBuild, damage, run};
 pub use scores::scores;
 pub use seal::{seal_journal, seal_scores};
 pub use snapshot::snapshot;

@@ -22,7 +22,7 @@ const SEAL: u8 = 0x80;
 const RUNS_MAX: usize = 6;
 
 /// A small run directory, done or interrupted, and what is in it once it is done.
-pub struct Build {
+pub struct SmallBuild {
     name: String,
     settings: Settings,
     options: RunOptions,
@@ -30,13 +30,13 @@ pub struct Build {
     done: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-impl Build {
+impl SmallBuild {
     /// A build that is done, with the last of `overrides` of a key counting.
-    pub fn new(name: &str, overrides: &[(&str, &str)]) -> Build {
+    pub fn new(name: &str, overrides: &[(&str, &str)]) -> SmallBuild {
         let usual = [("build.stones", "0..3"), ("build.threads", "1"), ("store.keep", "all"), ("check.verify", "full")];
         let (settings, options) = asked(&[&usual, overrides].concat());
         let (files, done) = (BTreeMap::new(), BTreeMap::new());
-        let mut build = Build { name: name.to_owned(), settings, options, files, done };
+        let mut build = SmallBuild { name: name.to_owned(), settings, options, files, done };
         let disk = MemoryDisk::new();
         build.run(&disk).expect("an undisturbed build is done");
         build.files = all_files(&disk);
@@ -45,12 +45,12 @@ impl Build {
     }
 
     /// A build of these stones by this method that was killed when it had written a snapshot.
-    pub fn interrupted(method: &str, stones: &str) -> Build {
+    pub fn interrupted(method: &str, stones: &str) -> SmallBuild {
         let mut build =
-            Build::new(method, &[("build.method", method), ("build.snapshot", "0 s"), ("build.stones", stones)]);
+            SmallBuild::new(method, &[("build.method", method), ("build.snapshot", "0 s"), ("build.stones", stones)]);
         let disk = MemoryDisk::new();
         build.run(&disk).expect("an undisturbed build is done");
-        let snapshots = Build::path("snapshots");
+        let snapshots = SmallBuild::path("snapshots");
         // They are there for some operations of each process stage.
         let (operations, step) = (disk.operations(), (disk.operations() / 60) as usize);
         let coarse = (0..operations).rev().step_by(step.max(1));
@@ -79,28 +79,31 @@ impl Build {
     }
 
     /// By the method sweep, packed, all files kept.
-    pub fn sweep() -> &'static Build {
-        static BUILD: OnceLock<Build> = OnceLock::new();
-        BUILD.get_or_init(|| Build::new("sweep", &[("build.method", "sweep")]))
+    pub fn sweep() -> &'static SmallBuild {
+        static BUILD: OnceLock<SmallBuild> = OnceLock::new();
+        BUILD.get_or_init(|| SmallBuild::new("sweep", &[("build.method", "sweep")]))
     }
 
     /// By the method two-bit, compressed, all files kept.
-    pub fn two_bit() -> &'static Build {
-        static BUILD: OnceLock<Build> = OnceLock::new();
+    pub fn two_bit() -> &'static SmallBuild {
+        static BUILD: OnceLock<SmallBuild> = OnceLock::new();
         BUILD.get_or_init(|| {
-            Build::new("two-bit", &[("build.method", "two-bit"), ("store.codec", "zstd"), ("build.stones", "0..2")])
+            SmallBuild::new(
+                "two-bit",
+                &[("build.method", "two-bit"), ("store.codec", "zstd"), ("build.stones", "0..2")],
+            )
         })
     }
 
     /// All that hostile files are put into.
-    pub fn all() -> Vec<&'static Build> {
-        static MORE: OnceLock<Vec<Build>> = OnceLock::new();
+    pub fn all() -> Vec<&'static SmallBuild> {
+        static MORE: OnceLock<Vec<SmallBuild>> = OnceLock::new();
         let more = MORE.get_or_init(|| {
-            let raw = Build::new("raw", &[("store.codec", "raw"), ("store.keep", "databases")]);
+            let raw = SmallBuild::new("raw", &[("store.codec", "raw"), ("store.keep", "databases")]);
             let methods = ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"];
-            [raw].into_iter().chain(methods.map(|method| Build::interrupted(method, "0..2"))).collect()
+            [raw].into_iter().chain(methods.map(|method| SmallBuild::interrupted(method, "0..2"))).collect()
         });
-        [Build::sweep(), Build::two_bit()].into_iter().chain(more).collect()
+        [SmallBuild::sweep(), SmallBuild::two_bit()].into_iter().chain(more).collect()
     }
 
     /// What tells it from others.
@@ -185,14 +188,15 @@ impl Build {
     /// If the journal cannot be written.
     pub fn verify(&self, disk: &MemoryDisk) -> usize {
         let mut journal = None;
-        let databases = self.artifacts().into_keys().filter(|path| path.starts_with(Build::path("databases")));
+        let databases = self.artifacts().into_keys().filter(|path| path.starts_with(SmallBuild::path("databases")));
         databases
             .filter(|path| {
                 let Some(what) = damage(disk, path) else { return false };
                 let name = path.strip_prefix(DIRECTORY).expect("it lies there").to_string_lossy().into_owned();
                 let artifact = ArtifactName::new(name).expect("the name of an artifact");
-                let journal = journal
-                    .get_or_insert_with(|| Journal::open(disk, &Build::path("journal")).expect("it can be written"));
+                let journal = journal.get_or_insert_with(|| {
+                    Journal::open(disk, &SmallBuild::path("journal")).expect("it can be written")
+                });
                 journal.append(Record::DamageFound { artifact, what, silent: true }).expect("it can be written");
                 true
             })
@@ -235,7 +239,7 @@ pub(super) fn is_temporary(path: &Path) -> bool {
 
 fn is_artifact(path: &Path) -> bool {
     let folders = ["databases", "captures", "planes", "stats"];
-    folders.iter().any(|folder| path.starts_with(Build::path(folder))) && !is_temporary(path)
+    folders.iter().any(|folder| path.starts_with(SmallBuild::path(folder))) && !is_temporary(path)
 }
 
 /// The first bytes choose a build, one of its files and whether checksums are put right, the others replace the file. A
@@ -243,13 +247,13 @@ fn is_artifact(path: &Path) -> bool {
 /// the checksums right, runs come to an end as well.
 pub fn run(bytes: &[u8]) {
     let Some((&[choice, file], content)) = bytes.split_first_chunk() else { return };
-    let builds = Build::all();
+    let builds = SmallBuild::all();
     let build = builds[usize::from(choice & !SEAL) % builds.len()];
     let (path, _) = build.files.iter().nth(usize::from(file) % build.files.len()).expect("it is one of them");
     let disk = build.disk();
     let sealed = choice & SEAL != 0;
     let mut content = content.to_vec();
-    if sealed && *path == Build::path("journal") {
+    if sealed && *path == SmallBuild::path("journal") {
         seal_journal(&mut content);
     } else if sealed {
         seal_scores(&mut content);
@@ -265,16 +269,16 @@ pub fn run(bytes: &[u8]) {
     }
     for (different, is_damaged) in build.differences(&disk) {
         // What nobody reads any more is not looked at, and does no harm: it would be found when it is read.
-        let is_intermediate = !different.starts_with(Build::path("databases"));
+        let is_intermediate = !different.starts_with(SmallBuild::path("databases"));
         assert!(is_intermediate && is_damaged, "{}: {}", build.name, different.display());
     }
 }
 
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut seeds = Vec::new();
-    for (choice, build) in Build::all().into_iter().enumerate() {
+    for (choice, build) in SmallBuild::all().into_iter().enumerate() {
         for (number, (path, bytes)) in build.files.iter().enumerate() {
-            let is_told = |name: &str| *path == Build::path(name);
+            let is_told = |name: &str| *path == SmallBuild::path(name);
             // These name the machine and the process.
             if is_told("journal") || is_told("lock") || bytes.len() > 2000 {
                 continue;

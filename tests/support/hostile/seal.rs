@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_survived() {
+    fn any_bytes_are_sealed_without_panic() {
         for length in 0..200 {
             let mut bytes = vec![0xFF; length];
             seal_scores(&mut bytes);

@@ -1,7 +1,7 @@
 //! Snapshots that are sound as files, of anything that their range allows.
 
 use super::run::is_temporary;
-use super::{Build, split};
+use super::{SmallBuild, split};
 use check::{Databases, certify};
 use disk::MemoryDisk;
 use game::{PositionSet, Rules};
@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use store::{CachedScores, Codec, Identity, Scores, Shape, ValueRange, write};
 
 /// A snapshot of a build that was killed.
-struct Snapshot {
-    build: &'static Build,
+struct SnapshotCase {
+    build: &'static SmallBuild,
     path: PathBuf,
     identity: Identity,
     shape: Shape,
@@ -20,12 +20,12 @@ struct Snapshot {
     scores: Vec<i8>,
 }
 
-fn snapshots() -> &'static [Snapshot] {
-    static SNAPSHOTS: OnceLock<Vec<Snapshot>> = OnceLock::new();
+fn snapshots() -> &'static [SnapshotCase] {
+    static SNAPSHOTS: OnceLock<Vec<SnapshotCase>> = OnceLock::new();
     SNAPSHOTS.get_or_init(|| {
-        let of = |build: &'static Build| {
+        let of = |build: &'static SmallBuild| {
             let disk = build.disk();
-            let is_saved = |path: &&PathBuf| path.starts_with(Build::path("snapshots")) && !is_temporary(path);
+            let is_saved = |path: &&PathBuf| path.starts_with(SmallBuild::path("snapshots")) && !is_temporary(path);
             let paths = build.files().keys().filter(is_saved);
             let found = paths.filter_map(move |path| {
                 let file = Scores::open(&disk, path).ok()?;
@@ -33,11 +33,11 @@ fn snapshots() -> &'static [Snapshot] {
                 let file = file.expect(&identity, &shape).expect("a file is what it says it is");
                 let mut scores = vec![0; shape.positions() as usize];
                 file.read_into(&mut scores).expect("it is not damaged");
-                Some(Snapshot { build, path: path.clone(), identity, shape, range, scores })
+                Some(SnapshotCase { build, path: path.clone(), identity, shape, range, scores })
             });
             found.collect::<Vec<_>>()
         };
-        Build::all().into_iter().flat_map(of).collect()
+        SmallBuild::all().into_iter().flat_map(of).collect()
     })
 }
 
@@ -50,9 +50,9 @@ pub fn snapshot(bytes: &[u8]) {
     snapshots[usize::from(choice) % snapshots.len()].try_on(changes);
 }
 
-impl Snapshot {
+impl SnapshotCase {
     fn try_on(&self, changes: &[u8]) {
-        let Snapshot { build, path, identity, shape, range, scores } = self;
+        let SnapshotCase { build, path, identity, shape, range, scores } = self;
         let span = i16::from(range.high()) - i16::from(range.low()) + 1;
         let changed: Vec<i8> = scores
             .iter()
@@ -76,7 +76,8 @@ impl Snapshot {
 fn is_proved(disk: &MemoryDisk, stones: u32) -> bool {
     let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
     for stones in 0..=stones {
-        let file = Scores::open(disk, &Build::path(&format!("databases/{stones:02}.awari"))).expect("it was built");
+        let file =
+            Scores::open(disk, &SmallBuild::path(&format!("databases/{stones:02}.awari"))).expect("it was built");
         let (identity, shape) = (file.identity().clone(), file.shape().clone());
         let file = file.expect(&identity, &shape).expect("a file is what it says it is");
         databases.insert(stones, CachedScores::new(file, 0)).expect("as many scores as positions");

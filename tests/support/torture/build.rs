@@ -1,7 +1,7 @@
 //! A build of a small manifest on a disk in memory, each run as a process of its own, or as a job of several ranks.
 
-use super::conditions::{Conditions, Flags, HostClock, Stop};
-use super::journal::Journals;
+use super::conditions::{Conditions, Flags, HostClock, PlannedStop};
+use super::journal::{DIRECTORY, Journals};
 use disk::{Disk, MemoryDisk, is_leftover};
 use messaging::ThreadCommunicator;
 use pipeline::journal::RunEnd;
@@ -19,14 +19,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The run directory of all builds.
-pub(crate) const DIRECTORY: &str = "run";
-
 /// The folders whose bytes depend on the manifest alone.
 pub(crate) const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
 
 /// A process about to build what a manifest says. What a run keeps in memory goes with it.
-pub struct Build {
+pub struct BuildRequest {
     settings: Settings,
     awari: Awari,
     options: RunOptions,
@@ -72,9 +69,9 @@ impl Ended {
     }
 }
 
-impl Build {
+impl BuildRequest {
     /// The same, which may replace finished files by files of something else.
-    pub fn replacing(mut self) -> Build {
+    pub fn replacing(mut self) -> BuildRequest {
         self.options.replace = true;
         self
     }
@@ -83,9 +80,9 @@ impl Build {
     ///
     /// # Panics
     /// If that is no manifest.
-    pub fn new(overrides: &[(&str, &str)]) -> Build {
+    pub fn new(overrides: &[(&str, &str)]) -> BuildRequest {
         let (settings, options) = asked(overrides);
-        Build { awari: Awari::new(settings.clone()), settings, options }
+        BuildRequest { awari: Awari::new(settings.clone()), settings, options }
     }
 
     /// Runs it.
@@ -101,7 +98,7 @@ impl Build {
         let flags: Flags = (0..conditions.ranks).map(|_| Arc::default()).collect();
         let hosts: Vec<MemoryDisk> = (0..conditions.ranks).map(|rank| host(disk, rank, &flags, conditions)).collect();
         let request = match conditions.stop {
-            Some(Stop::Request { event }) => Some(event),
+            Some(PlannedStop::Request { event }) => Some(event),
             _ => None,
         };
         let diary = Diary { journals: Journals::new(disk), disk, request, entries: Mutex::default() };
@@ -184,7 +181,7 @@ pub fn by_ranks<T>(
 fn host(disk: &MemoryDisk, rank: usize, flags: &Flags, conditions: &Conditions) -> MemoryDisk {
     let Some(clocks) = conditions.clocks else { return disk.clone() };
     let signal = match conditions.stop {
-        Some(Stop::Signal { reading, only }) if rank == 0 => {
+        Some(PlannedStop::Signal { reading, only }) if rank == 0 => {
             let some = flags.iter().enumerate().filter(|(rank, _)| only.is_none_or(|only| only == *rank));
             Some((reading, some.map(|(_, flag)| Arc::clone(flag)).collect()))
         }

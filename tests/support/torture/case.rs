@@ -1,9 +1,10 @@
 //! One case: a build, disturbed for a few runs, then finished.
 
-use super::build::{DIRECTORY, Ended, artifacts};
-use super::class::{Class, Injection, Round};
+use super::build::{Ended, artifacts};
+use super::class::{FaultClass, FaultRound, Injection};
 use super::conditions::Conditions;
 use super::journal;
+use super::journal::DIRECTORY;
 use super::subject::Subject;
 use disk::{MemoryDisk, Operation, is_leftover};
 use pipeline::{Exit, PipelineError};
@@ -11,19 +12,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A case to run.
-pub(crate) struct Case<'a> {
+pub(crate) struct FaultCase<'a> {
     pub(crate) seed: u64,
-    pub(crate) class: Class,
+    pub(crate) class: FaultClass,
     pub(crate) number: u64,
     subject: &'a Subject,
-    rounds: Vec<Round>,
+    rounds: Vec<FaultRound>,
     /// What chance decides of failures.
     chance: u64,
 }
 
 /// How a case ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct CaseOutcome {
     /// Faults that struck.
     pub(crate) struck: u64,
     /// Runs that they ended.
@@ -44,15 +45,15 @@ pub(crate) struct Outcome {
     pub(crate) wrong: Option<String>,
 }
 
-impl<'a> Case<'a> {
-    pub(crate) fn new(seed: u64, class: Class, subjects: &'a [Subject], number: u64) -> Case<'a> {
+impl<'a> FaultCase<'a> {
+    pub(crate) fn new(seed: u64, class: FaultClass, subjects: &'a [Subject], number: u64) -> FaultCase<'a> {
         let first = &subjects[0];
         let mut random = class.random(seed, first, number);
         let is_first = number < class.extent(first);
         let subject = if is_first { first } else { random.pick(subjects) };
         let at = if is_first { number } else { random.below(class.extent(subject)) };
         let rounds = class.rounds(subject, at, is_first, &mut random);
-        Case { seed, class, number, subject, rounds, chance: random.bits() }
+        FaultCase { seed, class, number, subject, rounds, chance: random.bits() }
     }
 
     pub(crate) fn method(&self) -> planner::Method {
@@ -70,7 +71,7 @@ impl<'a> Case<'a> {
         )
     }
 
-    pub(crate) fn run(&self) -> Outcome {
+    pub(crate) fn run(&self) -> CaseOutcome {
         Trial::new(self.subject, self.chance).run(&self.rounds, &Conditions::default())
     }
 }
@@ -89,7 +90,7 @@ pub(crate) struct Trial<'a> {
     has_unsynced_names: bool,
     /// Whether every run so far was by one rank: several save less, and not what others can use.
     is_alone: bool,
-    outcome: Outcome,
+    outcome: CaseOutcome,
 }
 
 impl<'a> Trial<'a> {
@@ -105,12 +106,12 @@ impl<'a> Trial<'a> {
             has_failed_syncs: false,
             has_unsynced_names: false,
             is_alone: true,
-            outcome: Outcome::default(),
+            outcome: CaseOutcome::default(),
         }
     }
 
     /// Runs the rounds, and then a last one to the end.
-    pub(crate) fn run(mut self, rounds: &[Round], last: &Conditions) -> Outcome {
+    pub(crate) fn run(mut self, rounds: &[FaultRound], last: &Conditions) -> CaseOutcome {
         if let Err(wrong) = self.all(rounds, last) {
             self.outcome.wrong = Some(format!("{wrong}\n  in {rounds:?}\n  and {last:?}"));
         }
@@ -118,7 +119,7 @@ impl<'a> Trial<'a> {
         self.outcome
     }
 
-    fn all(&mut self, rounds: &[Round], last: &Conditions) -> Result<(), String> {
+    fn all(&mut self, rounds: &[FaultRound], last: &Conditions) -> Result<(), String> {
         for (number, round) in rounds.iter().enumerate() {
             self.round(round).map_err(|wrong| format!("run {}: {wrong}", number + 1))?;
         }
@@ -159,7 +160,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn round(&mut self, round: &Round) -> Result<(), String> {
+    fn round(&mut self, round: &FaultRound) -> Result<(), String> {
         let struck_before = self.disk.strikes().len();
         let first_operation = self.disk.operations();
         for injection in &round.injections {
@@ -319,7 +320,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn errors_must_name_what_was_struck() {
+    fn errors_name_the_faulty_file() {
         let error = |path: &str| {
             let source = io::ErrorKind::StorageFull.into();
             PipelineError::Disk(DiskError::from_io(Operation::Write, Path::new(path), source))

@@ -7,7 +7,7 @@ use disk::{Among, Fault, MemoryDisk, Operation, PlannedFault};
 
 /// A class of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum FaultClass {
     /// The process dies in an operation.
     Killed,
     /// The process dies, and the disk keeps what it promised and nothing else.
@@ -59,7 +59,7 @@ pub(crate) enum Injection {
 
 /// What happens once a run is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RoundEnd {
     /// Nothing: it returned.
     Exit,
     Killed,
@@ -70,10 +70,10 @@ pub(crate) enum End {
 
 /// A run, and what happens to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Round {
+pub(crate) struct FaultRound {
     pub(crate) conditions: Conditions,
     pub(crate) injections: Vec<Injection>,
-    pub(crate) end: End,
+    pub(crate) end: RoundEnd,
 }
 
 /// What is left of the operations once those with a class of their own are taken out.
@@ -90,76 +90,76 @@ const OTHERS: [Operation; 10] = [
     Operation::Lock,
 ];
 
-impl Class {
+impl FaultClass {
     /// All classes.
-    pub const ALL: [Class; 17] = [
-        Class::Killed,
-        Class::PowerLost,
-        Class::PowerLostTorn,
-        Class::KilledThenPowerLost,
-        Class::Read,
-        Class::ReadSnapshot,
-        Class::Write,
-        Class::Sync,
-        Class::Rename,
-        Class::Other,
-        Class::NoSpace,
-        Class::Quota,
-        Class::Filled,
-        Class::ReadOnly,
-        Class::ScratchRead,
-        Class::ScratchWrite,
-        Class::Combined,
+    pub const ALL: [FaultClass; 17] = [
+        FaultClass::Killed,
+        FaultClass::PowerLost,
+        FaultClass::PowerLostTorn,
+        FaultClass::KilledThenPowerLost,
+        FaultClass::Read,
+        FaultClass::ReadSnapshot,
+        FaultClass::Write,
+        FaultClass::Sync,
+        FaultClass::Rename,
+        FaultClass::Other,
+        FaultClass::NoSpace,
+        FaultClass::Quota,
+        FaultClass::Filled,
+        FaultClass::ReadOnly,
+        FaultClass::ScratchRead,
+        FaultClass::ScratchWrite,
+        FaultClass::Combined,
     ];
 
     /// Its name on the command line.
     pub const fn word(self) -> &'static str {
         match self {
-            Class::Killed => "killed",
-            Class::PowerLost => "power-lost",
-            Class::PowerLostTorn => "power-lost-torn",
-            Class::KilledThenPowerLost => "killed-then-power-lost",
-            Class::Read => "read",
-            Class::ReadSnapshot => "read-snapshot",
-            Class::Write => "write",
-            Class::Sync => "sync",
-            Class::Rename => "rename",
-            Class::Other => "other",
-            Class::NoSpace => "no-space",
-            Class::Quota => "quota",
-            Class::Filled => "filled",
-            Class::ReadOnly => "read-only",
-            Class::ScratchRead => "scratch-read",
-            Class::ScratchWrite => "scratch-write",
-            Class::Combined => "combined",
+            FaultClass::Killed => "killed",
+            FaultClass::PowerLost => "power-lost",
+            FaultClass::PowerLostTorn => "power-lost-torn",
+            FaultClass::KilledThenPowerLost => "killed-then-power-lost",
+            FaultClass::Read => "read",
+            FaultClass::ReadSnapshot => "read-snapshot",
+            FaultClass::Write => "write",
+            FaultClass::Sync => "sync",
+            FaultClass::Rename => "rename",
+            FaultClass::Other => "other",
+            FaultClass::NoSpace => "no-space",
+            FaultClass::Quota => "quota",
+            FaultClass::Filled => "filled",
+            FaultClass::ReadOnly => "read-only",
+            FaultClass::ScratchRead => "scratch-read",
+            FaultClass::ScratchWrite => "scratch-write",
+            FaultClass::Combined => "combined",
         }
     }
 
     /// What it is, in words.
     pub const fn title(self) -> &'static str {
         match self {
-            Class::Killed => "killed in an operation",
-            Class::PowerLost => "power lost, unsynced bytes and names gone",
-            Class::PowerLostTorn => "power lost, any part of them kept, in any order",
-            Class::KilledThenPowerLost => "killed, then power lost in the next run",
-            Class::Read => "read fails (EIO)",
-            Class::ReadSnapshot => "killed, then a snapshot cannot be read (EIO)",
-            Class::Write => "write fails part-way (EIO)",
-            Class::Sync => "sync fails (EIO), its pages given up, power lost or not",
-            Class::Rename => "rename fails (EIO)",
-            Class::Other => "create, reserve, cut, list, remove, lock ... fails (EIO)",
-            Class::NoSpace => "disk full (ENOSPC), once or from then on",
-            Class::Quota => "quota used up (EDQUOT), once or from then on",
-            Class::Filled => "disk filled by others, over several runs",
-            Class::ReadOnly => "file system turns read-only (EROFS)",
-            Class::ScratchRead => "scratch file cannot be read (EIO)",
-            Class::ScratchWrite => "scratch file cannot be written (EIO, ENOSPC)",
-            Class::Combined => "two or three runs in a row with any of these",
+            FaultClass::Killed => "killed in an operation",
+            FaultClass::PowerLost => "power lost, unsynced bytes and names gone",
+            FaultClass::PowerLostTorn => "power lost, any part of them kept, in any order",
+            FaultClass::KilledThenPowerLost => "killed, then power lost in the next run",
+            FaultClass::Read => "read fails (EIO)",
+            FaultClass::ReadSnapshot => "killed, then a snapshot cannot be read (EIO)",
+            FaultClass::Write => "write fails part-way (EIO)",
+            FaultClass::Sync => "sync fails (EIO), its pages given up, power lost or not",
+            FaultClass::Rename => "rename fails (EIO)",
+            FaultClass::Other => "create, reserve, cut, list, remove, lock ... fails (EIO)",
+            FaultClass::NoSpace => "disk full (ENOSPC), once or from then on",
+            FaultClass::Quota => "quota used up (EDQUOT), once or from then on",
+            FaultClass::Filled => "disk filled by others, over several runs",
+            FaultClass::ReadOnly => "file system turns read-only (EROFS)",
+            FaultClass::ScratchRead => "scratch file cannot be read (EIO)",
+            FaultClass::ScratchWrite => "scratch file cannot be written (EIO, ENOSPC)",
+            FaultClass::Combined => "two or three runs in a row with any of these",
         }
     }
 
     fn number(self) -> u64 {
-        Class::ALL.iter().position(|&class| class == self).unwrap_or(0) as u64
+        FaultClass::ALL.iter().position(|&class| class == self).unwrap_or(0) as u64
     }
 
     /// The generator of one case of this class.
@@ -171,17 +171,19 @@ impl Class {
     /// The operations of a build that this class can strike.
     fn among(self) -> Vec<Among> {
         match self {
-            Class::Killed | Class::PowerLost | Class::PowerLostTorn | Class::Filled => vec![Among::All],
-            Class::Read => vec![Among::Kind(Operation::Read)],
-            Class::Write => vec![Among::Kind(Operation::Write)],
-            Class::Sync => vec![Among::Kind(Operation::Sync)],
-            Class::Rename => vec![Among::Kind(Operation::Rename)],
-            Class::Other => OTHERS.map(Among::Kind).to_vec(),
-            Class::NoSpace | Class::Quota => vec![Among::Room],
-            Class::ReadOnly => vec![Among::Changes],
-            Class::ScratchRead => vec![Among::Scratch(Operation::Read)],
-            Class::ScratchWrite => vec![Among::Scratch(Operation::Create), Among::Scratch(Operation::Write)],
-            Class::KilledThenPowerLost | Class::ReadSnapshot | Class::Combined => vec![Among::All],
+            FaultClass::Killed | FaultClass::PowerLost | FaultClass::PowerLostTorn | FaultClass::Filled => {
+                vec![Among::All]
+            }
+            FaultClass::Read => vec![Among::Kind(Operation::Read)],
+            FaultClass::Write => vec![Among::Kind(Operation::Write)],
+            FaultClass::Sync => vec![Among::Kind(Operation::Sync)],
+            FaultClass::Rename => vec![Among::Kind(Operation::Rename)],
+            FaultClass::Other => OTHERS.map(Among::Kind).to_vec(),
+            FaultClass::NoSpace | FaultClass::Quota => vec![Among::Room],
+            FaultClass::ReadOnly => vec![Among::Changes],
+            FaultClass::ScratchRead => vec![Among::Scratch(Operation::Read)],
+            FaultClass::ScratchWrite => vec![Among::Scratch(Operation::Create), Among::Scratch(Operation::Write)],
+            FaultClass::KilledThenPowerLost | FaultClass::ReadSnapshot | FaultClass::Combined => vec![Among::All],
         }
     }
 
@@ -191,34 +193,34 @@ impl Class {
     }
 
     /// The runs of a case. `at` is the operation to strike, less than the extent.
-    pub(crate) fn rounds(self, subject: &Subject, at: u64, is_first: bool, random: &mut Random) -> Vec<Round> {
-        if self == Class::Combined {
+    pub(crate) fn rounds(self, subject: &Subject, at: u64, is_first: bool, random: &mut Random) -> Vec<FaultRound> {
+        if self == FaultClass::Combined {
             return combined(subject, random);
         }
-        if matches!(self, Class::KilledThenPowerLost | Class::ReadSnapshot) {
-            let killed = Round::alone(vec![Injection::Die(at)], End::Killed);
+        if matches!(self, FaultClass::KilledThenPowerLost | FaultClass::ReadSnapshot) {
+            let killed = FaultRound::alone(vec![Injection::Die(at)], RoundEnd::Killed);
             let (injection, end) = self.injection(subject, random.below(operations(subject)), random);
-            return vec![killed, Round::alone(vec![injection], end)];
+            return vec![killed, FaultRound::alone(vec![injection], end)];
         }
         let mut rounds = Vec::new();
         // What reads and goes on from something needs something to be there.
         if !is_first && random.below(2) == 0 {
-            rounds.push(Round::alone(vec![Injection::Die(random.below(operations(subject)))], End::Killed));
+            rounds.push(FaultRound::alone(vec![Injection::Die(random.below(operations(subject)))], RoundEnd::Killed));
         }
         let (injection, end) = self.injection(subject, at, random);
-        rounds.push(Round::alone(vec![injection], end));
-        if self == Class::Filled {
+        rounds.push(FaultRound::alone(vec![injection], end));
+        if self == FaultClass::Filled {
             for _ in 0..random.below(3) {
                 let limit = Injection::Limit(random.below(2 * subject.bytes()));
-                rounds.push(Round::alone(vec![limit], *random.pick(&[End::Exit, End::Killed])));
+                rounds.push(FaultRound::alone(vec![limit], *random.pick(&[RoundEnd::Exit, RoundEnd::Killed])));
             }
         }
         rounds
     }
 
     /// What strikes operation `at` of a build, less than the extent, and what happens to the process.
-    pub(crate) fn injection(self, subject: &Subject, at: u64, random: &mut Random) -> (Injection, End) {
-        let torn = End::PowerLostTorn(random.bits());
+    pub(crate) fn injection(self, subject: &Subject, at: u64, random: &mut Random) -> (Injection, RoundEnd) {
+        let torn = RoundEnd::PowerLostTorn(random.bits());
         let once = |fault| {
             let (among, first) = self.place(subject, at);
             Injection::Fail(PlannedFault { among, first, count: 1, fault })
@@ -229,28 +231,30 @@ impl Class {
             Injection::Fail(PlannedFault { among, first, count, fault })
         };
         match self {
-            Class::Killed => (Injection::Die(at), End::Killed),
-            Class::PowerLost => (Injection::Die(at), End::PowerLost),
-            Class::KilledThenPowerLost => (Injection::Die(at), *random.pick(&[End::PowerLost, torn])),
-            Class::PowerLostTorn | Class::Combined => (Injection::Die(at), torn),
-            Class::ReadSnapshot => {
+            FaultClass::Killed => (Injection::Die(at), RoundEnd::Killed),
+            FaultClass::PowerLost => (Injection::Die(at), RoundEnd::PowerLost),
+            FaultClass::KilledThenPowerLost => (Injection::Die(at), *random.pick(&[RoundEnd::PowerLost, torn])),
+            FaultClass::PowerLostTorn | FaultClass::Combined => (Injection::Die(at), torn),
+            FaultClass::ReadSnapshot => {
                 let among = Among::Below(Operation::Read, "snapshots");
                 let fault = PlannedFault { among, first: random.below(8), count: 1, fault: Fault::Io };
-                (Injection::Fail(fault), *random.pick(&[End::Exit, End::Killed]))
+                (Injection::Fail(fault), *random.pick(&[RoundEnd::Exit, RoundEnd::Killed]))
             }
-            Class::Read | Class::Write | Class::Rename | Class::Other | Class::ScratchRead => {
-                (once(Fault::Io), End::Exit)
+            FaultClass::Read | FaultClass::Write | FaultClass::Rename | FaultClass::Other | FaultClass::ScratchRead => {
+                (once(Fault::Io), RoundEnd::Exit)
             }
-            Class::Sync => (once(Fault::Io), *random.pick(&[End::Exit, End::Killed, End::PowerLost, torn])),
-            Class::NoSpace => (from(Fault::NoSpace), *random.pick(&[End::Exit, End::Killed, torn])),
-            Class::Quota => (from(Fault::Quota), End::Exit),
-            Class::Filled => (Injection::Fill(at, random.below(2000)), End::Exit),
-            Class::ReadOnly => {
+            FaultClass::Sync => {
+                (once(Fault::Io), *random.pick(&[RoundEnd::Exit, RoundEnd::Killed, RoundEnd::PowerLost, torn]))
+            }
+            FaultClass::NoSpace => (from(Fault::NoSpace), *random.pick(&[RoundEnd::Exit, RoundEnd::Killed, torn])),
+            FaultClass::Quota => (from(Fault::Quota), RoundEnd::Exit),
+            FaultClass::Filled => (Injection::Fill(at, random.below(2000)), RoundEnd::Exit),
+            FaultClass::ReadOnly => {
                 let (among, first) = self.place(subject, at);
                 let fault = PlannedFault { among, first, count: u64::MAX, fault: Fault::ReadOnly };
-                (Injection::Fail(fault), *random.pick(&[End::Exit, torn]))
+                (Injection::Fail(fault), *random.pick(&[RoundEnd::Exit, torn]))
             }
-            Class::ScratchWrite => (once(*random.pick(&[Fault::Io, Fault::NoSpace])), End::Exit),
+            FaultClass::ScratchWrite => (once(*random.pick(&[Fault::Io, Fault::NoSpace])), RoundEnd::Exit),
         }
     }
 
@@ -273,13 +277,15 @@ fn operations(subject: &Subject) -> u64 {
     subject.operations(Among::All)
 }
 
-fn combined(subject: &Subject, random: &mut Random) -> Vec<Round> {
-    let classes: Vec<Class> =
-        Class::ALL.into_iter().filter(|class| *class != Class::Combined && class.extent(subject) > 0).collect();
+fn combined(subject: &Subject, random: &mut Random) -> Vec<FaultRound> {
+    let classes: Vec<FaultClass> = FaultClass::ALL
+        .into_iter()
+        .filter(|class| *class != FaultClass::Combined && class.extent(subject) > 0)
+        .collect();
     let rounds = 2 + random.below(2);
     let mut round = || {
         let mut injections = Vec::new();
-        let mut end = End::Exit;
+        let mut end = RoundEnd::Exit;
         for _ in 0..1 + random.below(2) {
             let class = *random.pick(&classes);
             // Early in a later run is where it takes up what an earlier one left.
@@ -287,19 +293,19 @@ fn combined(subject: &Subject, random: &mut Random) -> Vec<Round> {
             let extent = if random.below(2) == 0 { extent } else { extent.div_ceil(4) };
             let (injection, ends) = class.injection(subject, random.below(extent), random);
             injections.push(injection);
-            if end == End::Exit {
+            if end == RoundEnd::Exit {
                 end = ends;
             }
         }
-        Round::alone(injections, end)
+        FaultRound::alone(injections, end)
     };
     (0..rounds).map(|_| round()).collect()
 }
 
-impl Round {
+impl FaultRound {
     /// A run by one rank.
-    fn alone(injections: Vec<Injection>, end: End) -> Round {
-        Round { conditions: Conditions::default(), injections, end }
+    fn alone(injections: Vec<Injection>, end: RoundEnd) -> FaultRound {
+        FaultRound { conditions: Conditions::default(), injections, end }
     }
 }
 
@@ -323,17 +329,17 @@ impl Injection {
     }
 }
 
-impl End {
+impl RoundEnd {
     pub(crate) fn apply(self, disk: &MemoryDisk) {
         match self {
-            End::Exit => disk.fail_never(),
-            End::Killed => disk.kill(),
-            End::PowerLost => disk.crash(),
-            End::PowerLostTorn(seed) => disk.crash_anyhow(seed),
+            RoundEnd::Exit => disk.fail_never(),
+            RoundEnd::Killed => disk.kill(),
+            RoundEnd::PowerLost => disk.crash(),
+            RoundEnd::PowerLostTorn(seed) => disk.crash_anyhow(seed),
         }
     }
 
     pub(crate) fn loses_power(self) -> bool {
-        matches!(self, End::PowerLost | End::PowerLostTorn(_))
+        matches!(self, RoundEnd::PowerLost | RoundEnd::PowerLostTorn(_))
     }
 }

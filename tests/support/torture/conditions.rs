@@ -17,7 +17,7 @@ pub struct Conditions {
     /// Simulated clocks, one a rank.
     pub clocks: Option<Clocks>,
     /// A request to stop.
-    pub stop: Option<Stop>,
+    pub stop: Option<PlannedStop>,
 }
 
 impl Default for Conditions {
@@ -44,12 +44,12 @@ pub struct Clocks {
     /// Seed of the pseudo-random generator.
     pub seed: u64,
     /// How far it moves.
-    pub pace: Pace,
+    pub pace: ClockPace,
 }
 
 /// How far a reading moves a clock on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum ClockPace {
     /// Not at all.
     Still,
     /// By some milliseconds, at times by seconds.
@@ -60,7 +60,7 @@ pub enum Pace {
 
 /// A request to stop.
 #[derive(Clone, Copy, Debug)]
-pub enum Stop {
+pub enum PlannedStop {
     /// A signal when the clock of rank 0 is read for this time, counted from 0.
     Signal {
         /// Which reading.
@@ -81,7 +81,7 @@ pub(crate) type Flags = Vec<Arc<AtomicBool>>;
 /// A simulated clock.
 #[derive(Debug)]
 pub(crate) struct HostClock {
-    pace: Pace,
+    pace: ClockPace,
     /// At which reading a signal comes, and to whom.
     signal: Option<(u64, Flags)>,
     state: Mutex<Time>,
@@ -118,13 +118,13 @@ impl HostClock {
         time.readings += 1;
         let random = &mut time.random;
         let step = match (self.pace, random.below(8)) {
-            (Pace::Still, _) | (_, 0) => Duration::ZERO,
+            (ClockPace::Still, _) | (_, 0) => Duration::ZERO,
             (_, 1..6) => Duration::from_micros(random.below(20_000)),
             _ => Duration::from_millis(random.below(15_000)),
         };
         time.steady += step;
         time.utc += step;
-        if self.pace == Pace::Jumping {
+        if self.pace == ClockPace::Jumping {
             let jump = Duration::from_millis(random.below(YEAR.as_millis() as u64) >> random.below(30));
             match random.below(8) {
                 0 => time.utc += jump,

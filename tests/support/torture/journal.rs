@@ -1,10 +1,12 @@
 //! The journal of a run directory, looked at again and again while it grows.
 
-use super::build::DIRECTORY;
 use disk::MemoryDisk;
 use pipeline::journal::{Contents, Entry};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+
+/// The run directory of all builds.
+pub(crate) const DIRECTORY: &str = "run";
 
 /// What was seen of the journal during one run.
 pub(crate) struct Journals<'a> {

@@ -60,7 +60,7 @@ struct Undisturbed {
 }
 
 /// A directory for one build, and what lies beside it.
-pub(super) struct Place<'a> {
+pub(super) struct KillDirectory<'a> {
     awari: &'a Path,
     directory: tempfile::TempDir,
 }
@@ -112,7 +112,7 @@ impl Kills {
             "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\nthreads = 2\n\
              [store]\ncodec = \"zstd\"\nkeep = \"{keep}\"\n[check]\nverify = \"full\"\n"
         );
-        let place = Place::new(&self.awari, &manifest)?;
+        let place = KillDirectory::new(&self.awari, &manifest)?;
         let start = Instant::now();
         place.finish().map_err(io::Error::other)?;
         let time = start.elapsed();
@@ -124,7 +124,7 @@ impl Kills {
     /// Kills a build so often, then lets it finish. Tells how much each kill lost.
     fn one(&self, of: &Undisturbed, kills: u64, random: &mut Random) -> Result<Vec<Duration>, String> {
         let failed = |error: io::Error| error.to_string();
-        let mut place = Place::new(&self.awari, &of.manifest).map_err(failed)?;
+        let mut place = KillDirectory::new(&self.awari, &of.manifest).map_err(failed)?;
         let mut lost = Vec::new();
         let mut time = of.time;
         while (lost.len() as u64) < kills {
@@ -138,7 +138,7 @@ impl Kills {
                 // It was over already: once more from the start, and sooner, should the undisturbed build have been slow.
                 time /= 2;
                 place.check(&of.kept)?;
-                place = Place::new(&self.awari, &of.manifest).map_err(failed)?;
+                place = KillDirectory::new(&self.awari, &of.manifest).map_err(failed)?;
                 continue;
             }
             lost.push(place.last_change().and_then(|at| killed.duration_since(at).ok()).unwrap_or_default());
@@ -154,11 +154,11 @@ impl Kills {
     }
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn new(awari: &'a Path, manifest: &str) -> io::Result<Place<'a>> {
+impl<'a> KillDirectory<'a> {
+    pub(super) fn new(awari: &'a Path, manifest: &str) -> io::Result<KillDirectory<'a>> {
         let directory = tempfile::tempdir()?;
         fs::write(directory.path().join("manifest.toml"), manifest)?;
-        Ok(Place { awari, directory })
+        Ok(KillDirectory { awari, directory })
     }
 
     /// Everything of one build, removed when dropped.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tests::torture::{Class, Faults, KillReport, Kills, Report, Simulation, Simulations, Storms};
+use tests::torture::{FaultClass, FaultReport, FaultRuns, KillReport, Kills, Simulation, Simulations, Storms};
 
 /// Disturbs builds, resumes them, and compares them byte for byte with undisturbed ones.
 #[derive(Parser)]
@@ -34,7 +34,7 @@ struct Args {
     threads: usize,
     /// Only faults of this class.
     #[arg(long, value_parser = class)]
-    class: Option<Class>,
+    class: Option<FaultClass>,
     /// Only builds by this method.
     #[arg(long)]
     method: Option<Method>,
@@ -64,9 +64,9 @@ struct Args {
     markdown: bool,
 }
 
-fn class(word: &str) -> Result<Class, String> {
-    let words = Class::ALL.map(Class::word).join(", ");
-    let found = Class::ALL.into_iter().find(|class| class.word() == word);
+fn class(word: &str) -> Result<FaultClass, String> {
+    let words = FaultClass::ALL.map(FaultClass::word).join(", ");
+    let found = FaultClass::ALL.into_iter().find(|class| class.word() == word);
     found.ok_or_else(|| format!("expected one of {words}"))
 }
 
@@ -151,8 +151,8 @@ fn threads(args: &Args) -> usize {
     if args.threads == 0 { disk::clock::cores() } else { args.threads }
 }
 
-fn faults(args: &Args) -> Report {
-    let mut faults = Faults::new(args.seed, args.faults);
+fn faults(args: &Args) -> FaultReport {
+    let mut faults = FaultRuns::new(args.seed, args.faults);
     faults.threads = threads(args);
     faults.only = args.case;
     faults.classes = args.class.map_or(faults.classes, |class| vec![class]);

@@ -20,16 +20,16 @@ mod storm;
 mod subject;
 
 pub(crate) use build::asked;
-pub use build::{Build, Ended, artifacts, by_ranks};
-pub use class::Class;
-pub use conditions::{Clocks, Conditions, Pace, Stop};
+pub use build::{BuildRequest, Ended, artifacts, by_ranks};
+pub use class::FaultClass;
+pub use conditions::{ClockPace, Clocks, Conditions, PlannedStop};
 pub use kills::{KillReport, Kills};
-pub use report::{Report, Tally};
+pub use report::{FaultReport, FaultTally};
 pub use simulation::{Simulated, Simulation, Simulations};
 pub use storm::{StormReport, Storms};
 pub use subject::Subject;
 
-use case::Case;
+use case::FaultCase;
 use planner::Method;
 use std::sync::Mutex;
 
@@ -38,7 +38,7 @@ pub const EVERY_FROM: u64 = 10_000;
 
 /// Which faults to inject, and how many.
 #[derive(Clone, Debug)]
-pub struct Faults {
+pub struct FaultRuns {
     /// What all chance comes from.
     pub seed: u64,
     /// Cases in all, spread over classes and methods; some more where every operation is struck, see [`EVERY_FROM`]. One
@@ -47,38 +47,38 @@ pub struct Faults {
     /// Threads to run them on.
     pub threads: usize,
     /// Only these classes.
-    pub classes: Vec<Class>,
+    pub classes: Vec<FaultClass>,
     /// Only these methods.
     pub methods: Vec<Method>,
     /// Only the case of this number, of each class and method.
     pub only: Option<u64>,
 }
 
-impl Faults {
+impl FaultRuns {
     /// All classes and methods.
-    pub fn new(seed: u64, cases: u64) -> Faults {
-        let (classes, methods) = (Class::ALL.to_vec(), Method::ALL.to_vec());
-        Faults { seed, cases, threads: disk::clock::cores(), classes, methods, only: None }
+    pub fn new(seed: u64, cases: u64) -> FaultRuns {
+        let (classes, methods) = (FaultClass::ALL.to_vec(), Method::ALL.to_vec());
+        FaultRuns { seed, cases, threads: disk::clock::cores(), classes, methods, only: None }
     }
 
     /// Runs the cases and counts how they ended.
-    pub fn run(&self) -> Report {
+    pub fn run(&self) -> FaultReport {
         let subjects: Vec<Vec<Subject>> = self.methods.iter().map(|&method| Subject::all(method)).collect();
-        let cells: Vec<(Class, &[Subject])> = (self.classes.iter())
+        let cells: Vec<(FaultClass, &[Subject])> = (self.classes.iter())
             .flat_map(|&class| subjects.iter().map(move |subjects| (class, &subjects[..])))
             .filter(|(class, subjects)| class.extent(&subjects[0]) > 0)
             .collect();
         let share = self.cases.div_ceil(cells.len().max(1) as u64);
-        let cases: Vec<Case> = (cells.iter())
+        let cases: Vec<FaultCase> = (cells.iter())
             .flat_map(|&(class, subjects)| {
                 let numbers = match self.only {
                     Some(number) => vec![number],
                     None => numbers(subjects[0].method(), class.extent(&subjects[0]), share, self.cases >= EVERY_FROM),
                 };
-                numbers.into_iter().map(move |number| Case::new(self.seed, class, subjects, number))
+                numbers.into_iter().map(move |number| FaultCase::new(self.seed, class, subjects, number))
             })
             .collect();
-        let report = Mutex::new(Report::default());
+        let report = Mutex::new(FaultReport::default());
         each(cases.iter(), self.threads, |case| {
             let outcome = case.run();
             report.lock().expect("a panic while counting ends the harness").add(case, outcome);

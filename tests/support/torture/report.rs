@@ -1,13 +1,13 @@
 //! How the cases ended, counted by class.
 
-use super::case::{Case, Outcome};
-use super::class::Class;
+use super::case::{CaseOutcome, FaultCase};
+use super::class::FaultClass;
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
 
 /// What was counted of a class, or of a method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FaultTally {
     /// Cases run.
     pub cases: u64,
     /// Faults that struck: a case may have several, or none if its run had less to do than foreseen.
@@ -26,25 +26,25 @@ pub struct Tally {
 
 /// All that was counted.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct FaultReport {
     /// By class.
-    pub classes: BTreeMap<Class, Tally>,
+    pub classes: BTreeMap<FaultClass, FaultTally>,
     /// By method.
-    pub methods: BTreeMap<String, Tally>,
+    pub methods: BTreeMap<String, FaultTally>,
     /// What was wrong, each with the command that shows it again.
     pub wrong: Vec<String>,
 }
 
-impl Tally {
-    fn add(&mut self, outcome: &Outcome) {
+impl FaultTally {
+    fn add(&mut self, outcome: &CaseOutcome) {
         self.cases += 1;
         self.faults += outcome.struck;
         self.begun_again += outcome.begun_in_vain;
         self.from_snapshots += outcome.from_snapshots;
         match outcome {
-            Outcome { wrong: Some(_), .. } => self.wrong += 1,
-            Outcome { ended: 0, struck: 0, .. } => {}
-            Outcome { ended: 0, .. } => self.unnoticed += 1,
+            CaseOutcome { wrong: Some(_), .. } => self.wrong += 1,
+            CaseOutcome { ended: 0, struck: 0, .. } => {}
+            CaseOutcome { ended: 0, .. } => self.unnoticed += 1,
             _ => self.resumed += 1,
         }
     }
@@ -58,8 +58,8 @@ impl Tally {
 const HEADER: [&str; 8] =
     ["fault", "cases", "faults", "unnoticed", "resumed", "stages begun again", "gone on from a snapshot", "wrong"];
 
-impl Report {
-    pub(crate) fn add(&mut self, case: &Case, outcome: Outcome) {
+impl FaultReport {
+    pub(crate) fn add(&mut self, case: &FaultCase, outcome: CaseOutcome) {
         self.classes.entry(case.class).or_default().add(&outcome);
         self.methods.entry(case.method().to_string()).or_default().add(&outcome);
         if let Some(wrong) = outcome.wrong {
@@ -68,8 +68,8 @@ impl Report {
     }
 
     /// The sum over all classes.
-    pub fn total(&self) -> Tally {
-        self.classes.values().fold(Tally::default(), |sum, tally| Tally {
+    pub fn total(&self) -> FaultTally {
+        self.classes.values().fold(FaultTally::default(), |sum, tally| FaultTally {
             cases: sum.cases + tally.cases,
             faults: sum.faults + tally.faults,
             unnoticed: sum.unnoticed + tally.unnoticed,
@@ -81,7 +81,7 @@ impl Report {
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let row = |name: &str, tally: &Tally| {
+        let row = |name: &str, tally: &FaultTally| {
             let mut row = vec![name.to_owned()];
             row.extend(tally.cells());
             row

@@ -6,9 +6,9 @@
 //! history, operation by operation. Between ranks the threads of this host also decide which of two messages, or two
 //! operations, is first: there a seed gives the same job and faults of the same kind, though not always at the same moment.
 
-use super::case::{Outcome, Trial};
-use super::class::{Class, End, Injection, Round};
-use super::conditions::{Clocks, Conditions, Pace, Stop};
+use super::case::{CaseOutcome, Trial};
+use super::class::{FaultClass, FaultRound, Injection, RoundEnd};
+use super::conditions::{ClockPace, Clocks, Conditions, PlannedStop};
 use super::each;
 use super::subject::Subject;
 use crate::Random;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 pub struct Simulation {
     seed: u64,
     subject: Subject,
-    rounds: Vec<Round>,
+    rounds: Vec<FaultRound>,
     last: Conditions,
 }
 
@@ -95,7 +95,7 @@ impl Simulation {
             manifest.push(("cluster.scratch", "scratch"));
         }
         let subject = Subject::new(method, &manifest);
-        let pace = *random.pick(&[Pace::Still, Pace::Even, Pace::Jumping]);
+        let pace = *random.pick(&[ClockPace::Still, ClockPace::Even, ClockPace::Jumping]);
         let conditions = |random: &mut Random| {
             let ranks = if is_alone { 1 } else { 1 + random.below(RANKS_MAX) as usize };
             let network = network_faults(random, ranks);
@@ -119,7 +119,7 @@ impl Simulation {
     }
 
     /// Runs it.
-    pub(crate) fn run(&self) -> Outcome {
+    pub(crate) fn run(&self) -> CaseOutcome {
         Trial::new(&self.subject, Random::of(&[self.seed, 1]).bits()).run(&self.rounds, &self.last)
     }
 
@@ -161,25 +161,27 @@ fn network_faults(random: &mut Random, ranks: usize) -> NetworkFaults {
     faults
 }
 
-fn stop(random: &mut Random, subject: &Subject, ranks: usize) -> Option<Stop> {
+fn stop(random: &mut Random, subject: &Subject, ranks: usize) -> Option<PlannedStop> {
     let events = 2 * subject.stages() as u64;
     match random.below(8) {
         0 => {
             let only = (random.below(2) == 0).then(|| random.below(ranks as u64) as usize);
-            Some(Stop::Signal { reading: random.below(4 * events), only })
+            Some(PlannedStop::Signal { reading: random.below(4 * events), only })
         }
-        1 => Some(Stop::Request { event: random.below(events) }),
+        1 => Some(PlannedStop::Request { event: random.below(events) }),
         _ => None,
     }
 }
 
-fn round(random: &mut Random, subject: &Subject, conditions: &impl Fn(&mut Random) -> Conditions) -> Round {
+fn round(random: &mut Random, subject: &Subject, conditions: &impl Fn(&mut Random) -> Conditions) -> FaultRound {
     let conditions = conditions(random);
-    let classes: Vec<Class> =
-        Class::ALL.into_iter().filter(|class| *class != Class::Combined && class.extent(subject) > 0).collect();
+    let classes: Vec<FaultClass> = FaultClass::ALL
+        .into_iter()
+        .filter(|class| *class != FaultClass::Combined && class.extent(subject) > 0)
+        .collect();
     let mut injections: Vec<Injection> = Vec::new();
-    let torn = End::PowerLostTorn(random.bits());
-    let mut end = *random.pick(&[End::Exit, End::Killed, End::PowerLost, torn]);
+    let torn = RoundEnd::PowerLostTorn(random.bits());
+    let mut end = *random.pick(&[RoundEnd::Exit, RoundEnd::Killed, RoundEnd::PowerLost, torn]);
     // A lost rank or a stop is enough for a run, but not always.
     let count = if conditions.may_end() { random.below(2) } else { 1 + random.below(2) };
     for _ in 0..count {
@@ -191,7 +193,7 @@ fn round(random: &mut Random, subject: &Subject, conditions: &impl Fn(&mut Rando
         injections.push(injection);
         end = ends;
     }
-    Round { conditions, injections, end }
+    FaultRound { conditions, injections, end }
 }
 
 impl Simulations {
@@ -215,7 +217,7 @@ impl Simulations {
 }
 
 impl Simulated {
-    fn add(&mut self, simulation: &Simulation, outcome: Outcome) {
+    fn add(&mut self, simulation: &Simulation, outcome: CaseOutcome) {
         self.jobs += 1;
         self.of_ranks += u64::from(!simulation.is_alone());
         self.faults += outcome.struck;

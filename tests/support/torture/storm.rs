@@ -6,7 +6,7 @@
 //! no failure of its surroundings; an answer must be the right one; and no file may have other bytes than an undisturbed
 //! build gives it, but those that were damaged. In the end `verify` and `run` must bring every byte back.
 
-use super::kills::{Files, Place};
+use super::kills::{Files, KillDirectory};
 use crate::Random;
 use planner::Method;
 use rustix::process::{Pid, Signal, kill_process};
@@ -128,8 +128,8 @@ impl Storms {
                 if method.has_bounds() { "packed" } else { "zstd" }
             )
         };
-        let built = |keep: &str| -> io::Result<(Place<'_>, Files)> {
-            let place = Place::new(&self.awari, &manifest(keep))?;
+        let built = |keep: &str| -> io::Result<(KillDirectory<'_>, Files)> {
+            let place = KillDirectory::new(&self.awari, &manifest(keep))?;
             place.finish().map_err(io::Error::other)?;
             let files = place.files()?;
             Ok((place, files))
@@ -153,14 +153,14 @@ impl Storms {
     }
 
     fn one(&self, calm: &Calm, random: &mut Random, report: &mut StormReport) -> Result<(), String> {
-        let place = Place::new(&self.awari, &calm.manifest).map_err(|error| error.to_string())?;
+        let place = KillDirectory::new(&self.awari, &calm.manifest).map_err(|error| error.to_string())?;
         let ended = self.in_place(&place, calm, random, report);
         ended.map_err(|wrong| format!("{wrong} (all of it is left in {})", place.keep().display()))
     }
 
     fn in_place(
         &self,
-        place: &Place<'_>,
+        place: &KillDirectory<'_>,
         calm: &Calm,
         random: &mut Random,
         report: &mut StormReport,
@@ -221,7 +221,7 @@ impl Storms {
     fn start<'c>(
         &self,
         calm: &'c Calm,
-        place: &Place<'_>,
+        place: &KillDirectory<'_>,
         outside: &Path,
         random: &mut Random,
     ) -> io::Result<Running<'c>> {
@@ -237,7 +237,7 @@ impl Storms {
         &self,
         name: &'static str,
         calm: &'c Calm,
-        place: &Place<'_>,
+        place: &KillDirectory<'_>,
         outside: &Path,
         random: &mut Random,
     ) -> io::Result<Running<'c>> {
@@ -339,7 +339,7 @@ fn in_place(path: &Path) -> io::Result<fs::File> {
 
 /// Damages a file of the run, and says how.
 fn damage(
-    place: &Place<'_>,
+    place: &KillDirectory<'_>,
     outside: &Path,
     random: &mut Random,
     damaged: &mut BTreeSet<PathBuf>,
@@ -399,7 +399,7 @@ fn damage(
 }
 
 /// Compares what is there with what an undisturbed run makes.
-fn check(place: &Place<'_>, calm: &Calm, damaged: &BTreeSet<PathBuf>, outside: &Path) -> Result<(), String> {
+fn check(place: &KillDirectory<'_>, calm: &Calm, damaged: &BTreeSet<PathBuf>, outside: &Path) -> Result<(), String> {
     let files = place.files().map_err(|error| error.to_string())?;
     for (path, bytes) in files {
         if calm.made.get(&path) != Some(&bytes) && !damaged.contains(&path) {

@@ -1,6 +1,6 @@
 //! The small builds that are disturbed, and what an undisturbed one of each makes.
 
-use super::build::{Build, artifacts};
+use super::build::{BuildRequest, artifacts};
 use disk::{Among, MemoryDisk};
 use planner::Method;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl Subject {
             let mut words = overrides.clone();
             words.retain(|(key, _)| more.iter().all(|(other, _)| other != key));
             let disk = MemoryDisk::new();
-            let run = Build::new(&[&words[..], more].concat()).run(&disk);
+            let run = BuildRequest::new(&[&words[..], more].concat()).run(&disk);
             run.unwrap_or_else(|error| panic!("an undisturbed build by {method} failed: {error}"));
             disk
         };
@@ -82,16 +82,16 @@ impl Subject {
     }
 
     /// A new process for it.
-    pub fn build(&self) -> Build {
-        Build::new(&self.overrides)
+    pub fn build(&self) -> BuildRequest {
+        BuildRequest::new(&self.overrides)
     }
 
     /// A run that verifies all databases in full, besides building those that are not there.
-    pub(crate) fn verification(&self) -> Build {
+    pub(crate) fn verification(&self) -> BuildRequest {
         let mut overrides = self.overrides.clone();
         overrides.retain(|(key, _)| *key != "check.verify");
         overrides.push(("check.verify", "full"));
-        Build::new(&overrides)
+        BuildRequest::new(&overrides)
     }
 
     /// More operations than any run by so many ranks has: a run with more comes to no end.
