@@ -20,7 +20,7 @@ use engines::sweep::distributed::{RankScores, ScorePartition, sweep};
 use engines::{Bytes, Kernel, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{Communicator, NetworkFaults, ThreadCommunicator};
-use pipeline::journal::{Contents, Measured, State};
+use pipeline::journal::{Contents, JournalState, Measured};
 use pipeline::{Budget, Manifest, StageName, directory};
 use planner::{
     CostModel, DatabasePlan, Hardware, JobPlanner, JobPrediction, Load, Method, MethodPrediction, Network, Ramp, Rates,
@@ -480,7 +480,7 @@ fn recorded(dir: &Path) -> (Settings, Run) {
     let manifest = Manifest::parse(&text, "manifest.toml", &schema(), &[]).expect("a run leaves a whole manifest");
     let settings = Settings::new(&manifest);
     let journal = Contents::read(&disk, &directory::journal_path(dir)).expect("the journal can be read");
-    let state = State::replay(&journal.entries);
+    let state = JournalState::replay(&journal.entries);
     let mut run = Run::new();
     for (stage, history) in state.stages() {
         if let Some((measured, _)) = &history.done {

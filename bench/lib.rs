@@ -18,7 +18,7 @@ use disk::{Disk, clock};
 use engines::capture::InMemory;
 use engines::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
-use pipeline::{Budget, Manifest, Orchestrator, RunOptions, Summary};
+use pipeline::{Budget, Manifest, Orchestrator, RunOptions, RunSummary};
 use planner::{Settings, schema};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use stages::Awari;
@@ -126,7 +126,7 @@ pub fn manifest(overrides: &[(&str, String)]) -> Manifest {
 ///
 /// # Panics
 /// When they are no keys of a manifest, or the build fails.
-pub fn build(disk: &dyn Disk, directory: &Path, threads: usize, overrides: &[(&str, String)]) -> Summary {
+pub fn build(disk: &dyn Disk, directory: &Path, threads: usize, overrides: &[(&str, String)]) -> RunSummary {
     let manifest = manifest(overrides);
     let settings = Settings::new(&manifest);
     let options = RunOptions {

@@ -6,7 +6,7 @@
 use bench::build;
 use clap::Parser;
 use disk::{Io, RealDisk, clock};
-use pipeline::Summary;
+use pipeline::RunSummary;
 use std::fs;
 use std::path::Path;
 
@@ -89,7 +89,7 @@ fn main() {
     println!("peak memory {} MiB", clock::peak_resident_bytes().unwrap_or(0) >> 20);
 }
 
-fn built(arguments: &MethodsArguments, disk: &RealDisk, directory: &Path, stones: u32, method: &str) -> Summary {
+fn built(arguments: &MethodsArguments, disk: &RealDisk, directory: &Path, stones: u32, method: &str) -> RunSummary {
     let bits = game::PositionSet::All.positions(stones) / 8;
     let overrides = [
         ("build.stones", format!("\"0..{stones}\"")),
@@ -104,7 +104,7 @@ fn built(arguments: &MethodsArguments, disk: &RealDisk, directory: &Path, stones
 }
 
 /// What the stages of the last database took.
-fn turn(summary: &Summary) -> MethodTimes {
+fn turn(summary: &RunSummary) -> MethodTimes {
     let kinds = SOLVING.into_iter().filter_map(|kind| {
         let ran = summary.ran.iter().filter(|ran| ran.stage.kind() == kind);
         let (wall, cpu) =

@@ -20,7 +20,7 @@ mod watch;
 use disk::{Digest, Disk, DiskError, heap};
 use engines::Tables;
 use pipeline::{
-    ArtifactKind, ArtifactName, ArtifactSpec, Found, Graph, StageContext, StageError, StageReport, StageSpec, Work,
+    ArtifactKind, ArtifactName, ArtifactSpec, Graph, Inspection, StageContext, StageError, StageReport, StageSpec, Work,
 };
 use planner::{BuildPlan, DatabasePlan, Settings};
 use std::collections::BTreeMap;
@@ -146,12 +146,12 @@ impl Work for Awari {
         &self.graph
     }
 
-    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Found, DiskError> {
+    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Inspection, DiskError> {
         if artifact.kind == ArtifactKind::Report {
             return match disk.read(path, STATS_BYTES_MAX) {
-                Ok(text) => Ok(Found::Header { digest: Digest::of(&text), identity: Default::default() }),
-                Err(error) if error.is_not_found() => Ok(Found::Absent),
-                Err(error @ DiskError::TooLarge { .. }) => Ok(Found::Unreadable(error.to_string())),
+                Ok(text) => Ok(Inspection::Header { digest: Digest::of(&text), identity: Default::default() }),
+                Err(error) if error.is_not_found() => Ok(Inspection::Absent),
+                Err(error @ DiskError::TooLarge { .. }) => Ok(Inspection::Unreadable(error.to_string())),
                 Err(error) => Err(error),
             };
         }
@@ -162,17 +162,17 @@ impl Work for Awari {
             plane => bounds::Plane::kind_of(plane, number("bound")).unwrap_or(Kind::Database),
         };
         Ok(match Scores::open_windowed(disk, path) {
-            Err(StoreError::Disk(error)) if error.is_not_found() => Found::Absent,
+            Err(StoreError::Disk(error)) if error.is_not_found() => Inspection::Absent,
             Err(StoreError::Disk(error)) => return Err(error),
-            Err(error) if error.is_damage() => Found::Damaged(error.what()),
-            Err(error) => Found::Unreadable(error.what()),
+            Err(error) if error.is_damage() => Inspection::Damaged(error.what()),
+            Err(error) => Inspection::Unreadable(error.what()),
             Ok(file) if file.identity().kind != kind => {
-                Found::Unreadable(format!("it is {}, not a {kind}", file.identity()))
+                Inspection::Unreadable(format!("it is {}, not a {kind}", file.identity()))
             }
             Ok(file) if file.range() != files::range(kind, u32::from(file.identity().stones)) => {
-                Found::Unreadable(format!("its header announces values in {}, which are impossible", file.range()))
+                Inspection::Unreadable(format!("its header announces values in {}, which are impossible", file.range()))
             }
-            Ok(file) if !self.is_laid_out(file.identity(), file.shape()) => Found::Unreadable(format!(
+            Ok(file) if !self.is_laid_out(file.identity(), file.shape()) => Inspection::Unreadable(format!(
                 "it is {} with {}, which does not match its name",
                 file.identity(),
                 file.shape()
@@ -189,7 +189,7 @@ impl Work for Awari {
                 if let Kind::Plane { bound, .. } = of.kind {
                     identity.insert("bound".to_owned(), bound.to_string());
                 }
-                Found::Header { digest: file.digest(), identity }
+                Inspection::Header { digest: file.digest(), identity }
             }
         })
     }

@@ -2,7 +2,7 @@
 //! verified it, if they ran in this process, else here, by all ranks of a job.
 
 use crate::{Shared, cluster, files};
-use check::{Choice, Histogram, Statistics};
+use check::{CaptureChoice, Histogram, Statistics};
 use disk::{Digest, Staged};
 use engines::{DatabasePart, Tables};
 use game::{Index, Score};
@@ -39,7 +39,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             count(&shared.tables(), &index, stripe_bytes, DatabasePart::WHOLE, &captures, scores)?
         }
     };
-    let choice = Choice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
+    let choice = CaptureChoice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let text = Statistics::new(stones, histogram, choice).json() + "\n";
     let name = files::stats(stones);
     let path = context.output(&name);

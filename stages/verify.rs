@@ -1,7 +1,7 @@
 //! The stage `verify:n`: scores derived again by the plain rules, counts against the published ones, every checksum.
 
 use crate::{Shared, files};
-use check::{CheckError, Database, Databases, Extent, Histogram, Look, Published, Sample, Verified};
+use check::{CheckError, Database, Databases, Extent, Histogram, ScoreSource, Published, Sample, Verified};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use game::quantity::plural;
@@ -182,7 +182,7 @@ pub(crate) enum Shelf {
     Kept(Arc<Bytes>),
 }
 
-impl Look for Shelf {
+impl ScoreSource for Shelf {
     fn positions(&self) -> u64 {
         match self {
             Shelf::File(scores) => scores.positions(),
@@ -199,8 +199,8 @@ impl Look for Shelf {
 
     fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<(), CheckError> {
         match self {
-            Shelf::File(scores) => Look::scores(&**scores, positions, out),
-            Shelf::Kept(scores) => Look::scores(&&scores[..], positions, out),
+            Shelf::File(scores) => ScoreSource::scores(&**scores, positions, out),
+            Shelf::Kept(scores) => ScoreSource::scores(&&scores[..], positions, out),
         }
     }
 
@@ -220,7 +220,7 @@ impl Look for Shelf {
 
     fn path(&self) -> &Path {
         match self {
-            Shelf::File(scores) => Look::path(&**scores),
+            Shelf::File(scores) => ScoreSource::path(&**scores),
             Shelf::Kept(_) => Path::new(""),
         }
     }

@@ -26,7 +26,7 @@
 //!
 //! Memory: two bits a position.
 
-use crate::look::{Database, Databases, Look};
+use crate::databases::{Database, Databases, ScoreSource};
 use crate::{CheckError, Histogram};
 use game::{Board, Score};
 use rayon::prelude::*;
@@ -45,12 +45,12 @@ pub struct Certified {
 }
 
 /// Derives every claim of the `stones`-stone database, given smaller ones that are right.
-pub fn certify<L: Look>(databases: &Databases<L>, stones: u32) -> Result<Certified, CheckError> {
+pub fn certify<L: ScoreSource>(databases: &Databases<L>, stones: u32) -> Result<Certified, CheckError> {
     certify_watched(databases, stones, &|| ControlFlow::Continue(()))
 }
 
 /// As [`certify`]; `watch` is asked now and then, and ends it early with [`CheckError::Stopped`].
-pub fn certify_watched<L: Look>(
+pub fn certify_watched<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
@@ -58,7 +58,8 @@ pub fn certify_watched<L: Look>(
     let database = databases.get(stones)?;
     let histogram = Histogram::of(database)?;
     let positions = database.positions();
-    let proof = Proof { databases, database, watch, wins: Plane::new(positions), losses: Plane::new(positions) };
+    let proof =
+        Proof { databases, database, watch, wins: PositionBits::new(positions), losses: PositionBits::new(positions) };
     let mut claims = 0;
     let mut passes = 0;
     for bound in (1..=stones as Score).rev() {
@@ -94,24 +95,24 @@ struct Proof<'a, L> {
     databases: &'a Databases<L>,
     database: &'a Database<L>,
     watch: &'a (dyn Fn() -> ControlFlow<()> + Sync),
-    wins: Plane,
-    losses: Plane,
+    wins: PositionBits,
+    losses: PositionBits,
 }
 
 /// One bit a position, set by many threads.
-struct Plane {
+struct PositionBits {
     words: Vec<AtomicU64>,
 }
 
 /// Claims that are left, of all or of one unit.
 #[derive(Clone, Copy, Default)]
-struct Left {
+struct OpenClaims {
     claims: u64,
     /// The first of them, and its score.
     first: Option<(u64, Score)>,
 }
 
-impl<L: Look> Proof<'_, L> {
+impl<L: ScoreSource> Proof<'_, L> {
     /// Derives all claims of `bound` and `-bound`; says in how many passes.
     fn derive(&self, bound: Score) -> Result<u32, CheckError> {
         let units = self.database.positions().div_ceil(UNIT_POSITIONS);
@@ -120,7 +121,7 @@ impl<L: Look> Proof<'_, L> {
         for pass in 1.. {
             // Units read what others add in the same pass or do not: either is sound, and what can be derived in the
             // end does not depend on it.
-            let lefts: Vec<Left> = open
+            let lefts: Vec<OpenClaims> = open
                 .par_iter()
                 .map_init(Vec::new, |scores, &unit| self.pass(unit, bound, scores))
                 .collect::<Result<_, _>>()?;
@@ -146,7 +147,7 @@ impl<L: Look> Proof<'_, L> {
     }
 
     /// Tries every claim of a unit once that is not derived yet.
-    fn pass(&self, unit: u64, bound: Score, scores: &mut Vec<Score>) -> Result<Left, CheckError> {
+    fn pass(&self, unit: u64, bound: Score, scores: &mut Vec<Score>) -> Result<OpenClaims, CheckError> {
         if (self.watch)().is_break() {
             return Err(CheckError::Stopped);
         }
@@ -154,7 +155,7 @@ impl<L: Look> Proof<'_, L> {
         let positions = UNIT_POSITIONS.min(self.database.positions() - first);
         scores.resize(positions as usize, 0);
         self.database.scores().read(first, scores)?;
-        let mut left = Left::default();
+        let mut left = OpenClaims::default();
         for (position, &score) in (first..).zip(scores.iter()) {
             if score != bound && score != -bound {
                 continue;
@@ -208,9 +209,9 @@ impl<L: Look> Proof<'_, L> {
     }
 }
 
-impl Plane {
-    fn new(positions: u64) -> Plane {
-        Plane { words: (0..positions.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
+impl PositionBits {
+    fn new(positions: u64) -> PositionBits {
+        PositionBits { words: (0..positions.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
     fn has(&self, position: u64) -> bool {

@@ -5,7 +5,7 @@
 //! outside itself.
 
 use crate::report::total;
-use crate::{Histogram, Shares, Statistics};
+use crate::{Histogram, ScoreShares, Statistics};
 use game::quantity::plural;
 use std::fmt::Write;
 
@@ -82,7 +82,7 @@ fn head(text: &mut String, databases: &[Statistics], all: &Histogram) {
         [one] => plural(one.stones().into(), "stone"),
         [first, .., last] => format!("{} to {}", first.stones(), plural(last.stones().into(), "stone")),
     };
-    let Shares { won, drawn, lost } = all.shares();
+    let ScoreShares { won, drawn, lost } = all.shares();
     let _ = writeln!(
         text,
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="13" fill="#222">

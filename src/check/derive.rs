@@ -4,7 +4,7 @@
 //! who cannot move. No kernel, no sow map, no capture database.
 
 use crate::CheckError;
-use crate::look::{Databases, Look};
+use crate::databases::{Databases, ScoreSource};
 use game::{Board, Rules, Score};
 
 /// The best scores that a position's moves lead to.
@@ -21,7 +21,7 @@ impl Derived {
     pub(crate) const NONE: Derived = Derived { capture: None, quiet: None };
 
     /// Looks up the children of a position.
-    pub(crate) fn of<L: Look>(databases: &Databases<L>, board: &Board) -> Result<Derived, CheckError> {
+    pub(crate) fn of<L: ScoreSource>(databases: &Databases<L>, board: &Board) -> Result<Derived, CheckError> {
         let stones = board.stones();
         let mut derived = Derived::NONE;
         for (_, played) in board.moves(databases.rules()) {

@@ -3,7 +3,7 @@
 //! Content digests tell whether they do; this tells where, for a person to look at.
 
 use crate::CheckError;
-use crate::look::{Database, Look};
+use crate::databases::{Database, ScoreSource};
 use crate::verify::MISTAKES_NAMED_MAX;
 use crate::wrong_score::WrongScore;
 use rayon::prelude::*;
@@ -24,7 +24,10 @@ pub struct Differences {
 ///
 /// # Panics
 /// When the two do not have the same stones and position set.
-pub fn differences<L: Look, M: Look>(found: &Database<L>, expected: &Database<M>) -> Result<Differences, CheckError> {
+pub fn differences<L: ScoreSource, M: ScoreSource>(
+    found: &Database<L>,
+    expected: &Database<M>,
+) -> Result<Differences, CheckError> {
     let positions = found.positions();
     let is_same = found.index().stones() == expected.index().stones() && positions == expected.positions();
     assert!(is_same, "databases of the same positions are compared");

@@ -19,7 +19,7 @@ pub enum CheckError {
     #[error(transparent)]
     Store(Box<StoreError>),
     /// Blocks of a file are not what was written.
-    #[error("{} of the blocks of {} are damaged: {}", blocks.len(), path.display(), Listed(first))]
+    #[error("{} of the blocks of {} are damaged: {}", blocks.len(), path.display(), ErrorList(first))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -78,7 +78,7 @@ pub enum CheckError {
     },
     /// Scores that do not follow from those of the children.
     #[error("{mistakes} of {} checked in the {stones}-stone database {} wrong: {}",
-        plural(*checked, "position"), if *mistakes == 1 { "is" } else { "are" }, Listed(first))]
+        plural(*checked, "position"), if *mistakes == 1 { "is" } else { "are" }, ErrorList(first))]
     Wrong {
         /// The stones of the database.
         stones: u32,
@@ -134,9 +134,9 @@ impl From<StoreError> for CheckError {
 }
 
 /// A list in an error's text.
-struct Listed<'a, T>(&'a [T]);
+struct ErrorList<'a, T>(&'a [T]);
 
-impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
+impl<T: fmt::Display> fmt::Display for ErrorList<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, entry) in self.0.iter().enumerate() {
             if at > 0 {

@@ -1,7 +1,7 @@
 //! How many positions have which score.
 
 use crate::CheckError;
-use crate::look::{Database, Look};
+use crate::databases::{Database, ScoreSource};
 use game::Score;
 use rayon::prelude::*;
 
@@ -19,7 +19,7 @@ pub struct Histogram {
 
 /// Shares of all positions, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shares {
+pub struct ScoreShares {
     /// Positive scores.
     pub won: f64,
     /// Scores of 0.
@@ -33,7 +33,7 @@ impl Histogram {
     pub const EMPTY: Histogram = Histogram { positions: [0; 2 * SCORE_MAX + 1] };
 
     /// Counts every position of a database, in parallel, and checks that no score exceeds its stones.
-    pub fn of<L: Look>(database: &Database<L>) -> Result<Histogram, CheckError> {
+    pub fn of<L: ScoreSource>(database: &Database<L>) -> Result<Histogram, CheckError> {
         let positions = database.positions();
         (0..positions.div_ceil(UNIT_POSITIONS))
             .into_par_iter()
@@ -92,13 +92,13 @@ impl Histogram {
     }
 
     /// The shares of positive, zero and negative scores.
-    pub fn shares(&self) -> Shares {
+    pub fn shares(&self) -> ScoreShares {
         let share = |sign: i8| {
             let positions: u64 =
                 self.scores().filter(|(score, _)| score.signum() == sign).map(|(_, positions)| positions).sum();
             positions as f64 / self.total().max(1) as f64
         };
-        Shares { won: share(1), drawn: share(0), lost: share(-1) }
+        ScoreShares { won: share(1), drawn: share(0), lost: share(-1) }
     }
 
     /// Counts scores, in parallel.
@@ -114,7 +114,7 @@ impl Histogram {
         units.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b))
     }
 
-    fn of_unit<L: Look>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram, CheckError> {
+    fn of_unit<L: ScoreSource>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram, CheckError> {
         let stones = database.index().stones();
         let mut histogram = Histogram::EMPTY;
         for (score, positions) in counts(scores) {

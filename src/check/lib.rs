@@ -7,13 +7,13 @@
 
 mod certify;
 mod chart;
+mod databases;
 mod derive;
 mod difference;
 mod error;
 mod extent;
 mod histogram;
 mod integrity;
-mod look;
 mod published;
 mod report;
 #[cfg(test)]
@@ -26,16 +26,16 @@ mod wrong_score;
 
 pub use certify::{Certified, certify, certify_watched};
 pub use chart::svg;
+pub use databases::{Database, Databases, ScoreSource};
 pub use difference::{Differences, differences};
 pub use error::CheckError;
 pub use extent::{Extent, Sample};
-pub use histogram::{Histogram, Shares};
+pub use histogram::{Histogram, ScoreShares};
 pub use integrity::check_integrity;
-pub use look::{Database, Databases, Look};
 pub use published::Published;
 pub use report::{csv, json, table};
-pub use statistics::{Choice, Statistics};
+pub use statistics::{CaptureChoice, Statistics};
 pub use stream::{Stream, verify_portion_in_rounds, verify_streamed};
-pub use verify::{Findings, Verified, verify, verify_counted, verify_portion, verify_watched};
-pub use walk::Portion;
+pub use verify::{PortionFindings, Verified, verify, verify_counted, verify_portion, verify_watched};
+pub use walk::DatabasePortion;
 pub use wrong_score::WrongScore;

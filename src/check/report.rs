@@ -3,7 +3,7 @@
 //! The csv is `stones,score,positions`, a line for each score that occurs, ascending. The JSON is a list of the objects
 //! that [`Statistics::json`] writes. Both end with a line feed.
 
-use crate::{Choice, Histogram, Shares, Statistics};
+use crate::{CaptureChoice, Histogram, ScoreShares, Statistics};
 use game::quantity::grouped;
 use std::fmt::Write;
 
@@ -89,12 +89,12 @@ pub(crate) fn total(databases: &[Statistics]) -> Histogram {
     databases.iter().fold(Histogram::EMPTY, |sum, database| sum.plus(database.histogram()))
 }
 
-fn offered_share(choice: Choice) -> f64 {
+fn offered_share(choice: CaptureChoice) -> f64 {
     choice.offered as f64 / choice.positions.max(1) as f64
 }
 
 fn row(name: String, histogram: &Histogram, figures: Figures) -> [String; HEADINGS.len()] {
-    let Shares { won, drawn, lost } = histogram.shares();
+    let ScoreShares { won, drawn, lost } = histogram.shares();
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let about = if figures.is_sampled { "~" } else { "" };
     [

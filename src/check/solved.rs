@@ -1,7 +1,7 @@
 //! Databases for this crate's tests, from the slow reference solver.
 
 use crate::Databases;
-use crate::look::ORIENTATION;
+use crate::databases::ORIENTATION;
 use game::reference::{self, Scores};
 use game::{Index, PositionSet, Rules, Score};
 use std::sync::LazyLock;

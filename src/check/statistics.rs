@@ -15,9 +15,9 @@
 //! `captures` says at how many positions captures were weighed, how many of them offer both kinds of move, and in how
 //! many of these every best move captures nothing. Shares and mean are for readers; the rest determines them.
 
-use crate::look::{Databases, Look};
-use crate::walk::{Seen, Tally, walk};
-use crate::{CheckError, Extent, Histogram, Shares};
+use crate::databases::{Databases, ScoreSource};
+use crate::walk::{VisitedPosition, WalkTally, walk};
+use crate::{CheckError, Extent, Histogram, ScoreShares};
 use game::quantity::plural;
 use game::{STONES_MAX, Score};
 use serde::{Deserialize, Serialize};
@@ -28,13 +28,13 @@ use std::ops::ControlFlow;
 pub struct Statistics {
     stones: u32,
     histogram: Histogram,
-    choice: Choice,
+    choice: CaptureChoice,
 }
 
 /// Captures against other moves (Romein & Bal 2002, "New awari insights": 22 % over the databases up to 48 stones).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct CaptureChoice {
     /// Positions looked at.
     pub positions: u64,
     /// Those that offer both capturing and non-capturing moves.
@@ -45,7 +45,7 @@ pub struct Choice {
 
 impl Statistics {
     /// The figures of the `stones`-stone database; captures are weighed at the positions of `extent`.
-    pub fn of<L: Look>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Statistics, CheckError> {
+    pub fn of<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Statistics, CheckError> {
         Ok(Statistics {
             stones,
             histogram: Histogram::of(databases.get(stones)?)?,
@@ -54,14 +54,14 @@ impl Statistics {
     }
 
     /// The figures of the `stones`-stone database from counts of its positions.
-    pub fn new(stones: u32, histogram: Histogram, choice: Choice) -> Statistics {
+    pub fn new(stones: u32, histogram: Histogram, choice: CaptureChoice) -> Statistics {
         Statistics { stones, histogram, choice }
     }
 
     /// Reads what [`Statistics::json`] has written.
     pub fn of_json(json: &str) -> Result<Statistics, CheckError> {
         let refused = |found: String| CheckError::Statistics { found };
-        let record: Record = serde_json::from_str(json).map_err(|error| refused(error.to_string()))?;
+        let record: StatisticsRecord = serde_json::from_str(json).map_err(|error| refused(error.to_string()))?;
         if record.stones > STONES_MAX {
             return Err(refused(plural(record.stones.into(), "stone")));
         }
@@ -85,9 +85,9 @@ impl Statistics {
 
     /// The figures as one JSON object, on one line without its end.
     pub fn json(&self) -> String {
-        let Shares { won, drawn, lost } = self.shares();
+        let ScoreShares { won, drawn, lost } = self.shares();
         let scores = self.histogram.scores();
-        let record = Record {
+        let record = StatisticsRecord {
             stones: self.stones,
             positions: self.histogram.total(),
             mean: rounded(self.mean()),
@@ -111,7 +111,7 @@ impl Statistics {
     }
 
     /// Captures against other moves.
-    pub fn choice(&self) -> Choice {
+    pub fn choice(&self) -> CaptureChoice {
         self.choice
     }
 
@@ -121,7 +121,7 @@ impl Statistics {
     }
 
     /// The share of positions that the mover wins, draws and loses.
-    pub fn shares(&self) -> Shares {
+    pub fn shares(&self) -> ScoreShares {
         self.histogram.shares()
     }
 }
@@ -129,14 +129,14 @@ impl Statistics {
 /// The JSON object.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct StatisticsRecord {
     stones: u32,
     positions: u64,
     mean: f64,
     won: f64,
     drawn: f64,
     lost: f64,
-    captures: Choice,
+    captures: CaptureChoice,
     scores: Vec<ScoreRecord>,
 }
 
@@ -152,15 +152,15 @@ fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
 
-impl Choice {
+impl CaptureChoice {
     /// The share of those offering both in which every best move captures nothing; none where none offers both.
     pub fn declined_share(&self) -> Option<f64> {
         (self.offered > 0).then(|| self.declined as f64 / self.offered as f64)
     }
 }
 
-impl Tally for Choice {
-    fn see(&mut self, seen: &Seen) {
+impl WalkTally for CaptureChoice {
+    fn see(&mut self, seen: &VisitedPosition) {
         self.positions += 1;
         if let (Some(capture), Some(quiet)) = (seen.derived.capture, seen.derived.quiet) {
             self.offered += 1;
@@ -168,7 +168,7 @@ impl Tally for Choice {
         }
     }
 
-    fn merge(&mut self, other: Choice) {
+    fn merge(&mut self, other: CaptureChoice) {
         self.positions += other.positions;
         self.offered += other.offered;
         self.declined += other.declined;
@@ -228,7 +228,7 @@ mod tests {
     fn choice_agrees_with_the_reference() {
         use game::reference::{Move, boards, moves, solve_up_to};
         let solved_scores = solve_up_to(6);
-        let mut expected = Choice::default();
+        let mut expected = CaptureChoice::default();
         for pits in boards(6) {
             let (mut capture, mut quiet) = (None, None);
             for played in moves(pits) {

@@ -6,10 +6,10 @@
 //! captures make, block by block, each block once. Memory is a round of look-ups; where the sample is larger, more rounds
 //! follow, which go through the database once more each.
 
+use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
-use crate::look::{Database, Databases, Look};
-use crate::verify::{Comparison, Findings, Verified};
-use crate::walk::{Portion, Seen, Tally, Tile, Watch, merged, sample_tiles, see_opening};
+use crate::verify::{PortionFindings, ScoreComparison, Verified};
+use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, WalkTile, Watch, merged, sample_tiles, see_opening};
 use crate::{CheckError, Histogram, Sample};
 use game::Score;
 use rayon::prelude::*;
@@ -28,9 +28,9 @@ const UNIT: usize = 1 << 14;
 const TILE_POSITIONS_MAX: usize = 64;
 
 /// Bits for the number of a position in its round, and for a position in a database: C(59, 11) is less than 2^39.
-const ASKER_BITS: u32 = 25;
+const PARENT_BITS: u32 = 25;
 const POSITION_BITS: u32 = 39;
-const _: () = assert!(ASKER_BITS + POSITION_BITS == u64::BITS);
+const _: () = assert!(PARENT_BITS + POSITION_BITS == u64::BITS);
 
 /// Gives all scores of a database in canonical order to a function, and counts them.
 pub type Stream<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&[Score])) -> Result<Histogram, CheckError>;
@@ -40,7 +40,7 @@ pub type Stream<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&[Score])) -> Result<Hist
 ///
 /// # Errors
 /// As that, and those of `stream`.
-pub fn verify_streamed<L: Look>(
+pub fn verify_streamed<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
     sample: Sample,
@@ -51,8 +51,8 @@ pub fn verify_streamed<L: Look>(
     let database = databases.get(stones)?;
     let tiles = sample_tiles(database, sample);
     let mut rounds = tiles.chunks(tiles_of_round(round_bytes));
-    let mut comparison = Comparison::default();
-    let mut round = Round::collect(databases, database, rounds.next().unwrap_or_default(), watch)?;
+    let mut comparison = ScoreComparison::default();
+    let mut round = LookUpRound::collect(databases, database, rounds.next().unwrap_or_default(), watch)?;
     let mut at = 0;
     let histogram = stream(&mut |scores| {
         round.hear(at, scores);
@@ -60,7 +60,8 @@ pub fn verify_streamed<L: Look>(
     })?;
     comparison.merge(round.finish(databases, database, watch)?);
     for tiles in rounds {
-        comparison.merge(Round::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
+        comparison
+            .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
     }
     see_opening(databases, database, &mut comparison)?;
     comparison.verified(stones, histogram)
@@ -71,38 +72,39 @@ pub fn verify_streamed<L: Look>(
 ///
 /// # Errors
 /// As that.
-pub fn verify_portion_in_rounds<L: Look>(
+pub fn verify_portion_in_rounds<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
     sample: Sample,
     round_bytes: u64,
-    portion: Portion,
+    portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Findings, CheckError> {
+) -> Result<PortionFindings, CheckError> {
     let database = databases.get(stones)?;
     let tiles = sample_tiles(database, sample);
-    let mut comparison = Comparison::default();
+    let mut comparison = ScoreComparison::default();
     for tiles in portion.tiles(&tiles).chunks(tiles_of_round(round_bytes)) {
-        comparison.merge(Round::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
+        comparison
+            .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
     }
     if portion.is_last() {
         see_opening(databases, database, &mut comparison)?;
     }
-    Ok(Findings(comparison))
+    Ok(PortionFindings(comparison))
 }
 
 /// The most tiles of a round of about so many bytes.
 fn tiles_of_round(bytes: u64) -> usize {
-    (bytes / POSITION_BYTES).clamp(ROUND_MIN, 1 << ASKER_BITS) as usize / TILE_POSITIONS_MAX
+    (bytes / POSITION_BYTES).clamp(ROUND_MIN, 1 << PARENT_BITS) as usize / TILE_POSITIONS_MAX
 }
 
 /// Some positions, and what is asked of them.
-struct Round {
+struct LookUpRound {
     positions: Vec<u64>,
     /// By captured stones, ascending by position: where children are, and of which position.
-    asked: Vec<Vec<Errand>>,
+    asked: Vec<Vec<RoundLookUp>>,
     /// The positions themselves, likewise.
-    asked_found: Vec<Errand>,
+    asked_found: Vec<RoundLookUp>,
     /// How many of the database's own were answered as it passed by.
     heard: usize,
     heard_found: usize,
@@ -112,37 +114,37 @@ struct Round {
 
 /// A look-up: the position, and above all else the order, and the number of who asks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Errand(u64);
+struct RoundLookUp(u64);
 
-impl Errand {
-    fn new(position: u64, asker: usize) -> Errand {
-        Errand(position << ASKER_BITS | asker as u64)
+impl RoundLookUp {
+    fn new(position: u64, parent: usize) -> RoundLookUp {
+        RoundLookUp(position << PARENT_BITS | parent as u64)
     }
 
     fn position(self) -> u64 {
-        self.0 >> ASKER_BITS
+        self.0 >> PARENT_BITS
     }
 
-    fn asker(self) -> usize {
-        (self.0 & ((1 << ASKER_BITS) - 1)) as usize
+    fn parent(self) -> usize {
+        (self.0 & ((1 << PARENT_BITS) - 1)) as usize
     }
 }
 
-impl Round {
-    fn collect<L: Look>(
+impl LookUpRound {
+    fn collect<L: ScoreSource>(
         databases: &Databases<L>,
         database: &Database<L>,
-        tiles: &[Tile],
+        tiles: &[WalkTile],
         watch: Watch,
-    ) -> Result<Round, CheckError> {
-        let positions: Vec<u64> = tiles.iter().flat_map(Tile::each).collect();
+    ) -> Result<LookUpRound, CheckError> {
+        let positions: Vec<u64> = tiles.iter().flat_map(WalkTile::each).collect();
         let stones = database.index().stones();
         let units = positions.par_chunks(UNIT).enumerate().map(|(unit, positions)| {
-            let mut asked: Vec<Vec<Errand>> = vec![Vec::new(); stones as usize + 1];
-            for (asker, &position) in (unit * UNIT..).zip(positions) {
+            let mut asked: Vec<Vec<RoundLookUp>> = vec![Vec::new(); stones as usize + 1];
+            for (parent, &position) in (unit * UNIT..).zip(positions) {
                 for (_, played) in database.board(position).moves(databases.rules()) {
                     let child = databases.get(stones - u32::from(played.captured))?.position(&played.child)?;
-                    asked[usize::from(played.captured)].push(Errand::new(child, asker));
+                    asked[usize::from(played.captured)].push(RoundLookUp::new(child, parent));
                 }
             }
             if watch(0).is_break() { Err(CheckError::Stopped) } else { Ok(asked) }
@@ -156,49 +158,54 @@ impl Round {
         });
         let asked = asked.collect();
         let mut asked_found: Vec<_> =
-            positions.iter().enumerate().map(|(asker, &position)| Errand::new(position, asker)).collect();
+            positions.iter().enumerate().map(|(parent, &position)| RoundLookUp::new(position, parent)).collect();
         asked_found.par_sort_unstable();
         let (derived, found) = (vec![Derived::NONE; positions.len()], vec![0; positions.len()]);
-        Ok(Round { positions, asked, asked_found, heard: 0, heard_found: 0, derived, found })
+        Ok(LookUpRound { positions, asked, asked_found, heard: 0, heard_found: 0, derived, found })
     }
 
     /// Scores of the database from position `first` on pass by.
     fn hear(&mut self, first: u64, scores: &[Score]) {
-        let Round { asked, asked_found, heard, heard_found, derived, found, .. } = self;
-        let score = |errand: &Errand| scores.get((errand.position() - first) as usize).copied();
-        while let Some((errand, score)) = asked[0].get(*heard).and_then(|errand| Some((errand, score(errand)?))) {
-            derived[errand.asker()].offer(0, score);
+        let LookUpRound { asked, asked_found, heard, heard_found, derived, found, .. } = self;
+        let score = |look_up: &RoundLookUp| scores.get((look_up.position() - first) as usize).copied();
+        while let Some((look_up, score)) = asked[0].get(*heard).and_then(|look_up| Some((look_up, score(look_up)?))) {
+            derived[look_up.parent()].offer(0, score);
             *heard += 1;
         }
-        while let Some((errand, score)) = asked_found.get(*heard_found).and_then(|it| Some((it, score(it)?))) {
-            found[errand.asker()] = score;
+        while let Some((look_up, score)) = asked_found.get(*heard_found).and_then(|it| Some((it, score(it)?))) {
+            found[look_up.parent()] = score;
             *heard_found += 1;
         }
     }
 
     /// Looks up the children by moves that capture so many stones.
-    fn look<L: Look>(&mut self, child: &Database<L>, asked: &[Errand], captured: u8) -> Result<(), CheckError> {
-        for (errand, score) in asked.iter().zip(answers(child, asked)?) {
-            self.derived[errand.asker()].offer(captured, score);
+    fn look<L: ScoreSource>(
+        &mut self,
+        child: &Database<L>,
+        asked: &[RoundLookUp],
+        captured: u8,
+    ) -> Result<(), CheckError> {
+        for (look_up, score) in asked.iter().zip(answers(child, asked)?) {
+            self.derived[look_up.parent()].offer(captured, score);
         }
         Ok(())
     }
 
     /// Looks up the positions themselves.
-    fn look_found<L: Look>(&mut self, database: &Database<L>, asked: &[Errand]) -> Result<(), CheckError> {
-        for (errand, score) in asked.iter().zip(answers(database, asked)?) {
-            self.found[errand.asker()] = score;
+    fn look_found<L: ScoreSource>(&mut self, database: &Database<L>, asked: &[RoundLookUp]) -> Result<(), CheckError> {
+        for (look_up, score) in asked.iter().zip(answers(database, asked)?) {
+            self.found[look_up.parent()] = score;
         }
         Ok(())
     }
 
     /// Looks up everything, and compares.
-    fn look_all<L: Look>(
+    fn look_all<L: ScoreSource>(
         mut self,
         databases: &Databases<L>,
         database: &Database<L>,
         watch: Watch,
-    ) -> Result<Comparison, CheckError> {
+    ) -> Result<ScoreComparison, CheckError> {
         let own = std::mem::take(&mut self.asked[0]);
         self.look(database, &own, 0)?;
         let found = std::mem::take(&mut self.asked_found);
@@ -207,12 +214,12 @@ impl Round {
     }
 
     /// Looks up the children in smaller databases, and compares.
-    fn finish<L: Look>(
+    fn finish<L: ScoreSource>(
         mut self,
         databases: &Databases<L>,
         database: &Database<L>,
         watch: Watch,
-    ) -> Result<Comparison, CheckError> {
+    ) -> Result<ScoreComparison, CheckError> {
         let stones = database.index().stones();
         for captured in 1..=stones {
             let asked = std::mem::take(&mut self.asked[captured as usize]);
@@ -223,13 +230,13 @@ impl Round {
                 return Err(CheckError::Stopped);
             }
         }
-        let Round { positions, derived, found, .. } = &self;
+        let LookUpRound { positions, derived, found, .. } = &self;
         let units = positions.par_chunks(UNIT).zip(derived.par_chunks(UNIT)).zip(found.par_chunks(UNIT));
         let compare = |((positions, derived), found): ((&[u64], &[Derived]), &[Score])| {
-            let mut comparison = Comparison::default();
+            let mut comparison = ScoreComparison::default();
             for ((&position, &derived), &found) in positions.iter().zip(derived).zip(found) {
                 let board = database.board(position);
-                comparison.see(&Seen::new(databases.rules(), position, board, derived, found));
+                comparison.see(&VisitedPosition::new(databases.rules(), position, board, derived, found));
             }
             if watch(positions.len() as u64).is_break() { Err(CheckError::Stopped) } else { Ok(comparison) }
         };
@@ -238,13 +245,13 @@ impl Round {
 }
 
 /// The scores at ascending places.
-fn answers<L: Look>(database: &Database<L>, asked: &[Errand]) -> Result<Vec<Score>, CheckError> {
+fn answers<L: ScoreSource>(database: &Database<L>, asked: &[RoundLookUp]) -> Result<Vec<Score>, CheckError> {
     let mut answers = vec![0; asked.len()];
     asked.par_chunks(UNIT).zip(answers.par_chunks_mut(UNIT)).try_for_each_init(
         Vec::new,
         |places, (asked, answers)| {
             places.clear();
-            places.extend(asked.iter().map(|errand| errand.position()));
+            places.extend(asked.iter().map(|look_up| look_up.position()));
             database.scores().scores(places, answers)
         },
     )?;
@@ -293,16 +300,16 @@ mod tests {
         let database = databases.get(7).unwrap();
         let tiles = sample_tiles(database, SAMPLE);
         let watch: Watch = &|_| ControlFlow::Continue(());
-        let whole = Round::collect(&databases, database, &tiles, watch).unwrap();
-        let of = |round: Round| {
+        let whole = LookUpRound::collect(&databases, database, &tiles, watch).unwrap();
+        let of = |round: LookUpRound| {
             let found = round.look_all(&databases, database, watch).unwrap();
             found.verified(7, Histogram::EMPTY).unwrap().checked()
         };
-        let parts = tiles.chunks(10).map(|tiles| of(Round::collect(&databases, database, tiles, watch).unwrap()));
+        let parts = tiles.chunks(10).map(|tiles| of(LookUpRound::collect(&databases, database, tiles, watch).unwrap()));
         let whole = of(whole);
         assert_eq!(whole, parts.sum::<u64>());
         let portion = |number| {
-            let portion = Portion { number, of: 3 };
+            let portion = DatabasePortion { number, of: 3 };
             verify_portion_in_rounds(&databases, 7, SAMPLE, 0, portion, watch).unwrap()
         };
         let mut all = portion(0);

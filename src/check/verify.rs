@@ -9,10 +9,10 @@
 //! the order in which 0 is least and magnitudes grow outward the right solution is the least of all, so the magnitudes
 //! of any other add up to more, and it cannot have the same counts.
 
-use crate::look::{Databases, Look};
-use crate::walk::{Portion, Seen, Tally, walk, walk_portion};
+use crate::databases::{Databases, ScoreSource};
+use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_portion};
 use crate::wrong_score::WrongScore;
-use crate::{CheckError, Choice, Extent, Histogram};
+use crate::{CaptureChoice, CheckError, Extent, Histogram};
 use game::{Board, Score};
 use std::ops::ControlFlow;
 
@@ -25,7 +25,7 @@ pub struct Verified {
     stones: u32,
     checked: u64,
     histogram: Histogram,
-    choice: Choice,
+    choice: CaptureChoice,
 }
 
 /// Verifies the `stones`-stone database: the range of every score, and every score of the extent against its
@@ -33,12 +33,12 @@ pub struct Verified {
 ///
 /// Needs the databases of `stones` stones and, where captures lead there, of fewer. These must have been verified
 /// themselves. Checksums are the business of whoever opens files.
-pub fn verify<L: Look>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Verified, CheckError> {
+pub fn verify<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Verified, CheckError> {
     verify_watched(databases, stones, extent, &|_| ControlFlow::Continue(()))
 }
 
 /// As [`verify`]; `watch` is told how many positions more were derived, and ends it early with [`CheckError::Stopped`].
-pub fn verify_watched<L: Look>(
+pub fn verify_watched<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
     extent: Extent,
@@ -49,37 +49,37 @@ pub fn verify_watched<L: Look>(
 }
 
 /// As [`verify_watched`], of a database whose positions were counted when its checksums were compared.
-pub fn verify_counted<L: Look>(
+pub fn verify_counted<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
     histogram: Histogram,
     extent: Extent,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified, CheckError> {
-    walk::<L, Comparison>(databases, stones, extent, watch)?.verified(stones, histogram)
+    walk::<L, ScoreComparison>(databases, stones, extent, watch)?.verified(stones, histogram)
 }
 
 /// Re-derives a part of the `stones`-stone database, as [`verify_counted`] does all of it.
 ///
 /// # Errors
 /// As that, but for wrong scores, which are among the findings.
-pub fn verify_portion<L: Look>(
+pub fn verify_portion<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
     extent: Extent,
-    portion: Portion,
+    portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Findings, CheckError> {
-    walk_portion::<L, Comparison>(databases, stones, extent, portion, watch).map(Findings)
+) -> Result<PortionFindings, CheckError> {
+    walk_portion::<L, ScoreComparison>(databases, stones, extent, portion, watch).map(PortionFindings)
 }
 
 /// What was found of a part of a database. Parts add up.
 #[derive(Default)]
-pub struct Findings(pub(crate) Comparison);
+pub struct PortionFindings(pub(crate) ScoreComparison);
 
-impl Findings {
+impl PortionFindings {
     /// Takes in what was found of another part.
-    pub fn merge(&mut self, other: Findings) {
+    pub fn merge(&mut self, other: PortionFindings) {
         self.0.merge(other.0);
     }
 
@@ -94,8 +94,8 @@ impl Findings {
     /// Five numbers of 8 bytes, and for each of the lowest mistakes its position, in 8 bytes, the board, what was
     /// expected, and what was found. Little-endian.
     pub fn encode(&self) -> Vec<u8> {
-        let Comparison { checked, mistakes, lowest, choice } = &self.0;
-        let Choice { positions, offered, declined } = *choice;
+        let ScoreComparison { checked, mistakes, lowest, choice } = &self.0;
+        let CaptureChoice { positions, offered, declined } = *choice;
         let mut bytes: Vec<u8> = [*checked, *mistakes, positions, offered, declined]
             .iter()
             .flat_map(|number| number.to_le_bytes())
@@ -108,8 +108,8 @@ impl Findings {
         bytes
     }
 
-    /// What [`Findings::encode`] has written.
-    pub fn decode(bytes: &[u8]) -> Option<Findings> {
+    /// What [`PortionFindings::encode`] has written.
+    pub fn decode(bytes: &[u8]) -> Option<PortionFindings> {
         let (numbers, lowest) = bytes.split_first_chunk::<{ 5 * 8 }>()?;
         let [checked, mistakes, positions, offered, declined] =
             std::array::from_fn(|at| numbers.as_chunks().0[at]).map(u64::from_le_bytes);
@@ -120,9 +120,9 @@ impl Findings {
             let [expected, found] = [scores[0], scores[1]].map(|score| score as Score);
             (u64::from_le_bytes(*position), WrongScore { board: Board(*pits), expected, found })
         });
-        let choice = Choice { positions, offered, declined };
+        let choice = CaptureChoice { positions, offered, declined };
         let lowest = lowest.collect();
-        rest.is_empty().then_some(Findings(Comparison { checked, mistakes, lowest, choice }))
+        rest.is_empty().then_some(PortionFindings(ScoreComparison { checked, mistakes, lowest, choice }))
     }
 }
 
@@ -148,22 +148,22 @@ impl Verified {
     }
 
     /// What the re-derived positions say about capturing.
-    pub fn choice(&self) -> Choice {
+    pub fn choice(&self) -> CaptureChoice {
         self.choice
     }
 }
 
 /// What a walk finds.
 #[derive(Default)]
-pub(crate) struct Comparison {
+pub(crate) struct ScoreComparison {
     checked: u64,
     mistakes: u64,
     /// Those at the lowest positions.
     lowest: Vec<(u64, WrongScore)>,
-    choice: Choice,
+    choice: CaptureChoice,
 }
 
-impl Comparison {
+impl ScoreComparison {
     /// The verdict.
     pub(crate) fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
         if self.mistakes > 0 {
@@ -183,8 +183,8 @@ impl Comparison {
     }
 }
 
-impl Tally for Comparison {
-    fn see(&mut self, seen: &Seen) {
+impl WalkTally for ScoreComparison {
+    fn see(&mut self, seen: &VisitedPosition) {
         self.checked += 1;
         self.choice.see(seen);
         if seen.expected != seen.found {
@@ -197,7 +197,7 @@ impl Tally for Comparison {
         }
     }
 
-    fn merge(&mut self, other: Comparison) {
+    fn merge(&mut self, other: ScoreComparison) {
         self.checked += other.checked;
         self.mistakes += other.mistakes;
         self.lowest.extend(other.lowest);
@@ -245,12 +245,12 @@ mod tests {
                 for extent in [Extent::Full, SAMPLE, TILES] {
                     let expected = verify(&databases, 7, extent).map_err(|error| error.to_string());
                     for of in [1, 2, 5, 100_000] {
-                        let mut all = Findings::default();
+                        let mut all = PortionFindings::default();
                         for number in 0..of {
                             let watch = |_| ControlFlow::Continue(());
-                            let portion = Portion { number, of };
+                            let portion = DatabasePortion { number, of };
                             let found = verify_portion(&databases, 7, extent, portion, &watch).unwrap();
-                            all.merge(Findings::decode(&found.encode()).unwrap());
+                            all.merge(PortionFindings::decode(&found.encode()).unwrap());
                         }
                         let found = all.verified(7, histogram.clone()).map_err(|error| error.to_string());
                         assert_eq!(found, expected, "{set}, {extent:?}, {of} parts");
@@ -262,10 +262,10 @@ mod tests {
 
     #[test]
     fn other_bytes_are_no_findings() {
-        let bytes = Findings::default().encode();
-        assert!(Findings::decode(&bytes).is_some());
+        let bytes = PortionFindings::default().encode();
+        assert!(PortionFindings::decode(&bytes).is_some());
         for length in [0, 8, 39, 41, 61, 63] {
-            assert!(Findings::decode(&vec![0; length]).is_none(), "{length} bytes");
+            assert!(PortionFindings::decode(&vec![0; length]).is_none(), "{length} bytes");
         }
     }
 
@@ -274,9 +274,9 @@ mod tests {
     #[test]
     fn a_sample_finds_what_a_full_walk_finds_there() {
         let databases = solved(6, PositionSet::Reachable);
-        let all: Places = walk(&databases, 6, Extent::Full, &|_| ControlFlow::Continue(())).unwrap();
+        let all: VisitedPositions = walk(&databases, 6, Extent::Full, &|_| ControlFlow::Continue(())).unwrap();
         for sample in [SAMPLE, TILES] {
-            let some: Places = walk(&databases, 6, sample, &|_| ControlFlow::Continue(())).unwrap();
+            let some: VisitedPositions = walk(&databases, 6, sample, &|_| ControlFlow::Continue(())).unwrap();
             assert!(some.0.len() > 1_000 && some.0.iter().all(|place| all.0.contains(place)));
         }
     }
@@ -289,7 +289,8 @@ mod tests {
         let mut looked = vec![0; positions as usize];
         for seed in 0..SEEDS {
             let sample = Sample { one_in: 10, at_least: 100, seed };
-            let seen: Places = walk(&databases, 5, Extent::Tiles(sample), &|_| ControlFlow::Continue(())).unwrap();
+            let seen: VisitedPositions =
+                walk(&databases, 5, Extent::Tiles(sample), &|_| ControlFlow::Continue(())).unwrap();
             let of_asked = seen.0.len() as f64 / sample.count(positions) as f64;
             assert!((0.7..1.4).contains(&of_asked), "{of_asked}");
             seen.0.iter().for_each(|place| looked[place.0 as usize] += 1);
@@ -315,18 +316,18 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Places(BTreeSet<Place>);
+    struct VisitedPositions(BTreeSet<Visit>);
 
-    type Place = (u64, Board, Score, Option<Score>, Option<Score>);
+    type Visit = (u64, Board, Score, Option<Score>, Option<Score>);
 
-    impl Tally for Places {
-        fn see(&mut self, seen: &Seen) {
+    impl WalkTally for VisitedPositions {
+        fn see(&mut self, seen: &VisitedPosition) {
             let (capture, quiet) = (seen.derived.capture, seen.derived.quiet);
             let place = (seen.position, seen.board, seen.found, capture, quiet);
             assert!(self.0.insert(place), "seen twice");
         }
 
-        fn merge(&mut self, mut other: Places) {
+        fn merge(&mut self, mut other: VisitedPositions) {
             self.0.append(&mut other.0);
         }
     }

@@ -13,8 +13,8 @@
 //! Tiles and batches depend on the database alone, and tallies are merged in their order: results do not depend on
 //! threads.
 
+use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
-use crate::look::{Database, Databases, Look};
 use crate::{CheckError, Extent, Sample};
 use game::{Board, Half, Rules, Score, Slab};
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ const BATCH_POSITIONS: u64 = 1 << 18;
 const BATCH_UNIT: usize = 1 << 14;
 
 /// A position on the walk.
-pub(crate) struct Seen {
+pub(crate) struct VisitedPosition {
     /// Where it is.
     pub(crate) position: u64,
     /// What it is.
@@ -52,16 +52,16 @@ pub(crate) struct Seen {
     pub(crate) found: Score,
 }
 
-impl Seen {
-    pub(crate) fn new(rules: &Rules, position: u64, board: Board, derived: Derived, found: Score) -> Seen {
-        Seen { position, board, derived, expected: derived.score(&board, rules), found }
+impl VisitedPosition {
+    pub(crate) fn new(rules: &Rules, position: u64, board: Board, derived: Derived, found: Score) -> VisitedPosition {
+        VisitedPosition { position, board, derived, expected: derived.score(&board, rules), found }
     }
 }
 
 /// What a walk gathers.
-pub(crate) trait Tally: Default + Send {
+pub(crate) trait WalkTally: Default + Send {
     /// Takes a position into account.
-    fn see(&mut self, seen: &Seen);
+    fn see(&mut self, seen: &VisitedPosition);
 
     /// Takes in what another part of the walk gathered.
     fn merge(&mut self, other: Self);
@@ -71,21 +71,21 @@ pub(crate) trait Tally: Default + Send {
 pub(crate) type Watch<'a> = &'a (dyn Fn(u64) -> ControlFlow<()> + Sync);
 
 /// Walks the `stones`-stone database.
-pub(crate) fn walk<L: Look, T: Tally>(
+pub(crate) fn walk<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     stones: u32,
     extent: Extent,
     watch: Watch,
 ) -> Result<T, CheckError> {
-    walk_portion(databases, stones, extent, Portion::WHOLE, watch)
+    walk_portion(databases, stones, extent, DatabasePortion::WHOLE, watch)
 }
 
 /// Walks a part of it.
-pub(crate) fn walk_portion<L: Look, T: Tally>(
+pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     stones: u32,
     extent: Extent,
-    portion: Portion,
+    portion: DatabasePortion,
     watch: Watch,
 ) -> Result<T, CheckError> {
     let database = databases.get(stones)?;
@@ -102,16 +102,16 @@ pub(crate) fn walk_portion<L: Look, T: Tally>(
 
 /// One of several parts of about as many positions: parts depend on the database, the extent and their number alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Portion {
+pub struct DatabasePortion {
     /// Its number, from 0 on.
     pub number: u64,
     /// How many there are.
     pub of: u64,
 }
 
-impl Portion {
+impl DatabasePortion {
     /// The only one.
-    pub const WHOLE: Portion = Portion { number: 0, of: 1 };
+    pub const WHOLE: DatabasePortion = DatabasePortion { number: 0, of: 1 };
 
     pub(crate) fn is_last(self) -> bool {
         self.number + 1 == self.of
@@ -124,10 +124,10 @@ impl Portion {
     }
 
     /// Its share of some tiles: those that begin in its share of their positions.
-    pub(crate) fn tiles<'t, 'a>(self, tiles: &'t [Tile<'a>]) -> &'t [Tile<'a>] {
-        let share = self.share(tiles.iter().map(Tile::positions).sum());
+    pub(crate) fn tiles<'t, 'a>(self, tiles: &'t [WalkTile<'a>]) -> &'t [WalkTile<'a>] {
+        let share = self.share(tiles.iter().map(WalkTile::positions).sum());
         let mut end = 0;
-        let mut first_of = |tile: &Tile| {
+        let mut first_of = |tile: &WalkTile| {
             end += tile.positions();
             end - tile.positions()
         };
@@ -137,11 +137,11 @@ impl Portion {
 }
 
 /// The tiles of a database.
-fn all_tiles<L: Look>(database: &Database<L>) -> Vec<Tile<'_>> {
+fn all_tiles<L: ScoreSource>(database: &Database<L>) -> Vec<WalkTile<'_>> {
     let slabs = database.index().slabs().iter();
     let tiles = slabs.flat_map(|slab| {
         cuts(slab.mover_halves, TILE_MOVERS).flat_map(move |movers| {
-            cuts(slab.opponent_halves, TILE_OPPONENTS).map(move |opponents| Tile {
+            cuts(slab.opponent_halves, TILE_OPPONENTS).map(move |opponents| WalkTile {
                 slab,
                 movers: movers.clone(),
                 opponents,
@@ -151,14 +151,14 @@ fn all_tiles<L: Look>(database: &Database<L>) -> Vec<Tile<'_>> {
     tiles.collect()
 }
 
-fn full<L: Look, T: Tally>(
+fn full<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
-    portion: Portion,
+    portion: DatabasePortion,
     watch: Watch,
 ) -> Result<T, CheckError> {
     let tiles = all_tiles(database);
-    let walk = |tile: &Tile<'_>| {
+    let walk = |tile: &WalkTile<'_>| {
         let tally = tile.walk(databases, database)?;
         match watch(tile.positions()) {
             ControlFlow::Continue(()) => Ok(tally),
@@ -174,7 +174,7 @@ fn full<L: Look, T: Tally>(
 }
 
 /// The opening position of the reachable 48-stone database, which is in no slab.
-pub(crate) fn see_opening<L: Look, T: Tally>(
+pub(crate) fn see_opening<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
     tally: &mut T,
@@ -184,7 +184,7 @@ pub(crate) fn see_opening<L: Look, T: Tally>(
         let board = database.board(position);
         let derived = Derived::of(databases, &board)?;
         let found = database.scores().score(position)?;
-        tally.see(&Seen::new(databases.rules(), position, board, derived, found));
+        tally.see(&VisitedPosition::new(databases.rules(), position, board, derived, found));
     }
     Ok(())
 }
@@ -197,7 +197,7 @@ struct SampleTiles<'a> {
 }
 
 /// The tiles of a sample, ascending.
-pub(crate) fn sample_tiles<L: Look>(database: &Database<L>, sample: Sample) -> Vec<Tile<'_>> {
+pub(crate) fn sample_tiles<L: ScoreSource>(database: &Database<L>, sample: Sample) -> Vec<WalkTile<'_>> {
     let across = |halves: u32| u64::from(halves.div_ceil(SAMPLE_TILE));
     let mut tiles = 0;
     let mut slabs = Vec::new();
@@ -218,24 +218,24 @@ pub(crate) fn sample_tiles<L: Look>(database: &Database<L>, sample: Sample) -> V
             first..end.min(first + SAMPLE_TILE)
         };
         let (movers, opponents) = (halves(column, of.slab.mover_halves), halves(row, of.slab.opponent_halves));
-        Tile { slab: of.slab, movers, opponents }
+        WalkTile { slab: of.slab, movers, opponents }
     });
     chosen.collect()
 }
 
-fn tiled<L: Look, T: Tally>(
+fn tiled<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
     sample: Sample,
-    portion: Portion,
+    portion: DatabasePortion,
     watch: Watch,
 ) -> Result<T, CheckError> {
-    let walk = |tiles: &[Tile<'_>]| {
+    let walk = |tiles: &[WalkTile<'_>]| {
         let mut tally = T::default();
         for tile in tiles {
             tally.merge(tile.walk(databases, database)?);
         }
-        let seen = tiles.iter().map(Tile::positions).sum();
+        let seen = tiles.iter().map(WalkTile::positions).sum();
         if watch(seen).is_break() { Err(CheckError::Stopped) } else { Ok(tally) }
     };
     let tiles = sample_tiles(database, sample);
@@ -248,13 +248,13 @@ fn tiled<L: Look, T: Tally>(
 }
 
 /// A rectangle of a slab.
-pub(crate) struct Tile<'a> {
+pub(crate) struct WalkTile<'a> {
     slab: &'a Slab,
     movers: Range<u32>,
     opponents: Range<u32>,
 }
 
-impl Tile<'_> {
+impl WalkTile<'_> {
     pub(crate) fn positions(&self) -> u64 {
         self.movers.len() as u64 * self.opponents.len() as u64
     }
@@ -267,7 +267,11 @@ impl Tile<'_> {
         })
     }
 
-    fn walk<L: Look, T: Tally>(&self, databases: &Databases<L>, database: &Database<L>) -> Result<T, CheckError> {
+    fn walk<L: ScoreSource, T: WalkTally>(
+        &self,
+        databases: &Databases<L>,
+        database: &Database<L>,
+    ) -> Result<T, CheckError> {
         let slab = self.slab;
         let width = self.movers.len();
         let at = |opponent: u32| {
@@ -284,7 +288,7 @@ impl Tile<'_> {
             let mover = database.index().halves().unrank(slab.mover_stones, mover);
             for (row, (rank, &opponent)) in self.opponents.clone().zip(&opponents).enumerate() {
                 let board = Board::from_halves(mover, opponent);
-                tally.see(&Seen::new(
+                tally.see(&VisitedPosition::new(
                     databases.rules(),
                     at(rank) + column as u64,
                     board,
@@ -300,39 +304,39 @@ impl Tile<'_> {
 /// A look-up of a child for a sampled position, in 62 bits; their order is that in which look-ups are made: by database
 /// (all captures of as many stones lead into the same one), then by position there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Errand(u64);
+struct SampleLookUp(u64);
 
 /// Bits for the number of a position in its batch.
-const ASKER_BITS: u32 = BATCH_POSITIONS.trailing_zeros();
+const PARENT_BITS: u32 = BATCH_POSITIONS.trailing_zeros();
 
 /// Bits for a position in a database: C(59, 11) is less than 2^39.
 const POSITION_BITS: u32 = 39;
 
-const _: () = assert!(BATCH_POSITIONS.is_power_of_two() && ASKER_BITS + POSITION_BITS + 6 <= 64);
+const _: () = assert!(BATCH_POSITIONS.is_power_of_two() && PARENT_BITS + POSITION_BITS + 6 <= 64);
 
-impl Errand {
-    fn new(captured: u8, position: u64, asker: usize) -> Errand {
-        Errand((u64::from(captured) << POSITION_BITS | position) << ASKER_BITS | asker as u64)
+impl SampleLookUp {
+    fn new(captured: u8, position: u64, parent: usize) -> SampleLookUp {
+        SampleLookUp((u64::from(captured) << POSITION_BITS | position) << PARENT_BITS | parent as u64)
     }
 
     fn captured(self) -> u8 {
-        (self.0 >> (POSITION_BITS + ASKER_BITS)) as u8
+        (self.0 >> (POSITION_BITS + PARENT_BITS)) as u8
     }
 
     fn position(self) -> u64 {
-        self.0 >> ASKER_BITS & ((1 << POSITION_BITS) - 1)
+        self.0 >> PARENT_BITS & ((1 << POSITION_BITS) - 1)
     }
 
-    fn asker(self) -> usize {
+    fn parent(self) -> usize {
         (self.0 & (BATCH_POSITIONS - 1)) as usize
     }
 }
 
-fn sampled<L: Look, T: Tally>(
+fn sampled<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
     sample: Sample,
-    portion: Portion,
+    portion: DatabasePortion,
     watch: Watch,
 ) -> Result<T, CheckError> {
     let positions = database.positions();
@@ -352,39 +356,39 @@ fn sampled<L: Look, T: Tally>(
     Ok(tally)
 }
 
-fn walk_batch<L: Look, T: Tally>(
+fn walk_batch<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
     positions: &[u64],
 ) -> Result<T, CheckError> {
     let boards: Vec<Board> = positions.par_iter().map(|&position| database.board(position)).collect();
-    let errands: Vec<Vec<Errand>> = boards
+    let look_ups: Vec<Vec<SampleLookUp>> = boards
         .par_chunks(BATCH_UNIT)
         .enumerate()
-        .map(|(unit, boards)| errands(databases, unit * BATCH_UNIT, boards))
+        .map(|(unit, boards)| look_ups(databases, unit * BATCH_UNIT, boards))
         .collect::<Result<_, _>>()?;
-    let mut errands = errands.concat();
-    errands.par_sort_unstable();
+    let mut look_ups = look_ups.concat();
+    look_ups.par_sort_unstable();
 
     let stones = database.index().stones();
-    let mut answers = vec![0; errands.len()];
-    errands.par_chunks(BATCH_UNIT).zip(answers.par_chunks_mut(BATCH_UNIT)).try_for_each_init(
+    let mut answers = vec![0; look_ups.len()];
+    look_ups.par_chunks(BATCH_UNIT).zip(answers.par_chunks_mut(BATCH_UNIT)).try_for_each_init(
         Vec::new,
-        |places, (errands, mut answers)| {
-            for errands in errands.chunk_by(|a, b| a.captured() == b.captured()) {
-                let (here, rest) = answers.split_at_mut(errands.len());
+        |places, (look_ups, mut answers)| {
+            for look_ups in look_ups.chunk_by(|a, b| a.captured() == b.captured()) {
+                let (here, rest) = answers.split_at_mut(look_ups.len());
                 answers = rest;
                 places.clear();
-                places.extend(errands.iter().map(|errand| errand.position()));
-                let child = databases.get(stones - u32::from(errands[0].captured()))?;
+                places.extend(look_ups.iter().map(|look_up| look_up.position()));
+                let child = databases.get(stones - u32::from(look_ups[0].captured()))?;
                 child.scores().scores(places, here)?;
             }
             Ok::<_, CheckError>(())
         },
     )?;
     let mut derived = vec![Derived::NONE; positions.len()];
-    for (errand, answer) in errands.into_iter().zip(answers) {
-        derived[errand.asker()].offer(errand.captured(), answer);
+    for (look_up, answer) in look_ups.into_iter().zip(answers) {
+        derived[look_up.parent()].offer(look_up.captured(), answer);
     }
 
     let parts: Vec<T> = (positions.par_chunks(BATCH_UNIT))
@@ -395,7 +399,7 @@ fn walk_batch<L: Look, T: Tally>(
             database.scores().scores(positions, &mut found)?;
             let mut tally = T::default();
             for (at, &board) in boards.iter().enumerate() {
-                tally.see(&Seen::new(databases.rules(), positions[at], board, derived[at], found[at]));
+                tally.see(&VisitedPosition::new(databases.rules(), positions[at], board, derived[at], found[at]));
             }
             Ok(tally)
         })
@@ -403,20 +407,24 @@ fn walk_batch<L: Look, T: Tally>(
     Ok(merged(parts))
 }
 
-fn errands<L: Look>(databases: &Databases<L>, first_asker: usize, boards: &[Board]) -> Result<Vec<Errand>, CheckError> {
-    let mut errands = Vec::with_capacity(boards.len() * 6);
-    for (asker, board) in (first_asker..).zip(boards) {
+fn look_ups<L: ScoreSource>(
+    databases: &Databases<L>,
+    first_parent: usize,
+    boards: &[Board],
+) -> Result<Vec<SampleLookUp>, CheckError> {
+    let mut look_ups = Vec::with_capacity(boards.len() * 6);
+    for (parent, board) in (first_parent..).zip(boards) {
         let stones = board.stones();
         for (_, played) in board.moves(databases.rules()) {
             let database = databases.get(stones - u32::from(played.captured))?;
             let position = database.position(&played.child)?;
-            errands.push(Errand::new(played.captured, position, asker));
+            look_ups.push(SampleLookUp::new(played.captured, position, parent));
         }
     }
-    Ok(errands)
+    Ok(look_ups)
 }
 
-pub(crate) fn merged<T: Tally>(parts: Vec<T>) -> T {
+pub(crate) fn merged<T: WalkTally>(parts: Vec<T>) -> T {
     let mut tally = T::default();
     for part in parts {
         tally.merge(part);

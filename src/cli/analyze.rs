@@ -7,11 +7,11 @@ use crate::output::{print_json, print_text};
 use crate::probe::pit_name;
 use crate::quantity;
 use crate::screen::Width;
-use crate::table::Table;
+use crate::table::TextTable;
 use disk::{Disk, RealDisk};
 use game::notation::Side;
 use game::transcript::{Transcript, is_moves, side_name};
-use oracle::{Bounds, Judged, Oracle, Player, Review};
+use oracle::{Bounds, JudgedMove, Oracle, Player, Review};
 use pipeline::Exit;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -79,9 +79,10 @@ fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> Strin
         let _ = writeln!(text, "{unknown} of {} not judged{why}", quantity::plural(review.turns.len() as u64, "move"));
     }
     if known > 0 {
-        let mut table = Table::new(&["", "move", "stones", "value", "best", "loss", "better"]).numbers([0, 2, 3, 4, 5]);
+        let mut table =
+            TextTable::new(&["", "move", "stones", "value", "best", "loss", "better"]).numbers([0, 2, 3, 4, 5]);
         for (number, one) in review.turns.iter().enumerate().filter(|(_, one)| one.best.is_some()) {
-            let Judged { turn, before, value, best, loss, better } = one;
+            let JudgedMove { turn, before, value, best, loss, better } = one;
             let captured = if turn.captured > 0 { format!("x{}", turn.captured) } else { String::new() };
             let better: Vec<String> = better.iter().map(|pit| pit_name(*pit, turn.side)).collect();
             let cell = |value: &Option<Bounds>| value.map_or_else(String::new, |value| value.to_string());

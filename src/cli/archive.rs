@@ -11,7 +11,7 @@ use disk::{Disk, RealDisk};
 use engines::Tables;
 use exchange::{BestCaptures, ExchangeError, Exported, Target};
 use game::{Index, PositionSet, Rules};
-use oracle::{Held, Library, OracleError};
+use oracle::{Library, LibraryFile, OracleError};
 use pipeline::Exit;
 use pipeline::directory::Directory;
 use stages::files;
@@ -34,11 +34,11 @@ pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
     let threads = threads(args.databases.threads)?;
     let (rules, set) = (library.rules(), library.set());
     let tables = Tables::new(rules, set, chosen.iter().copied().max().unwrap_or(0));
-    let mut smaller = Smaller::new(&args.databases.dir, rules, set);
+    let mut smaller = SmallerDatabases::new(&args.databases.dir, rules, set);
     for stones in chosen {
         let scores = match library.held().get(&stones) {
-            Some(Held::Sound(scores)) => scores,
-            Some(Held::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
+            Some(LibraryFile::Sound(scores)) => scores,
+            Some(LibraryFile::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
             None => return Err(library.missing(stones).into()),
         };
         let path = args.out.join(format!("{stones:02}{SUFFIX}"));
@@ -73,7 +73,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let databases = || Ok(library(&disk, &args.dir).is_ok_and(|library| !library.held().is_empty()));
     let _held = Directory::open(&disk, &args.dir, "awari restore", &databases)?;
     let tables = Tables::new(rules, set, chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0));
-    let mut smaller = Smaller::new(&args.dir, rules, set);
+    let mut smaller = SmallerDatabases::new(&args.dir, rules, set);
     let stones_max = chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0);
     // Databases that are there with another codec than the one asked for.
     let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -171,7 +171,7 @@ fn stopped(stones: u32) -> Exit {
 }
 
 /// The databases that captures lead to, opened as they are needed.
-struct Smaller<'a> {
+struct SmallerDatabases<'a> {
     dir: &'a Path,
     rules: Rules,
     set: PositionSet,
@@ -179,9 +179,9 @@ struct Smaller<'a> {
     open: Vec<CachedScores>,
 }
 
-impl<'a> Smaller<'a> {
-    fn new(dir: &'a Path, rules: Rules, set: PositionSet) -> Smaller<'a> {
-        Smaller { dir, rules, set, cache: BlockCache::new(cache_bytes()), open: Vec::new() }
+impl<'a> SmallerDatabases<'a> {
+    fn new(dir: &'a Path, rules: Rules, set: PositionSet) -> SmallerDatabases<'a> {
+        SmallerDatabases { dir, rules, set, cache: BlockCache::new(cache_bytes()), open: Vec::new() }
     }
 
     /// The best captures of a database of so many stones.

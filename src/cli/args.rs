@@ -58,7 +58,7 @@ Exit codes:
    75  stopped on request; the same command resumes
   130  stopped at once by a second signal"
 )]
-pub(crate) struct Arguments {
+pub(crate) struct CommandLine {
     /// Vector instructions to use: portable (none), avx2 or avx512; changes no byte of any file [default: the fastest that
     /// `awari doctor` lists]
     #[arg(long, global = true, value_name = "NAME", value_parser = values::kernel, help_heading = "Global options",
@@ -68,25 +68,25 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-impl Arguments {
+impl CommandLine {
     /// The arguments of this process.
     ///
     /// # Errors
     /// What is wrong with them, or what they ask to be printed.
-    pub(crate) fn of_process() -> Result<Arguments, clap::Error> {
+    pub(crate) fn of_process() -> Result<CommandLine, clap::Error> {
         let variable = std::env::var_os(DIR_VARIABLE);
-        let mut program = without_empty_variable(Arguments::command(), variable.as_deref());
-        Arguments::read(&mut program, std::env::args_os())
+        let mut program = without_empty_variable(CommandLine::command(), variable.as_deref());
+        CommandLine::read(&mut program, std::env::args_os())
     }
 
     fn read(
         program: &mut clap::Command,
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
-    ) -> Result<Arguments, clap::Error> {
+    ) -> Result<CommandLine, clap::Error> {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         let matches = program.try_get_matches_from_mut(&words);
         let mut matches = matches.map_err(|error| with_directory_named(program, &words, error))?;
-        let arguments = Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(program))?;
+        let arguments = CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(program))?;
         match &arguments.command {
             // Said here: clap would name the earlier name of --stones too.
             Command::Plan(plan) if plan.ranks.is_some() && plan.databases().is_none() => {
@@ -233,7 +233,7 @@ mod tests {
     /// A value such as -5 is refused for what it is, by the option that it was given to.
     #[test]
     fn a_value_may_begin_with_a_hyphen_where_a_number_or_a_size_is_expected() {
-        let program = Arguments::command();
+        let program = CommandLine::command();
         let options = program.get_subcommands().flat_map(clap::Command::get_opts);
         let is_number = |option: &&clap::Arg| {
             let name = option.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
@@ -258,7 +258,7 @@ mod tests {
             ("plan --stones 3 --ranks 5000", "expected a whole number within 1..4096"),
             ("stats --dir d --stones -3", "expected A..B, both ends included, or one number, within 0..48"),
         ] {
-            let error = Arguments::try_parse_from(words(&format!("awari {line}"))).unwrap_err().to_string();
+            let error = CommandLine::try_parse_from(words(&format!("awari {line}"))).unwrap_err().to_string();
             assert!(error.contains(expected) && !error.contains("use '-- "), "{line}: {error}");
         }
     }
@@ -267,7 +267,7 @@ mod tests {
     fn a_directory_without_its_option_is_met_with_a_hint() {
         let said = |line: &str| {
             let words = words(&format!("awari {line}"));
-            Arguments::read(&mut Arguments::command(), words).unwrap_err().to_string()
+            CommandLine::read(&mut CommandLine::command(), words).unwrap_err().to_string()
         };
         for line in ["status runs/m", "verify runs/m", "gc runs/m --delete", "--kernel portable stats runs/m"] {
             assert!(said(line).contains("tip: a run directory is named with '--dir runs/m'"), "{line}: {}", said(line));
@@ -280,9 +280,9 @@ mod tests {
     /// An empty variable is one that is not set.
     #[test]
     fn an_empty_directory_in_the_environment_is_none() {
-        let program = without_empty_variable(Arguments::command(), Some(OsStr::new("")));
+        let program = without_empty_variable(CommandLine::command(), Some(OsStr::new("")));
         assert!(program.try_get_matches_from(["awari", "run", "m.toml"]).is_ok());
-        let program = || Arguments::command();
+        let program = || CommandLine::command();
         let variables = |program: &clap::Command| {
             program
                 .get_subcommands()
@@ -299,12 +299,12 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        Arguments::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 
     /// The help texts of the program and of every command, each with its name.
     fn helps(width: usize) -> Vec<(String, String)> {
-        let mut program = Arguments::command().term_width(width);
+        let mut program = CommandLine::command().term_width(width);
         program.build();
         let names: Vec<String> = program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
         let of = |name: &String| {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn examples_and_tables_of_help_fit_a_terminal_of_60_columns() {
         let texts = |command: &clap::Command| command.get_after_help().map(ToString::to_string);
-        let program = Arguments::command();
+        let program = CommandLine::command();
         let all: Vec<String> = program.get_subcommands().chain([&program]).filter_map(texts).collect();
         assert!(all.len() > 20);
         for line in all.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with(' ')) {
@@ -380,7 +380,7 @@ mod tests {
             is_shell = if line.starts_with("```") { line == "```sh" } else { is_shell };
             let line = line.replace("cargo run --release -- ", "awari ");
             if is_shell && line.starts_with("awari ") && !line.ends_with('\\') {
-                if let Err(error) = Arguments::try_parse_from(words(&line)) {
+                if let Err(error) = CommandLine::try_parse_from(words(&line)) {
                     panic!("{line}\n{error}");
                 }
                 count += 1;

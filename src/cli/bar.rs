@@ -1,8 +1,8 @@
 //! Progress as a bar on a terminal: the stage at hand, its speed, and the time left for all.
 
-use crate::progress::{Pace, Place, remark};
+use crate::progress::{RunPosition, StagePace, remark};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pipeline::progress::AtHand;
+use pipeline::progress::StepProgress;
 use pipeline::{Event, Observer};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,20 +11,20 @@ use std::time::Duration;
 const STEPS: u64 = 1000;
 
 /// Draws a bar on stderr.
-pub(crate) struct Bar {
+pub(crate) struct BarObserver {
     bar: ProgressBar,
-    place: Mutex<Place>,
+    place: Mutex<RunPosition>,
 }
 
-impl Bar {
+impl BarObserver {
     /// Before the start; draws nothing yet.
-    pub(crate) fn new() -> Bar {
+    pub(crate) fn new() -> BarObserver {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix:>14} {bar:12} {wide_msg}")
             .expect("the template is part of the program, and a test draws it")
             .progress_chars("━╸ ");
         bar.set_style(style);
-        Bar { bar, place: Mutex::new(Place::new()) }
+        BarObserver { bar, place: Mutex::new(RunPosition::new()) }
     }
 
     fn set(&self, share: f64, message: String) {
@@ -33,7 +33,7 @@ impl Bar {
     }
 }
 
-impl Observer for Bar {
+impl Observer for BarObserver {
     fn notice(&self, event: &Event) {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         place.follow(event);
@@ -43,11 +43,11 @@ impl Observer for Bar {
         match event {
             Event::StageStarted { stage, .. } => {
                 self.bar.set_prefix(stage.to_string());
-                let left = place.left(AtHand::Share(0.0), 0.0);
+                let left = place.left(StepProgress::Share(0.0), 0.0);
                 self.set(0.0, parts([place.count()].into_iter().chain(left)));
             }
             Event::Progress { reading, seconds, .. } => {
-                let pace = Pace::of_event(reading, *seconds);
+                let pace = StagePace::of_event(reading, *seconds);
                 let left = place.left(reading.at_hand(), *seconds);
                 let words = pace.words().into_iter().chain([place.count()]).chain(left);
                 self.set(pace.share().unwrap_or(0.0), parts(words));
@@ -68,7 +68,7 @@ fn parts(words: impl Iterator<Item = String>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-impl Drop for Bar {
+impl Drop for BarObserver {
     fn drop(&mut self) {
         // A single stage has no end of a run.
         self.bar.finish_and_clear();
@@ -78,12 +78,12 @@ impl Drop for Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pipeline::Silent;
+    use pipeline::SilentObserver;
 
     #[test]
     fn it_can_be_made() {
-        let bar = Bar::new();
+        let bar = BarObserver::new();
         bar.notice(&Event::JournalCut { bytes: 3 });
-        assert!(bar.interval() < Silent.interval());
+        assert!(bar.interval() < SilentObserver.interval());
     }
 }

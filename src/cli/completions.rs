@@ -1,6 +1,6 @@
 //! `awari completions`: the script with which a shell asks this program for completions, and the answers.
 
-use crate::args::{Arguments, CompletionsArgs};
+use crate::args::{CommandLine, CompletionsArgs};
 use crate::error::CliError;
 use crate::output::print_commands;
 use clap::CommandFactory;
@@ -15,7 +15,7 @@ const BASH_WORDS: &str = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:/}\n";
 
 /// Answers a shell that asks for completions, and ends the process. Returns if none asks.
 pub(crate) fn answer() {
-    CompleteEnv::with_factory(Arguments::command).var(VARIABLE).bin("awari").completer("awari").complete();
+    CompleteEnv::with_factory(CommandLine::command).var(VARIABLE).bin("awari").completer("awari").complete();
 }
 
 pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, CliError> {

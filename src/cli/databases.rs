@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::request::command_line;
 use check::Databases;
 use disk::{Disk, clock, heap};
-use oracle::{Held, Library};
+use oracle::{Library, LibraryFile};
 use pipeline::ArtifactName;
 use pipeline::directory::manifest_path;
 use rayon::ThreadPool;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 use store::{BlockCache, CachedScores, Scores};
 
 /// The databases of a library, ready to be checked, and the files that are not.
-pub(crate) struct Shelf {
+pub(crate) struct OpenedDatabases {
     /// Those whose frame is sound.
     pub(crate) sound: Databases<CachedScores>,
     /// The others by their stones.
-    pub(crate) damaged: BTreeMap<u32, Damaged>,
+    pub(crate) damaged: BTreeMap<u32, DamagedDatabase>,
 }
 
 /// A file that cannot be used.
-pub(crate) struct Damaged {
+pub(crate) struct DamagedDatabase {
     pub(crate) path: PathBuf,
     /// The message on it, with its path and the remedy.
     pub(crate) message: String,
@@ -34,18 +34,19 @@ pub(crate) struct Damaged {
     pub(crate) is_damage: bool,
 }
 
-impl Shelf {
+impl OpenedDatabases {
     /// Takes over a library. Decoded blocks of all its databases share a bounded cache.
-    pub(crate) fn new(library: Library) -> Result<Shelf, CliError> {
+    pub(crate) fn new(library: Library) -> Result<OpenedDatabases, CliError> {
         let cache = BlockCache::new(cache_bytes());
-        let mut shelf = Shelf { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
+        let mut shelf =
+            OpenedDatabases { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
         for (stones, held) in library.into_held() {
             match held {
-                Held::Sound(scores) => {
+                LibraryFile::Sound(scores) => {
                     shelf.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?
                 }
-                Held::Damaged { path, what, brief, is_damage } => {
-                    shelf.damaged.insert(stones, Damaged { path, message: what, what: brief, is_damage });
+                LibraryFile::Damaged { path, what, brief, is_damage } => {
+                    shelf.damaged.insert(stones, DamagedDatabase { path, message: what, what: brief, is_damage });
                 }
             }
         }

@@ -56,7 +56,7 @@ fn rendered(name: &str, text: &str, diagnostic: &Diagnostic) -> String {
     let Diagnostic { origin, line, column, span, message, help } = diagnostic.clone();
     let help = help.map(|help| masked(&help));
     let diagnostic = &Diagnostic { origin, line, column, span, message: masked(&message), help };
-    let mistake = Mistake { diagnostic, source };
+    let mistake = RenderedDiagnostic { diagnostic, source };
     let mut rendered = String::new();
     match GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).render_report(&mut rendered, &mistake) {
         Ok(()) => rendered,
@@ -65,26 +65,26 @@ fn rendered(name: &str, text: &str, diagnostic: &Diagnostic) -> String {
 }
 
 /// A mistake as miette wants it.
-struct Mistake<'a> {
+struct RenderedDiagnostic<'a> {
     diagnostic: &'a Diagnostic,
     source: NamedSource<String>,
 }
 
-impl fmt::Debug for Mistake<'_> {
+impl fmt::Debug for RenderedDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.diagnostic, f)
     }
 }
 
-impl fmt::Display for Mistake<'_> {
+impl fmt::Display for RenderedDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.diagnostic.message)
     }
 }
 
-impl std::error::Error for Mistake<'_> {}
+impl std::error::Error for RenderedDiagnostic<'_> {}
 
-impl miette::Diagnostic for Mistake<'_> {
+impl miette::Diagnostic for RenderedDiagnostic<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.diagnostic.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
             Some(place)
         }
         Err(error) => {
-            findings.push(Finding::problem(format!("{error}; a run would be refused there")));
+            findings.push(DoctorFinding::problem(format!("{error}; a run would be refused there")));
             None
         }
     };
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
         let bytes = args.bytes.bytes().min(place.free_bytes / 2);
         if bytes < args.bytes.bytes() {
             let (asked, used) = (args.bytes, Budget::show(bytes));
-            findings.push(Finding::note(format!(
+            findings.push(DoctorFinding::note(format!(
                 "the speed of the disk is measured with {used}, half of the free space, instead of {asked}"
             )));
         }
@@ -58,42 +58,42 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
             {
                 match Speed::measure(&disk, &place_at, bytes) {
                     Ok(speed) => speeds.push((io, speed)),
-                    Err(error) => findings.push(Finding::problem(error.to_string())),
+                    Err(error) => findings.push(DoctorFinding::problem(error.to_string())),
                 }
             }
         }
         if speeds.iter().any(|(_, speed)| speed.sync_seconds > SYNC_SECONDS_MAX) {
-            findings.push(Finding::note(
+            findings.push(DoctorFinding::note(
                 "the disk is slow to make writes durable; the bound methods publish hundreds of files, so use sweep \
                  or a faster disk"
                     .to_owned(),
             ));
         }
     }
-    let seen = Seen { machine, kernels, place_at, place, speeds, exists, dir, findings };
+    let seen = MachineReport { machine, kernels, place_at, place, speeds, exists, dir, findings };
     if args.json {
         print_json(&seen.json())?;
     } else {
         print_text(&seen.text())?;
     }
-    let is_problem = |finding: &Finding| finding.is_problem;
+    let is_problem = |finding: &DoctorFinding| finding.is_problem;
     Ok(if seen.findings.iter().any(is_problem) { Exit::PreflightFailed } else { Exit::Done })
 }
 
 /// What is not as it could be.
-struct Finding {
+struct DoctorFinding {
     /// A run could not work; otherwise it works, but slower or less safely.
     is_problem: bool,
     what: String,
 }
 
-impl Finding {
-    fn problem(what: String) -> Finding {
-        Finding { is_problem: true, what }
+impl DoctorFinding {
+    fn problem(what: String) -> DoctorFinding {
+        DoctorFinding { is_problem: true, what }
     }
 
-    fn note(what: String) -> Finding {
-        Finding { is_problem: false, what }
+    fn note(what: String) -> DoctorFinding {
+        DoctorFinding { is_problem: false, what }
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn nearest(dir: &Path) -> PathBuf {
 }
 
 /// Whether a run would take the directory.
-fn of_directory(disk: &RealDisk, dir: &Path, findings: &mut Vec<Finding>) {
+fn of_directory(disk: &RealDisk, dir: &Path, findings: &mut Vec<DoctorFinding>) {
     let is_artifact = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "awari");
     let holds_artifacts = || {
         Ok(["databases", "captures"]
@@ -112,78 +112,80 @@ fn of_directory(disk: &RealDisk, dir: &Path, findings: &mut Vec<Finding>) {
             .any(|folder| disk.list(&dir.join(folder)).is_ok_and(|paths| paths.iter().any(is_artifact))))
     };
     if dir.exists() && !dir.is_dir() {
-        findings.push(Finding::problem(format!("{} is a file; --dir names a directory", dir.display())));
+        findings.push(DoctorFinding::problem(format!("{} is a file; --dir names a directory", dir.display())));
     } else if let Err(error) = Directory::check(disk, dir, &holds_artifacts) {
-        findings.push(Finding::problem(error.to_string()));
+        findings.push(DoctorFinding::problem(error.to_string()));
     }
 }
 
-fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<Finding>) {
+fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<DoctorFinding>) {
     if kernels.len() == 1 {
-        findings.push(Finding::note(
+        findings.push(DoctorFinding::note(
             "the processor has neither AVX2 nor AVX-512; solving takes three times as long".to_owned(),
         ));
     }
     if machine.large_pages.as_deref() == Some("never") {
-        findings.push(Finding::note(
+        findings.push(DoctorFinding::note(
             "large pages are disabled; `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` enables them"
                 .to_owned(),
         ));
     }
     if let Some(why) = &machine.ring_refused {
-        findings.push(Finding::note(format!("{why} or --io auto")));
+        findings.push(DoctorFinding::note(format!("{why} or --io auto")));
     }
     if let Some(files) = machine.open_files_max.filter(|&files| files < OPEN_FILES_MIN) {
-        findings.push(Finding::problem(format!(
+        findings.push(DoctorFinding::problem(format!(
             "only {} may be open, expected at least {OPEN_FILES_MIN}; raise the limit with `ulimit -n 1024`",
             quantity::plural(files, "file")
         )));
     }
 }
 
-fn of_place(place: &FileSystem, findings: &mut Vec<Finding>) {
+fn of_place(place: &FileSystem, findings: &mut Vec<DoctorFinding>) {
     if place.free_bytes < FREE_BYTES_MIN {
         let free = Budget::show(place.free_bytes);
-        findings.push(Finding::problem(format!("only {free} are free; free some space, or choose another directory")));
+        findings.push(DoctorFinding::problem(format!(
+            "only {free} are free; free some space, or choose another directory"
+        )));
     }
     if place.free_files.is_some_and(|files| files < 1000) {
-        findings.push(Finding::problem("the file system has almost no free inodes".to_owned()));
+        findings.push(DoctorFinding::problem("the file system has almost no free inodes".to_owned()));
     }
     if place.is_memory {
-        findings.push(Finding::note(
+        findings.push(DoctorFinding::note(
             "files there are in memory: they count against the budget, and are lost when the machine restarts"
                 .to_owned(),
         ));
     }
     if place.is_shared {
-        findings.push(Finding::note(format!(
+        findings.push(DoctorFinding::note(format!(
             "{} may be shared with other machines without their locks: start only one run (a second one is detected, \
              but its work is lost)",
             place.file_system
         )));
     }
     if !place.direct {
-        findings.push(Finding::note(
+        findings.push(DoctorFinding::note(
             "files there use the page cache, which counts against the limit of a control group".to_owned(),
         ));
     }
 }
 
 /// Whether a lock can be had, without making a run directory of what is none.
-fn of_lock(disk: &RealDisk, place_at: &Path, exists: bool, findings: &mut Vec<Finding>) {
+fn of_lock(disk: &RealDisk, place_at: &Path, exists: bool, findings: &mut Vec<DoctorFinding>) {
     let noticed = match disk.lock_holder(&place_at.join("lock")) {
-        Ok(Some(holder)) if exists => Some(Finding::note(format!("in use by {holder}"))),
-        Err(error) if exists => Some(Finding::problem(error.to_string())),
+        Ok(Some(holder)) if exists => Some(DoctorFinding::note(format!("in use by {holder}"))),
+        Err(error) if exists => Some(DoctorFinding::problem(error.to_string())),
         _ => None,
     };
     findings.extend(noticed);
     if let Err(error) = probe_lock(place_at) {
-        findings.push(Finding::problem(error.to_string()));
+        findings.push(DoctorFinding::problem(error.to_string()));
     }
 }
 
 /// All that was seen.
-struct Seen<'a> {
+struct MachineReport<'a> {
     machine: Machine,
     kernels: Vec<String>,
     dir: &'a Path,
@@ -191,10 +193,10 @@ struct Seen<'a> {
     place_at: PathBuf,
     place: Option<FileSystem>,
     speeds: Vec<(Io, Speed)>,
-    findings: Vec<Finding>,
+    findings: Vec<DoctorFinding>,
 }
 
-impl Seen<'_> {
+impl MachineReport<'_> {
     fn text(&self) -> String {
         let unknown = || "not known".to_owned();
         let size = |bytes: Option<u64>| bytes.map_or_else(unknown, Budget::show);

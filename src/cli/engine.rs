@@ -8,7 +8,7 @@ use crate::databases::library;
 use crate::error::CliError;
 use crate::lines::Lines;
 use crate::output::print;
-use crate::play::Chance;
+use crate::play::RandomChoices;
 use disk::{RealDisk, clock};
 use game::Rules;
 use game::notation::MoveText;
@@ -27,7 +27,7 @@ const LINE_MOVES_MAX: usize = 30;
 pub(crate) fn run(args: &EngineArgs) -> Result<Exit, CliError> {
     let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
     let game = Game::new(*oracle.rules());
-    let mut engine = Engine { oracle, game, level: Level::Perfect, chance: Chance(clock::now_seconds()) };
+    let mut engine = Engine { oracle, game, level: Level::Perfect, chance: RandomChoices(clock::now_seconds()) };
     let mut lines = Lines::new(std::io::stdin().lock());
     while let Some(line) = lines.next().map_err(CliError::Stdin)? {
         match line {
@@ -43,7 +43,7 @@ struct Engine {
     oracle: Oracle,
     game: Game,
     level: Level,
-    chance: Chance,
+    chance: RandomChoices,
 }
 
 impl Engine {

@@ -4,17 +4,17 @@ use crate::args::ExplainArgs;
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity;
-use crate::request::Request;
+use crate::request::BuildRequest;
 use crate::screen::Width;
-use crate::table::Table;
+use crate::table::TextTable;
 use disk::{RealDisk, clock};
-use pipeline::orchestrator::{Explained, Explanation, Field};
+use pipeline::orchestrator::{ComparedField, ExplainedArtifact, Explanation};
 use pipeline::{Exit, Orchestrator};
 use std::fmt::Write;
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
-    let request = Request::read(&disk, &args.manifest)?;
+    let request = BuildRequest::read(&disk, &args.manifest)?;
     let dir = request.dir();
     let options = request.options(Some(&args.selection));
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
@@ -37,15 +37,15 @@ fn text(explanation: &Explanation) -> String {
     text
 }
 
-fn artifact(output: &Explained) -> String {
-    let Explained { artifact, made_by, made_at, fields, .. } = output;
+fn artifact(output: &ExplainedArtifact) -> String {
+    let ExplainedArtifact { artifact, made_by, made_at, fields, .. } = output;
     let made = match (made_by, made_at) {
         (Some(stage), Some(at)) => format!("made by {stage} at {}", clock::utc(*at)),
         (None, Some(at)) => format!("adopted (header checked) at {}", clock::utc(*at)),
         _ => "not in the journal".to_owned(),
     };
-    let mut table = Table::new(&["", "recorded", "on disk", "requested", ""]);
-    for Field { field, recorded, on_disk, asked, agrees } in fields {
+    let mut table = TextTable::new(&["", "recorded", "on disk", "requested", ""]);
+    for ComparedField { field, recorded, on_disk, asked, agrees } in fields {
         let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
         let mark = if *agrees { "" } else { "<- differs" };
         table.add_row([field.clone(), cell(recorded), cell(on_disk), cell(asked), mark.to_owned()]);

@@ -8,7 +8,7 @@ use crate::signals;
 use disk::{Disk, RealDisk};
 use exchange::{ExchangeError, Format, Options};
 use game::Index;
-use oracle::Held;
+use oracle::LibraryFile;
 use pipeline::Exit;
 
 pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
@@ -32,8 +32,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
     let threads = threads(args.databases.threads)?;
     for stones in chosen {
         let scores = match library.held().get(&stones) {
-            Some(Held::Sound(scores)) => scores,
-            Some(Held::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
+            Some(LibraryFile::Sound(scores)) => scores,
+            Some(LibraryFile::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
             None => return Err(library.missing(stones).into()),
         };
         let index = Index::new(stones, library.set());

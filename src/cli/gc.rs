@@ -4,9 +4,9 @@ use crate::args::GcArgs;
 use crate::error::CliError;
 use crate::output::{print_json, print_text, say};
 use crate::quantity;
-use crate::request::Request;
+use crate::request::BuildRequest;
 use disk::RealDisk;
-use pipeline::orchestrator::{Item, Needless};
+use pipeline::orchestrator::{GarbageItem, GarbageReason};
 use pipeline::{Budget, Exit, Orchestrator};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,14 +17,14 @@ const LISTED_MAX: usize = 8;
 pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let dir = &args.dir;
-    let request = Request::of_directory(&disk, dir)?.ok_or_else(|| CliError::NoManifest(dir.clone()))?;
+    let request = BuildRequest::of_directory(&disk, dir)?.ok_or_else(|| CliError::NoManifest(dir.clone()))?;
     let orchestrator = Orchestrator::new(&disk, dir, request.work(), request.options(None));
-    let mut reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unread]);
+    let mut reasons = BTreeSet::from([GarbageReason::Leftover, GarbageReason::Snapshot, GarbageReason::Unread]);
     if args.kept {
-        reasons.insert(Needless::Kept);
+        reasons.insert(GarbageReason::Kept);
     }
     if args.unasked {
-        reasons.insert(Needless::Unasked);
+        reasons.insert(GarbageReason::Unasked);
     }
     if args.delete {
         let removed = orchestrator.remove_garbage(&reasons)?;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
     }
     let mut text = String::new();
     for (why, what) in REASONS {
-        let items: Vec<&Item> = garbage.items.iter().filter(|item| item.why == why).collect();
+        let items: Vec<&GarbageItem> = garbage.items.iter().filter(|item| item.why == why).collect();
         if items.is_empty() {
             continue;
         }
@@ -87,14 +87,14 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
 }
 
 /// The reasons, and what to do to be rid of such files.
-const REASONS: [(Needless, &str); 5] = [
-    (Needless::Leftover, "temporary files of a dead run; --delete removes them, as does the next run"),
-    (Needless::Snapshot, "snapshots of stages that are up to date; --delete removes them"),
-    (Needless::Unread, "intermediate files that no stage will read; --delete removes them, as does the next run"),
+const REASONS: [(GarbageReason, &str); 5] = [
+    (GarbageReason::Leftover, "temporary files of a dead run; --delete removes them, as does the next run"),
+    (GarbageReason::Snapshot, "snapshots of stages that are up to date; --delete removes them"),
+    (GarbageReason::Unread, "intermediate files that no stage will read; --delete removes them, as does the next run"),
     (
-        Needless::Kept,
+        GarbageReason::Kept,
         "intermediate files kept by store.keep = \"all\"; --kept --delete removes them, and the next run makes them \
          again",
     ),
-    (Needless::Unasked, "not requested by the manifest; --unasked --delete removes them"),
+    (GarbageReason::Unasked, "not requested by the manifest; --unasked --delete removes them"),
 ];

@@ -5,7 +5,7 @@ use crate::outlook::{Machine, heading};
 use crate::output::{print_json, print_text};
 use crate::quantity;
 use crate::screen::Width;
-use crate::table::Table;
+use crate::table::TextTable;
 use pipeline::Budget;
 use planner::{JobPlanner, JobPrediction, Network, Settings};
 use serde::Serialize;
@@ -85,7 +85,7 @@ impl<'a> JobOutlook<'a> {
             "limit",
         ];
         let optional = ["messages", "latency", "all ranks", "collecting", "network", "work", "positions", "limit"];
-        let mut table = Table::new(&headings).numbers(0..headings.len() - 1).optional(&optional);
+        let mut table = TextTable::new(&headings).numbers(0..headings.len() - 1).optional(&optional);
         for (stones, of) in &self.rows {
             table.add_row([
                 stones.to_string(),

@@ -22,11 +22,11 @@ mod explain;
 mod export;
 mod gc;
 mod job_outlook;
+mod job_role;
 mod lines;
 mod logs;
 mod outlook;
 mod output;
-mod place;
 mod plain;
 mod plan;
 mod play;
@@ -50,7 +50,7 @@ mod together;
 mod verify;
 mod watch;
 
-use args::{Arguments, Command};
+use args::{Command, CommandLine};
 use disk::{heap, machine};
 use engines::Kernel;
 use error::CliError;
@@ -84,7 +84,7 @@ fn run() -> Result<Exit, CliError> {
     signals::unblock();
     signals::catch_file_size_limit()?;
     completions::answer();
-    let arguments = match Arguments::of_process() {
+    let arguments = match CommandLine::of_process() {
         Ok(arguments) => arguments,
         Err(error) => {
             error.print().or_else(output::gone).map_err(CliError::Stdout)?;

@@ -10,7 +10,7 @@ pub(crate) struct Lines<R>(R);
 
 /// Why a line is not used. The next one is read as if it did not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum RejectedLine {
     /// It is too long for a command.
     #[error("the line has more than {BYTES_MAX} bytes and was ignored")]
     TooLong,
@@ -29,7 +29,7 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     /// What the operating system says.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Result<String, Refused>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Result<String, RejectedLine>>> {
         let mut line = Vec::new();
         let taken = BYTES_MAX as u64 + 1;
         if self.0.by_ref().take(taken).read_until(b'\n', &mut line)? == 0 {
@@ -37,10 +37,10 @@ impl<R: BufRead> Lines<R> {
         }
         if line.len() > BYTES_MAX && !line.ends_with(b"\n") {
             self.0.skip_until(b'\n')?;
-            return Ok(Some(Err(Refused::TooLong)));
+            return Ok(Some(Err(RejectedLine::TooLong)));
         }
         let text = std::str::from_utf8(&line).map(|text| text.trim().to_owned());
-        Ok(Some(text.map_err(|_| Refused::NotText)))
+        Ok(Some(text.map_err(|_| RejectedLine::NotText)))
     }
 }
 
@@ -53,7 +53,8 @@ mod tests {
         let most = "x".repeat(BYTES_MAX);
         let text = [b" a b\r\n\n", most.as_bytes(), b"\nx", most.as_bytes(), b"\n\xff\nlast"].concat();
         let mut lines = Lines::new(&text[..]);
-        let expected = [Ok("a b"), Ok(""), Ok(&most), Err(Refused::TooLong), Err(Refused::NotText), Ok("last")];
+        let expected =
+            [Ok("a b"), Ok(""), Ok(&most), Err(RejectedLine::TooLong), Err(RejectedLine::NotText), Ok("last")];
         for expected in expected {
             assert_eq!(lines.next().unwrap(), Some(expected.map(str::to_owned)));
         }
@@ -64,7 +65,7 @@ mod tests {
     fn a_long_line_is_not_held() {
         let endless = io::BufReader::new(io::repeat(b'a').take(1 << 30));
         let mut lines = Lines::new(endless);
-        assert_eq!(lines.next().unwrap(), Some(Err(Refused::TooLong)));
+        assert_eq!(lines.next().unwrap(), Some(Err(RejectedLine::TooLong)));
         assert_eq!(lines.next().unwrap(), None);
     }
 }

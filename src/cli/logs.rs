@@ -5,7 +5,7 @@
 //! written costs nothing but itself.
 
 use crate::output::{printable, say};
-use crate::progress::Pace;
+use crate::progress::StagePace;
 use crate::quantity;
 use disk::{Disk, Output, RealDisk};
 use pipeline::{Budget, Event, Observer};
@@ -27,7 +27,7 @@ static OPEN: Mutex<Option<Box<dyn Output>>> = Mutex::new(None);
 
 /// Shows warnings from now on, and writes to the open log.
 pub(crate) fn begin(level: LevelFilter) {
-    let files = tracing_subscriber::fmt::layer().with_ansi(false).with_target(false).with_writer(Files);
+    let files = tracing_subscriber::fmt::layer().with_ansi(false).with_target(false).with_writer(LogFiles);
     // Only fails if somebody else has taken the place, and then they show them.
     let _ = tracing_subscriber::registry().with(Warnings).with(files.with_filter(level)).try_init();
 }
@@ -45,16 +45,16 @@ fn log_name(stage: &pipeline::StageName) -> String {
 }
 
 /// An observer that keeps the right log open and writes the events of the run into it.
-pub(crate) struct Logged<'a> {
+pub(crate) struct LogObserver<'a> {
     disk: &'a RealDisk,
     dir: &'a Path,
     inner: &'a dyn Observer,
 }
 
-impl<'a> Logged<'a> {
+impl<'a> LogObserver<'a> {
     /// Logs to files of `dir`, and passes all on to another.
-    pub(crate) fn new(disk: &'a RealDisk, dir: &'a Path, inner: &'a dyn Observer) -> Logged<'a> {
-        Logged { disk, dir, inner }
+    pub(crate) fn new(disk: &'a RealDisk, dir: &'a Path, inner: &'a dyn Observer) -> LogObserver<'a> {
+        LogObserver { disk, dir, inner }
     }
 
     fn open(&self, stage: Option<&pipeline::StageName>) {
@@ -63,7 +63,7 @@ impl<'a> Logged<'a> {
     }
 }
 
-impl Observer for Logged<'_> {
+impl Observer for LogObserver<'_> {
     fn notice(&self, event: &Event) {
         match event {
             Event::RunStarted { run, counts, seconds, .. } => {
@@ -115,7 +115,7 @@ impl Observer for Logged<'_> {
                 *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
             Event::Progress { stage: _, reading, seconds } => {
-                let words = Pace::of_event(reading, *seconds).words().join(", ");
+                let words = StagePace::of_event(reading, *seconds).words().join(", ");
                 tracing::debug!("{words} after {seconds:.1} s");
             }
         }
@@ -147,20 +147,20 @@ fn measures(measured: &pipeline::journal::Measured) -> String {
 }
 
 /// Writes to the open log, if there is one.
-struct Files;
+struct LogFiles;
 
-impl<'a> MakeWriter<'a> for Files {
-    type Writer = Line;
+impl<'a> MakeWriter<'a> for LogFiles {
+    type Writer = LogWriter;
 
-    fn make_writer(&'a self) -> Line {
-        Line
+    fn make_writer(&'a self) -> LogWriter {
+        LogWriter
     }
 }
 
 /// The end of the open log.
-struct Line;
+struct LogWriter;
 
-impl Write for Line {
+impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(output) = OPEN.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             let _ = output.write(printable(&String::from_utf8_lossy(bytes)).as_bytes());

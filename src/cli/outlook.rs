@@ -4,7 +4,7 @@ use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity;
 use crate::screen::Width;
-use crate::table::Table;
+use crate::table::TextTable;
 use pipeline::Budget;
 use planner::{DatabasePlan, Hardware, Limit, Method, MethodPrediction, Settings, database_bytes};
 use serde::Serialize;
@@ -169,7 +169,7 @@ impl<'a> Outlook<'a> {
     fn table(&self, what: &str, cell: impl Fn(&MethodPrediction) -> String) -> String {
         let headings: Vec<&str> =
             ["stones", "positions", "database"].into_iter().chain(Method::ALL.map(Method::word)).collect();
-        let mut table = Table::new(&headings).numbers(0..headings.len()).optional(&["database", "positions"]);
+        let mut table = TextTable::new(&headings).numbers(0..headings.len()).optional(&["database", "positions"]);
         for row in &self.rows {
             let cells = row.predictions.iter().map(|of| {
                 let fits = if self.fits(of) { ' ' } else { '-' };

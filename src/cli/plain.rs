@@ -1,7 +1,7 @@
 //! Progress as plain lines: one for each database that is done, and one every few seconds.
 
 use crate::output::say;
-use crate::progress::{Pace, Place, remark};
+use crate::progress::{RunPosition, StagePace, remark};
 use crate::quantity;
 use pipeline::journal::Measured;
 use pipeline::{Event, Observer, StageName};
@@ -9,19 +9,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Says lines.
-pub(crate) struct Plain {
-    so_far: Mutex<SoFar>,
+pub(crate) struct PlainObserver {
+    so_far: Mutex<PlainState>,
 }
 
 /// What was seen of a run.
-struct SoFar {
-    place: Place,
+struct PlainState {
+    place: RunPosition,
     /// The stages that were done of the database at hand.
-    database: Option<Database>,
+    database: Option<DatabaseTally>,
 }
 
 /// What the stages of a database took.
-struct Database {
+struct DatabaseTally {
     stones: u32,
     seconds: f64,
     positions: u64,
@@ -29,14 +29,14 @@ struct Database {
     count: String,
 }
 
-impl Plain {
+impl PlainObserver {
     /// Before the start.
-    pub(crate) fn new() -> Plain {
-        Plain { so_far: Mutex::new(SoFar::new()) }
+    pub(crate) fn new() -> PlainObserver {
+        PlainObserver { so_far: Mutex::new(PlainState::new()) }
     }
 }
 
-impl Observer for Plain {
+impl Observer for PlainObserver {
     fn notice(&self, event: &Event) {
         let mut so_far = self.so_far.lock().unwrap_or_else(PoisonError::into_inner);
         so_far.lines(event).into_iter().for_each(say);
@@ -47,7 +47,7 @@ impl Observer for Plain {
     }
 }
 
-impl Drop for Plain {
+impl Drop for PlainObserver {
     fn drop(&mut self) {
         // A single stage has no end of a run.
         let so_far = self.so_far.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -55,9 +55,9 @@ impl Drop for Plain {
     }
 }
 
-impl SoFar {
-    fn new() -> SoFar {
-        SoFar { place: Place::new(), database: None }
+impl PlainState {
+    fn new() -> PlainState {
+        PlainState { place: RunPosition::new(), database: None }
     }
 
     /// The lines to say about an event.
@@ -80,14 +80,14 @@ impl SoFar {
                 }
             }
             Event::Progress { stage, reading, seconds } => {
-                let mut parts = Pace::of_event(reading, *seconds).words();
+                let mut parts = StagePace::of_event(reading, *seconds).words();
                 parts.push(self.place.count());
                 parts.extend(self.place.left(reading.at_hand(), *seconds));
                 lines.push(format!("{stage}: {}", parts.join(", ")));
             }
             Event::StageDone { stage, measured, .. } => {
                 let count = self.place.count();
-                let database = self.database.get_or_insert_with(|| Database::new(stage));
+                let database = self.database.get_or_insert_with(|| DatabaseTally::new(stage));
                 database.add(measured, count);
             }
             _ => lines.extend(remark(event)),
@@ -96,10 +96,10 @@ impl SoFar {
     }
 }
 
-impl Database {
-    fn new(stage: &StageName) -> Database {
+impl DatabaseTally {
+    fn new(stage: &StageName) -> DatabaseTally {
         let stones = stage.parameters().first().copied().unwrap_or(0);
-        Database { stones, seconds: 0.0, positions: 0, count: String::new() }
+        DatabaseTally { stones, seconds: 0.0, positions: 0, count: String::new() }
     }
 
     fn is_of(&self, stage: &StageName) -> bool {
@@ -126,21 +126,22 @@ impl Database {
 mod tests {
     use super::*;
     use pipeline::journal::RunEnd;
-    use pipeline::{Cost, Counts, Reading, Reason, StageReport};
+    use pipeline::{Cost, ProgressReading, Reason, StageCounts, StageReport};
 
-    fn begins(so_far: &mut SoFar, name: &str, number: usize) -> Vec<String> {
+    fn begins(so_far: &mut PlainState, name: &str, number: usize) -> Vec<String> {
         let (stage, cost) = (name.parse().unwrap(), Cost { seconds: 40.0, ..Cost::default() });
         so_far.lines(&Event::StageStarted { stage, reason: Reason::Forced, number, steps: 4, cost })
     }
 
     #[test]
     fn lines_say_how_far_it_is() {
-        let mut so_far = SoFar::new();
-        let counts = Counts { to_run: 4, up_to_date: 2, ..Counts::default() };
+        let mut so_far = PlainState::new();
+        let counts = StageCounts { to_run: 4, up_to_date: 2, ..StageCounts::default() };
         let started = Event::RunStarted { directory: "x".into(), run: 1, steps: 4, counts, seconds: 100.0 };
         assert_eq!(so_far.lines(&started), ["x: 4 to run, 2 up to date; about 1 min 40 s"]);
         begins(&mut so_far, "sweep:9", 2);
-        let reading = Reading { done: 1_000_000, total: 4_000_000, unit: "positions", ..Reading::default() };
+        let reading =
+            ProgressReading { done: 1_000_000, total: 4_000_000, unit: "positions", ..ProgressReading::default() };
         let event = Event::Progress { stage: "sweep:9".parse().unwrap(), reading, seconds: 0.5 };
         let expected = "sweep:9: 25 %, 2.0 M/s, 2 s left, stage 2 of 4, 1 min 30 s left in all";
         assert_eq!(so_far.lines(&event), [expected]);
@@ -148,8 +149,8 @@ mod tests {
 
     #[test]
     fn a_database_is_a_line() {
-        let mut so_far = SoFar::new();
-        let done = |so_far: &mut SoFar, name: &str, wall_seconds| {
+        let mut so_far = PlainState::new();
+        let done = |so_far: &mut PlainState, name: &str, wall_seconds| {
             let measured = Measured { wall_seconds, report: StageReport::new(3_000_000), ..Measured::default() };
             so_far.lines(&Event::StageDone { stage: name.parse().unwrap(), measured, bytes: 7 })
         };

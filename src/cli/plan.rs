@@ -8,13 +8,13 @@ use crate::job_outlook::JobOutlook;
 use crate::outlook::{Machine, Outlook, Predicted, heading};
 use crate::output::{print_json, print_text, say};
 use crate::quantity;
-use crate::request::Request;
+use crate::request::BuildRequest;
 use crate::screen::Width;
-use crate::table::Table;
+use crate::table::TextTable;
 use disk::{Disk, RealDisk};
-use pipeline::plan::Step;
-use pipeline::preflight::Room;
-use pipeline::{Budget, Counts, Exit, Orchestrator, Plan};
+use pipeline::plan::PlannedStage;
+use pipeline::preflight::Resources;
+use pipeline::{Budget, StageCounts, Exit, Orchestrator, Plan};
 use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
 use std::path::Path;
@@ -24,7 +24,7 @@ const THIS: &str = "this";
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
-    let request = Request::read_to_plan(&disk, args)?;
+    let request = BuildRequest::read_to_plan(&disk, args)?;
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);
     if let Some(stones) = args.databases() {
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
         let refusal = match settings.hardware.disk_bytes.filter(|_| machine != THIS) {
             None => orchestrator.preflight(&plan).err().map(|error| error.to_string()),
             Some(disk_free) => {
-                let room = Room { memory: Budget::new(settings.memory_bytes), memory_available: None, disk_free };
+                let room = Resources { memory: Budget::new(settings.memory_bytes), memory_available: None, disk_free };
                 room.check(&plan.prediction, Path::new(machine)).err().map(|error| error.to_string())
             }
         };
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
 struct Json<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
-    counts: Counts,
+    counts: StageCounts,
     hardware: Machine,
     methods: Vec<Choice>,
 }
@@ -122,7 +122,7 @@ fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
         return String::new();
     }
     let headings: Vec<&str> = ["stones"].into_iter().chain(Method::ALL.map(Method::word)).collect();
-    let mut table = Table::new(&headings).numbers(0..headings.len());
+    let mut table = TextTable::new(&headings).numbers(0..headings.len());
     for &stones in &databases[shown..] {
         let chosen = build.database(stones).method();
         let cells = predictions(build, stones).map(|of| {
@@ -143,11 +143,11 @@ fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
 }
 
 /// Steps that a line shows: one, or those of one kind for the bounds of a database.
-fn lines(plan: &Plan, all: bool) -> Vec<Vec<&Step>> {
-    let mut lines: Vec<Vec<&Step>> = Vec::new();
+fn lines(plan: &Plan, all: bool) -> Vec<Vec<&PlannedStage>> {
+    let mut lines: Vec<Vec<&PlannedStage>> = Vec::new();
     for step in &plan.steps {
         let parameters = step.stage.parameters();
-        let same = |line: &&mut Vec<&Step>| {
+        let same = |line: &&mut Vec<&PlannedStage>| {
             line[0].stage.kind() == step.stage.kind() && line[0].stage.parameters().first() == parameters.first()
         };
         // Near the end: kinds take turns.
@@ -167,7 +167,7 @@ fn text(plan: &Plan, all: bool) -> String {
         text.push_str(&format!("nothing to do: {counts}\n"));
     } else {
         let headings = ["stage", "positions", "time", "memory", "disk", "why"];
-        let mut table = Table::new(&headings).numbers(1..5).optional(&["disk", "memory", "positions"]);
+        let mut table = TextTable::new(&headings).numbers(1..5).optional(&["disk", "memory", "positions"]);
         for line in lines(plan, all) {
             let (step, last) = (line[0], line[line.len() - 1]);
             let upto = last.stage.parameters().last().filter(|_| line.len() > 1);

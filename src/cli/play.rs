@@ -25,12 +25,12 @@ const HELP: &str =
 
 pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
     let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
-    let mut chance = Chance(args.seed.unwrap_or_else(clock::now_seconds));
+    let mut chance = RandomChoices(args.seed.unwrap_or_else(clock::now_seconds));
     let start = match &args.position {
         None => Game::new(*oracle.rules()).start().text(),
         Some(text) => position(text, &mut chance)?,
     };
-    let mut table = Table { game: Game::from(*oracle.rules(), &start), oracle, args, chance };
+    let mut table = PlayedGame { game: Game::from(*oracle.rules(), &start), oracle, args, chance };
     table.show()?;
     let mut lines = Lines::new(std::io::stdin().lock());
     loop {
@@ -56,14 +56,14 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
 }
 
 /// A game, and who plays it.
-struct Table<'a> {
+struct PlayedGame<'a> {
     game: Game,
     oracle: Oracle,
     args: &'a PlayArgs,
-    chance: Chance,
+    chance: RandomChoices,
 }
 
-impl Table<'_> {
+impl PlayedGame<'_> {
     fn is_persons_turn(&self) -> bool {
         match (self.args.side, self.game.now().seats.side) {
             (PlaySide::Both, _) | (PlaySide::South, Side::South) | (PlaySide::North, Side::North) => true,
@@ -174,7 +174,7 @@ pub(crate) fn outcome(outcome: &Outcome) -> String {
 }
 
 /// A position as it stands, or any with so many stones.
-fn position(text: &str, chance: &mut Chance) -> Result<PositionText, CliError> {
+fn position(text: &str, chance: &mut RandomChoices) -> Result<PositionText, CliError> {
     let Some(stones) = text.strip_prefix("random:") else { return Ok(text.parse()?) };
     // More stones than an index can have are no number of stones: the position says what was expected.
     let Some(stones) = stones.trim().parse().ok().filter(|&stones: &u32| stones <= game::STONES_MAX) else {
@@ -188,9 +188,9 @@ fn position(text: &str, chance: &mut Chance) -> Result<PositionText, CliError> {
 }
 
 /// Numbers by chance (xorshift): good enough for a game.
-pub(crate) struct Chance(pub(crate) u64);
+pub(crate) struct RandomChoices(pub(crate) u64);
 
-impl Chance {
+impl RandomChoices {
     /// The next one, from 0 up to 1.
     pub(crate) fn next(&mut self) -> f64 {
         // Zero would stay zero.

@@ -6,12 +6,12 @@ use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity::plural;
 use crate::screen::Width;
-use crate::table::Table;
+use crate::table::TextTable;
 use disk::RealDisk;
 use game::notation::{MoveText, PositionText, Side};
 use game::transcript::side_name;
 use game::{Illegal, Pit};
-use oracle::{Answer, Bounds, Line, LineEnd, Oracle, Source};
+use oracle::{Answer, AnswerSource, Bounds, LineEnd, Oracle, PrincipalLine};
 use pipeline::Exit;
 use serde::Serialize;
 use std::fmt::Write;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
     let answer = oracle.answer(&position.board())?;
     let line = line(&oracle, &position)?;
     if args.json {
-        print_json(&Reply::new(&position, &answer, line))?;
+        print_json(&ProbeReply::new(&position, &answer, line))?;
     } else {
         print_text(&(text(&position, &answer) + &format!("\nline   {line}\n")))?;
     }
@@ -38,26 +38,26 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
 
 /// The answer as JSON. Fields may be added, none is ever changed.
 #[derive(Serialize)]
-struct Reply {
+struct ProbeReply {
     position: String,
     stones: u32,
-    score: Value,
+    score: PositionValue,
     source: &'static str,
-    moves: Vec<Legal>,
-    illegal: Vec<Forbidden>,
+    moves: Vec<LegalMove>,
+    illegal: Vec<ForbiddenMove>,
     line: String,
 }
 
 #[derive(Serialize)]
-struct Legal {
+struct LegalMove {
     pit: String,
     captures: u8,
-    value: Value,
+    value: PositionValue,
     best: bool,
 }
 
 #[derive(Serialize)]
-struct Forbidden {
+struct ForbiddenMove {
     pit: String,
     reason: &'static str,
 }
@@ -65,39 +65,39 @@ struct Forbidden {
 /// A score, or where it lies.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Value {
+enum PositionValue {
     Exact(i8),
     Between { lo: i8, hi: i8 },
 }
 
-impl From<Bounds> for Value {
-    fn from(bounds: Bounds) -> Value {
+impl From<Bounds> for PositionValue {
+    fn from(bounds: Bounds) -> PositionValue {
         match bounds.score() {
-            Some(score) => Value::Exact(score),
-            None => Value::Between { lo: bounds.low(), hi: bounds.high() },
+            Some(score) => PositionValue::Exact(score),
+            None => PositionValue::Between { lo: bounds.low(), hi: bounds.high() },
         }
     }
 }
 
-impl Reply {
-    fn new(position: &PositionText, answer: &Answer, line: String) -> Reply {
+impl ProbeReply {
+    fn new(position: &PositionText, answer: &Answer, line: String) -> ProbeReply {
         let name = |pit| pit_name(pit, position.side());
-        let moves = answer.moves.iter().map(|one| Legal {
+        let moves = answer.moves.iter().map(|one| LegalMove {
             pit: name(one.pit),
             captures: one.captured,
             value: one.value.into(),
             best: one.is_best,
         });
-        let illegal = answer.illegal.iter().map(|one| Forbidden { pit: name(one.pit), reason: reason(one.reason) });
-        Reply {
+        let illegal = answer.illegal.iter().map(|one| ForbiddenMove { pit: name(one.pit), reason: reason(one.reason) });
+        ProbeReply {
             position: position.to_string(),
             stones: answer.board.stones(),
             score: answer.score.into(),
             source: match answer.source {
-                Source::Database => "database",
-                Source::Children => "children",
-                Source::Rules => "rules",
-                Source::Search => "search",
+                AnswerSource::Database => "database",
+                AnswerSource::Children => "children",
+                AnswerSource::Rules => "rules",
+                AnswerSource::Search => "search",
             },
             moves: moves.collect(),
             illegal: illegal.collect(),
@@ -109,14 +109,14 @@ impl Reply {
 pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
     let mut text = board(position);
     let origin = match answer.source {
-        Source::Database => "",
-        Source::Children => ", derived from its children: the databases hold reachable positions only",
-        Source::Rules => ", by the rules: the player to move has no move",
-        Source::Search => ", bounds found by a search: there is no database for this number of stones",
+        AnswerSource::Database => "",
+        AnswerSource::Children => ", derived from its children: the databases hold reachable positions only",
+        AnswerSource::Rules => ", by the rules: the player to move has no move",
+        AnswerSource::Search => ", bounds found by a search: there is no database for this number of stones",
     };
     let stones = plural(u64::from(answer.board.stones()), "stone");
     let _ = writeln!(text, "\nscore {} of {stones}{origin}\n", answer.score);
-    let mut table = Table::new(&["move", "captures", "value", ""]).numbers([1, 2]);
+    let mut table = TextTable::new(&["move", "captures", "value", ""]).numbers([1, 2]);
     for one in &answer.moves {
         table.add_row([
             pit_name(one.pit, position.side()),
@@ -154,7 +154,7 @@ pub(crate) fn board(position: &PositionText) -> String {
 
 /// The principal line: `F4 a1 E5x2 ...`, and how it ends.
 pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String, CliError> {
-    let Line { moves, end } = oracle.line(&position.board(), LINE_MOVES_MAX)?;
+    let PrincipalLine { moves, end } = oracle.line(&position.board(), LINE_MOVES_MAX)?;
     let (mut side, mut board) = (position.side(), position.board());
     let mut words = Vec::new();
     for one in &moves {

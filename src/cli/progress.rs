@@ -1,35 +1,35 @@
 //! Shows a run while it goes on: which way, and what all ways have in common.
 
 use crate::args::ProgressMode;
-use crate::bar::Bar;
+use crate::bar::BarObserver;
 use crate::output::{print_json_line, say};
-use crate::plain::Plain;
+use crate::plain::PlainObserver;
 use crate::quantity;
-use pipeline::progress::{AtHand, Bound, Forecast, PassReading};
-use pipeline::{Event, Exit, Heartbeat, Observer, Reading, Silent};
+use pipeline::progress::{BoundReading, Forecast, PassReading, StepProgress};
+use pipeline::{Event, Exit, Heartbeat, Observer, ProgressReading, SilentObserver};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Shows a run in one of the ways.
-pub(crate) struct Shown {
+pub(crate) struct ProgressDisplay {
     observer: Box<dyn Observer>,
     /// Raised once a part of what was to be shown cannot be written.
     is_lost: Arc<AtomicBool>,
 }
 
-impl Shown {
-    pub(crate) fn new(mode: ProgressMode) -> Shown {
+impl ProgressDisplay {
+    pub(crate) fn new(mode: ProgressMode) -> ProgressDisplay {
         let is_lost = Arc::default();
         let observer: Box<dyn Observer> = match mode {
-            ProgressMode::Auto if std::io::stderr().is_terminal() => Box::new(Bar::new()),
-            ProgressMode::Bar => Box::new(Bar::new()),
-            ProgressMode::Auto | ProgressMode::Plain => Box::new(Plain::new()),
-            ProgressMode::Json => Box::new(Json { is_lost: Arc::clone(&is_lost) }),
-            ProgressMode::None => Box::new(Silent),
+            ProgressMode::Auto if std::io::stderr().is_terminal() => Box::new(BarObserver::new()),
+            ProgressMode::Bar => Box::new(BarObserver::new()),
+            ProgressMode::Auto | ProgressMode::Plain => Box::new(PlainObserver::new()),
+            ProgressMode::Json => Box::new(JsonObserver { is_lost: Arc::clone(&is_lost) }),
+            ProgressMode::None => Box::new(SilentObserver),
         };
-        Shown { observer, is_lost }
+        ProgressDisplay { observer, is_lost }
     }
 
     /// Takes away what is still on the screen. Returns whether everything was shown.
@@ -38,7 +38,7 @@ impl Shown {
     }
 }
 
-impl Observer for Shown {
+impl Observer for ProgressDisplay {
     fn notice(&self, event: &Event) {
         self.observer.notice(event);
     }
@@ -57,11 +57,11 @@ pub(crate) fn exit_of(exit: Exit, is_shown: bool) -> Exit {
 }
 
 /// Prints each event on stdout, as a JSON object on a line of its own.
-struct Json {
+struct JsonObserver {
     is_lost: Arc<AtomicBool>,
 }
 
-impl Observer for Json {
+impl Observer for JsonObserver {
     fn notice(&self, event: &Event) {
         // A line behind one that was torn would mislead its reader.
         if self.is_lost.load(Ordering::Acquire) {
@@ -81,24 +81,24 @@ impl Observer for Json {
 }
 
 /// Where a run is.
-pub(crate) struct Place {
+pub(crate) struct RunPosition {
     begun: Instant,
     forecast: Forecast,
     number: usize,
     steps: usize,
 }
 
-impl Place {
+impl RunPosition {
     /// Before the start.
-    pub(crate) fn new() -> Place {
-        Place { begun: Instant::now(), forecast: Forecast::default(), number: 0, steps: 0 }
+    pub(crate) fn new() -> RunPosition {
+        RunPosition { begun: Instant::now(), forecast: Forecast::default(), number: 0, steps: 0 }
     }
 
     /// Takes notice of an event.
     pub(crate) fn follow(&mut self, event: &Event) {
         match event {
             Event::RunStarted { seconds, .. } => {
-                *self = Place { forecast: Forecast::new(*seconds), ..Place::new() };
+                *self = RunPosition { forecast: Forecast::new(*seconds), ..RunPosition::new() };
             }
             Event::StageStarted { number, steps, cost, .. } => {
                 (self.number, self.steps) = (*number, *steps);
@@ -115,7 +115,7 @@ impl Place {
     }
 
     /// The time left for all stages, if that of the stage at hand has run for `seconds`: `12 s left in all`.
-    pub(crate) fn left(&self, at_hand: AtHand, seconds: f64) -> Option<String> {
+    pub(crate) fn left(&self, at_hand: StepProgress, seconds: f64) -> Option<String> {
         left_in_all(self.forecast.left(at_hand, seconds, self.begun.elapsed().as_secs_f64()))
     }
 }
@@ -126,11 +126,11 @@ pub(crate) fn left_in_all(seconds: Option<f64>) -> Option<String> {
 }
 
 /// How far a stage is, as an event or a heartbeat says.
-pub(crate) struct Pace<'a> {
+pub(crate) struct StagePace<'a> {
     done: u64,
     total: u64,
     unit: &'a str,
-    bound: Option<Bound>,
+    bound: Option<BoundReading>,
     pass: Option<PassReading>,
     /// Since the stage began.
     seconds: f64,
@@ -138,15 +138,15 @@ pub(crate) struct Pace<'a> {
     left_seconds: Option<f64>,
 }
 
-impl<'a> Pace<'a> {
-    pub(crate) fn of_event(reading: &Reading, seconds: f64) -> Pace<'a> {
-        let Reading { done, total, unit, bound, pass } = *reading;
-        Pace { done, total, unit, bound, pass, seconds, left_seconds: reading.left_seconds(seconds) }
+impl<'a> StagePace<'a> {
+    pub(crate) fn of_event(reading: &ProgressReading, seconds: f64) -> StagePace<'a> {
+        let ProgressReading { done, total, unit, bound, pass } = *reading;
+        StagePace { done, total, unit, bound, pass, seconds, left_seconds: reading.left_seconds(seconds) }
     }
 
-    pub(crate) fn of_heartbeat(heartbeat: &'a Heartbeat) -> Pace<'a> {
+    pub(crate) fn of_heartbeat(heartbeat: &'a Heartbeat) -> StagePace<'a> {
         let Heartbeat { done, total, unit, bound, pass, seconds, stage_left_seconds, .. } = heartbeat;
-        Pace {
+        StagePace {
             done: *done,
             total: *total,
             unit,
@@ -165,7 +165,7 @@ impl<'a> Pace<'a> {
     /// In words: `63 %`, `24.1 M/s`, `12 s left`; `bound 3 of 18`, `pass 4`, `45 % of the pass`, `0.31 % changed in the last`.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
-        words.extend(self.bound.map(|Bound { bound, of }| format!("bound {bound} of {of}")));
+        words.extend(self.bound.map(|BoundReading { bound, of }| format!("bound {bound} of {of}")));
         let percent = self.share().map(|share| format!("{:.0} %", (share * 100.0).floor()));
         match &self.pass {
             Some(PassReading { number, changed_share, is_last, .. }) => {
@@ -224,24 +224,24 @@ mod tests {
 
     #[test]
     fn a_pace_says_what_is_known() {
-        let check = |reading: Reading, seconds: f64, words: &[&str]| {
-            assert_eq!(Pace::of_event(&reading, seconds).words(), words);
+        let check = |reading: ProgressReading, seconds: f64, words: &[&str]| {
+            assert_eq!(StagePace::of_event(&reading, seconds).words(), words);
         };
-        let counted = Reading { done: 25, total: 100, unit: "positions", ..Reading::default() };
+        let counted = ProgressReading { done: 25, total: 100, unit: "positions", ..ProgressReading::default() };
         check(counted, 5.0, &["25 %", "5 /s", "15 s left"]);
-        check(Reading { unit: "rows", ..counted }, 5.0, &["25 %", "5 /s rows", "15 s left"]);
+        check(ProgressReading { unit: "rows", ..counted }, 5.0, &["25 %", "5 /s rows", "15 s left"]);
         check(counted, 0.01, &["25 %", "1 s left"]);
-        check(Reading { done: 100, ..counted }, 5.0, &["finishing"]);
-        check(Reading { total: 0, ..counted }, 5.0, &["5 /s"]);
-        check(Reading::default(), 5.0, &[]);
+        check(ProgressReading { done: 100, ..counted }, 5.0, &["finishing"]);
+        check(ProgressReading { total: 0, ..counted }, 5.0, &["5 /s"]);
+        check(ProgressReading::default(), 5.0, &[]);
         let pass = PassReading { number: 7, changed_share: Some(0.0031), is_last: false, left_seconds: Some(12.0) };
-        let passes = Reading { pass: Some(pass), ..counted };
+        let passes = ProgressReading { pass: Some(pass), ..counted };
         check(passes, 5.0, &["pass 7", "25 % of the pass", "0.31 % changed in the last", "12 s left"]);
         let pass = PassReading { changed_share: Some(1e-9), is_last: true, left_seconds: None, ..pass };
-        let bound = Some(Bound { bound: 3, of: 18 });
-        let last = Reading { bound, pass: Some(pass), done: 0, total: 0, ..counted };
+        let bound = Some(BoundReading { bound: 3, of: 18 });
+        let last = ProgressReading { bound, pass: Some(pass), done: 0, total: 0, ..counted };
         let expected = ["bound 3 of 18", "pass 7, expected to be the last", "less than 0.01 % changed in the last"];
         check(last, 5.0, &expected);
-        check(Reading { bound, ..counted }, 5.0, &["bound 3 of 18", "25 % decided", "5 /s"]);
+        check(ProgressReading { bound, ..counted }, 5.0, &["bound 3 of 18", "25 % decided", "5 /s"]);
     }
 }

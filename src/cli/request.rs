@@ -20,17 +20,17 @@ use std::sync::Arc;
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 
 /// A manifest, read and understood.
-pub(crate) struct Request {
+pub(crate) struct BuildRequest {
     manifest: Manifest,
     work: Awari,
 }
 
-impl Request {
+impl BuildRequest {
     /// Reads the manifest of a command line, to build what it asks for.
-    pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<Request, CliError> {
+    pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<BuildRequest, CliError> {
         let text = read_manifest(disk, &args.manifest)?;
         let overrides = with_directory(&args.manifest, &text, args.changes.overrides()?);
-        let request = Request::parse(&args.manifest, text.clone(), &overrides, |_| {})?;
+        let request = BuildRequest::parse(&args.manifest, text.clone(), &overrides, |_| {})?;
         let settings = request.settings();
         refuse_file(disk, &settings.dir)?;
         if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
@@ -43,13 +43,13 @@ impl Request {
     }
 
     /// The same, to be built by all ranks of a job.
-    pub(crate) fn led(mut self, job: Arc<Job>) -> Request {
+    pub(crate) fn led(mut self, job: Arc<Job>) -> BuildRequest {
         self.work = Awari::led(self.settings().clone(), job);
         self
     }
 
     /// Reads what a command line wants to be planned, and for which machine.
-    pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<Request, CliError> {
+    pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<BuildRequest, CliError> {
         let (path, text) = match &args.manifest {
             Some(path) => (path.as_path(), read_manifest(disk, path)?),
             None => (Path::new(""), String::new()),
@@ -60,9 +60,9 @@ impl Request {
             None => args.manifest.is_none().then(Hardware::this),
         };
         if let Some(stones) = args.databases() {
-            overrides.push(Override::option("--stones", "build.stones", format!("\"0..{}\"", stones.end())));
+            overrides.push(KeyOverride::option("--stones", "build.stones", format!("\"0..{}\"", stones.end())));
         }
-        let request = Request::parse(path, text, &overrides, |settings| {
+        let request = BuildRequest::parse(path, text, &overrides, |settings| {
             let Some(hardware) = hardware else { return };
             let is_given = |key: &str| overrides.iter().any(|one| one.key == key);
             settings.hardware = hardware;
@@ -80,27 +80,27 @@ impl Request {
     }
 
     /// Reads the resolved manifest that a run has left in its directory; none if there is none.
-    pub(crate) fn of_directory(disk: &dyn Disk, dir: &Path) -> Result<Option<Request>, CliError> {
+    pub(crate) fn of_directory(disk: &dyn Disk, dir: &Path) -> Result<Option<BuildRequest>, CliError> {
         refuse_file(disk, dir)?;
         let path = pipeline::directory::manifest_path(dir);
         match read_text(disk, &path) {
             Err(CliError::Unreadable(error)) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
-            Ok(text) => Request::parse(&path, text, &[], |_| {}).map(Some),
+            Ok(text) => BuildRequest::parse(&path, text, &[], |_| {}).map(Some),
         }
     }
 
     fn parse(
         path: &Path,
         text: String,
-        overrides: &[Override],
+        overrides: &[KeyOverride],
         adapt: impl FnOnce(&mut Settings),
-    ) -> Result<Request, CliError> {
+    ) -> Result<BuildRequest, CliError> {
         match parse_manifest(path, &text, overrides) {
             Ok(manifest) => {
                 let mut settings = Settings::new(&manifest);
                 adapt(&mut settings);
-                Ok(Request { manifest, work: Awari::new(settings) })
+                Ok(BuildRequest { manifest, work: Awari::new(settings) })
             }
             Err(diagnostics) => Err(mistaken(path, text, diagnostics, overrides)),
         }
@@ -108,7 +108,7 @@ impl Request {
 
     /// The stages of a manifest, in the order in which they run; none if it cannot be used.
     pub(crate) fn stage_names(disk: &dyn Disk, path: &Path) -> Vec<String> {
-        let request = read_text(disk, path).and_then(|text| Request::parse(path, text, &[], |_| {}));
+        let request = read_text(disk, path).and_then(|text| BuildRequest::parse(path, text, &[], |_| {}));
         let Ok(request) = request else { return Vec::new() };
         request.work().graph().stages().iter().map(|stage| stage.name.to_string()).collect()
     }
@@ -154,18 +154,19 @@ impl Request {
 
 impl ChangeArgs {
     /// The keys that are changed, in order. Options count as `--set` of the key they stand for, after all others.
-    fn overrides(&self) -> Result<Vec<Override>, CliError> {
-        let given = |(key, value): &(String, String)| Override { option: None, key: key.clone(), value: value.clone() };
-        let mut overrides: Vec<Override> = self.set.iter().map(given).collect();
+    fn overrides(&self) -> Result<Vec<KeyOverride>, CliError> {
+        let given =
+            |(key, value): &(String, String)| KeyOverride { option: None, key: key.clone(), value: value.clone() };
+        let mut overrides: Vec<KeyOverride> = self.set.iter().map(given).collect();
         if let Some(threads) = self.threads {
-            overrides.push(Override::option("--threads", "build.threads", threads.to_string()));
+            overrides.push(KeyOverride::option("--threads", "build.threads", threads.to_string()));
         }
         if let Some(memory) = self.memory {
-            overrides.push(Override::memory(memory));
+            overrides.push(KeyOverride::memory(memory));
         }
         if let Some(dir) = &self.dir {
             let dir = dir.to_str().ok_or_else(|| CliError::PathNotText(dir.clone()))?;
-            overrides.push(Override::option("--dir", "run.dir", quoted(dir)));
+            overrides.push(KeyOverride::option("--dir", "run.dir", quoted(dir)));
         }
         Ok(overrides)
     }
@@ -173,35 +174,35 @@ impl ChangeArgs {
 
 /// A key of a manifest with the value that the command line gives it.
 #[derive(Clone, Debug)]
-pub(crate) struct Override {
+pub(crate) struct KeyOverride {
     /// The option that stands for the key; none where it is set by `--set`.
     option: Option<&'static str>,
     key: String,
     value: String,
 }
 
-impl Override {
-    fn option(option: &'static str, key: &str, value: String) -> Override {
-        Override { option: Some(option), key: key.to_owned(), value }
+impl KeyOverride {
+    fn option(option: &'static str, key: &str, value: String) -> KeyOverride {
+        KeyOverride { option: Some(option), key: key.to_owned(), value }
     }
 
     /// `--memory`.
-    pub(crate) fn memory(memory: Budget) -> Override {
-        Override::option("--memory", "build.memory", quoted(&memory.to_string()))
+    pub(crate) fn memory(memory: Budget) -> KeyOverride {
+        KeyOverride::option("--memory", "build.memory", quoted(&memory.to_string()))
     }
 }
 
 /// Reads a manifest with what the command line changes in it.
-fn parse_manifest(path: &Path, text: &str, overrides: &[Override]) -> Result<Manifest, Vec<Diagnostic>> {
+fn parse_manifest(path: &Path, text: &str, overrides: &[KeyOverride]) -> Result<Manifest, Vec<Diagnostic>> {
     let pairs: Vec<_> = overrides.iter().map(|one| (one.key.clone(), one.value.clone())).collect();
     Manifest::parse(text, &path.display().to_string(), &schema(), &pairs)
 }
 
 /// Mistakes in a manifest, or on the command line. A mistake in the value of an option names the option.
-fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrides: &[Override]) -> CliError {
+fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrides: &[KeyOverride]) -> CliError {
     for diagnostic in &mut diagnostics {
         let Origin::Set(argument) = &diagnostic.origin else { continue };
-        let is_it = |one: &&Override| *argument == format!("{}={}", one.key, one.value);
+        let is_it = |one: &&KeyOverride| *argument == format!("{}={}", one.key, one.value);
         if let Some(option) = overrides.iter().filter(is_it).find_map(|one| one.option) {
             diagnostic.origin = Origin::Option(option);
         }
@@ -216,14 +217,14 @@ fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrid
 ///
 /// # Errors
 /// [`CliError::CommandLine`] if that makes no sense.
-pub(crate) fn read_own_manifest(text: &str, overrides: &[Override]) -> Result<Manifest, CliError> {
+pub(crate) fn read_own_manifest(text: &str, overrides: &[KeyOverride]) -> Result<Manifest, CliError> {
     let none = Path::new("");
     parse_manifest(none, text, overrides).map_err(|diagnostics| mistaken(none, text.to_owned(), diagnostics, overrides))
 }
 
 /// The same where the run directory is given: if nothing else says where it is, it is named after the manifest, so that
 /// two manifests do not share one.
-fn with_directory(path: &Path, text: &str, mut overrides: Vec<Override>) -> Vec<Override> {
+fn with_directory(path: &Path, text: &str, mut overrides: Vec<KeyOverride>) -> Vec<KeyOverride> {
     const KEY: &str = "run.dir";
     let name = path.file_stem().and_then(|stem| stem.to_str());
     let Some(name) = name.filter(|name| !name.starts_with('-')) else { return overrides };
@@ -231,7 +232,7 @@ fn with_directory(path: &Path, text: &str, mut overrides: Vec<Override>) -> Vec<
     let given = parse_manifest(path, text, &overrides).map(|manifest| manifest.is_given(KEY));
     if given == Ok(false) {
         let value = quoted(&format!("runs/{name}"));
-        overrides.push(Override { option: None, key: KEY.to_owned(), value });
+        overrides.push(KeyOverride { option: None, key: KEY.to_owned(), value });
     }
     overrides
 }

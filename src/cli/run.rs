@@ -3,21 +3,21 @@
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
 use crate::codecs;
 use crate::error::CliError;
-use crate::logs::{self, Logged};
+use crate::job_role::JobRole;
+use crate::logs::{self, LogObserver};
 use crate::output::{say, say_unwrapped};
-use crate::place::Place;
-use crate::progress::{Shown, exit_of};
+use crate::progress::{ProgressDisplay, exit_of};
 use crate::quantity;
-use crate::request::{Request, command_line};
+use crate::request::{BuildRequest, command_line};
 use crate::screen::Width;
 use crate::signals;
-use crate::summary::Summary;
+use crate::summary::DatabaseSummary;
 use disk::{DiskError, RealDisk, machine};
 use messaging::Communicator;
 use pipeline::journal::JournalError;
 use pipeline::preflight::PreflightError;
 use pipeline::status::status;
-use pipeline::{Beating, Budget, Exit, Orchestrator, PipelineError, Plan};
+use pipeline::{Budget, Exit, HeartbeatObserver, Orchestrator, PipelineError, Plan};
 use stages::cluster::Job;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -29,23 +29,23 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     // First of all: to join a job takes its time, and a signal may come meanwhile. Rank 0 says for all what there is to say.
     let is_first = messaging::launched_rank().unwrap_or(0) == 0;
     let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
-    match Place::of_this_process()? {
-        Place::Alone => build(args, None, &stop),
-        Place::First(communicator) => {
+    match JobRole::of_this_process()? {
+        JobRole::Alone => build(args, None, &stop),
+        JobRole::First(communicator) => {
             let job = Arc::new(Job::lead(communicator).map_err(CliError::Thread)?);
             let done = build(args, Some(&job), &stop);
             job.dismiss();
             done
         }
-        Place::Other(communicator) => follow(args, communicator, &stop),
+        JobRole::Other(communicator) => follow(args, communicator, &stop),
     }
 }
 
 /// Does what the first rank of a job wants. Whatever there is to say, that one says.
 fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &AtomicBool) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
-    let request = Request::read(&disk, &args.manifest);
-    let settings = request.as_ref().map(Request::settings).map_err(ToString::to_string);
+    let request = BuildRequest::read(&disk, &args.manifest);
+    let settings = request.as_ref().map(BuildRequest::settings).map_err(ToString::to_string);
     let done = stages::cluster::follow(settings, &disk, &mut *communicator, stop);
     let rank = communicator.rank();
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
@@ -56,31 +56,31 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
 
 fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
-    let mut request = Request::read(&disk, &args.manifest)?;
+    let mut request = BuildRequest::read(&disk, &args.manifest)?;
     if let Some(job) = job {
         request = request.led(Arc::clone(job));
     }
     let dir = request.dir();
     // Those of a stage, the one that shows progress, and one that writes.
     machine::probe_threads(request.settings().threads + 2).map_err(CliError::Thread)?;
-    let shown = Shown::new(args.progress);
+    let shown = ProgressDisplay::new(args.progress);
     let options = request.options(Some(&args.selection));
     let budget = options.memory.bytes();
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
-    let beating = Beating::new(&disk, &dir, &shown, stop);
-    let logged = Logged::new(&disk, &dir, &beating);
+    let beating = HeartbeatObserver::new(&disk, &dir, &shown, stop);
+    let logged = LogObserver::new(&disk, &dir, &beating);
     let done = orchestrator.observer(&logged).stop(stop).run();
     // Takes the bar away before anything is said about the end.
     let is_shown = shown.end();
     let done = done.map_err(|error| {
-        let next = Next { args, dir: &dir }.of(&error);
+        let next = NextSteps { args, dir: &dir }.of(&error);
         CliError::Run { error: Box::new(error), next }
     })?;
 
     let status = status(&disk, &dir, Some(request.work()), request.settings().keep)?;
     let has_news = !done.ran.is_empty() || done.exit() == Exit::Stopped;
     let is_quiet = args.progress == ProgressMode::None;
-    let summary = Summary::new(request.settings(), &status);
+    let summary = DatabaseSummary::new(request.settings(), &status);
     if has_news && !is_quiet && !summary.is_empty() {
         say(summary.table(Width::stderr()));
     }
@@ -115,12 +115,12 @@ fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Ex
 }
 
 /// What to do about a run that ended early.
-struct Next<'a> {
+struct NextSteps<'a> {
     args: &'a RunArgs,
     dir: &'a Path,
 }
 
-impl Next<'_> {
+impl NextSteps<'_> {
     /// Lines to be pasted, each with a word on what it is good for.
     fn of(&self, error: &PipelineError) -> Vec<String> {
         let dir = self.dir.display().to_string();

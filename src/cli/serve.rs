@@ -8,7 +8,7 @@ use crate::signals;
 use crate::stats;
 use disk::{RealDisk, clock, machine};
 use oracle::Oracle;
-use oracle::http::{Catalogue, Limits, Server, Site, Stop, router};
+use oracle::http::{Catalogue, Server, ServerLimits, ServerStop, Site, router};
 use pipeline::Exit;
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     let catalogue = counted.into_iter().fold(Catalogue::new(&library), |catalogue, (stones, statistics)| {
         catalogue.with_histogram(stones, statistics.histogram().scores())
     });
-    let limits = Limits::default();
+    let limits = ServerLimits::default();
     let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, limits);
     // Those that read, those that search, and two of its own. Known before anyone can connect.
     machine::probe_threads(clock::cores() + limits.searches_max + 2).map_err(CliError::Thread)?;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
 }
 
 /// The first signal ends politely, the second at once.
-fn stop_at_signals(stop: Stop) -> Result<(), CliError> {
+fn stop_at_signals(stop: ServerStop) -> Result<(), CliError> {
     let stopping = Arc::new(AtomicBool::new(false));
     for signal in signals::asking() {
         // In this order: the handler of the second signal finds the flag that the first has raised.

@@ -6,7 +6,7 @@
 use crate::args::{ChangeArgs, SlurmScriptArgs};
 use crate::error::CliError;
 use crate::output::{print, say};
-use crate::request::{Request, command_line};
+use crate::request::{BuildRequest, command_line};
 use disk::RealDisk;
 use pipeline::Exit;
 use std::fmt::Write;
@@ -29,8 +29,8 @@ exit \"$code\"
 ";
 
 pub(crate) fn run(args: &SlurmScriptArgs) -> Result<Exit, CliError> {
-    let request = Request::read(&RealDisk::default(), &args.manifest)?;
-    let script = Script {
+    let request = BuildRequest::read(&RealDisk::default(), &args.manifest)?;
+    let script = JobScript {
         name: job_name(&args.manifest.manifest),
         nodes: args.nodes,
         threads: request.threads_asked(),
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &SlurmScriptArgs) -> Result<Exit, CliError> {
 }
 
 /// What a job script says.
-struct Script<'a> {
+struct JobScript<'a> {
     name: String,
     nodes: u32,
     /// A rank; 0 is as many as a node has cores.
@@ -61,9 +61,9 @@ struct Script<'a> {
     command: Vec<String>,
 }
 
-impl Script<'_> {
+impl JobScript<'_> {
     fn text(&self) -> String {
-        let Script { name, nodes, threads, memory_bytes, time, directory, command } = self;
+        let JobScript { name, nodes, threads, memory_bytes, time, directory, command } = self;
         let mut options = vec![
             format!("--job-name={name}"),
             format!("--nodes={nodes}"),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_script_asks_for_what_the_manifest_needs() {
-        let script = Script {
+        let script = JobScript {
             name: job_name(Path::new("some where/it's\n#SBATCH.toml")),
             nodes: 4,
             threads: 8,
@@ -141,7 +141,7 @@ mod tests {
              #SBATCH --requeue\n#SBATCH --open-mode=append\n\ncd -- '/home/a b' || exit\n\
              srun --kill-on-bad-exit=0 --cpus-per-task=8 awari run m.toml '--dir=it'\\''s'\n";
         assert_eq!(script.text(), format!("{head}{TAIL}"));
-        let all_cores = Script { threads: 0, time: None, ..script }.text();
+        let all_cores = JobScript { threads: 0, time: None, ..script }.text();
         assert!(all_cores.contains("\n#SBATCH --exclusive\n") && all_cores.contains(" --cpu-bind=none awari "));
         assert!(!all_cores.contains("cpus-per-task") && !all_cores.contains("--time"));
     }

@@ -3,26 +3,26 @@
 use crate::args::StageArgs;
 use crate::error::CliError;
 use crate::output::{print, say};
-use crate::progress::{Shown, exit_of};
+use crate::progress::{ProgressDisplay, exit_of};
 use crate::quantity;
-use crate::request::{Request, command_line};
+use crate::request::{BuildRequest, command_line};
 use crate::signals;
 use disk::RealDisk;
-use pipeline::orchestrator::{Comparison, Output, Scratch, Single};
+use pipeline::orchestrator::{OutputComparison, ScratchDirectory, StageOutput, StageRerun};
 use pipeline::{Exit, Orchestrator, PipelineError, StageName};
 use std::ffi::OsString;
 use std::path::Path;
 
 pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
-    let request = Request::read(&disk, &args.manifest)?;
+    let request = BuildRequest::read(&disk, &args.manifest)?;
     let dir = request.dir();
     let scratch = match &args.scratch {
-        Some(scratch) => Scratch::Directory(scratch.clone()),
-        None => Scratch::Temporary(std::env::temp_dir()),
+        Some(scratch) => ScratchDirectory::Directory(scratch.clone()),
+        None => ScratchDirectory::Temporary(std::env::temp_dir()),
     };
     let stop = signals::stop_flag()?;
-    let shown = Shown::new(args.progress);
+    let shown = ProgressDisplay::new(args.progress);
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(None));
     let single = orchestrator.observer(&shown).stop(&stop).single(&args.stage, &scratch);
     let is_shown = shown.end();
@@ -52,17 +52,17 @@ fn building(args: &StageArgs, dir: &Path, maker: &StageName) -> String {
 }
 
 /// `databases/14.awari identical DIGEST`
-fn line(output: &Output) -> String {
-    let Output { artifact, digest, comparison } = output;
+fn line(output: &StageOutput) -> String {
+    let StageOutput { artifact, digest, comparison } = output;
     match comparison {
-        Comparison::Identical => format!("{artifact} identical {digest}\n"),
-        Comparison::Different(recorded) => format!("{artifact} different {digest} recorded {recorded}\n"),
-        Comparison::NothingRecorded => format!("{artifact} nothing-recorded {digest}\n"),
-        Comparison::Passed => format!("{artifact} passed\n"),
+        OutputComparison::Identical => format!("{artifact} identical {digest}\n"),
+        OutputComparison::Different(recorded) => format!("{artifact} different {digest} recorded {recorded}\n"),
+        OutputComparison::NothingRecorded => format!("{artifact} nothing-recorded {digest}\n"),
+        OutputComparison::Passed => format!("{artifact} passed\n"),
     }
 }
 
-fn outcome(single: &Single) -> String {
+fn outcome(single: &StageRerun) -> String {
     let rebuilt: Vec<String> = single.rebuilt.iter().map(ToString::to_string).collect();
     let rebuilt = match rebuilt.len() {
         0 => String::new(),

@@ -4,17 +4,17 @@
 //! now, is counted again.
 
 use crate::args::{StatsArgs, StatsFormat};
-use crate::databases::{Shelf, artifact, chosen, library, statistics, threads};
+use crate::databases::{OpenedDatabases, artifact, chosen, library, statistics, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
 use crate::quantity::plural;
 use crate::screen::Width;
-use check::{CheckError, Choice, Extent, Histogram, Sample, Statistics};
+use check::{CaptureChoice, CheckError, Extent, Histogram, Sample, Statistics};
 use disk::{Digest, Disk, RealDisk};
-use oracle::{Held, Library};
+use oracle::{Library, LibraryFile};
 use pipeline::Exit;
 use pipeline::directory::journal_path;
-use pipeline::journal::{Contents, State};
+use pipeline::journal::{Contents, JournalState};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
     let mut known = recorded(&disk, dir, &library, &chosen);
     let unknown: Vec<u32> = chosen.into_iter().filter(|stones| !known.contains_key(stones)).collect();
     if !unknown.is_empty() {
-        let shelf = Shelf::new(library)?;
+        let shelf = OpenedDatabases::new(library)?;
         threads(args.databases.threads)?.install(|| -> Result<(), CliError> {
             for stones in unknown {
                 let editions = shelf.sound.editions();
@@ -68,10 +68,10 @@ fn explained(table: String) -> String {
 /// What runs have counted from the databases as they are now.
 pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &[u32]) -> BTreeMap<u32, Statistics> {
     // Without a journal nobody knows what was counted from what, and everything is counted again.
-    let state = Contents::read(disk, &journal_path(dir)).map(|journal| State::replay(&journal.entries));
+    let state = Contents::read(disk, &journal_path(dir)).map(|journal| JournalState::replay(&journal.entries));
     let Ok(state) = state else { return BTreeMap::new() };
     let read = |stones: u32| {
-        let Held::Sound(scores) = library.held().get(&stones)? else { return None };
+        let LibraryFile::Sound(scores) = library.held().get(&stones)? else { return None };
         let name = statistics(stones);
         let record = &state.built(&name)?.artifact;
         let text = disk.read(&name.below(dir), STATISTICS_BYTES_MAX).ok()?;
@@ -84,7 +84,7 @@ pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &
     chosen.iter().filter_map(|&stones| read(stones)).collect()
 }
 
-fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
+fn count(shelf: &OpenedDatabases, stones: u32) -> Result<Statistics, CliError> {
     if let Some(damaged) = shelf.damaged.get(&stones) {
         return Err(CliError::Damaged { what: damaged.message.clone() });
     }
@@ -97,7 +97,7 @@ fn count(shelf: &Shelf, stones: u32) -> Result<Statistics, CliError> {
         Err(CheckError::Missing { stones: missing }) => {
             let with = plural(stones.into(), "stone");
             say(format_args!("cannot value captures with {with}: {} does not exist", artifact(missing)));
-            Ok(Statistics::new(stones, Histogram::of(database)?, Choice::default()))
+            Ok(Statistics::new(stones, Histogram::of(database)?, CaptureChoice::default()))
         }
         counted => Ok(counted?),
     }

@@ -4,11 +4,11 @@ use crate::args::StatusArgs;
 use crate::databases::{artifact, building};
 use crate::error::CliError;
 use crate::output::{print_json, print_text, say};
-use crate::progress::Pace;
+use crate::progress::StagePace;
 use crate::quantity;
-use crate::request::Request;
+use crate::request::BuildRequest;
 use crate::screen::Width;
-use crate::summary::Summary;
+use crate::summary::DatabaseSummary;
 use crate::together;
 use crate::watch;
 use disk::{Disk, RealDisk, clock};
@@ -30,14 +30,14 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
         return watch::run(&disk, dir, args.json);
     }
     let seen = look(&disk, dir)?;
-    let Seen { request, status } = &seen;
+    let ObservedRun { request, status } = &seen;
     if args.json {
         print_json(status)?;
         return Ok(Exit::Done);
     }
     let mut text = head(status, disk.bytes(&manifest_path(dir))?.is_some());
     if let Some(request) = request {
-        let summary = Summary::new(request.settings(), status);
+        let summary = DatabaseSummary::new(request.settings(), status);
         if !summary.is_empty() {
             let _ = write!(text, "\n{}\n{}\n", summary.table(Width::stdout()), summary.published());
         }
@@ -72,15 +72,15 @@ fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String, CliError> {
 }
 
 /// A run directory at one moment.
-pub(crate) struct Seen {
+pub(crate) struct ObservedRun {
     /// What it is built for, if that is known.
-    pub(crate) request: Option<Request>,
+    pub(crate) request: Option<BuildRequest>,
     pub(crate) status: Status,
 }
 
 /// Looks at a run directory.
-pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<Seen, CliError> {
-    let request = match Request::of_directory(disk, dir) {
+pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<ObservedRun, CliError> {
+    let request = match BuildRequest::of_directory(disk, dir) {
         Ok(request) => request,
         Err(error @ CliError::NotADirectory(_)) => return Err(error),
         Err(error) => {
@@ -95,7 +95,7 @@ pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<Seen, CliError> {
     }
     let keep = request.as_ref().map_or(Keep::Targets, |request| request.settings().keep);
     let status = status(disk, dir, request.as_ref().map(|request| request.work() as &dyn Work), keep)?;
-    Ok(Seen { request, status })
+    Ok(ObservedRun { request, status })
 }
 
 /// The latest run, and the stages that are not done.
@@ -232,7 +232,7 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
                 let mut parts =
                     vec![format!("running for {}", quantity::about(clock::now_seconds().saturating_sub(at) as f64))];
                 if let Some(heartbeat) = heartbeat.filter(|heartbeat| heartbeat.stage == stage.stage) {
-                    parts.extend(Pace::of_heartbeat(heartbeat).words());
+                    parts.extend(StagePace::of_heartbeat(heartbeat).words());
                 }
                 parts.join(", ")
             }

@@ -2,7 +2,7 @@
 
 use crate::quantity;
 use crate::screen::Width;
-use crate::table::Table;
+use crate::table::TextTable;
 use check::{Histogram, Published};
 use game::PositionSet;
 use pipeline::journal::Measured;
@@ -11,23 +11,23 @@ use pipeline::{Budget, StageName};
 use planner::{Method, Settings, Verify};
 
 /// What is known of the databases of a build.
-pub(crate) struct Summary<'a> {
+pub(crate) struct DatabaseSummary<'a> {
     settings: &'a Settings,
-    rows: Vec<Row>,
+    rows: Vec<SummaryRow>,
 }
 
 /// One database that is there.
-struct Row {
+struct SummaryRow {
     stones: u32,
     positions: u64,
     bytes: u64,
     /// What it took to make it, as far as the journal knows.
-    made: Option<Made>,
-    checked: Checked,
+    made: Option<BuildCost>,
+    checked: SummaryCheck,
 }
 
 #[derive(Default)]
-struct Made {
+struct BuildCost {
     method: &'static str,
     seconds: f64,
     passes: Option<u64>,
@@ -36,23 +36,23 @@ struct Made {
 }
 
 /// How a database was verified, by the stage of that name.
-struct Checked {
+struct SummaryCheck {
     /// Positions derived again; 0 if none.
     positions: u64,
     /// Whether its counts are the published ones.
     matches: bool,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> DatabaseSummary<'a> {
     /// From the status of the run directory.
-    pub(crate) fn new(settings: &'a Settings, status: &Status) -> Summary<'a> {
+    pub(crate) fn new(settings: &'a Settings, status: &Status) -> DatabaseSummary<'a> {
         let mut rows = Vec::new();
         for stones in 0..=settings.stones_max() {
             let name = format!("databases/{stones:02}.awari");
             let database = status.artifacts.iter().find(|artifact| artifact.artifact.as_str() == name);
             if let Some(database) = database.filter(|database| database.damage.is_none()) {
                 let positions = settings.set.positions(stones);
-                rows.push(Row {
+                rows.push(SummaryRow {
                     stones,
                     positions,
                     bytes: database.bytes,
@@ -61,7 +61,7 @@ impl<'a> Summary<'a> {
                 });
             }
         }
-        Summary { settings, rows }
+        DatabaseSummary { settings, rows }
     }
 
     /// Whether there is no database yet.
@@ -85,7 +85,7 @@ impl<'a> Summary<'a> {
         ];
         let numbers = (0..headings.len() - 1).filter(|&at| headings[at] != "method");
         let optional = ["memory", "passes", "method", "bits/position", "positions/s", "file"];
-        let mut table = Table::new(&headings).numbers(numbers).optional(&optional);
+        let mut table = TextTable::new(&headings).numbers(numbers).optional(&optional);
         for row in &self.rows {
             table.add_row(row.cells(row.stones.to_string(), row.verified(self.settings.verify)));
         }
@@ -95,15 +95,15 @@ impl<'a> Summary<'a> {
         table.fit(width)
     }
 
-    fn total(&self) -> Row {
+    fn total(&self) -> SummaryRow {
         let seconds: f64 = self.rows.iter().filter_map(|row| row.made.as_ref()).map(|made| made.seconds).sum();
         let all_known = self.rows.iter().all(|row| row.made.is_some());
-        Row {
+        SummaryRow {
             stones: 0,
             positions: self.rows.iter().map(|row| row.positions).fold(0, u64::saturating_add),
             bytes: self.rows.iter().map(|row| row.bytes).fold(0, u64::saturating_add),
-            made: all_known.then_some(Made { seconds, ..Made::default() }),
-            checked: Checked { positions: 0, matches: false },
+            made: all_known.then_some(BuildCost { seconds, ..BuildCost::default() }),
+            checked: SummaryCheck { positions: 0, matches: false },
         }
     }
 
@@ -119,12 +119,14 @@ impl<'a> Summary<'a> {
             let key = if *published { "check.verify = \"none\"" } else { "check.published = false" };
             return format!("not compared with published counts: {key}");
         }
-        let (with_table, without): (Vec<&Row>, Vec<&Row>) = self.rows.iter().partition(|row| is_published(row.stones));
-        let stones = |rows: &[&Row]| {
+        let (with_table, without): (Vec<&SummaryRow>, Vec<&SummaryRow>) =
+            self.rows.iter().partition(|row| is_published(row.stones));
+        let stones = |rows: &[&SummaryRow]| {
             let stones: Vec<u32> = rows.iter().map(|row| row.stones).collect();
             quantity::ranges(&stones, |stones| stones + 1)
         };
-        let (matching, open): (Vec<&Row>, Vec<&Row>) = with_table.into_iter().partition(|row| row.checked.matches);
+        let (matching, open): (Vec<&SummaryRow>, Vec<&SummaryRow>) =
+            with_table.into_iter().partition(|row| row.checked.matches);
         if !open.is_empty() {
             return format!("not compared with published counts yet: stones {}", stones(&open));
         }
@@ -139,7 +141,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-impl Row {
+impl SummaryRow {
     /// The row as text, under a name and with a word on its verification.
     fn cells(&self, name: String, verified: String) -> Vec<String> {
         let unknown = || "-".to_owned();
@@ -164,7 +166,7 @@ impl Row {
     }
 
     fn verified(&self, asked: Verify) -> String {
-        let Checked { positions, matches } = self.checked;
+        let SummaryCheck { positions, matches } = self.checked;
         let extent = match positions {
             0 if asked == Verify::None => "no".to_owned(),
             0 => "not yet".to_owned(),
@@ -179,10 +181,10 @@ impl Row {
 const OF_BOUNDS: [&str; 5] = ["seeds", "preprocess", "process", "postprocess", "merge"];
 
 /// What the stages that make a database took, and what they count; if all of them are known.
-fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<Made> {
+fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<BuildCost> {
     let maker = maker?;
     let kinds: &[&str] = if maker.kind() == "merge" { &OF_BOUNDS } else { &[maker.kind()] };
-    let mut made = Made { method: method(status, maker, stones), ..Made::default() };
+    let mut made = BuildCost { method: method(status, maker, stones), ..BuildCost::default() };
     for stage in &status.stages {
         let (kind, parameters) = (stage.stage.kind(), stage.stage.parameters());
         if parameters.first() != Some(&stones) || kind != "capture" && !kinds.contains(&kind) {
@@ -216,11 +218,11 @@ fn method(status: &Status, maker: &StageName, stones: u32) -> &'static str {
     named.or(of_bounds).map_or("", Method::word)
 }
 
-fn checked(status: &Status, stones: u32) -> Checked {
+fn checked(status: &Status, stones: u32) -> SummaryCheck {
     let name = StageName::new("verify", &[stones]);
     let stage = status.stages.iter().find(|stage| stage.stage == name && stage.state == StageState::Done);
     let count = |name| stage.and_then(|stage| counter(stage.measured.as_ref()?, name));
-    Checked { positions: count("checked").unwrap_or(0), matches: count("published") == Some(1) }
+    SummaryCheck { positions: count("checked").unwrap_or(0), matches: count("published") == Some(1) }
 }
 
 fn measured<'s>(status: &'s Status, name: &StageName) -> Option<&'s Measured> {

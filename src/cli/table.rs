@@ -11,7 +11,7 @@ const PADDING: usize = 2;
 const TEXT_COLUMNS: usize = 28;
 
 /// A table without lines.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     headings: Vec<String>,
     /// Columns of numbers: flush right, and never wrapped.
     numbers: Vec<bool>,
@@ -20,10 +20,10 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// A table with these headings and no rows, all columns of text.
-    pub(crate) fn new(headings: &[&str]) -> Table {
-        Table {
+    pub(crate) fn new(headings: &[&str]) -> TextTable {
+        TextTable {
             headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
             numbers: vec![false; headings.len()],
             optional: Vec::new(),
@@ -32,13 +32,13 @@ impl Table {
     }
 
     /// Sets columns flush right, as numbers are.
-    pub(crate) fn numbers(mut self, columns: impl IntoIterator<Item = usize>) -> Table {
+    pub(crate) fn numbers(mut self, columns: impl IntoIterator<Item = usize>) -> TextTable {
         columns.into_iter().for_each(|column| self.numbers[column] = true);
         self
     }
 
     /// Leaves out columns of these headings where the table would be too wide, the first ones first.
-    pub(crate) fn optional(mut self, headings: &[&str]) -> Table {
+    pub(crate) fn optional(mut self, headings: &[&str]) -> TextTable {
         let places = headings.iter().filter_map(|of| self.headings.iter().position(|heading| heading == of));
         self.optional = places.collect();
         self
@@ -92,9 +92,9 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
+    fn table() -> TextTable {
         let mut table =
-            Table::new(&["stage", "positions", "memory", "why"]).numbers([1, 2]).optional(&["memory", "none"]);
+            TextTable::new(&["stage", "positions", "memory", "why"]).numbers([1, 2]).optional(&["memory", "none"]);
         let why = "databases/12.awari is absent, or what is there cannot be read";
         table.add_row(["sweep:12", "1,352,078", "12 MiB", why].map(str::to_owned));
         table.add_row(["stats:12", "1,352,078", "1 MiB", "forced"].map(str::to_owned));

@@ -8,20 +8,20 @@ mod files;
 mod rebuild;
 
 use crate::args::VerifyArgs;
-use crate::databases::{Damaged, Shelf, artifact, building, library, threads};
+use crate::databases::{DamagedDatabase, OpenedDatabases, artifact, building, library, threads};
 use crate::error::CliError;
 use crate::output::{print, say};
 use crate::quantity;
-use crate::request::{Request, command_line};
+use crate::request::{BuildRequest, command_line};
 use crate::signals;
 use check::{CheckError, Extent, Published, Sample, WrongScore};
 use disk::{Disk, RealDisk, clock};
-use files::Files;
+use files::ScoreFiles;
 use oracle::Library;
 use pipeline::directory::{journal_path, manifest_path};
-use pipeline::journal::{Contents, Record, State};
+use pipeline::journal::{Contents, JournalState, Record};
 use pipeline::{ArtifactName, Directory, Exit, Orchestrator, PipelineError, Reason};
-use rebuild::{Comparison, Order, Rebuild, built_alike};
+use rebuild::{Rebuild, RebuildComparison, RebuildOrder, built_alike};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
         return Err(CliError::NoDatabases { dir: dir.clone(), stones: asked, build });
     }
     let (rules, set) = (library.rules(), library.set());
-    let shelf = Shelf::new(library)?;
+    let shelf = OpenedDatabases::new(library)?;
     // Whoever only reads may be ended by a signal at any time; a rebuild has a directory to remove first.
     let stop = match args.against {
         Some(_) => signals::stop_flag()?,
@@ -77,11 +77,11 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
                     quantity::ranges(&alike, |stones| stones + 1) + if alike.len() == 1 { " was" } else { " were" },
                 ));
             }
-            Some(Rebuild::new(&disk, Order { rules, set, stones_max, method }, args, &stop)?)
+            Some(Rebuild::new(&disk, RebuildOrder { rules, set, stones_max, method }, args, &stop)?)
         }
         _ => None,
     };
-    let files = args.against_files.as_ref().map(|directory| Files::new(&disk, directory));
+    let files = args.against_files.as_ref().map(|directory| ScoreFiles::new(&disk, directory));
     if let Some(files) = &files {
         files.check(chosen.iter().filter_map(|stones| shelf.sound.get(*stones).ok()))?;
     }
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
 
 /// What became of one database. Printed on stdout, so the words never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+enum VerifyStatus {
     /// Every score follows from the rules.
     Verified,
     /// Those of a sample do.
@@ -121,25 +121,25 @@ enum Status {
     Missing,
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for VerifyStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Status::Verified => "verified",
-            Status::Sampled => "sampled",
-            Status::Certified => "certified",
-            Status::Rebuilt => "rebuilt",
-            Status::Damaged => "damaged",
-            Status::Wrong => "wrong",
-            Status::Differs => "differs",
-            Status::Unchecked => "unchecked",
-            Status::Missing => "missing",
+            VerifyStatus::Verified => "verified",
+            VerifyStatus::Sampled => "sampled",
+            VerifyStatus::Certified => "certified",
+            VerifyStatus::Rebuilt => "rebuilt",
+            VerifyStatus::Damaged => "damaged",
+            VerifyStatus::Wrong => "wrong",
+            VerifyStatus::Differs => "differs",
+            VerifyStatus::Unchecked => "unchecked",
+            VerifyStatus::Missing => "missing",
         })
     }
 }
 
 /// The status of a database, and what there is to say about it.
-struct Outcome {
-    status: Status,
+struct DatabaseVerdict {
+    status: VerifyStatus,
     lines: Vec<String>,
     /// What the journal is to say of it, which names the file itself.
     recorded: String,
@@ -147,28 +147,28 @@ struct Outcome {
     silent: bool,
 }
 
-impl Outcome {
-    fn new(status: Status, lines: Vec<String>) -> Outcome {
+impl DatabaseVerdict {
+    fn new(status: VerifyStatus, lines: Vec<String>) -> DatabaseVerdict {
         let recorded = lines.join("; ");
-        Outcome { status, lines, recorded, silent: status == Status::Wrong }
+        DatabaseVerdict { status, lines, recorded, silent: status == VerifyStatus::Wrong }
     }
 
     /// Of a damaged file: what is wrong with it, the sum first.
-    fn damaged(path: &Path, mut lines: Vec<String>) -> Outcome {
+    fn damaged(path: &Path, mut lines: Vec<String>) -> DatabaseVerdict {
         // The sum and the first block; tables show it.
         let recorded = lines.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
         lines[0] = format!("{} is damaged: {}", path.display(), lines[0]);
-        Outcome { recorded, ..Outcome::new(Status::Damaged, lines) }
+        DatabaseVerdict { recorded, ..DatabaseVerdict::new(VerifyStatus::Damaged, lines) }
     }
 }
 
 struct Verifier<'a> {
-    shelf: Shelf,
+    shelf: OpenedDatabases,
     /// Databases that the journal calls finished and that are no files, by their stones: what is wrong.
     gone: BTreeMap<u32, String>,
     args: &'a VerifyArgs,
     rebuild: Option<Rebuild<'a>>,
-    files: Option<Files<'a>>,
+    files: Option<ScoreFiles<'a>>,
     /// Raised by a signal.
     stop: Arc<AtomicBool>,
 }
@@ -176,7 +176,7 @@ struct Verifier<'a> {
 impl Verifier<'_> {
     fn verify_all(&self, disk: &dyn Disk, chosen: Vec<u32>) -> Result<Exit, CliError> {
         let dir = &self.args.databases.dir;
-        let mut journal = JournalOf { disk, dir, exists: disk.bytes(&journal_path(dir))?.is_some() };
+        let mut journal = OutcomeJournal { disk, dir, exists: disk.bytes(&journal_path(dir))?.is_some() };
         let mut outcomes = BTreeMap::new();
         let threads = threads(self.args.databases.threads)?;
         print("stones,status\n")?;
@@ -192,9 +192,12 @@ impl Verifier<'_> {
             journal.note(self, stones, &outcome);
             outcomes.insert(stones, outcome.status);
         }
-        let is_bad = |status: &Status| matches!(status, Status::Damaged | Status::Wrong);
-        let differing: Vec<u32> =
-            outcomes.iter().filter(|(_, status)| **status == Status::Differs).map(|(stones, _)| *stones).collect();
+        let is_bad = |status: &VerifyStatus| matches!(status, VerifyStatus::Damaged | VerifyStatus::Wrong);
+        let differing: Vec<u32> = outcomes
+            .iter()
+            .filter(|(_, status)| **status == VerifyStatus::Differs)
+            .map(|(stones, _)| *stones)
+            .collect();
         let bad: Vec<u32> = outcomes.iter().filter(|(_, status)| is_bad(status)).map(|(stones, _)| *stones).collect();
         let gone: Vec<u32> = self.gone.keys().copied().collect();
         if !bad.is_empty() {
@@ -218,7 +221,7 @@ impl Verifier<'_> {
             ));
             return Ok(Exit::Integrity);
         }
-        if outcomes.values().any(|status| matches!(status, Status::Unchecked | Status::Missing)) {
+        if outcomes.values().any(|status| matches!(status, VerifyStatus::Unchecked | VerifyStatus::Missing)) {
             return Ok(Exit::NoAnswer);
         }
         say("all checks passed");
@@ -226,12 +229,16 @@ impl Verifier<'_> {
     }
 
     /// Verifies a database, once more if others change one meanwhile.
-    fn verify_unchanged(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Outcome, CliError> {
+    fn verify_unchanged(
+        &self,
+        stones: u32,
+        smaller: &BTreeMap<u32, VerifyStatus>,
+    ) -> Result<DatabaseVerdict, CliError> {
         let databases = &self.shelf.sound;
         let editions = databases.editions();
         let outcome = self.verify(stones, smaller)?;
         // Damage is found by comparing what was read with a checksum, whatever changes.
-        if outcome.status == Status::Damaged || databases.unchanged(&editions).is_ok() {
+        if outcome.status == VerifyStatus::Damaged || databases.unchanged(&editions).is_ok() {
             return Ok(outcome);
         }
         let editions = databases.editions();
@@ -241,21 +248,21 @@ impl Verifier<'_> {
     }
 
     /// Verifies a database, given what became of smaller ones.
-    fn verify(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Outcome, CliError> {
+    fn verify(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<DatabaseVerdict, CliError> {
         let begun = Instant::now();
-        let outcome = |status, line: String| Ok(Outcome::new(status, vec![line]));
+        let outcome = |status, line: String| Ok(DatabaseVerdict::new(status, vec![line]));
         match self.shelf.damaged.get(&stones) {
-            Some(Damaged { path, what, is_damage: true, .. }) => {
-                return Ok(Outcome::damaged(path, vec![what.clone()]));
+            Some(DamagedDatabase { path, what, is_damage: true, .. }) => {
+                return Ok(DatabaseVerdict::damaged(path, vec![what.clone()]));
             }
-            Some(Damaged { message, .. }) => return outcome(Status::Missing, message.clone()),
+            Some(DamagedDatabase { message, .. }) => return outcome(VerifyStatus::Missing, message.clone()),
             None => {}
         }
         if let Some(what) = self.gone.get(&stones) {
-            return outcome(Status::Missing, what.clone());
+            return outcome(VerifyStatus::Missing, what.clone());
         }
         let Ok(database) = self.shelf.sound.get(stones) else {
-            return outcome(Status::Missing, format!("no such file: {}", artifact(stones)));
+            return outcome(VerifyStatus::Missing, format!("no such file: {}", artifact(stones)));
         };
         let scores = database.scores().scores();
         let positions = database.positions();
@@ -266,35 +273,35 @@ impl Verifier<'_> {
             // Blocks are checked by all who read them, the digest of the whole is not.
             let silent =
                 matches!(&error, CheckError::Store(error) if matches!(**error, StoreError::DigestDiffers { .. }));
-            return Ok(Outcome { silent, ..Outcome::damaged(scores.path(), damage(error)?) });
+            return Ok(DatabaseVerdict { silent, ..DatabaseVerdict::damaged(scores.path(), damage(error)?) });
         }
         let blocks = quantity::plural(scores.block_count() as u64, "block") + " sound";
         let by_rules = match self.unusable(stones, smaller) {
-            Some(why) => Findings::unchecked(why),
+            Some(why) => RuleFindings::unchecked(why),
             None => self.by_rules(stones, smaller)?,
         };
-        let Findings { mut status, mut parts, mut wrong } = by_rules;
+        let RuleFindings { mut status, mut parts, mut wrong } = by_rules;
         if let Some(rebuild) = &self.rebuild {
             match rebuild.compare(database)? {
-                Comparison::Same(digest) => {
+                RebuildComparison::Same(digest) => {
                     parts.push(format!("{} makes the same scores, digest {}", rebuild.method(), short(digest)));
-                    if !matches!(status, Status::Certified | Status::Wrong) {
-                        status = Status::Rebuilt;
+                    if !matches!(status, VerifyStatus::Certified | VerifyStatus::Wrong) {
+                        status = VerifyStatus::Rebuilt;
                     }
                 }
-                Comparison::Differs(differences) => {
-                    status = Status::Wrong;
+                RebuildComparison::Differs(differences) => {
+                    status = VerifyStatus::Wrong;
                     wrong.push(differing(rebuild, &differences.first, differences.positions));
                 }
             }
         }
-        if status == Status::Wrong {
-            return Ok(Outcome::new(status, wrong));
+        if status == VerifyStatus::Wrong {
+            return Ok(DatabaseVerdict::new(status, wrong));
         }
         if let Some(files) = &self.files {
             let compared = files.compare(database, &self.stop)?;
             if !compared.differences.is_empty() {
-                return Ok(Outcome::new(Status::Differs, compared.differences));
+                return Ok(DatabaseVerdict::new(VerifyStatus::Differs, compared.differences));
             }
             parts.push(compared.agreement);
         }
@@ -304,7 +311,7 @@ impl Verifier<'_> {
     }
 
     /// What the rules, the published counts and the certificate say of a database whose file is sound.
-    fn by_rules(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Result<Findings, CliError> {
+    fn by_rules(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<RuleFindings, CliError> {
         let databases = &self.shelf.sound;
         let watch = || match self.stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -332,13 +339,13 @@ impl Verifier<'_> {
             Published::Matches => parts.push("matches published counts".to_owned()),
             Published::Absent => {}
             Published::Differs { score, expected, found } => {
-                return Ok(Findings::wrong(format!(
+                return Ok(RuleFindings::wrong(format!(
                     "{} of score {score}, published: {expected}",
                     quantity::plural(found, "position")
                 )));
             }
         }
-        let mut status = if verified.is_full() { Status::Verified } else { Status::Sampled };
+        let mut status = if verified.is_full() { VerifyStatus::Verified } else { VerifyStatus::Sampled };
         if self.args.certify {
             let certified = match check::certify_watched(databases, stones, &watch) {
                 Ok(certified) => certified,
@@ -346,18 +353,20 @@ impl Verifier<'_> {
             };
             parts.push(format!("{} wins and losses derived", quantity::grouped(certified.claims())));
             // Derived claims are a proof only together with the consistency of all scores, and on right databases.
-            let unproved: Vec<u32> =
-                self.smaller(stones).filter(|needed| !matches!(smaller.get(needed), Some(Status::Certified))).collect();
+            let unproved: Vec<u32> = self
+                .smaller(stones)
+                .filter(|needed| !matches!(smaller.get(needed), Some(VerifyStatus::Certified)))
+                .collect();
             if !verified.is_full() {
                 parts.push("no proof without all scores".to_owned());
             } else if unproved.is_empty() {
-                status = Status::Certified;
+                status = VerifyStatus::Certified;
             } else {
                 let unproved = quantity::ranges(&unproved, |stones| stones + 1);
                 parts.push(format!("a proof if databases {unproved} are right, which are not certified here"));
             }
         }
-        Ok(Findings { status, parts, wrong: Vec::new() })
+        Ok(RuleFindings { status, parts, wrong: Vec::new() })
     }
 
     fn extent(&self) -> Extent {
@@ -373,10 +382,10 @@ impl Verifier<'_> {
     }
 
     /// Why scores cannot be compared with those of the databases that captures lead to, if they cannot.
-    fn unusable(&self, stones: u32, smaller: &BTreeMap<u32, Status>) -> Option<String> {
+    fn unusable(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Option<String> {
         self.smaller(stones).find_map(|needed| match smaller.get(&needed) {
-            Some(Status::Damaged) => Some(format!("{} is damaged", artifact(needed))),
-            Some(Status::Wrong) => Some(format!("{} is wrong", artifact(needed))),
+            Some(VerifyStatus::Damaged) => Some(format!("{} is damaged", artifact(needed))),
+            Some(VerifyStatus::Wrong) => Some(format!("{} is wrong", artifact(needed))),
             _ if self.shelf.damaged.contains_key(&needed) => Some(format!("{} is damaged", artifact(needed))),
             _ if self.shelf.sound.get(needed).is_err() => Some(format!("{} is missing", artifact(needed))),
             _ => None,
@@ -385,35 +394,35 @@ impl Verifier<'_> {
 }
 
 /// What was found of the scores of a database.
-struct Findings {
-    status: Status,
+struct RuleFindings {
+    status: VerifyStatus,
     /// What was shown.
     parts: Vec<String>,
     /// What is wrong.
     wrong: Vec<String>,
 }
 
-impl Findings {
-    fn wrong(what: String) -> Findings {
-        Findings { status: Status::Wrong, parts: Vec::new(), wrong: vec![what] }
+impl RuleFindings {
+    fn wrong(what: String) -> RuleFindings {
+        RuleFindings { status: VerifyStatus::Wrong, parts: Vec::new(), wrong: vec![what] }
     }
 
-    fn unchecked(why: String) -> Findings {
+    fn unchecked(why: String) -> RuleFindings {
         let part = format!("cannot check scores by the rules: {why}");
-        Findings { status: Status::Unchecked, parts: vec![part], wrong: Vec::new() }
+        RuleFindings { status: VerifyStatus::Unchecked, parts: vec![part], wrong: Vec::new() }
     }
 }
 
 /// Scores that do not follow from the rules, or an error about another database.
-fn failed(error: CheckError) -> Result<Findings, CliError> {
+fn failed(error: CheckError) -> Result<RuleFindings, CliError> {
     match error {
         CheckError::Stopped => Err(CheckError::Stopped.into()),
         CheckError::Store(error) => match &*error {
             StoreError::Disk(disk) if !disk.is_unreadable() => Err(CheckError::Store(error).into()),
             // Not of the database at hand: its blocks have just been found sound.
-            _ => Ok(Findings::unchecked(error.to_string())),
+            _ => Ok(RuleFindings::unchecked(error.to_string())),
         },
-        wrong => Ok(Findings::wrong(wrong.to_string())),
+        wrong => Ok(RuleFindings::wrong(wrong.to_string())),
     }
 }
 
@@ -427,7 +436,7 @@ fn gone(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, String>
             return BTreeMap::new();
         }
     };
-    let state = State::replay(&journal.entries);
+    let state = JournalState::replay(&journal.entries);
     let finished = state.artifacts().filter(|(_, built)| !built.removed).filter_map(|(name, _)| {
         let path = name.below(dir);
         let stones = Library::stones_of(&path).filter(|&stones| artifact(stones) == *name)?;
@@ -487,17 +496,17 @@ fn damage(error: CheckError) -> Result<Vec<String>, CliError> {
 }
 
 /// The journal of the directory, if there is one that can be written.
-struct JournalOf<'a> {
+struct OutcomeJournal<'a> {
     disk: &'a dyn Disk,
     dir: &'a Path,
     exists: bool,
 }
 
-impl JournalOf<'_> {
+impl OutcomeJournal<'_> {
     /// Records what became of a database. Holds the lock only for that, so a run may go on meanwhile.
-    fn note(&mut self, verifier: &Verifier<'_>, stones: u32, outcome: &Outcome) {
+    fn note(&mut self, verifier: &Verifier<'_>, stones: u32, outcome: &DatabaseVerdict) {
         let (how, sampled) = match outcome.status {
-            Status::Damaged | Status::Wrong => {
+            VerifyStatus::Damaged | VerifyStatus::Wrong => {
                 let what = outcome.recorded.clone();
                 let record = Record::DamageFound { artifact: artifact(stones), what, silent: outcome.silent };
                 match self.append(record) {
@@ -508,11 +517,11 @@ impl JournalOf<'_> {
                 }
                 return;
             }
-            Status::Verified => ("scores by the plain rules".to_owned(), false),
-            Status::Sampled => ("a sample of scores by the plain rules".to_owned(), true),
-            Status::Certified => ("scores by the plain rules, and a certificate".to_owned(), false),
-            Status::Rebuilt => ("its content digest".to_owned(), false),
-            Status::Differs | Status::Unchecked | Status::Missing => return,
+            VerifyStatus::Verified => ("scores by the plain rules".to_owned(), false),
+            VerifyStatus::Sampled => ("a sample of scores by the plain rules".to_owned(), true),
+            VerifyStatus::Certified => ("scores by the plain rules, and a certificate".to_owned(), false),
+            VerifyStatus::Rebuilt => ("its content digest".to_owned(), false),
+            VerifyStatus::Differs | VerifyStatus::Unchecked | VerifyStatus::Missing => return,
         };
         let how = match &verifier.rebuild {
             Some(rebuild) => format!("{how}, rebuilt by {}", rebuild.method()),
@@ -537,7 +546,7 @@ impl JournalOf<'_> {
 /// What the next run rebuilds because it was made from something wrong, by what that is. Nothing where there is no
 /// manifest to say what is made from what.
 fn doubtful(disk: &dyn Disk, dir: &Path) -> Vec<String> {
-    let Ok(Some(request)) = Request::of_directory(disk, dir) else { return Vec::new() };
+    let Ok(Some(request)) = BuildRequest::of_directory(disk, dir) else { return Vec::new() };
     let plan = Orchestrator::new(disk, dir, request.work(), request.options(None)).plan();
     let mut by_source: BTreeMap<(ArtifactName, Option<u64>), Vec<ArtifactName>> = BTreeMap::new();
     for step in plan.map(|plan| plan.steps).unwrap_or_default() {

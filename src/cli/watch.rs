@@ -2,9 +2,9 @@
 
 use crate::error::CliError;
 use crate::output::{print, print_commands, print_json_line, printable, say};
-use crate::progress::{Pace, left_in_all};
+use crate::progress::{StagePace, left_in_all};
 use crate::quantity;
-use crate::status::{Seen, look};
+use crate::status::{ObservedRun, look};
 use console::{Alignment, Term, pad_str, truncate_str};
 use disk::{Disk, RealDisk};
 use pipeline::status::{RunState, StageState, StageStatus, Status};
@@ -66,8 +66,8 @@ fn show(term: &Term, frame: &[String]) -> Result<(), CliError> {
 }
 
 /// A run on a screen of so many lines and columns.
-fn frame(seen: &Seen, free_bytes: Option<u64>, lines: usize, columns: usize) -> Vec<String> {
-    let Seen { status, request } = seen;
+fn frame(seen: &ObservedRun, free_bytes: Option<u64>, lines: usize, columns: usize) -> Vec<String> {
+    let ObservedRun { status, request } = seen;
     let mut frame = head(status, columns);
     let stored: u64 = status.artifacts.iter().map(|artifact| artifact.bytes).sum();
     let free = free_bytes.map_or(String::new(), |free| format!(", {} free", Budget::show(free)));
@@ -130,7 +130,7 @@ fn at_hand(status: &Status, heartbeat: &Heartbeat) -> Option<String> {
     Some(match &stage.state {
         StageState::Stalled(what) => format!("{} is stalled: {what}", stage.stage),
         _ if stage.stage == heartbeat.stage => {
-            let words = Pace::of_heartbeat(heartbeat).words();
+            let words = StagePace::of_heartbeat(heartbeat).words();
             format!("{}: {}", stage.stage, if words.is_empty() { "running".to_owned() } else { words.join(", ") })
         }
         _ => format!("{}: just begun", stage.stage),
@@ -143,21 +143,21 @@ fn bar(share: f64, columns: usize) -> String {
 }
 
 /// A database on a line.
-struct Line {
+struct DatabaseLine {
     cells: [String; 5],
     /// It is not as it will be.
     is_open: bool,
 }
 
 /// One line for each database of the build.
-fn databases(status: &Status, settings: &Settings) -> Vec<Line> {
+fn databases(status: &Status, settings: &Settings) -> Vec<DatabaseLine> {
     let of = |stones: u32| {
         let stages = status.stages.iter().filter(|stage| stage.stage.parameters().first() == Some(&stones));
         let stages: Vec<&StageStatus> = stages.collect();
         let seconds: f64 = stages.iter().filter_map(|stage| stage.measured.as_ref()).map(|of| of.wall_seconds).sum();
         let peak = stages.iter().filter_map(|stage| stage.measured.as_ref()?.memory_peak_bytes).max();
         let state = state(&stages);
-        Line {
+        DatabaseLine {
             is_open: state != Standing::UpToDate.words(),
             cells: [
                 stones.to_string(),
@@ -195,7 +195,7 @@ fn state(stages: &[&StageStatus]) -> String {
 }
 
 /// The lines that a person looks for, in the room there is: those around the first that is open.
-fn fitting(lines: &[Line], room: usize) -> Vec<String> {
+fn fitting(lines: &[DatabaseLine], room: usize) -> Vec<String> {
     let open = lines.iter().position(|line| line.is_open).unwrap_or(lines.len().saturating_sub(1));
     let last = (open + 1 + room / 4).max(room).min(lines.len());
     let shown = &lines[last.saturating_sub(room)..last];
@@ -225,15 +225,15 @@ fn row(cells: &[String; 5]) -> String {
 mod tests {
     use super::*;
 
-    fn line(stones: u32, is_open: bool) -> Line {
+    fn line(stones: u32, is_open: bool) -> DatabaseLine {
         let state = if is_open { "to run" } else { "up to date" };
-        Line { cells: [stones.to_string(), "1".into(), state.into(), String::new(), String::new()], is_open }
+        DatabaseLine { cells: [stones.to_string(), "1".into(), state.into(), String::new(), String::new()], is_open }
     }
 
     #[test]
     fn the_database_at_hand_is_among_those_shown() {
         for done in 0..=30 {
-            let lines: Vec<Line> = (0..30).map(|stones| line(stones, stones >= done)).collect();
+            let lines: Vec<DatabaseLine> = (0..30).map(|stones| line(stones, stones >= done)).collect();
             for room in 3..40 {
                 let shown = fitting(&lines, room);
                 assert!(shown.len() <= room + 1);

@@ -4,7 +4,7 @@
 //! moves are worth, and each score that a move's worth follows from with what the moves there are worth. A database of wrong
 //! scores under right checksums is refused wherever a comparison of these two levels shows it.
 
-use crate::{Bounds, Held, Library, OracleError};
+use crate::{Bounds, Library, LibraryFile, OracleError};
 use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules, STONES_MAX};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ pub struct Oracle {
     rules: Rules,
     set: PositionSet,
     /// By their stones: each, or what is wrong with its file.
-    databases: BTreeMap<u32, Result<Database, String>>,
+    databases: BTreeMap<u32, Result<IndexedDatabase, String>>,
     cache: Arc<BlockCache>,
 }
 
 #[derive(Debug)]
-struct Database {
+struct IndexedDatabase {
     /// Made when first asked for: its tables take time, and most questions need few databases.
     index: OnceLock<Index>,
     scores: CachedScores,
@@ -36,16 +36,16 @@ pub struct Answer {
     /// What it scores.
     pub score: Bounds,
     /// Where that comes from.
-    pub source: Source,
+    pub source: AnswerSource,
     /// The legal moves, A to F.
-    pub moves: Vec<Move>,
+    pub moves: Vec<ValuedMove>,
     /// The other moves, A to F.
-    pub illegal: Vec<Refused>,
+    pub illegal: Vec<IllegalMove>,
 }
 
 /// Where a score comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum AnswerSource {
     /// The database of as many stones.
     Database,
     /// The children: the database does not hold the position itself.
@@ -58,7 +58,7 @@ pub enum Source {
 
 /// A legal move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Move {
+pub struct ValuedMove {
     /// Where it starts.
     pub pit: Pit,
     /// Stones that it captures.
@@ -73,7 +73,7 @@ pub struct Move {
 
 /// A move that may not be played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct IllegalMove {
     /// Where it would start.
     pub pit: Pit,
     /// Why it may not be played.
@@ -85,7 +85,7 @@ const READS_MAX: usize = 4;
 
 /// The databases that were read for an answer, and the editions that their files had.
 #[derive(Default)]
-pub(crate) struct Read {
+pub(crate) struct ReadEditions {
     /// A bit a number of stones.
     stones: Cell<u64>,
     /// Their sum: editions only ever grow.
@@ -94,7 +94,7 @@ pub(crate) struct Read {
 
 const _: () = assert!(STONES_MAX < u64::BITS);
 
-impl Read {
+impl ReadEditions {
     fn note(&self, stones: u32, edition: impl FnOnce() -> u64) {
         if self.stones.get() >> stones & 1 == 0 {
             self.stones.set(self.stones.get() | 1 << stones);
@@ -115,10 +115,11 @@ impl Oracle {
         let (rules, set) = (library.rules(), library.set());
         let databases = library.into_held().into_iter().map(|(stones, held)| {
             let database = match held {
-                Held::Sound(scores) => {
-                    Ok(Database { index: OnceLock::new(), scores: CachedScores::sharing(*scores, Arc::clone(&cache)) })
-                }
-                Held::Damaged { what, .. } => Err(what),
+                LibraryFile::Sound(scores) => Ok(IndexedDatabase {
+                    index: OnceLock::new(),
+                    scores: CachedScores::sharing(*scores, Arc::clone(&cache)),
+                }),
+                LibraryFile::Damaged { what, .. } => Err(what),
             };
             (stones, database)
         });
@@ -152,7 +153,7 @@ impl Oracle {
     /// Whether [`answer`](Self::answer) takes microseconds: it decodes nothing, makes no tables and searches nothing.
     pub fn is_immediate(&self, board: &Board) -> bool {
         let is_ready = |stones: u32| match self.databases.get(&stones) {
-            Some(Ok(Database { index, scores })) => index.get().is_some() && scores.scores().is_in_place(),
+            Some(Ok(IndexedDatabase { index, scores })) => index.get().is_some() && scores.scores().is_in_place(),
             Some(Err(_)) => true,
             None => false,
         };
@@ -179,7 +180,7 @@ impl Oracle {
     /// trusted.
     pub fn answer(&self, board: &Board) -> Result<Answer, OracleError> {
         for _ in 0..READS_MAX {
-            let read = Read::default();
+            let read = ReadEditions::default();
             let answer = self.answer_once(board, &read);
             if self.is_current(&read) {
                 return answer;
@@ -192,7 +193,7 @@ impl Oracle {
     }
 
     /// Whether what was read is still the same.
-    fn is_current(&self, read: &Read) -> bool {
+    fn is_current(&self, read: &ReadEditions) -> bool {
         let now = read.stones().filter_map(|stones| match self.databases.get(&stones) {
             Some(Ok(database)) => Some(database.scores.scores().latest_edition()),
             _ => None,
@@ -200,13 +201,13 @@ impl Oracle {
         now.fold(0, u64::wrapping_add) == read.editions.get()
     }
 
-    fn answer_once(&self, board: &Board, read: &Read) -> Result<Answer, OracleError> {
+    fn answer_once(&self, board: &Board, read: &ReadEditions) -> Result<Answer, OracleError> {
         let mut illegal = Vec::new();
         let mut moves = Vec::new();
         for pit in Pit::ALL {
             match board.play(&self.rules, pit) {
                 Ok(played) => moves.push((pit, played)),
-                Err(reason) => illegal.push(Refused { pit, reason }),
+                Err(reason) => illegal.push(IllegalMove { pit, reason }),
             }
         }
         let known = moves.is_empty() || self.databases.contains_key(&board.stones());
@@ -219,7 +220,7 @@ impl Oracle {
                     Err(OracleError::Missing { .. }) => Bounds::anything(played.child.stones()),
                     child => child?,
                 };
-                Ok(Move {
+                Ok(ValuedMove {
                     pit,
                     captured: played.captured,
                     value: child.after_capture(played.captured),
@@ -227,7 +228,7 @@ impl Oracle {
                     child: played.child,
                 })
             })
-            .collect::<Result<Vec<Move>, OracleError>>()?;
+            .collect::<Result<Vec<ValuedMove>, OracleError>>()?;
         let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
         for at in 0..moves.len() {
             let others = moves.iter().enumerate().filter(|(other, _)| *other != at);
@@ -235,10 +236,10 @@ impl Oracle {
             moves[at].is_best = rival.is_none_or(|rival| moves[at].value.low() >= rival);
         }
         let (score, source) = match (best, stored) {
-            (None, _) => (Bounds::exact(self.rules.terminal_score(board)), Source::Rules),
-            (Some(best), _) if !known => (self.searched(board, read)?.and(best), Source::Search),
-            (Some(best), None) => (best, Source::Children),
-            (Some(best), Some(stored)) if best.and(stored) == stored => (stored, Source::Database),
+            (None, _) => (Bounds::exact(self.rules.terminal_score(board)), AnswerSource::Rules),
+            (Some(best), _) if !known => (self.searched(board, read)?.and(best), AnswerSource::Search),
+            (Some(best), None) => (best, AnswerSource::Children),
+            (Some(best), Some(stored)) if best.and(stored) == stored => (stored, AnswerSource::Database),
             (Some(expected), Some(found)) => {
                 return Err(OracleError::Inconsistent { board: *board, expected, found });
             }
@@ -254,12 +255,12 @@ impl Oracle {
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules.terminal_score(board)));
         }
-        let stored = if self.has(board.stones()) { self.stored(board, &Read::default())? } else { None };
+        let stored = if self.has(board.stones()) { self.stored(board, &ReadEditions::default())? } else { None };
         stored.map_or_else(|| Ok(self.answer(board)?.score), Ok)
     }
 
     /// What a position scores, compared with what its moves are worth by the scores of its children.
-    pub(crate) fn checked(&self, board: &Board, read: &Read) -> Result<Bounds, OracleError> {
+    pub(crate) fn checked(&self, board: &Board, read: &ReadEditions) -> Result<Bounds, OracleError> {
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules.terminal_score(board)));
         }
@@ -301,7 +302,7 @@ impl Oracle {
     }
 
     /// What the database of as many stones says of a position; nothing where its position set does not have it.
-    fn stored(&self, board: &Board, read: &Read) -> Result<Option<Bounds>, OracleError> {
+    fn stored(&self, board: &Board, read: &ReadEditions) -> Result<Option<Bounds>, OracleError> {
         if !self.set.contains(board) {
             return Ok(None);
         }
@@ -309,7 +310,7 @@ impl Oracle {
         match self.databases.get(&stones) {
             None => Err(self.missing(stones)),
             Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
-            Some(Ok(Database { index, scores })) => {
+            Some(Ok(IndexedDatabase { index, scores })) => {
                 read.note(stones, || scores.scores().edition());
                 let index = index.get_or_init(|| Index::new(stones, self.set));
                 let position = index.rank(board, Orientation::OpponentMajor);

@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //!
-//! * What a client sends is bounded before it is read: see [`Limits`].
+//! * What a client sends is bounded before it is read: see [`ServerLimits`].
 //! * A question that memory maps answer at once is answered on the thread that read it. What searches, decodes blocks or
 //!   follows a line runs on a thread that may block, and of these there are few.
 //! * The same databases give the same bytes, so one tag stands for all answers; only chosen moves without a seed differ.
@@ -30,13 +30,13 @@ mod site;
 mod transcript;
 
 pub use catalogue::Catalogue;
-pub use limits::Limits;
+pub use limits::ServerLimits;
 pub use router::router;
-pub use server::{Server, Stop};
+pub use server::{Server, ServerStop};
 pub use site::Site;
 
-pub(crate) use catalogue::Count;
-pub(crate) use probe::{STARVES, Value, best_first, category, loss};
+pub(crate) use catalogue::ScoreCount;
+pub(crate) use probe::{STARVES, ScoreValue, best_first, category, loss};
 pub(crate) use refusal::{Refusal, query_mistake};
 pub(crate) use reply::not_kept;
 pub(crate) use transcript::play_all;

@@ -27,10 +27,10 @@ mod page;
 mod review;
 mod search;
 
-pub use answer::{Answer, Move, Oracle, Refused, Source};
+pub use answer::{Answer, AnswerSource, IllegalMove, Oracle, ValuedMove};
 pub use bounds::Bounds;
 pub use error::OracleError;
 pub use level::{Level, LevelError};
-pub use library::{Held, Library};
-pub use line::{Line, LineEnd};
-pub use review::{Judged, Player, Review};
+pub use library::{Library, LibraryFile};
+pub use line::{LineEnd, PrincipalLine};
+pub use review::{JudgedMove, Player, Review};

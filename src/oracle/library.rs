@@ -11,12 +11,12 @@ use store::{Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, U
 pub struct Library {
     rules: Rules,
     set: PositionSet,
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<u32, LibraryFile>,
 }
 
 /// A database, or what is wrong with its file.
 #[derive(Debug)]
-pub enum Held {
+pub enum LibraryFile {
     /// Its frame is sound, and it is what its name says.
     Sound(Box<Scores>),
     /// It cannot be used: its frame is not as it was written, or it cannot be opened.
@@ -32,13 +32,13 @@ pub enum Held {
     },
 }
 
-impl Held {
-    fn damaged(path: PathBuf, error: &StoreError) -> Held {
+impl LibraryFile {
+    fn damaged(path: PathBuf, error: &StoreError) -> LibraryFile {
         let is_damage = match error {
             StoreError::Disk(error) => error.is_unreadable(),
             _ => true,
         };
-        Held::Damaged { path, what: error.to_string(), brief: error.what(), is_damage }
+        LibraryFile::Damaged { path, what: error.to_string(), brief: error.what(), is_damage }
     }
 }
 
@@ -62,7 +62,7 @@ impl Library {
             let file = match opened {
                 Ok(file) => file,
                 Err(error) if is_of_the_file(&error) => {
-                    library.held.insert(stones, Held::damaged(path, &error));
+                    library.held.insert(stones, LibraryFile::damaged(path, &error));
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -94,11 +94,11 @@ impl Library {
             if file.range() != range {
                 let (expected, found) = (format!("values in {range}"), format!("values in {}", file.range()));
                 let error = StoreError::Mismatch { path: path.clone(), expected, found };
-                library.held.insert(stones, Held::damaged(path, &error));
+                library.held.insert(stones, LibraryFile::damaged(path, &error));
                 continue;
             }
             let scores = file.expect(&expected, &library.shape(stones)?)?;
-            library.held.insert(stones, Held::Sound(Box::new(scores)));
+            library.held.insert(stones, LibraryFile::Sound(Box::new(scores)));
         }
         Ok(library)
     }
@@ -126,7 +126,7 @@ impl Library {
     }
 
     /// The databases by their stones, ascending.
-    pub fn held(&self) -> &BTreeMap<u32, Held> {
+    pub fn held(&self) -> &BTreeMap<u32, LibraryFile> {
         &self.held
     }
 
@@ -136,7 +136,7 @@ impl Library {
     }
 
     /// The databases by their stones, given away.
-    pub fn into_held(self) -> BTreeMap<u32, Held> {
+    pub fn into_held(self) -> BTreeMap<u32, LibraryFile> {
         self.held
     }
 

@@ -5,7 +5,7 @@
 //! nothing, breadth first, the nearest position is sought from which a best move captures or ends the game. Where there
 //! is none, the score is 0, and the line says from where it repeats.
 
-use crate::answer::{Answer, Move};
+use crate::answer::{Answer, ValuedMove};
 use crate::{Oracle, OracleError};
 use game::Board;
 use std::collections::HashMap;
@@ -16,9 +16,9 @@ const POSITIONS_MAX: usize = 20_000;
 
 /// Best moves, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct PrincipalLine {
     /// The moves, of both players in turn.
-    pub moves: Vec<Move>,
+    pub moves: Vec<ValuedMove>,
     /// How it ends.
     pub end: LineEnd,
 }
@@ -44,8 +44,8 @@ impl Oracle {
     ///
     /// # Errors
     /// As [`answer`](Oracle::answer).
-    pub fn line(&self, board: &Board, moves_max: usize) -> Result<Line, OracleError> {
-        let mut moves: Vec<Move> = Vec::new();
+    pub fn line(&self, board: &Board, moves_max: usize) -> Result<PrincipalLine, OracleError> {
+        let mut moves: Vec<ValuedMove> = Vec::new();
         let mut at = *board;
         let end = loop {
             let answer = self.answer(&at)?;
@@ -69,19 +69,19 @@ impl Oracle {
         };
         if moves.len() > moves_max {
             moves.truncate(moves_max);
-            return Ok(Line { moves, end: LineEnd::CutOff });
+            return Ok(PrincipalLine { moves, end: LineEnd::CutOff });
         }
-        Ok(Line { moves, end })
+        Ok(PrincipalLine { moves, end })
     }
 
     /// The shortest way along best moves that ends with a capture or the end of the game.
     fn way_out(&self, start: Answer) -> Result<WayOut, OracleError> {
-        let mut seen: HashMap<Board, Option<(usize, Move)>> = HashMap::from([(start.board, None)]);
+        let mut seen: HashMap<Board, Option<(usize, ValuedMove)>> = HashMap::from([(start.board, None)]);
         let mut queue = vec![start];
         let mut next = 0;
         while next < queue.len() {
             let best = || queue[next].moves.iter().filter(|one| one.is_best);
-            let leaves = |one: &&Move| one.captured > 0 || one.child.mover_starves();
+            let leaves = |one: &&ValuedMove| one.captured > 0 || one.child.mover_starves();
             if let Some(last) = best().filter(leaves).max_by_key(|one| one.captured) {
                 let mut way = vec![*last];
                 let mut at = queue[next].board;
@@ -95,7 +95,7 @@ impl Oracle {
             if queue.len() >= POSITIONS_MAX {
                 return Ok(WayOut::TooFar);
             }
-            for one in best().copied().collect::<Vec<Move>>() {
+            for one in best().copied().collect::<Vec<ValuedMove>>() {
                 if let Entry::Vacant(place) = seen.entry(one.child) {
                     place.insert(Some((next, one)));
                     queue.push(self.answer(&one.child)?);
@@ -107,7 +107,7 @@ impl Oracle {
     }
 
     /// Follows first best moves, none of which leads out, until a position comes again.
-    fn repeat(&self, board: Board, moves: &mut Vec<Move>, moves_max: usize) -> Result<LineEnd, OracleError> {
+    fn repeat(&self, board: Board, moves: &mut Vec<ValuedMove>, moves_max: usize) -> Result<LineEnd, OracleError> {
         let mut seen = HashMap::from([(board, moves.len())]);
         let mut at = board;
         while moves.len() < moves_max {
@@ -127,7 +127,7 @@ impl Oracle {
 /// Where best moves lead.
 enum WayOut {
     /// By these moves to a capture or the end.
-    Found(Vec<Move>),
+    Found(Vec<ValuedMove>),
     /// Round and round.
     None,
     /// Further than was looked.

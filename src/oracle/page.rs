@@ -44,7 +44,7 @@ pub(crate) struct Address {
 
 /// A game, and how much of it is on the board.
 #[derive(Debug)]
-struct Shown {
+struct PageState {
     /// As far as it is on the board.
     game: Game,
     /// All moves that are known, also those that were taken back.
@@ -59,7 +59,7 @@ pub(crate) async fn show(
 ) -> impl IntoResponse {
     let address = query.map(|Query(address)| address).map_err(|error| query_mistake(&error));
     let mut is_whole = true;
-    let (status, markup) = match address.as_ref().map_err(String::clone).and_then(Shown::new) {
+    let (status, markup) = match address.as_ref().map_err(String::clone).and_then(PageState::new) {
         Ok(shown) => {
             let answer = site.answer(shown.game.now().board).await;
             let details = match answer.as_ref().ok().filter(|_| !shown.hidden && shown.game.outcome().is_none()) {
@@ -84,8 +84,8 @@ pub(crate) async fn show(
     if is_whole { response } else { not_kept(response) }
 }
 
-impl Shown {
-    fn new(address: &Address) -> Result<Shown, String> {
+impl PageState {
+    fn new(address: &Address) -> Result<PageState, String> {
         let opening = PositionText::of_board(Board::OPENING);
         let start = address.pos.as_deref().map_or(Ok(opening), str::parse).map_err(|error| error.to_string())?;
         let mut game = Game::from(Rules::AWARI, &start);
@@ -96,7 +96,7 @@ impl Shown {
         while game.turns().len() > at {
             game.take_back();
         }
-        Ok(Shown { game, letters, hidden: address.hide.as_deref() == Some("1") })
+        Ok(PageState { game, letters, hidden: address.hide.as_deref() == Some("1") })
     }
 
     /// How many moves are on the board.
@@ -177,7 +177,7 @@ fn mistaken(what: &str, written: &str) -> Markup {
 
 /// A position, what it scores and what its moves are worth.
 fn position(
-    shown: &Shown,
+    shown: &PageState,
     answer: &Result<Answer, Refusal>,
     details: Option<&Details<'_>>,
     stones_max: Option<u32>,
@@ -185,7 +185,7 @@ fn position(
     let beyond = stones_max.filter(|_| answer.as_ref().is_err_and(|refusal| refusal.code == "unknown-position"));
     let known = details.map(|details| details.answer);
     let tone = known.map_or("banner".to_owned(), |answer| format!("banner {}", category(answer.score)));
-    let flip = Shown { game: shown.game.clone(), letters: shown.letters.clone(), hidden: !shown.hidden };
+    let flip = PageState { game: shown.game.clone(), letters: shown.letters.clone(), hidden: !shown.hidden };
     html! {
         (board::board(shown, known))
         p class=(tone) id="banner" role="status" { (banner(shown, answer, beyond)) }
@@ -226,7 +226,7 @@ fn spread(stones: u32) -> String {
 }
 
 /// What there is to say first; `beyond` is the most stones of which there is a database, where there are more here.
-fn banner(shown: &Shown, answer: &Result<Answer, Refusal>, beyond: Option<u32>) -> String {
+fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u32>) -> String {
     let side = side_name(shown.game.now().seats.side);
     if let Some(outcome) = shown.game.outcome() {
         let why = match outcome.end {

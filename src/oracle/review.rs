@@ -11,14 +11,14 @@ use game::play::{Game, Situation, Turn};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Review {
     /// The moves.
-    pub turns: Vec<Judged>,
+    pub turns: Vec<JudgedMove>,
     /// South's moves together, then North's.
     pub players: [Player; 2],
 }
 
 /// A move that was played, judged.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct JudgedMove {
     /// The move.
     pub turn: Turn,
     /// The position before it.
@@ -76,8 +76,8 @@ impl Oracle {
         Ok(review)
     }
 
-    fn judge(&self, before: Situation, turn: Turn) -> Result<Judged, OracleError> {
-        let mut judged = Judged { turn, before, value: None, best: None, loss: None, better: Vec::new() };
+    fn judge(&self, before: Situation, turn: Turn) -> Result<JudgedMove, OracleError> {
+        let mut judged = JudgedMove { turn, before, value: None, best: None, loss: None, better: Vec::new() };
         let answer = match self.answer(&before.board) {
             Err(OracleError::Missing { .. }) => return Ok(judged),
             answer => answer?,

@@ -4,7 +4,7 @@
 //! wins more stones than there are. So every result is sound, at whatever depth the search ends, also where the right
 //! score comes from a repetition.
 
-use crate::answer::Read;
+use crate::answer::ReadEditions;
 use crate::{Bounds, Oracle, OracleError};
 use game::Board;
 
@@ -19,7 +19,7 @@ impl Oracle {
     ///
     /// # Errors
     /// [`OracleError::Missing`] if the search finds nothing out; otherwise as for any question.
-    pub(crate) fn searched(&self, board: &Board, read: &Read) -> Result<Bounds, OracleError> {
+    pub(crate) fn searched(&self, board: &Board, read: &ReadEditions) -> Result<Bounds, OracleError> {
         let stones = board.stones();
         let anything = Bounds::anything(stones);
         let mut known = anything;
@@ -33,7 +33,7 @@ impl Oracle {
         if known == anything { Err(self.missing(stones)) } else { Ok(known) }
     }
 
-    fn search(&self, board: &Board, depth: u32, left: &mut u32, read: &Read) -> Result<Bounds, OracleError> {
+    fn search(&self, board: &Board, depth: u32, left: &mut u32, read: &ReadEditions) -> Result<Bounds, OracleError> {
         let stones = board.stones();
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules().terminal_score(board)));

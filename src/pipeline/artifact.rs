@@ -198,7 +198,7 @@ impl ArtifactSpec {
 
 /// What a look at an artifact's file found. A look is cheap: header, lengths and block index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Inspection {
     /// There is no such file.
     Absent,
     /// A complete file, as far as a look can tell.

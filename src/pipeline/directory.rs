@@ -16,7 +16,7 @@ pub use snapshots::Snapshots;
 pub(crate) use snapshots::is_snapshots;
 pub use space::Space;
 pub use stop::StopRequest;
-pub use survey::Findings;
+pub use survey::Inspections;
 pub(crate) use survey::{look, survey};
 
 use std::path::Path;

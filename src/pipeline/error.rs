@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::graph::GraphError;
 use crate::journal::JournalError;
 use crate::manifest::Diagnostic;
-use crate::plan::{Replaced, Step};
+use crate::plan::{PlannedStage, ReplacedArtifact};
 use crate::preflight::PreflightError;
 use crate::report::StageError;
 use crate::stage::StageName;
@@ -69,7 +69,7 @@ pub enum PipelineError {
     #[error("{}; {}", frozen(stale), unfreezing(*replaces))]
     Frozen {
         /// The stages that would run.
-        stale: Vec<Step>,
+        stale: Vec<PlannedStage>,
         /// Whether finished files would be replaced by files of something else, for which `replace` is needed.
         replaces: bool,
     },
@@ -82,7 +82,7 @@ pub enum PipelineError {
         /// The run directory.
         directory: PathBuf,
         /// The files.
-        replaced: Vec<Replaced>,
+        replaced: Vec<ReplacedArtifact>,
     },
     /// A stage failed.
     #[error("{stage} failed: {source}; finished work is kept, and the same command resumes")]
@@ -185,16 +185,17 @@ fn suggestion(names: &[StageName]) -> String {
     }
 }
 
-fn replacing(directory: &Path, replaced: &[Replaced]) -> String {
-    let mut kinds: Vec<(&Replaced, usize)> = Vec::new();
+fn replacing(directory: &Path, replaced: &[ReplacedArtifact]) -> String {
+    let mut kinds: Vec<(&ReplacedArtifact, usize)> = Vec::new();
     for one in replaced {
-        let same = |(of, _): &&mut (&Replaced, usize)| (&of.field, &of.was, &of.is) == (&one.field, &one.was, &one.is);
+        let same =
+            |(of, _): &&mut (&ReplacedArtifact, usize)| (&of.field, &of.was, &of.is) == (&one.field, &one.was, &one.is);
         match kinds.iter_mut().find(same) {
             Some((_, count)) => *count += 1,
             None => kinds.push((one, 1)),
         }
     }
-    let kinds = kinds.iter().map(|(Replaced { artifact, field, was, is }, count)| match count {
+    let kinds = kinds.iter().map(|(ReplacedArtifact { artifact, field, was, is }, count)| match count {
         1 => format!("{artifact} is for {field} {was}, but the manifest asks for {field} {is}"),
         _ => format!(
             "{count} finished files, from {artifact} on, are for {field} {was}, but the manifest asks for {field} {is}"
@@ -210,7 +211,7 @@ fn unfreezing(replaces: bool) -> &'static str {
     }
 }
 
-fn frozen(stale: &[Step]) -> String {
+fn frozen(stale: &[PlannedStage]) -> String {
     let shown: Vec<String> =
         stale.iter().take(3).map(|step| format!("{} would be rebuilt ({})", step.stage, step.reason)).collect();
     let more = match stale.len().saturating_sub(shown.len()) {

@@ -28,7 +28,7 @@ pub struct Fingerprint {
 
 /// A field in which two fingerprints differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct FieldDifference {
     pub(crate) field: String,
     pub(crate) was: String,
     pub(crate) is: String,
@@ -69,9 +69,9 @@ impl Fingerprint {
 
     /// The first field in which what was recorded (`self`) is not what `artifact` asks for, inputs
     /// aside.
-    pub(crate) fn outdated(&self, artifact: &ArtifactSpec) -> Option<Difference> {
+    pub(crate) fn outdated(&self, artifact: &ArtifactSpec) -> Option<FieldDifference> {
         let differ = |field: &str, was: &str, is: &str| {
-            Some(Difference { field: field.to_owned(), was: was.to_owned(), is: is.to_owned() })
+            Some(FieldDifference { field: field.to_owned(), was: was.to_owned(), is: is.to_owned() })
         };
         if self.content != artifact.content {
             return differ("content", &self.content, &artifact.content);

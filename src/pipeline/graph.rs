@@ -17,14 +17,14 @@ pub struct Graph {
     /// By name; the *number* of an artifact is its place here.
     artifacts: Vec<ArtifactSpec>,
     /// What is known of each artifact.
-    uses: Vec<Uses>,
+    uses: Vec<ArtifactUses>,
     /// What each stage has to do with artifacts, by their numbers.
-    numbers: Vec<Numbers>,
+    numbers: Vec<StageArtifacts>,
 }
 
 /// The artifacts of a stage by their numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct StageArtifacts {
     pub(crate) inputs: Vec<usize>,
     pub(crate) outputs: Vec<usize>,
     /// The inputs that count, see [`Graph::sources`].
@@ -33,7 +33,7 @@ pub(crate) struct Numbers {
 
 /// Who makes an artifact, and who reads it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Uses {
+pub(crate) struct ArtifactUses {
     maker: Option<usize>,
     /// The places of the stages that read it, ascending.
     pub(crate) readers: Vec<usize>,
@@ -60,11 +60,11 @@ impl Graph {
         if let Some(two) = artifacts.windows(2).find(|two| two[0].name == two[1].name) {
             return broken(format!("{} is declared twice", two[0].name));
         }
-        let uses = vec![Uses::default(); artifacts.len()];
+        let uses = vec![ArtifactUses::default(); artifacts.len()];
         let mut graph = Graph { artifacts, uses, ..Graph::default() };
         for (at, stage) in stages.iter().enumerate() {
             let name = &stage.name;
-            let mut numbers = Numbers::default();
+            let mut numbers = StageArtifacts::default();
             for input in &stage.inputs {
                 let number = graph.number(input);
                 let Some((number, maker)) = number.and_then(|number| Some((number, graph.uses[number].maker?))) else {
@@ -157,12 +157,12 @@ impl Graph {
     }
 
     /// The artifacts of stage `at`.
-    pub(crate) fn numbers(&self, at: usize) -> &Numbers {
+    pub(crate) fn numbers(&self, at: usize) -> &StageArtifacts {
         &self.numbers[at]
     }
 
     /// Who has to do with the artifact of a number.
-    pub(crate) fn uses(&self, number: usize) -> &Uses {
+    pub(crate) fn uses(&self, number: usize) -> &ArtifactUses {
         &self.uses[number]
     }
 

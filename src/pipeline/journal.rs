@@ -1,6 +1,6 @@
 //! The journal of a run directory: an append-only file of records, each durable before the next step is taken.
 //!
-//! [`Contents`] is the format and its reader, [`Record`] what the records say, [`State`] the latest fact about everything
+//! [`Contents`] is the format and its reader, [`Record`] what the records say, [`JournalState`] the latest fact about everything
 //! and [`History`] all of them in order. A crash can only tear the end of the file; [`Journal::open`] truncates a torn end
 //! to the last valid record.
 
@@ -15,10 +15,12 @@ mod tests;
 pub use contents::{Contents, JOURNAL_BYTES_MAX, JournalError, PAYLOAD_BYTES_MAX};
 pub(crate) use contents::{could_be_journal, holds_record};
 pub(crate) use fence::FenceGuard;
-pub use history::{History, Outcome, Remark, RunSpan, StageSpan};
+pub use history::{History, Remark, RunSpan, StageOutcome, StageSpan};
 pub(crate) use record::clip;
 pub use record::{ArtifactRecord, Entry, LastSign, Measured, Record, RunEnd};
-pub use state::{Built, Checked, Damage, Moment, RunHistory, StageEnd, StageHistory, State};
+pub use state::{
+    ArtifactCheck, BuiltArtifact, Damage, JournalMoment, JournalState, RunHistory, StageEnd, StageHistory,
+};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +41,7 @@ pub struct Journal<'d> {
     /// Our number, and where the valid records end.
     fence: Arc<Fence>,
     cut_bytes: u64,
-    state: State,
+    state: JournalState,
 }
 
 impl<'d> Journal<'d> {
@@ -52,7 +54,7 @@ impl<'d> Journal<'d> {
         if contents.torn_bytes > 0 {
             disk.truncate(path, contents.valid_bytes)?;
         }
-        let state = State::replay(&contents.entries);
+        let state = JournalState::replay(&contents.entries);
         Ok(Journal {
             disk,
             path: path.to_path_buf(),
@@ -80,7 +82,7 @@ impl<'d> Journal<'d> {
     }
 
     /// What the journal says, our own records included.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &JournalState {
         &self.state
     }
 

@@ -16,12 +16,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub use crate::manifest::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Origin};
-pub use crate::manifest::schema::{Key, Schema};
-pub use crate::manifest::value::{ByRange, Type, Value};
+pub use crate::manifest::schema::{ManifestKey, Schema};
+pub use crate::manifest::value::{ByRange, Value, ValueType};
 
 use crate::budget::Budget;
 use crate::manifest::diagnostic::{position, shown};
-use crate::manifest::value::{Mistake, quote};
+use crate::manifest::value::{ValueMistake, quote};
 use crate::suggest::nearest;
 
 /// A manifest without mistakes: every key of its schema has a value.
@@ -30,20 +30,20 @@ pub struct Manifest {
     file_name: String,
     text: String,
     tables: Vec<(String, String)>,
-    entries: Vec<Entry>,
+    entries: Vec<ManifestEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct ManifestEntry {
     path: String,
     doc: String,
     value: Value,
-    source: Source,
+    source: ValueSource,
 }
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Source {
+enum ValueSource {
     Default,
     File(Range<usize>),
     Set { argument: String, span: Range<usize> },
@@ -60,7 +60,7 @@ impl Manifest {
         schema: &Schema,
         overrides: &[(String, String)],
     ) -> Result<Self, Vec<Diagnostic>> {
-        let mut reader = Reader {
+        let mut reader = ManifestReader {
             schema,
             text,
             file_name,
@@ -74,7 +74,7 @@ impl Manifest {
             reader.read_override(key, value);
         }
         let values = reader.finish()?;
-        let entries = schema.keys.iter().zip(values).map(|(key, (value, source))| Entry {
+        let entries = schema.keys.iter().zip(values).map(|(key, (value, source))| ManifestEntry {
             path: key.path.clone(),
             doc: key.doc.clone(),
             value,
@@ -156,15 +156,15 @@ impl Manifest {
 
     /// Whether a key was given, in the file or by `--set`.
     pub fn is_given(&self, path: &str) -> bool {
-        self.entry(path).source != Source::Default
+        self.entry(path).source != ValueSource::Default
     }
 
     /// A mistake in the value of a key that only its user can see, placed where the value stands.
     pub fn diagnose(&self, path: &str, message: &str, help: Option<&str>) -> Diagnostic {
         let (origin, text, span) = match &self.entry(path).source {
-            Source::Default => (Origin::File(self.file_name.clone()), &self.text, 0..0),
-            Source::File(span) => (Origin::File(self.file_name.clone()), &self.text, span.clone()),
-            Source::Set { argument, span } => (Origin::Set(argument.clone()), argument, span.clone()),
+            ValueSource::Default => (Origin::File(self.file_name.clone()), &self.text, 0..0),
+            ValueSource::File(span) => (Origin::File(self.file_name.clone()), &self.text, span.clone()),
+            ValueSource::Set { argument, span } => (Origin::Set(argument.clone()), argument, span.clone()),
         };
         let (line, column) = position(text, span.start);
         Diagnostic { origin, line, column, span, message: format!("{path} {message}"), help: help.map(str::to_owned) }
@@ -199,7 +199,7 @@ impl Manifest {
         Digest::of(lines.join("\n").as_bytes())
     }
 
-    fn entry(&self, path: &str) -> &Entry {
+    fn entry(&self, path: &str) -> &ManifestEntry {
         let entry = self.entries.iter().find(|entry| entry.path == path);
         entry.unwrap_or_else(|| panic!("the schema has no key {path}"))
     }
@@ -217,11 +217,11 @@ fn comment(text: &mut String, doc: &str) {
     }
 }
 
-struct Reader<'a> {
+struct ManifestReader<'a> {
     schema: &'a Schema,
     text: &'a str,
     file_name: &'a str,
-    values: Vec<Option<(Value, Source)>>,
+    values: Vec<Option<(Value, ValueSource)>>,
     /// Keys that were given, but not rightly: they are not missing as well.
     mistaken: Vec<bool>,
     diagnostics: Vec<Diagnostic>,
@@ -229,7 +229,7 @@ struct Reader<'a> {
     recovering: bool,
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     fn read_text(&mut self) {
         let (document, errors) = DeTable::parse_recoverable(self.text);
         let line_ends: Vec<usize> = self.text.match_indices('\n').map(|(at, _)| at).collect();
@@ -312,7 +312,7 @@ impl Reader<'_> {
                 if let Some(mistake) = failed_check(key, &found, value.span()) {
                     self.note(mistake.span, mistake.message, mistake.help);
                 } else {
-                    self.values[at] = Some((found, Source::File(value.span())));
+                    self.values[at] = Some((found, ValueSource::File(value.span())));
                 }
             }
             Err(mistakes) => {
@@ -394,7 +394,7 @@ impl Reader<'_> {
         self.mistaken[at] = true;
         let found = match parts.as_slice() {
             [_, _] => Value::of_argument(&spec.r#type, value).map_err(|mistakes| {
-                let moved = |mistake: Mistake| Mistake { span: in_value(mistake.span), ..mistake };
+                let moved = |mistake: ValueMistake| ValueMistake { span: in_value(mistake.span), ..mistake };
                 mistakes.into_iter().map(moved).collect()
             }),
             [_, _, range] => {
@@ -409,14 +409,14 @@ impl Reader<'_> {
                     Value::ByRange(by_range)
                 })
             }
-            _ => Err(vec![Mistake { span: 0..key.len(), message: "has no keys below it".to_owned(), help: None }]),
+            _ => Err(vec![ValueMistake { span: 0..key.len(), message: "has no keys below it".to_owned(), help: None }]),
         };
         let span = value_start..argument.len();
         match found {
             Ok(found) => match failed_check(spec, &found, span.clone()) {
                 Some(mistake) => fail(self, mistake.span, mistake.message, mistake.help),
                 None => {
-                    let source = Source::Set { argument: argument.clone(), span };
+                    let source = ValueSource::Set { argument: argument.clone(), span };
                     self.values[at] = Some((found, source));
                 }
             },
@@ -430,7 +430,7 @@ impl Reader<'_> {
     }
 
     /// The values of all keys, with defaults for those not given.
-    fn finish(mut self) -> Result<Vec<(Value, Source)>, Vec<Diagnostic>> {
+    fn finish(mut self) -> Result<Vec<(Value, ValueSource)>, Vec<Diagnostic>> {
         let schema = self.schema;
         let mut values = Vec::with_capacity(schema.keys.len());
         let given = std::mem::take(&mut self.values);
@@ -438,7 +438,7 @@ impl Reader<'_> {
             let default = || {
                 let default = key.default.as_deref()?;
                 let value = Value::of_argument(&key.r#type, default);
-                Some((value.expect("the schema has checked it"), Source::Default))
+                Some((value.expect("the schema has checked it"), ValueSource::Default))
             };
             match given.or_else(default) {
                 Some(value) => values.push(value),
@@ -474,9 +474,9 @@ fn placed(origin: Origin, text: &str, span: Range<usize>, message: String, help:
     Diagnostic { origin, line, column, span, message, help }
 }
 
-fn failed_check(key: &Key, value: &Value, span: Range<usize>) -> Option<Mistake> {
+fn failed_check(key: &ManifestKey, value: &Value, span: Range<usize>) -> Option<ValueMistake> {
     let error = key.check.as_ref()?(value).err()?;
-    Some(Mistake { span, message: format!("{} {error}", key.path), help: None })
+    Some(ValueMistake { span, message: format!("{} {error}", key.path), help: None })
 }
 
 /// The parts of a dotted key as TOML reads them: `build.methods."21..21"`.

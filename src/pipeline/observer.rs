@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::artifact::ArtifactName;
 use crate::journal::{Measured, RunEnd};
 use crate::path_text;
-use crate::plan::{Counts, Reason};
-use crate::progress::Reading;
+use crate::plan::{Reason, StageCounts};
+use crate::progress::ProgressReading;
 use crate::stage::{Cost, StageName};
 
 /// Whoever shows a run. Called from the thread of the run and, for [`Event::Progress`], from another.
@@ -25,9 +25,9 @@ pub trait Observer: Sync {
 
 /// Shows nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct SilentObserver;
 
-impl Observer for Silent {
+impl Observer for SilentObserver {
     fn notice(&self, _event: &Event) {}
 }
 
@@ -45,7 +45,7 @@ pub enum Event {
         /// Steps that the plan now holds; later steps may turn out unnecessary.
         steps: usize,
         /// The stages of the plan by standing.
-        counts: Counts,
+        counts: StageCounts,
         /// Predicted seconds of all steps.
         seconds: f64,
     },
@@ -78,7 +78,7 @@ pub enum Event {
         stage: StageName,
         /// How far it is.
         #[serde(flatten)]
-        reading: Reading,
+        reading: ProgressReading,
         /// Seconds since the stage began.
         seconds: f64,
     },

@@ -13,11 +13,11 @@ mod single;
 #[cfg(test)]
 mod tests;
 
-pub use explain::{Explained, Explanation, Field};
-pub use garbage::{Garbage, Item, Needless};
-pub use heartbeat_observer::Beating;
-pub use run::{Ran, Summary};
-pub use single::{Comparison, Output, Scratch, Single};
+pub use explain::{ComparedField, ExplainedArtifact, Explanation};
+pub use garbage::{Garbage, GarbageItem, GarbageReason};
+pub use heartbeat_observer::HeartbeatObserver;
+pub use run::{CompletedStage, RunSummary};
+pub use single::{OutputComparison, ScratchDirectory, StageOutput, StageRerun};
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ use std::time::Duration;
 use disk::{Disk, clock};
 
 use crate::budget::Budget;
-use crate::directory::{Directory, Findings, Space, holds_artifacts, journal_path, survey};
+use crate::directory::{Directory, Inspections, Space, holds_artifacts, journal_path, survey};
 use crate::error::{PipelineError, unusable};
-use crate::journal::{Contents, State};
-use crate::observer::{Observer, Silent};
+use crate::journal::{Contents, JournalState};
+use crate::observer::{Observer, SilentObserver};
 use crate::plan::{Keep, Plan, PlanOptions, evaluate, plan_of};
-use crate::preflight::Room;
+use crate::preflight::Resources;
 use crate::work::Work;
 
 /// How to run.
@@ -96,7 +96,14 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 impl<'a> Orchestrator<'a> {
     /// An orchestrator that nobody watches or stops.
     pub fn new(disk: &'a dyn Disk, directory: &Path, work: &'a dyn Work, options: RunOptions) -> Self {
-        Orchestrator { disk, directory: directory.to_path_buf(), work, options, observer: &Silent, stop: &NEVER }
+        Orchestrator {
+            disk,
+            directory: directory.to_path_buf(),
+            work,
+            options,
+            observer: &SilentObserver,
+            stop: &NEVER,
+        }
     }
 
     /// Sets who watches.
@@ -119,7 +126,7 @@ impl<'a> Orchestrator<'a> {
     /// As [`crate::plan::plan`], or if the journal cannot be read.
     pub fn plan(&self) -> Result<Plan, PipelineError> {
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
-        let state = State::replay(&journal.entries);
+        let state = JournalState::replay(&journal.entries);
         let forced = self.options.force.iter().cloned().collect();
         let found = survey(self.disk, &self.directory, self.work)?;
         let space = self.space(&found)?;
@@ -128,7 +135,7 @@ impl<'a> Orchestrator<'a> {
     }
 
     /// The disk space that is taken already.
-    fn space(&self, found: &Findings) -> Result<Space, PipelineError> {
+    fn space(&self, found: &Inspections) -> Result<Space, PipelineError> {
         let folders = self.directories();
         let folders = folders.iter().map(PathBuf::as_path);
         Space::survey(self.disk, &self.directory, found, folders).map_err(|source| unusable(&self.directory, source))
@@ -150,7 +157,7 @@ impl<'a> Orchestrator<'a> {
     pub fn preflight(&self, plan: &Plan) -> Result<(), PipelineError> {
         let directory = &self.directory;
         let disk_free = self.disk.free_bytes(directory);
-        let room = Room {
+        let room = Resources {
             memory: self.options.memory,
             memory_available: clock::attainable_bytes(),
             disk_free: disk_free.map_err(|source| unusable(directory, source))?,

@@ -18,18 +18,21 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use counts::{Counts, Standing};
-pub(crate) use freshness::{Evaluated, Freshness, evaluate};
+pub use counts::{StageCounts, Standing};
+pub(crate) use freshness::{Freshness, FreshnessTable, evaluate};
 pub use reason::Reason;
-pub use steps::{Adopted, Keep, Plan, PlanOptions, Prediction, Replaced, Settled, Step, Why};
+pub use steps::{
+    AdoptedArtifact, Keep, Plan, PlanOptions, PlanPrediction, PlannedStage, ReplacedArtifact, SettledReason,
+    SettledStage,
+};
 
 use std::collections::BTreeSet;
 
-use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
-use crate::directory::{Findings, Space};
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
+use crate::directory::{Inspections, Space};
 use crate::error::PipelineError;
-use crate::graph::{Graph, Numbers};
-use crate::journal::State;
+use crate::graph::{Graph, StageArtifacts};
+use crate::journal::JournalState;
 use crate::stage::{StageName, StageSpec};
 
 /// Makes a plan, as if no space were taken yet by what it rebuilds.
@@ -37,15 +40,20 @@ use crate::stage::{StageName, StageSpec};
 /// # Errors
 /// [`PipelineError::UnknownStage`] if `until` or `force` names none; [`PipelineError::ForcedTooLate`] if `until` comes
 /// before a stage of `force`; [`PipelineError::Frozen`] if something is stale and must not be rebuilt.
-pub fn plan(graph: &Graph, state: &State, found: &Findings, options: &PlanOptions) -> Result<Plan, PipelineError> {
+pub fn plan(
+    graph: &Graph,
+    state: &JournalState,
+    found: &Inspections,
+    options: &PlanOptions,
+) -> Result<Plan, PipelineError> {
     plan_of(graph, &evaluate(graph, state, found), found, &Space::default(), options)
 }
 
 /// The same of a graph and of a directory that have been looked at.
 pub(crate) fn plan_of(
     graph: &Graph,
-    freshness: &Evaluated,
-    found: &Findings,
+    freshness: &FreshnessTable,
+    found: &Inspections,
     space: &Space,
     options: &PlanOptions,
 ) -> Result<Plan, PipelineError> {
@@ -71,13 +79,13 @@ pub(crate) fn plan_of(
         match reason {
             Some(reason) if at <= last => {
                 let disk_there_bytes = space.there(stage).min(stage.cost.disk_bytes);
-                plan.steps.push(Step { stage: stage.name.clone(), reason, cost: stage.cost, disk_there_bytes });
+                plan.steps.push(PlannedStage { stage: stage.name.clone(), reason, cost: stage.cost, disk_there_bytes });
                 places.push(at);
             }
-            reason => plan.fresh.push(Settled {
+            reason => plan.fresh.push(SettledStage {
                 stage: stage.name.clone(),
                 why: match reason {
-                    Some(_) => Why::NotRequested,
+                    Some(_) => SettledReason::NotRequested,
                     None => why_settled(graph, at, freshness),
                 },
             }),
@@ -85,14 +93,18 @@ pub(crate) fn plan_of(
     }
     for (name, freshness) in freshness.iter() {
         if let Freshness::Fresh { digest, adopted: Some(fingerprint) } = freshness {
-            plan.adopted.push(Adopted { artifact: name.clone(), digest: *digest, fingerprint: fingerprint.clone() });
+            plan.adopted.push(AdoptedArtifact {
+                artifact: name.clone(),
+                digest: *digest,
+                fingerprint: fingerprint.clone(),
+            });
         }
     }
     let outputs = places.iter().flat_map(|&at| &graph.numbers(at).outputs);
     plan.replaced = outputs.filter_map(|&output| replaced(graph.numbered(output), freshness.of(output))).collect();
     if options.frozen {
-        let stale = |step: &&Step| step.reason.is_stale();
-        let stale: Vec<Step> = plan.steps.iter().filter(stale).cloned().collect();
+        let stale = |step: &&PlannedStage| step.reason.is_stale();
+        let stale: Vec<PlannedStage> = plan.steps.iter().filter(stale).cloned().collect();
         if !stale.is_empty() {
             return Err(PipelineError::Frozen { stale, replaces: !plan.replaced.is_empty() });
         }
@@ -101,10 +113,10 @@ pub(crate) fn plan_of(
         plan.removable = removable(graph, freshness, &runs, found);
         let removed: BTreeSet<&ArtifactName> = plan.removable.iter().collect();
         // What a run removes is not needed, whether it is still there or not.
-        for settled in plan.fresh.iter_mut().filter(|settled| settled.why != Why::NotRequested) {
+        for settled in plan.fresh.iter_mut().filter(|settled| settled.why != SettledReason::NotRequested) {
             let outputs = graph.stage(&settled.stage).map_or(&[][..], |stage| &stage.outputs);
             if !outputs.is_empty() && outputs.iter().all(|output| removed.contains(output)) {
-                settled.why = Why::NotNeeded;
+                settled.why = SettledReason::NotNeeded;
             }
         }
     }
@@ -113,11 +125,11 @@ pub(crate) fn plan_of(
 }
 
 /// A target that is there and is one of something else. Of another version or from other sources it is only out of date.
-fn replaced(spec: &ArtifactSpec, freshness: &Freshness) -> Option<Replaced> {
+fn replaced(spec: &ArtifactSpec, freshness: &Freshness) -> Option<ReplacedArtifact> {
     let Reason::Changed { field, was, is, .. } = freshness.reason()? else { return None };
     let is_other = spec.kind == ArtifactKind::Target && spec.identity.contains_key(field);
     let (field, was, is) = (field.clone(), was.clone(), is.clone());
-    is_other.then(|| Replaced { artifact: spec.name.clone(), field, was, is })
+    is_other.then(|| ReplacedArtifact { artifact: spec.name.clone(), field, was, is })
 }
 
 /// The place of the stage that a user named.
@@ -130,7 +142,7 @@ pub(crate) fn find(graph: &Graph, name: &str) -> Result<usize, PipelineError> {
 }
 
 /// Why each stage of the graph runs, if it does. From last to first, since readers demand.
-fn demand(graph: &Graph, freshness: &Evaluated, forced: &BTreeSet<usize>, keep: Keep) -> Vec<Option<Reason>> {
+fn demand(graph: &Graph, freshness: &FreshnessTable, forced: &BTreeSet<usize>, keep: Keep) -> Vec<Option<Reason>> {
     let mut reasons = vec![None; graph.stages().len()];
     // Of each intermediate, the first stage that runs and reads it.
     let mut readers: Vec<Option<&StageName>> = vec![None; graph.artifacts().len()];
@@ -146,7 +158,7 @@ fn demand(graph: &Graph, freshness: &Evaluated, forced: &BTreeSet<usize>, keep: 
                 other => other,
             })
         };
-        let Numbers { inputs, outputs, .. } = graph.numbers(at);
+        let StageArtifacts { inputs, outputs, .. } = graph.numbers(at);
         let reason = if forced.contains(&at) { Some(Reason::Forced) } else { outputs.iter().find_map(wanted) };
         if reason.is_some() {
             inputs
@@ -159,15 +171,15 @@ fn demand(graph: &Graph, freshness: &Evaluated, forced: &BTreeSet<usize>, keep: 
     reasons
 }
 
-fn why_settled(graph: &Graph, at: usize, freshness: &Evaluated) -> Why {
-    let mut why = Why::Recorded;
+fn why_settled(graph: &Graph, at: usize, freshness: &FreshnessTable) -> SettledReason {
+    let mut why = SettledReason::Recorded;
     for &output in &graph.numbers(at).outputs {
         match freshness.of(output) {
             // Only intermediates can be stale here, or the stage would run.
-            Freshness::Stale { .. } => return Why::NotNeeded,
+            Freshness::Stale { .. } => return SettledReason::NotNeeded,
             Freshness::Fresh { adopted, .. } => {
                 if adopted.is_some() {
-                    why = Why::Adopted;
+                    why = SettledReason::Adopted;
                 }
             }
         }
@@ -176,7 +188,7 @@ fn why_settled(graph: &Graph, at: usize, freshness: &Evaluated) -> Why {
 }
 
 /// Intermediates on disk that nothing will read: every target made from them is fresh and verified.
-fn removable(graph: &Graph, freshness: &Evaluated, runs: &[bool], found: &Findings) -> Vec<ArtifactName> {
+fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &Inspections) -> Vec<ArtifactName> {
     let is_fresh = |number: usize| freshness.of(number).reason().is_none();
     let is_verified = |number| graph.uses(number).verifications.iter().all(|&(_, number)| is_fresh(number));
     // From last to first: whether a stage needs its inputs no more.
@@ -196,7 +208,7 @@ fn removable(graph: &Graph, freshness: &Evaluated, runs: &[bool], found: &Findin
         let is_done = outputs.iter().all(is_settled);
         for &number in outputs {
             let ArtifactSpec { name, kind, .. } = graph.numbered(number);
-            let is_there = || found.get(name).is_some_and(|found| *found != Found::Absent);
+            let is_there = || found.get(name).is_some_and(|found| *found != Inspection::Absent);
             if *kind == ArtifactKind::Intermediate && is_unread(number) && is_there() {
                 removable.push(name.clone());
             }
@@ -209,8 +221,8 @@ fn removable(graph: &Graph, freshness: &Evaluated, runs: &[bool], found: &Findin
 
 /// Adds up the costs of the stages at some places. Intermediates take space until the last stage that keeps them from
 /// being removed. What is taken already is counted only as far as it goes.
-fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> Prediction {
-    let mut prediction = Prediction::default();
+fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> PlanPrediction {
+    let mut prediction = PlanPrediction::default();
     let mut steps = vec![None; graph.stages().len()];
     places.iter().enumerate().for_each(|(step, &at)| steps[at] = Some(step));
     // Per stage of the graph, from last to first: the last step that may still need what it makes.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use disk::DiskError;
 
 use crate::budget::Budget;
-use crate::plan::Prediction;
+use crate::plan::PlanPrediction;
 use crate::stage::StageName;
 
 /// What does not allow a run.
@@ -100,7 +100,7 @@ fn few(names: &[String]) -> String {
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct Resources {
     /// The memory that the user allows.
     pub memory: Budget,
     /// The memory that the machine has available, where known.
@@ -109,12 +109,12 @@ pub struct Room {
     pub disk_free: u64,
 }
 
-impl Room {
+impl Resources {
     /// Compares a prediction with what there is.
     ///
     /// # Errors
     /// What is short, with both numbers.
-    pub fn check(&self, prediction: &Prediction, directory: &Path) -> Result<(), PreflightError> {
+    pub fn check(&self, prediction: &PlanPrediction, directory: &Path) -> Result<(), PreflightError> {
         let needed = prediction.memory_bytes;
         if let Some(stage) = &prediction.memory_stage {
             if !self.memory.fits(needed) {
@@ -141,34 +141,34 @@ mod tests {
 
     #[test]
     fn messages_give_both_numbers_and_the_remedy() {
-        let prediction = Prediction {
+        let prediction = PlanPrediction {
             memory_bytes: 3 << 30,
             memory_stage: Some("sweep:24".parse().unwrap()),
             disk_bytes: 5 << 30,
-            ..Prediction::default()
+            ..PlanPrediction::default()
         };
-        let enough = Room { memory: Budget::new(3 << 30), memory_available: Some(3 << 30), disk_free: 5 << 30 };
-        let check = |room: Room, expect: &str| {
+        let enough = Resources { memory: Budget::new(3 << 30), memory_available: Some(3 << 30), disk_free: 5 << 30 };
+        let check = |room: Resources, expect: &str| {
             let error = room.check(&prediction, Path::new("runs/small"));
             assert_eq!(error.unwrap_err().to_string(), expect);
         };
         enough.check(&prediction, Path::new("runs/small")).unwrap();
         check(
-            Room { memory: Budget::new(2 << 30), ..enough },
+            Resources { memory: Budget::new(2 << 30), ..enough },
             "sweep:24 needs 3 GiB of memory, the budget is 2 GiB; raise the budget, or choose a method \
              that needs less",
         );
         check(
-            Room { memory_available: Some(1 << 30), ..enough },
+            Resources { memory_available: Some(1 << 30), ..enough },
             "sweep:24 needs 3 GiB of memory, 1 GiB are available on this machine; close other programs, \
              or choose a method that needs less",
         );
         check(
-            Room { disk_free: 1 << 20, ..enough },
+            Resources { disk_free: 1 << 20, ..enough },
             "the remaining stages need 5 GiB of disk space, 1 MiB are free in runs/small; free some space, or \
              choose another directory",
         );
-        let unknown = Room { memory_available: None, ..enough };
+        let unknown = Resources { memory_available: None, ..enough };
         unknown.check(&prediction, Path::new("x")).unwrap();
     }
 }

@@ -3,8 +3,8 @@
 mod forecast;
 mod passes;
 
-pub use forecast::{AtHand, Forecast};
-pub use passes::{Pass, Passes};
+pub use forecast::{Forecast, StepProgress};
+pub use passes::{PassSample, Passes};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// The progress of one stage. Shared by reference; every method may be called from any thread.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct StageProgress {
     done: AtomicU64,
     total: AtomicU64,
     course: Mutex<Course>,
@@ -24,13 +24,13 @@ pub struct Progress {
 #[derive(Debug, Default)]
 struct Course {
     unit: &'static str,
-    bound: Option<Bound>,
-    passes: Option<UnderWay>,
+    bound: Option<BoundReading>,
+    passes: Option<ActivePasses>,
 }
 
 /// Passes, one of them at hand.
 #[derive(Debug)]
-struct UnderWay {
+struct ActivePasses {
     passes: Passes,
     /// When the pass at hand began, on the steady side of a clock.
     begun: Duration,
@@ -38,7 +38,7 @@ struct UnderWay {
 
 /// A bound of a stage that takes one after the other, from `of` down to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bound {
+pub struct BoundReading {
     /// The bound at hand.
     pub bound: u32,
     /// The first one.
@@ -58,9 +58,9 @@ pub struct PassReading {
     pub left_seconds: Option<f64>,
 }
 
-/// One reading of a [`Progress`].
+/// One reading of a [`StageProgress`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Reading {
+pub struct ProgressReading {
     /// Units done: of the pass at hand, where there are passes.
     pub done: u64,
     /// Units in all; 0 if not known.
@@ -68,15 +68,15 @@ pub struct Reading {
     /// What is counted: `positions`, `rows`. Empty until the stage says.
     pub unit: &'static str,
     /// The bound at hand, where there are bounds.
-    pub bound: Option<Bound>,
+    pub bound: Option<BoundReading>,
     /// The pass at hand, where there are passes.
     pub pass: Option<PassReading>,
 }
 
-impl Progress {
+impl StageProgress {
     /// Nothing done of an unknown total.
     pub fn new() -> Self {
-        Progress::default()
+        StageProgress::default()
     }
 
     /// Begins a count from 0: of `total` units (0: not known), each a `unit`. Bounds and passes are over.
@@ -89,21 +89,21 @@ impl Progress {
     /// [`end_pass`](Self::end_pass).
     pub fn begin_passes(&self, changes_max: u64, now: Duration) {
         self.reach(0, 0);
-        self.course().passes = Some(UnderWay { passes: Passes::new(changes_max), begun: now });
+        self.course().passes = Some(ActivePasses { passes: Passes::new(changes_max), begun: now });
     }
 
     /// Ends a pass at the steady time `now`, and begins the next one. Without passes it does nothing.
     pub fn end_pass(&self, is_full: bool, is_next_full: bool, changed: u64, now: Duration) {
         if let Some(under_way) = &mut self.course().passes {
             let seconds = now.saturating_sub(under_way.begun).as_secs_f64();
-            under_way.passes.end(Pass { is_full, is_next_full, changed, seconds });
+            under_way.passes.end(PassSample { is_full, is_next_full, changed, seconds });
             under_way.begun = now;
         }
     }
 
     /// Begins a bound.
     pub fn begin_bound(&self, bound: u32, of: u32) {
-        self.course().bound = Some(Bound { bound, of });
+        self.course().bound = Some(BoundReading { bound, of });
     }
 
     /// Adds units done.
@@ -123,9 +123,9 @@ impl Progress {
     }
 
     /// Reads it at the steady time `now`. The values may be of slightly different moments.
-    pub fn read(&self, now: Duration) -> Reading {
+    pub fn read(&self, now: Duration) -> ProgressReading {
         let course = self.course();
-        Reading {
+        ProgressReading {
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
             unit: course.unit,
@@ -155,7 +155,7 @@ impl PassReading {
     }
 }
 
-impl Reading {
+impl ProgressReading {
     /// The share that is done, of the pass at hand where there are passes; `None` where the total is not known, or is
     /// reached although the stage goes on.
     pub fn share(&self) -> Option<f64> {
@@ -163,21 +163,21 @@ impl Reading {
     }
 
     /// How far the stage is, for a forecast.
-    pub fn at_hand(&self) -> AtHand {
+    pub fn at_hand(&self) -> StepProgress {
         match (self.pass, self.bound, self.share()) {
-            (Some(PassReading { left_seconds: Some(left), .. }), ..) => AtHand::Left(left),
+            (Some(PassReading { left_seconds: Some(left), .. }), ..) => StepProgress::Left(left),
             // Times of bounds are as different as the positions that they decide are many.
-            (Some(_), ..) | (_, Some(_), _) | (.., None) => AtHand::Unknown,
-            (None, None, Some(share)) => AtHand::Share(share),
+            (Some(_), ..) | (_, Some(_), _) | (.., None) => StepProgress::Unknown,
+            (None, None, Some(share)) => StepProgress::Share(share),
         }
     }
 
     /// Seconds left for a stage that has run for `seconds`, where that can be told.
     pub fn left_seconds(&self, seconds: f64) -> Option<f64> {
         match self.at_hand() {
-            AtHand::Left(left) => Some(left),
-            AtHand::Share(share) if share > 0.0 => Some(seconds * (1.0 - share) / share),
-            AtHand::Share(_) | AtHand::Unknown => None,
+            StepProgress::Left(left) => Some(left),
+            StepProgress::Share(share) if share > 0.0 => Some(seconds * (1.0 - share) / share),
+            StepProgress::Share(_) | StepProgress::Unknown => None,
         }
     }
 }
@@ -188,35 +188,38 @@ mod tests {
 
     #[test]
     fn counts_bounds_and_passes_are_read() {
-        let (progress, now) = (Progress::new(), Duration::from_secs(7));
+        let (progress, now) = (StageProgress::new(), Duration::from_secs(7));
         progress.begin(10, "rows");
         progress.advance(5);
-        assert_eq!(progress.read(now), Reading { done: 5, total: 10, unit: "rows", ..Reading::default() });
-        assert_eq!(progress.read(now).at_hand(), AtHand::Share(0.5));
+        assert_eq!(
+            progress.read(now),
+            ProgressReading { done: 5, total: 10, unit: "rows", ..ProgressReading::default() }
+        );
+        assert_eq!(progress.read(now).at_hand(), StepProgress::Share(0.5));
         assert_eq!(progress.read(now).left_seconds(3.0), Some(3.0));
         progress.set(10);
-        assert_eq!((progress.read(now).share(), progress.read(now).at_hand()), (None, AtHand::Unknown));
+        assert_eq!((progress.read(now).share(), progress.read(now).at_hand()), (None, StepProgress::Unknown));
         progress.end_pass(true, true, 5, now);
         assert_eq!(progress.read(now).pass, None);
         progress.begin_bound(3, 9);
         progress.reach(1, 2);
         assert_eq!(
             (progress.read(now).bound, progress.read(now).at_hand()),
-            (Some(Bound { bound: 3, of: 9 }), AtHand::Unknown)
+            (Some(BoundReading { bound: 3, of: 9 }), StepProgress::Unknown)
         );
         progress.begin_passes(100, now);
         progress.end_pass(true, true, 50, now);
         let pass = progress.read(now).pass.unwrap();
         assert_eq!((pass.number, pass.changed_share, pass.is_last, pass.left_seconds), (2, Some(0.5), false, None));
         progress.begin(0, "");
-        assert_eq!(progress.read(now), Reading::default());
+        assert_eq!(progress.read(now), ProgressReading::default());
     }
 
     #[test]
     fn a_pass_that_takes_too_long_refutes_the_estimate() {
         let mut passes = Passes::new(1000);
         for changed in [1000, 100, 10] {
-            passes.end(Pass { is_full: false, is_next_full: false, changed, seconds: 1.0 });
+            passes.end(PassSample { is_full: false, is_next_full: false, changed, seconds: 1.0 });
         }
         let left = PassReading::new(&passes, 0.0).left_seconds.unwrap();
         assert!((PassReading::new(&passes, 0.5).left_seconds.unwrap() - left + 0.5).abs() < 1e-9);

@@ -10,14 +10,14 @@ use std::time::Duration;
 use disk::{Digest, Disk};
 use serde::Serialize;
 
-use crate::artifact::{ArtifactName, Found};
+use crate::artifact::{ArtifactName, Inspection};
 use crate::directory::{Heartbeat, journal_path, lock_path, survey};
 use crate::error::PipelineError;
 use crate::fingerprint::hex;
 use crate::graph::Graph;
-use crate::journal::{Contents, Measured, RunEnd, RunHistory, StageEnd, StageHistory, State};
+use crate::journal::{Contents, JournalState, Measured, RunEnd, RunHistory, StageEnd, StageHistory};
 use crate::path_text;
-use crate::plan::{Counts, Keep, Plan, PlanOptions, Reason, Why, plan};
+use crate::plan::{Keep, Plan, PlanOptions, Reason, SettledReason, StageCounts, plan};
 use crate::stage::StageName;
 use crate::work::Work;
 
@@ -32,7 +32,7 @@ pub struct Status {
     /// The stages, in the order in which they run; by name if the graph is not known.
     pub stages: Vec<StageStatus>,
     /// The stages by standing, as `plan` counts them; `None` if the graph is not known.
-    pub counts: Option<Counts>,
+    pub counts: Option<StageCounts>,
     /// The files and what the journal says of them; those that are not there are left out.
     pub artifacts: Vec<ArtifactStatus>,
     /// Bytes of the journal that a crash has torn; the next run cuts them off.
@@ -145,7 +145,7 @@ pub struct ArtifactStatus {
 /// If the journal cannot be read.
 pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: Keep) -> Result<Status, PipelineError> {
     let journal = Contents::read(disk, &journal_path(directory))?;
-    let state = State::replay(&journal.entries);
+    let state = JournalState::replay(&journal.entries);
     let run = state.run().map(|run| {
         let is_last = run.number == state.last_run();
         let is_running = is_last && run.ended.is_none() && holder(disk, directory).is_some();
@@ -183,7 +183,8 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
             stage.state = StageState::Stalled(what.clone());
         }
     }
-    let artifacts = state.artifacts().filter(|(name, built)| !built.removed && found.get(name) != Some(&Found::Absent));
+    let artifacts =
+        state.artifacts().filter(|(name, built)| !built.removed && found.get(name) != Some(&Inspection::Absent));
     let artifacts = artifacts.map(|(name, built)| ArtifactStatus {
         artifact: name.clone(),
         digest: built.artifact.digest,
@@ -233,9 +234,10 @@ fn run_status(run: &RunHistory, is_running: bool, heartbeat: Option<Heartbeat>, 
     }
 }
 
-fn with_graph(graph: &Graph, state: &State, running: Option<u64>, plan: &Plan) -> Vec<StageStatus> {
+fn with_graph(graph: &Graph, state: &JournalState, running: Option<u64>, plan: &Plan) -> Vec<StageStatus> {
     let steps: BTreeMap<&StageName, &Reason> = plan.steps.iter().map(|step| (&step.stage, &step.reason)).collect();
-    let settled: BTreeMap<&StageName, Why> = plan.fresh.iter().map(|settled| (&settled.stage, settled.why)).collect();
+    let settled: BTreeMap<&StageName, SettledReason> =
+        plan.fresh.iter().map(|settled| (&settled.stage, settled.why)).collect();
     let stages = graph.stages().iter().map(|stage| {
         let name = &stage.name;
         let history = state.stage(name);
@@ -243,7 +245,7 @@ fn with_graph(graph: &Graph, state: &State, running: Option<u64>, plan: &Plan) -
         let unfinished = history.and_then(|history| ended(history, running));
         let state = match (reason, unfinished) {
             (_, Some(StageState::Running)) => StageState::Running,
-            (None, _) if settled.get(name) == Some(&Why::NotNeeded) => StageState::NotNeeded,
+            (None, _) if settled.get(name) == Some(&SettledReason::NotNeeded) => StageState::NotNeeded,
             (None, _) => StageState::Done,
             (Some(_), Some(unfinished)) => unfinished,
             (Some(reason), None) if reason.is_stale() => StageState::Stale,

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disk::{Digest, Disk, DiskError, MemoryDisk, Staged};
 
-use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::graph::Graph;
 use crate::journal::Record;
-use crate::orchestrator::{Orchestrator, RunOptions, Scratch, Single, Summary};
+use crate::orchestrator::{Orchestrator, RunOptions, RunSummary, ScratchDirectory, StageRerun};
 use crate::plan::Plan;
 use crate::report::{StageError, StageReport};
 use crate::stage::{Cost, StageName, StageSpec};
@@ -187,17 +187,17 @@ impl Work for Toy {
         &self.graph
     }
 
-    fn inspect(&self, disk: &dyn Disk, path: &Path, _artifact: &ArtifactSpec) -> Result<Found, DiskError> {
+    fn inspect(&self, disk: &dyn Disk, path: &Path, _artifact: &ArtifactSpec) -> Result<Inspection, DiskError> {
         let bytes = match disk.read(path, 1 << 20) {
-            Err(error) if error.is_not_found() => return Ok(Found::Absent),
+            Err(error) if error.is_not_found() => return Ok(Inspection::Absent),
             other => other?,
         };
         Ok(match decode(&bytes) {
-            None => Found::Unreadable("it is not a toy".to_owned()),
+            None => Inspection::Unreadable("it is not a toy".to_owned()),
             Some(toy) if toy.content.len() != toy.length => {
-                Found::Damaged(format!("{} bytes, expected {}", toy.content.len(), toy.length))
+                Inspection::Damaged(format!("{} bytes, expected {}", toy.content.len(), toy.length))
             }
-            Some(toy) => Found::Header { digest: toy.digest, identity: toy.identity },
+            Some(toy) => Inspection::Header { digest: toy.digest, identity: toy.identity },
         })
     }
 
@@ -308,7 +308,7 @@ impl Bench {
         bench
     }
 
-    pub(crate) fn run(&self, toy: &Toy) -> Result<Summary, PipelineError> {
+    pub(crate) fn run(&self, toy: &Toy) -> Result<RunSummary, PipelineError> {
         self.orchestrator(toy).run()
     }
 
@@ -328,9 +328,9 @@ impl Bench {
         steps.map(|step| format!("{}: {}\n", step.stage, step.reason)).collect()
     }
 
-    pub(crate) fn single(&self, toy: &Toy, stage: &str) -> Result<Single, PipelineError> {
+    pub(crate) fn single(&self, toy: &Toy, stage: &str) -> Result<StageRerun, PipelineError> {
         let parent = Path::new("/tmp").to_path_buf();
-        self.orchestrator(toy).single(stage, &Scratch::Temporary(parent))
+        self.orchestrator(toy).single(stage, &ScratchDirectory::Temporary(parent))
     }
 
     pub(crate) fn remove(&self, name: &str) {

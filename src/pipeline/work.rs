@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disk::{Disk, DiskError, Stopwatch};
 
-use crate::artifact::{ArtifactName, ArtifactSpec, Found};
+use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
 use crate::budget::Budget;
 use crate::directory::Snapshots;
 use crate::graph::Graph;
-use crate::progress::Progress;
+use crate::progress::StageProgress;
 use crate::report::{StageError, StageReport};
 use crate::stage::StageSpec;
 
@@ -24,8 +24,8 @@ pub trait Work: Sync {
     ///
     /// # Errors
     /// If the operating system fails: that is no reason to rebuild the file, so nothing runs. What is
-    /// wrong with its bytes is a [`Found`].
-    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Found, DiskError>;
+    /// wrong with its bytes is a [`Inspection`].
+    fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Inspection, DiskError>;
 
     /// The folders of a run directory in which the artifacts of any graph of this work lie.
     fn folders(&self) -> Vec<PathBuf> {
@@ -66,16 +66,16 @@ pub struct StageContext<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) directory: &'a Path,
     /// In a single-stage run: where outputs go, and which artifacts were made there.
-    pub(crate) scratch: Option<Scratch<'a>>,
+    pub(crate) scratch: Option<ScratchArtifacts<'a>>,
     pub(crate) snapshots: Snapshots<'a>,
     pub(crate) threads: usize,
     pub(crate) memory: Budget,
-    pub(crate) progress: &'a Progress,
+    pub(crate) progress: &'a StageProgress,
     pub(crate) stop: &'a AtomicBool,
 }
 
 /// The scratch directory of a single-stage run.
-pub(crate) struct Scratch<'a> {
+pub(crate) struct ScratchArtifacts<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) made: &'a BTreeSet<ArtifactName>,
 }
@@ -123,7 +123,7 @@ impl<'a> StageContext<'a> {
     }
 
     /// The progress of this stage, to be advanced from any thread.
-    pub fn progress(&self) -> &'a Progress {
+    pub fn progress(&self) -> &'a StageProgress {
         self.progress
     }
 

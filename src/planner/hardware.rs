@@ -5,7 +5,7 @@
 
 use crate::Load;
 use disk::clock;
-use pipeline::manifest::{Key, Manifest, Schema, Type, Value};
+use pipeline::manifest::{Manifest, ManifestKey, Schema, Value, ValueType};
 
 /// Memory of the smallest build.
 const MEMORY_BYTES_MIN: u64 = 48 << 20;
@@ -111,51 +111,59 @@ impl Hardware {
         };
         Schema::new()
             .table("machine", "Cores and memory.")
-            .key(Key::required(
+            .key(ManifestKey::required(
                 "machine.cores",
-                Type::Integer(1, 4096),
+                ValueType::Integer(1, 4096),
                 "Number of cores; a build has a thread on each.",
             ))
-            .key(Key::required("machine.memory", Type::Size, "Memory limit of a build.").check(|value| match value {
-                Value::Size(size) if size.bytes() < MEMORY_BYTES_MIN => {
-                    Err(format!("must be at least 48 MiB, most of which are buffers; found {size}"))
+            .key(ManifestKey::required("machine.memory", ValueType::Size, "Memory limit of a build.").check(|value| {
+                match value {
+                    Value::Size(size) if size.bytes() < MEMORY_BYTES_MIN => {
+                        Err(format!("must be at least 48 MiB, most of which are buffers; found {size}"))
+                    }
+                    _ => Ok(()),
                 }
-                _ => Ok(()),
             }))
-            .key(Key::new(
+            .key(ManifestKey::new(
                 "machine.core_speed",
-                Type::Integer(1, 10_000),
+                ValueType::Integer(1, 10_000),
                 "100",
                 "Speed of a core in percent of the reference, a shared core of an AMD Zen 4 server of 2023.",
             ))
-            .key(Key::new(
+            .key(ManifestKey::new(
                 "machine.memory_speed",
-                Type::Integer(1, 10_000),
+                ValueType::Integer(1, 10_000),
                 "100",
                 "Speed of random memory accesses in percent of the reference; the method counting depends on it.",
             ))
             .table("disk", "The disk of the run directory.")
-            .key(Key::required("disk.free", Type::Size, "Free space on the disk of the run directory."))
-            .key(Key::required("disk.read", Type::Size, "Bytes read a second, sequentially.").check(above_zero))
-            .key(Key::required("disk.write", Type::Size, "Bytes written a second, sequentially.").check(above_zero))
-            .key(Key::required(
+            .key(ManifestKey::required("disk.free", ValueType::Size, "Free space on the disk of the run directory."))
+            .key(
+                ManifestKey::required("disk.read", ValueType::Size, "Bytes read a second, sequentially.")
+                    .check(above_zero),
+            )
+            .key(
+                ManifestKey::required("disk.write", ValueType::Size, "Bytes written a second, sequentially.")
+                    .check(above_zero),
+            )
+            .key(ManifestKey::required(
                 "disk.operations",
-                Type::Integer(1, 1_000_000_000),
+                ValueType::Integer(1, 1_000_000_000),
                 "Random reads or writes of 16 KiB a second, with requests from all cores.",
             ))
             .table("network", "The network between such machines, each with a rank of a job.")
             .key(
-                Key::new(
+                ManifestKey::new(
                     "network.bandwidth",
-                    Type::Size,
+                    ValueType::Size,
                     "1250 MB",
                     "Bytes sent a second by one machine, while it receives as many.",
                 )
                 .check(above_zero),
             )
-            .key(Key::new(
+            .key(ManifestKey::new(
                 "network.latency",
-                Type::Integer(1, 1_000_000),
+                ValueType::Integer(1, 1_000_000),
                 "20",
                 "Latency of a message in microseconds.",
             ))

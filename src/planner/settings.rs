@@ -3,7 +3,7 @@
 use crate::{Hardware, Method};
 use game::{PositionSet, Rules};
 use pipeline::Keep;
-use pipeline::manifest::{ByRange, Key, Manifest, Schema, Type, Value};
+use pipeline::manifest::{ByRange, Manifest, ManifestKey, Schema, Value, ValueType};
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
@@ -115,52 +115,52 @@ pub fn schema() -> Schema {
     let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::word)).collect();
     Schema::new()
         .table("game", "What to solve. Part of every file's identity.")
-        .key(Key::new("game.rules", Type::one_of(&rules), rules[0], "The rules."))
-        .key(Key::new(
+        .key(ManifestKey::new("game.rules", ValueType::one_of(&rules), rules[0], "The rules."))
+        .key(ManifestKey::new(
             "game.positions",
-            Type::one_of(&["all", "reachable"]),
+            ValueType::one_of(&["all", "reachable"]),
             "all",
             "All positions, or only those in which the opponent has an empty pit, as after any move.",
         ))
         .table("build", "What to build, and with which resources.")
-        .key(Key::required(
+        .key(ManifestKey::required(
             "build.stones",
-            Type::Range(0, STONES_MAX),
+            ValueType::Range(0, STONES_MAX),
             "Databases to build, by number of stones; smaller ones are built too, since captures lead to them.",
         ))
-        .key(Key::new(
+        .key(ManifestKey::new(
             "build.method",
-            Type::one_of(&methods),
+            ValueType::one_of(&methods),
             AUTO,
             "Method of solving databases; auto picks the fastest that fits the memory.",
         ))
-        .key(Key::new(
+        .key(ManifestKey::new(
             "build.methods",
-            Type::by_range(0, STONES_MAX, &methods),
+            ValueType::by_range(0, STONES_MAX, &methods),
             "{}",
             "Other methods for ranges of stones.",
         ))
-        .key(Key::new("build.memory", Type::Size, "2 GiB", "Memory limit.").check(|value| match value {
+        .key(ManifestKey::new("build.memory", ValueType::Size, "2 GiB", "Memory limit.").check(|value| match value {
             Value::Size(size) if size.bytes() < 48 << 20 => {
                 Err(format!("must be at least 48 MiB, most of which are buffers; found {size}"))
             }
             _ => Ok(()),
         }))
-        .key(Key::new("build.threads", Type::Integer(0, 1024), "0", "Number of threads; 0 is one a core."))
-        .key(Key::new(
+        .key(ManifestKey::new("build.threads", ValueType::Integer(0, 1024), "0", "Number of threads; 0 is one a core."))
+        .key(ManifestKey::new(
             "build.snapshot",
-            Type::Duration,
+            ValueType::Duration,
             "10 min",
             "Interval at which a long stage saves its state: the most work that a crash can cost.",
         ))
         .table("dual", "The bits of the method one-bit-dual.")
-        .key(Key::new(
+        .key(ManifestKey::new(
             "dual.cache",
-            Type::Size,
+            ValueType::Size,
             "0 MiB",
             "Memory limit for blocks of bits; 0 is the remainder of build.memory.",
         ))
-        .key(Key::new("dual.block", Type::Size, "16 KiB", "Size of a block of bits; a power of two.").check(|value| {
+        .key(ManifestKey::new("dual.block", ValueType::Size, "16 KiB", "Size of a block of bits; a power of two.").check(|value| {
             match value {
                 Value::Size(size) if !size.bytes().is_power_of_two() || !BLOCK_BYTES.contains(&size.bytes()) => {
                     Err(format!("must be a power of two between 4 KiB and 1 MiB, found {size}"))
@@ -168,50 +168,50 @@ pub fn schema() -> Schema {
                 _ => Ok(()),
             }
         }))
-        .key(Key::new(
+        .key(ManifestKey::new(
             "dual.index",
-            Type::one_of(&["dual", "single"]),
+            ValueType::one_of(&["dual", "single"]),
             "dual",
             "Order of the bits: that in which children are read (dual), or that of positions (single).",
         ))
         .table("store", "What to keep, and in which form.")
-        .key(Key::new(
+        .key(ManifestKey::new(
             "store.codec",
-            Type::one_of(&["raw", "packed", "zstd", "rans"]),
+            ValueType::one_of(&["raw", "packed", "zstd", "rans"]),
             "packed",
             "Codec of databases: a byte a position (raw), as few bits as the scores need (packed), or compressed by \
              zstd or, smallest, by a coder made for scores (rans).",
         ))
-        .key(Key::new(
+        .key(ManifestKey::new(
             "store.keep",
-            Type::one_of(&["databases", "all"]),
+            ValueType::one_of(&["databases", "all"]),
             "databases",
             "Whether to keep capture databases after a database is verified.",
         ))
         .table("check", "Checks of a database before the next one is built.")
-        .key(Key::new(
+        .key(ManifestKey::new(
             "check.verify",
-            Type::one_of(&["full", "sample", "none"]),
+            ValueType::one_of(&["full", "sample", "none"]),
             "sample",
             "Positions whose scores are derived again by the plain rules: all (full), one in 1,000 but about 100,000 or \
              more a database (sample), or none.",
         ))
-        .key(Key::new(
+        .key(ManifestKey::new(
             "check.published",
-            Type::Boolean,
+            ValueType::Boolean,
             "true",
             "Whether to compare counts with the published ones, which exist for all positions of up to 16 stones.",
         ))
         .table("cluster", "Resources of each rank of a job.")
-        .key(Key::new(
+        .key(ManifestKey::new(
             "cluster.scratch",
-            Type::String,
+            ValueType::String,
             "",
             "Directory on a local disk of each rank, for snapshots and for parts of unfinished databases; empty is \
              the run directory.",
         ))
         .table("run", "Where.")
-        .key(Key::new("run.dir", Type::String, "runs/awari", "Run directory, relative to the current one; if it is not given, runs/NAME for NAME.toml.").check(
+        .key(ManifestKey::new("run.dir", ValueType::String, "runs/awari", "Run directory, relative to the current one; if it is not given, runs/NAME for NAME.toml.").check(
             |value| match value {
                 Value::String(dir) if dir.is_empty() => Err("must not be empty".to_owned()),
                 _ => Ok(()),

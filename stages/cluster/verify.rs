@@ -8,7 +8,7 @@ use super::order::Reading;
 use super::{Failure, Follower, Job, Order, agree};
 use crate::verify::{Opened, counted, extent, report, with_smaller, wrong};
 use crate::{Shared, files};
-use check::{CheckError, Extent, Findings, Histogram, Portion};
+use check::{CheckError, Extent, PortionFindings, Histogram, DatabasePortion};
 use disk::Disk;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{StageContext, StageError, StageReport};
@@ -67,7 +67,7 @@ struct All {
     /// By rank.
     hashes: Vec<Vec<u8>>,
     histogram: Histogram,
-    findings: Findings,
+    findings: PortionFindings,
     loads: Loads,
 }
 
@@ -79,7 +79,8 @@ impl Member<'_> {
         let opened = Opened::new(settings, plan, disk, &reading.files, BTreeMap::new(), cache_bytes);
         let opened = agree(communicator, opened)?;
         let meter = Meter::start(communicator);
-        let read = self.read(&opened, Portion { number: communicator.rank() as u64, of: communicator.size() as u64 });
+        let read =
+            self.read(&opened, DatabasePortion { number: communicator.rank() as u64, of: communicator.size() as u64 });
         let (hashes, histogram) = agree(communicator, read)?;
         let findings = self.derive(&opened, communicator)?;
         let hashes = communicator.gather(0, hashes).map_err(Failure::lost)?;
@@ -88,17 +89,17 @@ impl Member<'_> {
         let all = communicator.gather(0, findings.encode()).map_err(Failure::lost)?;
         let loads = meter.gather(communicator).map_err(Failure::lost)?;
         let (Some(hashes), Some(all), Some(loads)) = (hashes, all, loads) else { return Ok(None) };
-        let mut findings = Findings::default();
+        let mut findings = PortionFindings::default();
         for (rank, bytes) in all.iter().enumerate() {
             let (expected, found) = ("what was found".to_owned(), format!("{} bytes", bytes.len()));
             let unexpected = CommunicationError::Unexpected { rank, expected, found };
-            findings.merge(Findings::decode(bytes).ok_or(unexpected).map_err(Failure::lost)?);
+            findings.merge(PortionFindings::decode(bytes).ok_or(unexpected).map_err(Failure::lost)?);
         }
         Ok(Some((opened, All { hashes, histogram, findings, loads })))
     }
 
     /// Compares the checksums of a part, and gives its hashes and counts.
-    fn read(&self, opened: &Opened, part: Portion) -> Result<(Vec<u8>, Histogram), StageError> {
+    fn read(&self, opened: &Opened, part: DatabasePortion) -> Result<(Vec<u8>, Histogram), StageError> {
         let mut histogram = Histogram::EMPTY;
         let see = |scores: &[i8]| histogram = histogram.plus(&counted(scores));
         let hashes = opened.scores().hash_part(part.number, part.of, see);
@@ -107,15 +108,15 @@ impl Member<'_> {
     }
 
     /// Derives a part in each round.
-    fn derive(&self, opened: &Opened, communicator: &mut dyn Communicator) -> Result<Findings, Failure> {
+    fn derive(&self, opened: &Opened, communicator: &mut dyn Communicator) -> Result<PortionFindings, Failure> {
         let (rank, ranks, stones) = (communicator.rank() as u64, communicator.size() as u64, self.reading.stones);
         let extent = extent(self.settings);
         let count = extent.count(self.settings.set.positions(stones));
         // The same for all.
         let rounds = count.div_ceil(ranks * self.reading.threads as u64 * ROUND_POSITIONS);
-        let mut findings = Findings::default();
+        let mut findings = PortionFindings::default();
         for round in 0..rounds {
-            let portion = Portion { number: round * ranks + rank, of: rounds * ranks };
+            let portion = DatabasePortion { number: round * ranks + rank, of: rounds * ranks };
             let found = self.derive_portion(opened, extent, portion);
             let found = found.map_err(|error| wrong(error, stones, &self.reading.files));
             findings.merge(agree(communicator, found)?);
@@ -123,7 +124,12 @@ impl Member<'_> {
         Ok(findings)
     }
 
-    fn derive_portion(&self, opened: &Opened, extent: Extent, portion: Portion) -> Result<Findings, CheckError> {
+    fn derive_portion(
+        &self,
+        opened: &Opened,
+        extent: Extent,
+        portion: DatabasePortion,
+    ) -> Result<PortionFindings, CheckError> {
         let (databases, stones) = (&opened.databases, self.reading.stones);
         let watch = |more| {
             (self.tell)(more);

@@ -60,7 +60,7 @@ fn led(
     disk: &MemoryDisk,
     ranks: usize,
     of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
-) -> Result<pipeline::Summary, PipelineError> {
+) -> Result<pipeline::RunSummary, PipelineError> {
     // All snapshots that there can be.
     let options = RunOptions { snapshot_interval: Duration::ZERO, ..options() };
     led_with(NetworkFaults::none(), options, settings, disk, ranks, of_others)
@@ -73,7 +73,7 @@ fn led_with(
     disk: &MemoryDisk,
     ranks: usize,
     of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
-) -> Result<pipeline::Summary, PipelineError> {
+) -> Result<pipeline::RunSummary, PipelineError> {
     let (done, others) = by_ranks(
         ThreadCommunicator::job(ranks, faults),
         |job| Orchestrator::new(disk, Path::new("run"), &Awari::led(settings.clone(), job), options).run(),

@@ -7,7 +7,7 @@ use disk::{Disk, MemoryDisk};
 use game::notation::PositionText;
 use game::reference::{self, boards};
 use game::{Board, Index, PositionSet, Rules};
-use oracle::http::{Catalogue, Limits, Server, Site, router};
+use oracle::http::{Catalogue, Server, ServerLimits, Site, router};
 use oracle::{Library, Oracle};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use tower::ServiceExt;
 const STONES_MAX: u8 = 5;
 
 /// A site of the databases of 0 to 5 stones; that of 4 is cut short if it is to be damaged.
-fn site(codec: Codec, damaged: bool, limits: Limits) -> Arc<Site> {
+fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Site> {
     let disk = MemoryDisk::new();
     let solved = reference::solve_up_to(STONES_MAX);
     for stones in 0..=STONES_MAX {
@@ -88,7 +88,7 @@ fn plus(board: &Board) -> String {
 fn answers_follow_the_rules() {
     let solved = reference::solve_up_to(STONES_MAX);
     for codec in [Codec::Packed, Codec::Zstd] {
-        let site = site(codec, false, Limits::default());
+        let site = site(codec, false, ServerLimits::default());
         run(async {
             for (number, pits) in boards(STONES_MAX).into_iter().enumerate() {
                 if number == 100 {
@@ -134,7 +134,7 @@ fn answers_follow_the_rules() {
 
 #[test]
 fn the_long_notation_keeps_seats_and_stores() {
-    let site = site(Codec::Packed, false, Limits::default());
+    let site = site(Codec::Packed, false, ServerLimits::default());
     run(async {
         // North has two stones in f, and with them takes one of South's pits.
         let reply = json_of(&site, "/v1/probe?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N").await;
@@ -150,7 +150,7 @@ fn the_long_notation_keeps_seats_and_stores() {
 
 #[test]
 fn chosen_moves_repeat_with_their_seed() {
-    let site = site(Codec::Packed, false, Limits::default());
+    let site = site(Codec::Packed, false, ServerLimits::default());
     run(async {
         let ask = "/v1/choose?pos=1+1+0+0+1+1+1+0+0+0+0+0&level=fair";
         let mut seen = BTreeSet::new();
@@ -170,7 +170,7 @@ fn chosen_moves_repeat_with_their_seed() {
 
 #[test]
 fn entity_tags_identify_databases() {
-    let (all, damaged) = (site(Codec::Packed, false, Limits::default()), site(Codec::Packed, true, Limits::default()));
+    let (all, damaged) = (site(Codec::Packed, false, ServerLimits::default()), site(Codec::Packed, true, ServerLimits::default()));
     run(async {
         let path = "/v1/probe?pos=0+0+0+0+0+2+1+0+0+0+0+0";
         let (first, body) = send(&all, get(path)).await;
@@ -193,7 +193,7 @@ fn entity_tags_identify_databases() {
 
 #[test]
 fn other_origins_are_allowed() {
-    let site = site(Codec::Packed, false, Limits::default());
+    let site = site(Codec::Packed, false, ServerLimits::default());
     run(async {
         let request = Request::options("/v1/probe").body(Body::empty()).unwrap();
         let (head, _) = send(&site, request).await;
@@ -204,7 +204,7 @@ fn other_origins_are_allowed() {
 
 #[test]
 fn the_page_shows_positions_without_a_script() {
-    let site = site(Codec::Packed, false, Limits::default());
+    let site = site(Codec::Packed, false, ServerLimits::default());
     run(async {
         let page = async |path: &str| {
             let (head, body) = send(&site, get(path)).await;
@@ -249,9 +249,9 @@ fn the_page_shows_positions_without_a_script() {
             assert!(status == 400 && shown.contains(part), "{bad}: {shown}");
         }
         // What there was no time for is not kept.
-        let busy = Limits { searches_max: 0, turn: Duration::ZERO, ..Limits::default() };
+        let busy = ServerLimits { searches_max: 0, turn: Duration::ZERO, ..ServerLimits::default() };
         for (limits, codec, part) in [
-            (Limits::default(), Codec::Packed, "id=\"line\""),
+            (ServerLimits::default(), Codec::Packed, "id=\"line\""),
             // The maps tell the values, but the line is for a search.
             (busy, Codec::Packed, "id=\"moves\""),
             (busy, Codec::Zstd, "the server is busy"),
@@ -261,7 +261,7 @@ fn the_page_shows_positions_without_a_script() {
             let (head, body) = send(&site, get("/?pos=0+0+0+0+0+2+1+0+0+0+0+0")).await;
             let text = String::from_utf8(body).unwrap();
             assert!(text.contains(part), "{text}");
-            let (is_whole, kept) = (limits == Limits::default(), &head.headers()[header::CACHE_CONTROL]);
+            let (is_whole, kept) = (limits == ServerLimits::default(), &head.headers()[header::CACHE_CONTROL]);
             assert_eq!((kept == "no-store", text.contains("id=\"line\"")), (!is_whole, is_whole), "{text}");
         }
         for path in ["/app.js", "/game.js", "/style.css"] {
@@ -272,7 +272,7 @@ fn the_page_shows_positions_without_a_script() {
 
 #[test]
 fn a_wrong_query_is_quoted_in_the_error() {
-    let site = site(Codec::Packed, false, Limits::default());
+    let site = site(Codec::Packed, false, ServerLimits::default());
     run(async {
         let pos = "pos=0+0+0+0+0+2+1+0+0+0+0+0";
         let number = "expected a whole number, at most 4294967295";
@@ -299,7 +299,7 @@ fn a_wrong_query_is_quoted_in_the_error() {
 
 #[test]
 fn games_are_read_and_written() {
-    let site = site(Codec::Packed, false, Limits::default());
+    let site = site(Codec::Packed, false, ServerLimits::default());
     run(async {
         let read = async |text: &str| {
             let request = Request::post("/v1/transcript").body(Body::from(text.to_owned())).unwrap();
@@ -361,10 +361,10 @@ impl axum::body::HttpBody for Stalled {
 /// Everything that the description promises is asked for, and every answer is as it says.
 #[test]
 fn the_server_matches_its_description() {
-    let plain = site(Codec::Packed, false, Limits::default());
-    let damaged = site(Codec::Packed, true, Limits::default());
-    let none = Limits { searches_max: 0, turn: Duration::ZERO, ..Limits::default() };
-    let (busy, slow) = (site(Codec::Zstd, false, none), Limits { body: Duration::ZERO, ..Limits::default() });
+    let plain = site(Codec::Packed, false, ServerLimits::default());
+    let damaged = site(Codec::Packed, true, ServerLimits::default());
+    let none = ServerLimits { searches_max: 0, turn: Duration::ZERO, ..ServerLimits::default() };
+    let (busy, slow) = (site(Codec::Zstd, false, none), ServerLimits { body: Duration::ZERO, ..ServerLimits::default() });
     let slow = site(Codec::Packed, false, slow);
     run(async {
         let description = json_of(&plain, "/v1/openapi.json").await;
@@ -550,7 +550,7 @@ fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String
 }
 
 /// Starts a real server, and gives what stops it and waits for its end.
-fn listening(limits: Limits) -> (std::net::SocketAddr, impl FnOnce()) {
+fn listening(limits: ServerLimits) -> (std::net::SocketAddr, impl FnOnce()) {
     let server = Server::bind("127.0.0.1:0", limits).unwrap();
     let (address, stop) = (server.address().unwrap(), server.stop());
     let routes = router(site(Codec::Packed, false, limits));
@@ -565,7 +565,7 @@ fn listening(limits: Limits) -> (std::net::SocketAddr, impl FnOnce()) {
 /// Serves several questions of one connection, refuses a head without end, and closes what idles when told to stop.
 #[test]
 fn connections_are_reused_and_closed() {
-    let (address, end) = listening(Limits::default());
+    let (address, end) = listening(ServerLimits::default());
     let mut kept = TcpStream::connect(address).unwrap();
     for _ in 0..2 {
         kept.write_all(b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
@@ -576,7 +576,7 @@ fn connections_are_reused_and_closed() {
     let mut endless = TcpStream::connect(address).unwrap();
     // As much as is ever read, so that nothing is left over that would reset the connection.
     let mut head = b"GET /healthz HTTP/1.1\r\nX: ".to_vec();
-    head.resize(Limits::default().head_bytes_max, b'x');
+    head.resize(ServerLimits::default().head_bytes_max, b'x');
     endless.write_all(&head).unwrap();
     let mut found = Vec::new();
     endless.read_to_end(&mut found).unwrap();
@@ -601,7 +601,7 @@ fn answers(address: std::net::SocketAddr, sent: &[u8]) -> String {
 /// A client that has said all it has to say still gets its answer.
 #[test]
 fn half_closed_connections_are_answered() {
-    let (address, end) = listening(Limits::default());
+    let (address, end) = listening(ServerLimits::default());
     let body = r#"{"positions": ["1 0 0 0 0 2 1 0 0 0 0 1"]}"#;
     let post = format!("POST /v1/probe HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     for request in [
@@ -624,7 +624,7 @@ fn half_closed_connections_are_answered() {
 /// Heads and bodies that another reader may understand in another way: refused, and nothing behind them is answered.
 #[test]
 fn ambiguous_requests_are_refused() {
-    let limits = Limits { body: Duration::from_millis(200), ..Limits::default() };
+    let limits = ServerLimits { body: Duration::from_millis(200), ..ServerLimits::default() };
     let (address, end) = listening(limits);
     let next = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
     let post =
@@ -697,8 +697,8 @@ fn ambiguous_requests_are_refused() {
 fn connections_that_take_too_long_are_closed() {
     let short = Duration::from_millis(1);
     for limits in [
-        Limits { head: short, ..Limits::default() },
-        Limits { connection: short, farewell: short, ..Limits::default() },
+        ServerLimits { head: short, ..ServerLimits::default() },
+        ServerLimits { connection: short, farewell: short, ..ServerLimits::default() },
     ] {
         let (address, end) = listening(limits);
         let mut slow = TcpStream::connect(address).unwrap();

@@ -4,7 +4,7 @@
 use disk::{Disk, MemoryDisk};
 use game::reference::{self, Scores as Solved, boards};
 use game::{Board, Index, Pit, PositionSet, Rules, Score};
-use oracle::{Answer, Bounds, Held, Library, LineEnd, Oracle, OracleError, Source};
+use oracle::{Answer, AnswerSource, Bounds, Library, LibraryFile, LineEnd, Oracle, OracleError};
 use std::path::Path;
 use std::sync::LazyLock;
 use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
@@ -102,9 +102,9 @@ fn answers_agree_with_the_reference() {
                 assert_eq!(oracle.score(&board).unwrap(), answer.score);
                 let outside = set == PositionSet::Reachable && board.opponent_full();
                 let source = match (answer.moves.is_empty(), outside) {
-                    (true, _) => Source::Rules,
-                    (false, true) => Source::Children,
-                    (false, false) => Source::Database,
+                    (true, _) => AnswerSource::Rules,
+                    (false, true) => AnswerSource::Children,
+                    (false, false) => AnswerSource::Database,
                 };
                 assert_eq!(answer.source, source);
                 compare_moves(&answer, &reference::moves(pits));
@@ -141,7 +141,7 @@ fn missing_databases_are_named() {
     assert_eq!(error.to_string(), "no 48-stone database here (the largest has 4)");
     // Who cannot move needs no database.
     let lost = oracle.answer(&Board([0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4])).unwrap();
-    assert_eq!((lost.score, lost.source), (Bounds::exact(-24), Source::Rules));
+    assert_eq!((lost.score, lost.source), (Bounds::exact(-24), AnswerSource::Rules));
 }
 
 /// Beyond the databases, every bound holds the right score, and many are exact; also where one of them is missing in
@@ -391,8 +391,8 @@ fn damaged_databases_are_listed() {
     databases(&disk, 2, PositionSet::All, Codec::Packed);
     disk.truncate(Path::new("databases/01.awari"), 90).unwrap();
     let library = library(&disk).unwrap();
-    assert!(matches!(library.held()[&1], Held::Damaged { .. }));
-    assert!(matches!(library.held()[&2], Held::Sound(_)));
+    assert!(matches!(library.held()[&1], LibraryFile::Damaged { .. }));
+    assert!(matches!(library.held()[&2], LibraryFile::Sound(_)));
 }
 
 /// Scores that no position of so many stones has would not fit what is computed from them.
@@ -405,7 +405,7 @@ fn a_file_of_other_scores_is_damaged() {
     let (identity, shape) = (file.identity().clone(), file.shape().clone());
     let scores = vec![i8::MIN; shape.positions() as usize];
     store::write(&disk, path, &identity, &shape, ValueRange::new(-128, 127), Codec::Raw, &scores).unwrap();
-    let Held::Damaged { what, .. } = &library(&disk).unwrap().into_held()[&2] else { panic!("it is damaged") };
+    let LibraryFile::Damaged { what, .. } = &library(&disk).unwrap().into_held()[&2] else { panic!("it is damaged") };
     assert!(what.contains("expected values in -2..=2, found values in -128..=127"), "{what}");
     let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0])).unwrap_err();
     assert!(error.is_damage(), "{error}");

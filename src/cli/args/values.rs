@@ -44,13 +44,13 @@ pub(super) fn number<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
             (first, last) => format!("expected a whole number within {first}..{last}"),
         })
     };
-    StringValueParser::new().try_map(move |text| parse(&text).map_err(Mistake))
+    StringValueParser::new().try_map(move |text| parse(&text).map_err(InvalidValue))
 }
 
 /// What is wrong with a value.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Mistake(String);
+pub(super) struct InvalidValue(String);
 
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     // Quoted parts of a key hold dots, never `=`: ranges are all that is ever quoted.

@@ -15,14 +15,14 @@ const BOTTOM: f64 = 218.0;
 const TICKS: f64 = 5.0;
 
 /// One value for each number of stones; `None` where there is none.
-pub(super) struct Series {
+pub(super) struct ChartSeries {
     pub(super) name: &'static str,
     pub(super) values: Vec<Option<f64>>,
 }
 
 /// How values are drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ChartStyle {
     /// A line for each series.
     Lines,
     /// The series on top of each other.
@@ -31,7 +31,7 @@ pub(super) enum Style {
 
 /// What values are, and so which of them are round.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum ChartUnit {
     /// Seconds, positions: powers of ten.
     Decimal,
     /// Bytes: powers of two.
@@ -41,17 +41,17 @@ pub(super) enum Unit {
 /// A chart over the stones 0, 1, 2 and so on. `show` gives a value its unit; `limit` is drawn across.
 pub(super) fn chart(
     title: &str,
-    series: &[Series],
-    style: Style,
-    unit: Unit,
+    series: &[ChartSeries],
+    style: ChartStyle,
+    unit: ChartUnit,
     show: impl Fn(f64) -> String,
     limit: Option<(&str, f64)>,
 ) -> Markup {
     let count = series.iter().map(|series| series.values.len()).max().unwrap_or(0);
-    let at = |series: &Series, stones: usize| series.values.get(stones).copied().flatten();
+    let at = |series: &ChartSeries, stones: usize| series.values.get(stones).copied().flatten();
     let height = |stones: usize| -> f64 {
         let values = series.iter().filter_map(|series| at(series, stones));
-        if style == Style::Stacks { values.sum() } else { values.fold(0.0, f64::max) }
+        if style == ChartStyle::Stacks { values.sum() } else { values.fold(0.0, f64::max) }
     };
     let highest = (0..count).map(height).fold(limit.map_or(0.0, |(_, value)| value), f64::max);
     if count == 0 || highest <= 0.0 {
@@ -81,7 +81,7 @@ pub(super) fn chart(
                     text.limit x=(LEFT + 6.0) y=(number((y(value) - 5.0).max(TOP + 10.0))) { (name) " " (show(value)) }
                 }
                 @match style {
-                    Style::Stacks => {
+                    ChartStyle::Stacks => {
                         @for stones in 0..count {
                             @let tops = running(series.iter().map(|series| at(series, stones).unwrap_or(0.0)));
                             @for (number_of, (from, to)) in tops.into_iter().enumerate() {
@@ -94,7 +94,7 @@ pub(super) fn chart(
                             }
                         }
                     }
-                    Style::Lines => {
+                    ChartStyle::Lines => {
                         @for (number_of, series) in series.iter().enumerate() {
                             @let points: Vec<(usize, f64)> = (0..count).filter_map(|stones| Some((stones, at(series, stones)?))).collect();
                             polyline class={ "line" (number_of) } points=(points.iter().map(|(stones, value)| {
@@ -142,8 +142,8 @@ fn running(values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
 }
 
 /// The distance between lines across: 1, 2 or 5 times a power of ten, or a power of two.
-fn step(highest: f64, unit: Unit) -> f64 {
-    if unit == Unit::Bytes {
+fn step(highest: f64, unit: ChartUnit) -> f64 {
+    if unit == ChartUnit::Bytes {
         return 2f64.powf((highest / TICKS).log2().ceil());
     }
     let power = 10f64.powf((highest / TICKS).log10().floor());
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn lines_across_are_few_and_round() {
         for highest in [0.003, 1.0, 7.0, 12.0, 49.9, 1e9] {
-            let step = step(highest, Unit::Decimal);
-            let bytes = self::step(highest, Unit::Bytes);
+            let step = step(highest, ChartUnit::Decimal);
+            let bytes = self::step(highest, ChartUnit::Bytes);
             assert!(highest / bytes <= TICKS && bytes.log2().fract() == 0.0);
             assert!((1.0..=TICKS).contains(&(highest / step)), "{highest} {step}");
         }
@@ -166,11 +166,14 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_no_picture() {
-        let series = [Series { name: "x", values: vec![None, Some(0.0)] }];
-        assert_eq!(chart("t", &series, Style::Lines, Unit::Decimal, |value| value.to_string(), None).into_string(), "");
-        let series = [Series { name: "<x>", values: vec![None, Some(2.0)] }];
-        for style in [Style::Lines, Style::Stacks] {
-            let text = chart("t", &series, style, Unit::Bytes, |value| format!("{value} B"), Some(("limit", 3.0)))
+        let series = [ChartSeries { name: "x", values: vec![None, Some(0.0)] }];
+        assert_eq!(
+            chart("t", &series, ChartStyle::Lines, ChartUnit::Decimal, |value| value.to_string(), None).into_string(),
+            ""
+        );
+        let series = [ChartSeries { name: "<x>", values: vec![None, Some(2.0)] }];
+        for style in [ChartStyle::Lines, ChartStyle::Stacks] {
+            let text = chart("t", &series, style, ChartUnit::Bytes, |value| format!("{value} B"), Some(("limit", 3.0)))
                 .into_string();
             assert!(text.contains("&lt;x&gt;: 2 B") && text.contains("limit 3 B"), "{text}");
         }

@@ -1,16 +1,16 @@
 //! The page: tables and pictures, nothing from outside.
 
-use super::chart::{Series, Style, Unit, chart};
+use super::chart::{ChartSeries, ChartStyle, ChartUnit, chart};
 use super::timeline::timeline;
 use crate::quantity;
 use crate::screen::Width;
-use crate::status::Seen;
-use crate::summary::Summary;
+use crate::status::ObservedRun;
+use crate::summary::DatabaseSummary;
 use check::Statistics;
 use disk::clock;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pipeline::Budget;
-use pipeline::journal::{Contents, History, Measured, Outcome, RunEnd, RunSpan, StageSpan};
+use pipeline::journal::{Contents, History, Measured, RunEnd, RunSpan, StageOutcome, StageSpan};
 use pipeline::status::RunState;
 
 const STYLE: &str = include_str!("page.css");
@@ -19,7 +19,7 @@ const STYLE: &str = include_str!("page.css");
 const REMARKS_MAX: usize = 50;
 
 /// Everything that is known of a run directory.
-pub(super) fn page(seen: &Seen, history: &History, journal: &Contents, statistics: &[Statistics]) -> Markup {
+pub(super) fn page(seen: &ObservedRun, history: &History, journal: &Contents, statistics: &[Statistics]) -> Markup {
     let dir = seen.status.directory.display().to_string();
     html! {
         (DOCTYPE)
@@ -65,7 +65,7 @@ fn inline(svg: &str) -> String {
 }
 
 /// The few numbers that one looks for first.
-fn figures(seen: &Seen, history: &History) -> Markup {
+fn figures(seen: &ObservedRun, history: &History) -> Markup {
     let done: Vec<&Measured> = done(history).map(|(_, measured)| measured).collect();
     let sum = |of: fn(&Measured) -> f64| done.iter().map(|measured| of(measured)).sum::<f64>();
     let peak = done.iter().filter_map(|measured| measured.memory_peak_bytes).max();
@@ -90,13 +90,13 @@ fn figures(seen: &Seen, history: &History) -> Markup {
     }
 }
 
-fn runs(seen: &Seen, history: &History) -> Markup {
+fn runs(seen: &ObservedRun, history: &History) -> Markup {
     let going_on = seen.status.run.as_ref().filter(|run| run.state == RunState::Running).map(|run| run.number);
     if history.runs.is_empty() {
         return html! { p { "The journal records no run." } };
     }
     let row = |run: &RunSpan| {
-        let done = run.stages.iter().filter(|stage| matches!(stage.outcome, Outcome::Done(_))).count();
+        let done = run.stages.iter().filter(|stage| matches!(stage.outcome, StageOutcome::Done(_))).count();
         let end = match &run.end {
             Some(RunEnd::Done) => "done".to_owned(),
             Some(RunEnd::Stopped) => "stopped on request".to_owned(),
@@ -133,11 +133,11 @@ fn runs(seen: &Seen, history: &History) -> Markup {
     }
 }
 
-fn databases(seen: &Seen) -> Markup {
+fn databases(seen: &ObservedRun) -> Markup {
     let Some(request) = &seen.request else {
         return html! { p { "There is no manifest.toml, so the databases are not known." } };
     };
-    let summary = Summary::new(request.settings(), &seen.status);
+    let summary = DatabaseSummary::new(request.settings(), &seen.status);
     if summary.is_empty() {
         return html! { p { "No database yet." } };
     }
@@ -151,7 +151,7 @@ fn databases(seen: &Seen) -> Markup {
 fn done(history: &History) -> impl Iterator<Item = (&StageSpan, &Measured)> {
     let stages = history.runs.iter().flat_map(|run| &run.stages);
     stages.filter_map(|stage| match &stage.outcome {
-        Outcome::Done(measured) => Some((stage, &**measured)),
+        StageOutcome::Done(measured) => Some((stage, &**measured)),
         _ => None,
     })
 }
@@ -181,8 +181,8 @@ fn charts(history: &History) -> Markup {
         }
         sums
     };
-    let series = |of: &dyn Fn(&Measured) -> f64| -> Vec<Series> {
-        (0..PARTS.len()).map(|part| Series { name: PARTS[part], values: sums(part, of) }).collect()
+    let series = |of: &dyn Fn(&Measured) -> f64| -> Vec<ChartSeries> {
+        (0..PARTS.len()).map(|part| ChartSeries { name: PARTS[part], values: sums(part, of) }).collect()
     };
     // A database solved bound after bound is worked through many times: its positions count once.
     let rate = |part_of: usize| -> Vec<Option<f64>> {
@@ -207,7 +207,7 @@ fn charts(history: &History) -> Markup {
     let highest = peaks.iter().flatten().copied().fold(0.0, f64::max);
     let budget = budget.filter(|budget| *budget <= 4.0 * highest);
     let bytes = |value: f64| Budget::show(value as u64);
-    let rates: Vec<Series> = (0..3).map(|part| Series { name: PARTS[part], values: rate(part) }).collect();
+    let rates: Vec<ChartSeries> = (0..3).map(|part| ChartSeries { name: PARTS[part], values: rate(part) }).collect();
     let traffic = |name, of: fn(&Measured) -> Option<u64>| {
         let mut values = vec![None; count];
         for (stage, measured) in done(history) {
@@ -215,18 +215,18 @@ fn charts(history: &History) -> Markup {
                 *values[stones].get_or_insert(0.0) += bytes as f64;
             }
         }
-        Series { name, values }
+        ChartSeries { name, values }
     };
     let traffic = [traffic("read", |of| of.read_bytes), traffic("written", |of| of.written_bytes)];
     html! {
         section {
             h2 { "Time, memory and disk" }
             div.charts {
-                (chart("Wall-clock time", &series(&|measured| measured.wall_seconds), Style::Stacks, Unit::Decimal, quantity::time, None))
-                (chart("Positions a second", &rates, Style::Lines, Unit::Decimal, quantity::rate, None))
-                (chart("Peak of memory", &[Series { name: "resident", values: peaks }], Style::Stacks, Unit::Bytes, bytes,
+                (chart("Wall-clock time", &series(&|measured| measured.wall_seconds), ChartStyle::Stacks, ChartUnit::Decimal, quantity::time, None))
+                (chart("Positions a second", &rates, ChartStyle::Lines, ChartUnit::Decimal, quantity::rate, None))
+                (chart("Peak of memory", &[ChartSeries { name: "resident", values: peaks }], ChartStyle::Stacks, ChartUnit::Bytes, bytes,
                     budget.map(|budget| ("budget", budget))))
-                (chart("Bytes read and written, without mapped files", &traffic, Style::Stacks, Unit::Bytes, bytes, None))
+                (chart("Bytes read and written, without mapped files", &traffic, ChartStyle::Stacks, ChartUnit::Bytes, bytes, None))
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::chart::number;
 use crate::quantity;
 use maud::{Markup, html};
-use pipeline::journal::{History, Outcome, RunSpan, StageSpan};
+use pipeline::journal::{History, RunSpan, StageOutcome, StageSpan};
 
 // The picture, in its own units; the page scales it.
 const WIDTH: f64 = 1300.0;
@@ -16,7 +16,7 @@ const TOP: f64 = 34.0;
 const GAP_MIN: f64 = 0.5;
 
 /// A piece of a lane.
-struct Bar {
+struct TimelineBar {
     begin: f64,
     end: f64,
     stages: u32,
@@ -85,12 +85,12 @@ pub(super) fn timeline(history: &History) -> Markup {
 }
 
 /// The bars of a lane, neighbours drawn as one.
-fn bars(starts: &[(f64, &RunSpan)], kind: &str, scale: f64) -> Vec<Bar> {
-    let mut bars: Vec<Bar> = Vec::new();
+fn bars(starts: &[(f64, &RunSpan)], kind: &str, scale: f64) -> Vec<TimelineBar> {
+    let mut bars: Vec<TimelineBar> = Vec::new();
     for (start, run) in starts {
         let of_kind = run.stages.iter().filter(|stage| stage.stage.kind() == kind);
         for stage in of_kind {
-            let bar = Bar::new(stage, *start, scale);
+            let bar = TimelineBar::new(stage, *start, scale);
             match bars.last_mut() {
                 Some(last) if last.class == bar.class && bar.begin - last.end < GAP_MIN => last.join(bar),
                 _ => bars.push(bar),
@@ -100,14 +100,14 @@ fn bars(starts: &[(f64, &RunSpan)], kind: &str, scale: f64) -> Vec<Bar> {
     bars
 }
 
-impl Bar {
-    fn new(stage: &StageSpan, start: f64, scale: f64) -> Bar {
+impl TimelineBar {
+    fn new(stage: &StageSpan, start: f64, scale: f64) -> TimelineBar {
         let (class, what) = match &stage.outcome {
-            Outcome::Done(_) => ("done", String::new()),
-            Outcome::Failed(message) => ("failed", format!(", failed: {message}")),
-            Outcome::Unfinished => ("unfinished", ", not finished".to_owned()),
+            StageOutcome::Done(_) => ("done", String::new()),
+            StageOutcome::Failed(message) => ("failed", format!(", failed: {message}")),
+            StageOutcome::Unfinished => ("unfinished", ", not finished".to_owned()),
         };
-        Bar {
+        TimelineBar {
             begin: LEFT + (start + stage.begin_seconds) * scale,
             end: LEFT + (start + stage.end_seconds) * scale,
             stages: 1,
@@ -117,7 +117,7 @@ impl Bar {
         }
     }
 
-    fn join(&mut self, other: Bar) {
+    fn join(&mut self, other: TimelineBar) {
         self.end = self.end.max(other.end);
         self.seconds += other.seconds;
         self.stages += other.stages;
@@ -156,7 +156,7 @@ mod tests {
             reason: String::new(),
             begin_seconds: f64::from(number) * 0.01,
             end_seconds: f64::from(number) * 0.01 + 0.01,
-            outcome: Outcome::Unfinished,
+            outcome: StageOutcome::Unfinished,
         };
         let run = RunSpan {
             number: 1,

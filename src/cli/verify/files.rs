@@ -14,23 +14,23 @@ use store::CachedScores;
 const MEMORY_BYTES: u64 = 256 << 20;
 
 /// A directory with files `scores.N`.
-pub(crate) struct Files<'a> {
+pub(crate) struct ScoreFiles<'a> {
     disk: &'a dyn Disk,
     directory: &'a Path,
 }
 
 /// What a comparison has to say.
-pub(crate) struct Compared {
+pub(crate) struct FileComparison {
     /// That all scores are the same, if they are.
     pub(crate) agreement: String,
     /// How many are not, and the first of them.
     pub(crate) differences: Vec<String>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> ScoreFiles<'a> {
     /// The files of a directory.
-    pub(crate) fn new(disk: &'a dyn Disk, directory: &'a Path) -> Files<'a> {
-        Files { disk, directory }
+    pub(crate) fn new(disk: &'a dyn Disk, directory: &'a Path) -> ScoreFiles<'a> {
+        ScoreFiles { disk, directory }
     }
 
     /// Makes sure, before hours of checks, that each database has a file of the right length.
@@ -54,7 +54,11 @@ impl<'a> Files<'a> {
     }
 
     /// Compares a database with its file.
-    pub(crate) fn compare(&self, database: &Database<CachedScores>, stop: &AtomicBool) -> Result<Compared, CliError> {
+    pub(crate) fn compare(
+        &self,
+        database: &Database<CachedScores>,
+        stop: &AtomicBool,
+    ) -> Result<FileComparison, CliError> {
         let scores = database.scores().scores();
         let index = database.index();
         let found = exchange::compare(self.disk, scores, index, self.directory, MEMORY_BYTES, stop)?;
@@ -62,7 +66,7 @@ impl<'a> Files<'a> {
         let path = self.directory.join(&name);
         let agreement = format!("{name} has the same {}", quantity::plural(found.positions, "score"));
         if found.differing == 0 {
-            return Ok(Compared { agreement, differences: Vec::new() });
+            return Ok(FileComparison { agreement, differences: Vec::new() });
         }
         let mut head = format!(
             "{} has other scores of {} of {}",
@@ -82,6 +86,6 @@ impl<'a> Files<'a> {
         if found.differing > found.first.len() as u64 {
             differences.push(format!("and {} more", quantity::grouped(found.differing - found.first.len() as u64)));
         }
-        Ok(Compared { agreement, differences })
+        Ok(FileComparison { agreement, differences })
     }
 }

@@ -7,13 +7,13 @@ use crate::args::{ProgressMode, VerifyArgs};
 use crate::databases::artifact;
 use crate::error::CliError;
 use crate::output::say;
-use crate::progress::Shown;
+use crate::progress::ProgressDisplay;
 use crate::quantity;
-use crate::request::{Override, command_line, read_own_manifest};
+use crate::request::{KeyOverride, command_line, read_own_manifest};
 use check::{CheckError, Database, Databases, Differences};
 use disk::{Digest, Disk};
 use game::{PositionSet, Rules};
-use pipeline::journal::{Contents, State};
+use pipeline::journal::{Contents, JournalState};
 use pipeline::{Budget, Keep, Manifest, Orchestrator, RunOptions};
 use planner::{Method, Settings};
 use stages::Awari;
@@ -27,7 +27,7 @@ const CACHE_BYTES_MAX: u64 = 1 << 20;
 
 /// What a rebuild is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order {
+pub(crate) struct RebuildOrder {
     /// The rules of the databases under test.
     pub(crate) rules: Rules,
     /// Their position set.
@@ -41,17 +41,17 @@ pub(crate) struct Order {
 /// Databases that are built as they are asked for, smaller ones first.
 pub(crate) struct Rebuild<'a> {
     disk: &'a dyn Disk,
-    order: Order,
+    order: RebuildOrder,
     work: Awari,
     options: RunOptions,
-    directory: Temporary<'a>,
+    directory: RebuildDirectory<'a>,
     stop: &'a AtomicBool,
     progress: ProgressMode,
 }
 
 /// How a database compares with the rebuilt one.
 #[derive(Debug)]
-pub(crate) enum Comparison {
+pub(crate) enum RebuildComparison {
     /// The content digests are the same.
     Same(Digest),
     /// They are not; this is where scores differ.
@@ -59,14 +59,14 @@ pub(crate) enum Comparison {
 }
 
 /// A directory that goes with its owner.
-struct Temporary<'a> {
+struct RebuildDirectory<'a> {
     disk: &'a dyn Disk,
     path: PathBuf,
     /// The directory around it, if that was made for it.
     made: Option<PathBuf>,
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for RebuildDirectory<'_> {
     fn drop(&mut self) {
         let mut done = self.disk.remove_dir_all(&self.path);
         if let Some(made) = self.made.as_ref().filter(|made| self.disk.list(made).is_ok_and(|names| names.is_empty())) {
@@ -86,7 +86,7 @@ impl<'a> Rebuild<'a> {
     /// is no building so many stones.
     pub(crate) fn new(
         disk: &'a dyn Disk,
-        order: Order,
+        order: RebuildOrder,
         args: &VerifyArgs,
         stop: &'a AtomicBool,
     ) -> Result<Rebuild<'a>, CliError> {
@@ -107,7 +107,7 @@ impl<'a> Rebuild<'a> {
         let made = (!place.is_dir()).then(|| place.clone());
         disk.create_dir(place)?;
         let path = disk.create_private_dir(place, "against-")?;
-        let directory = Temporary { disk, path: path.clone(), made };
+        let directory = RebuildDirectory { disk, path: path.clone(), made };
         let orchestrator = Orchestrator::new(disk, &path, &work, options.clone());
         let plan = orchestrator.plan()?;
         orchestrator.preflight(&plan)?;
@@ -137,7 +137,7 @@ impl<'a> Rebuild<'a> {
     /// [`CheckError::Stopped`], or whatever ended the rebuild.
     pub(crate) fn up_to(&self, stones: u32) -> Result<(), CliError> {
         let options = RunOptions { until: Some(format!("stats:{stones}")), ..self.options.clone() };
-        let watching = Shown::new(self.progress);
+        let watching = ProgressDisplay::new(self.progress);
         let orchestrator = Orchestrator::new(self.disk, &self.directory.path, &self.work, options);
         let done = orchestrator.observer(&watching).stop(self.stop).run();
         // Takes the bar away before anything is said.
@@ -150,29 +150,29 @@ impl<'a> Rebuild<'a> {
     }
 
     /// Compares a database with the one that was rebuilt.
-    pub(crate) fn compare(&self, found: &Database<CachedScores>) -> Result<Comparison, CliError> {
+    pub(crate) fn compare(&self, found: &Database<CachedScores>) -> Result<RebuildComparison, CliError> {
         let stones = found.index().stones();
         let path = artifact(stones).below(&self.directory.path);
         let rebuilt = Scores::open(self.disk, &path).map_err(CheckError::from)?;
         let scores = found.scores().scores();
         let rebuilt = rebuilt.expect(scores.identity(), scores.shape()).map_err(CheckError::from)?;
         if rebuilt.digest() == scores.digest() {
-            return Ok(Comparison::Same(rebuilt.digest()));
+            return Ok(RebuildComparison::Same(rebuilt.digest()));
         }
         let mut expected = Databases::new(self.order.rules, self.order.set);
         expected.insert(stones, CachedScores::new(rebuilt, CACHE_BYTES_MAX))?;
-        Ok(Comparison::Differs(check::differences(found, expected.get(stones)?)?))
+        Ok(RebuildComparison::Differs(check::differences(found, expected.get(stones)?)?))
     }
 }
 
 /// The manifest of a rebuild: the method for every database, and no more checks than the comparison.
-fn manifest(order: Order, args: &VerifyArgs) -> Result<Manifest, CliError> {
+fn manifest(order: RebuildOrder, args: &VerifyArgs) -> Result<Manifest, CliError> {
     let mut text = format!(
         "[game]\nrules = \"{}\"\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = {}\n",
         order.rules.name, order.set, order.stones_max, order.method, args.databases.threads
     );
     text.push_str("[check]\nverify = \"none\"\npublished = false\n");
-    let changes: Vec<Override> = args.memory.map(Override::memory).into_iter().collect();
+    let changes: Vec<KeyOverride> = args.memory.map(KeyOverride::memory).into_iter().collect();
     read_own_manifest(&text, &changes)
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn built_alike(disk: &dyn Disk, dir: &Path, method: Method, stones: &
     let Ok(journal) = Contents::read(disk, &pipeline::directory::journal_path(dir)) else {
         return Vec::new();
     };
-    let state = State::replay(&journal.entries);
+    let state = JournalState::replay(&journal.entries);
     let last_stage = if method.has_bounds() { "merge" } else { method.word() };
     let is_same = |stones: &&u32| {
         let maker = state.built(&artifact(**stones)).and_then(|built| built.stage.as_ref());

@@ -15,19 +15,19 @@ use std::time::Instant;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Batch {
+struct ProbeBatch {
     positions: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct Answers {
-    answers: Vec<One>,
+    answers: Vec<BatchAnswer>,
 }
 
 /// Each position has its own answer, in the order of the questions.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum One {
+enum BatchAnswer {
     Known(Probed),
     Refused { error: Refusal },
 }
@@ -39,11 +39,11 @@ pub(super) async fn run(State(site): State<Arc<Site>>, request: Request) -> Resu
     Ok(reply::json(StatusCode::OK, &answers))
 }
 
-async fn read(site: &Site, body: Body) -> Result<Batch, Refusal> {
+async fn read(site: &Site, body: Body) -> Result<ProbeBatch, Refusal> {
     let limits = &site.limits;
     let bytes = body::read(limits, body).await?;
     let hint = "{\"positions\": [\"0 0 0 0 0 2 1 0 0 0 0 0\"]}";
-    let batch: Batch = serde_json::from_slice(&bytes).map_err(|error| {
+    let batch: ProbeBatch = serde_json::from_slice(&bytes).map_err(|error| {
         Refusal::new(StatusCode::BAD_REQUEST, "bad-body", format!("the body cannot be read: {error}"), hint)
     })?;
     let (found, most) = (batch.positions.len(), limits.batch_positions_max);
@@ -59,7 +59,7 @@ async fn read(site: &Site, body: Body) -> Result<Batch, Refusal> {
     Ok(batch)
 }
 
-fn answers(site: &Site, batch: &Batch) -> Answers {
+fn answers(site: &Site, batch: &ProbeBatch) -> Answers {
     let end = Instant::now() + site.limits.batch;
     let answer = |text: &String| -> Result<Probed, Refusal> {
         if Instant::now() >= end {
@@ -68,6 +68,6 @@ fn answers(site: &Site, batch: &Batch) -> Answers {
         let position: PositionText = text.parse()?;
         Ok(Probed::new(&position, &site.oracle.answer(&position.board())?))
     };
-    let one = |text| answer(text).map_or_else(|error| One::Refused { error }, One::Known);
+    let one = |text| answer(text).map_or_else(|error| BatchAnswer::Refused { error }, BatchAnswer::Known);
     Answers { answers: batch.positions.iter().map(one).collect() }
 }

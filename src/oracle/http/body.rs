@@ -1,6 +1,6 @@
 //! Bodies of requests, read within their bounds.
 
-use super::limits::Limits;
+use super::limits::ServerLimits;
 use super::refusal::Refusal;
 use axum::body::{Body, HttpBody};
 use axum::http::StatusCode;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 ///
 /// # Errors
 /// It is too long, takes too long to arrive, or breaks off.
-pub(super) async fn read(limits: &Limits, mut body: Body) -> Result<Vec<u8>, Refusal> {
+pub(super) async fn read(limits: &ServerLimits, mut body: Body) -> Result<Vec<u8>, Refusal> {
     let all = async {
         let mut bytes = Vec::new();
         while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {

@@ -1,6 +1,6 @@
 //! Which databases there are: what `/v1/databases` tells, and the tag of all answers.
 
-use crate::{Held, Library};
+use crate::{Library, LibraryFile};
 use game::Score;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub struct Catalogue {
     rules: &'static str,
     positions: String,
-    databases: BTreeMap<u32, Entry>,
+    databases: BTreeMap<u32, CatalogueEntry>,
 }
 
 /// A database; what only a sound file tells is absent where it is damaged.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Entry {
+pub(super) struct CatalogueEntry {
     stones: u32,
     state: &'static str,
     positions: u64,
@@ -24,39 +24,39 @@ pub(super) struct Entry {
     codec: Option<String>,
     bytes: Option<u64>,
     #[serde(skip)]
-    histogram: Option<Vec<Count>>,
+    histogram: Option<Vec<ScoreCount>>,
 }
 
 /// How many positions have a score.
 #[derive(Clone, Copy, Debug, Serialize, Hash)]
-pub(crate) struct Count {
+pub(crate) struct ScoreCount {
     pub(crate) score: Score,
     pub(crate) positions: u64,
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct CatalogueList<'a> {
     rules: &'a str,
     positions: &'a str,
-    databases: Vec<&'a Entry>,
+    databases: Vec<&'a CatalogueEntry>,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct CatalogueDatabase<'a> {
     #[serde(flatten)]
-    entry: &'a Entry,
-    histogram: Option<&'a [Count]>,
+    entry: &'a CatalogueEntry,
+    histogram: Option<&'a [ScoreCount]>,
 }
 
 impl Catalogue {
     /// The databases of a library. Nobody has counted any scores yet.
     pub fn new(library: &Library) -> Catalogue {
-        let entry = |stones: u32, held: &Held| {
+        let entry = |stones: u32, held: &LibraryFile| {
             let scores = match held {
-                Held::Sound(scores) => Some(scores),
-                Held::Damaged { .. } => None,
+                LibraryFile::Sound(scores) => Some(scores),
+                LibraryFile::Damaged { .. } => None,
             };
-            Entry {
+            CatalogueEntry {
                 stones,
                 state: if scores.is_some() { "sound" } else { "damaged" },
                 positions: library.set().positions(stones),
@@ -77,22 +77,23 @@ impl Catalogue {
     #[must_use]
     pub fn with_histogram(mut self, stones: u32, counts: impl IntoIterator<Item = (Score, u64)>) -> Catalogue {
         if let Some(entry) = self.databases.get_mut(&stones) {
-            entry.histogram = Some(counts.into_iter().map(|(score, positions)| Count { score, positions }).collect());
+            entry.histogram =
+                Some(counts.into_iter().map(|(score, positions)| ScoreCount { score, positions }).collect());
         }
         self
     }
 
     pub(super) fn listed(&self) -> impl Serialize + '_ {
-        Listed { rules: self.rules, positions: &self.positions, databases: self.databases.values().collect() }
+        CatalogueList { rules: self.rules, positions: &self.positions, databases: self.databases.values().collect() }
     }
 
     pub(super) fn shown(&self, stones: u32) -> Option<impl Serialize + '_> {
         let entry = self.databases.get(&stones)?;
-        Some(Shown { entry, histogram: entry.histogram.as_deref() })
+        Some(CatalogueDatabase { entry, histogram: entry.histogram.as_deref() })
     }
 
     /// How often each score occurs in a database, the least first, if somebody has counted.
-    pub(super) fn histogram(&self, stones: u32) -> Option<&[Count]> {
+    pub(super) fn histogram(&self, stones: u32) -> Option<&[ScoreCount]> {
         self.databases.get(&stones)?.histogram.as_deref()
     }
 

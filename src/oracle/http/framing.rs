@@ -21,7 +21,7 @@ pub(super) struct TwoLengths;
 
 /// Where in the bytes of a connection the reader is.
 #[derive(Debug)]
-enum State {
+enum FramingState {
     /// In a head, of which these bytes have come.
     Head(Vec<u8>),
     /// In a body of which so many bytes are still to come.
@@ -32,28 +32,28 @@ enum State {
 
 /// Follows the requests of a connection.
 #[derive(Debug)]
-struct Follower {
-    state: State,
+struct RequestFollower {
+    state: FramingState,
     head_bytes_max: usize,
     two_lengths: Arc<AtomicBool>,
 }
 
-impl Follower {
-    fn new(head_bytes_max: usize) -> Follower {
-        Follower { state: State::Head(Vec::new()), head_bytes_max, two_lengths: Arc::default() }
+impl RequestFollower {
+    fn new(head_bytes_max: usize) -> RequestFollower {
+        RequestFollower { state: FramingState::Head(Vec::new()), head_bytes_max, two_lengths: Arc::default() }
     }
 
     fn follow(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             match &mut self.state {
-                State::Head(head) => {
+                FramingState::Head(head) => {
                     // Empty lines may stand before a head, and a head ends with a line.
                     let blank = bytes.iter().take_while(|&&byte| byte == b'\r' || byte == b'\n').count();
                     bytes = &bytes[if head.is_empty() { blank } else { 0 }..];
                     let Some(line) = bytes.iter().position(|&byte| byte == b'\n') else {
                         head.extend_from_slice(bytes);
                         if head.len() > self.head_bytes_max {
-                            self.state = State::End;
+                            self.state = FramingState::End;
                         }
                         return;
                     };
@@ -61,43 +61,43 @@ impl Follower {
                     bytes = &bytes[line + 1..];
                     let is_end = head.ends_with(b"\n\n") || head.ends_with(b"\n\r\n");
                     if head.len() > self.head_bytes_max {
-                        self.state = State::End;
+                        self.state = FramingState::End;
                     } else if is_end {
                         let head = std::mem::take(head);
                         self.state = self.behind(&head);
                     }
                 }
-                State::Body(left) => {
+                FramingState::Body(left) => {
                     let taken = (bytes.len() as u64).min(*left);
                     *left -= taken;
                     bytes = &bytes[taken as usize..];
                     if *left == 0 {
-                        self.state = State::Head(Vec::new());
+                        self.state = FramingState::Head(Vec::new());
                     }
                 }
-                State::End => return,
+                FramingState::End => return,
             }
         }
     }
 
     /// What follows a head.
-    fn behind(&self, head: &[u8]) -> State {
+    fn behind(&self, head: &[u8]) -> FramingState {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
         if !request.parse(head).is_ok_and(|status| status.is_complete()) {
-            return State::End;
+            return FramingState::End;
         }
         let find = |name: &str| request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
         let length = find("content-length");
         if find("transfer-encoding").is_some() {
             self.two_lengths.store(length.is_some(), Ordering::Release);
-            return State::End;
+            return FramingState::End;
         }
         match length.map(|header| std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok())) {
-            None | Some(Some(0)) => State::Head(Vec::new()),
-            Some(Some(bytes)) => State::Body(bytes),
+            None | Some(Some(0)) => FramingState::Head(Vec::new()),
+            Some(Some(bytes)) => FramingState::Body(bytes),
             // Refused by hyper, as are two that differ.
-            Some(None) => State::End,
+            Some(None) => FramingState::End,
         }
     }
 }
@@ -106,13 +106,13 @@ impl Follower {
 #[derive(Debug)]
 pub(super) struct Followed<S> {
     stream: S,
-    follower: Follower,
+    follower: RequestFollower,
 }
 
 impl<S> Followed<S> {
     /// Follows a connection; the flag is up once a request has two lengths, which is then the last one.
     pub(super) fn new(stream: S, head_bytes_max: usize) -> (Followed<S>, Arc<AtomicBool>) {
-        let follower = Follower::new(head_bytes_max);
+        let follower = RequestFollower::new(head_bytes_max);
         let two_lengths = Arc::clone(&follower.two_lengths);
         (Followed { stream, follower }, two_lengths)
     }
@@ -163,7 +163,7 @@ mod tests {
 
     /// Whether a request with two lengths is found in a stream that comes in pieces of so many bytes.
     fn found(stream: &[u8], piece: usize) -> bool {
-        let mut follower = Follower::new(1000);
+        let mut follower = RequestFollower::new(1000);
         stream.chunks(piece).for_each(|bytes| follower.follow(bytes));
         follower.two_lengths.load(Ordering::Acquire)
     }

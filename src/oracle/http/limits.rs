@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The bounds of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Bytes of the query of an address: a position and a long game.
     pub query_bytes_max: usize,
     /// Bytes of a request's body: a thousand positions in the long form, quoted.
@@ -37,9 +37,9 @@ pub struct Limits {
     pub farewell: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ServerLimits {
+    fn default() -> ServerLimits {
+        ServerLimits {
             query_bytes_max: 4 << 10,
             body_bytes_max: 128 << 10,
             head_bytes_max: 16 << 10,

@@ -1,10 +1,10 @@
 //! Principal lines, and moves of a player of some level.
 
-use super::probe::{Value, after};
+use super::probe::{ScoreValue, after};
 use super::refusal::Refusal;
 use super::reply;
 use super::site::Site;
-use crate::{Level, LevelError, Line, LineEnd, Move, OracleError};
+use crate::{Level, LevelError, LineEnd, OracleError, PrincipalLine, ValuedMove};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// A whole number in a query.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
-struct Whole(u32);
+struct QueryNumber(u32);
 
-impl TryFrom<String> for Whole {
+impl TryFrom<String> for QueryNumber {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Whole, String> {
-        text.parse().map(Whole).map_err(|_| format!("expected a whole number, at most {}", u32::MAX))
+    fn try_from(text: String) -> Result<QueryNumber, String> {
+        text.parse().map(QueryNumber).map_err(|_| format!("expected a whole number, at most {}", u32::MAX))
     }
 }
 
@@ -30,14 +30,14 @@ impl TryFrom<String> for Whole {
 #[serde(deny_unknown_fields)]
 pub(super) struct LineQuery {
     pos: String,
-    moves: Option<Whole>,
+    moves: Option<QueryNumber>,
 }
 
 #[derive(Serialize)]
 struct Mainline {
     position: String,
-    score: Value,
-    moves: Vec<Step>,
+    score: ScoreValue,
+    moves: Vec<LineStep>,
     /// Why it goes no further.
     end: &'static str,
     /// The number of moves before the position that comes again.
@@ -45,15 +45,15 @@ struct Mainline {
 }
 
 #[derive(Serialize)]
-struct Step {
+struct LineStep {
     pit: String,
     captures: u8,
     next: String,
 }
 
-impl Step {
-    fn new(position: &PositionText, one: &Move) -> Step {
-        Step {
+impl LineStep {
+    fn new(position: &PositionText, one: &ValuedMove) -> LineStep {
+        LineStep {
             pit: MoveText { pit: one.pit, side: position.side() }.to_string(),
             captures: one.captured,
             next: after(position, one.child, one.captured).to_string(),
@@ -69,7 +69,7 @@ pub(super) async fn mainline(
     let Query(query) = query.map_err(|error| Refusal::query(&error))?;
     let from: PositionText = query.pos.parse()?;
     let moves_max = match query.moves {
-        Some(Whole(moves)) => usize::try_from(moves).unwrap_or(usize::MAX).min(site.limits.line_moves_max),
+        Some(QueryNumber(moves)) => usize::try_from(moves).unwrap_or(usize::MAX).min(site.limits.line_moves_max),
         None => site.limits.line_moves_max,
     };
     let (score, line) = site
@@ -78,10 +78,10 @@ pub(super) async fn mainline(
             Ok((site.oracle.answer(&board)?.score, site.oracle.line(&board, moves_max)?))
         })
         .await??;
-    let Line { moves, end } = line;
+    let PrincipalLine { moves, end } = line;
     let mut at = from;
-    let step = |one: &Move| {
-        let step = Step::new(&at, one);
+    let step = |one: &ValuedMove| {
+        let step = LineStep::new(&at, one);
         at = after(&at, one.child, one.captured);
         step
     };
@@ -103,18 +103,18 @@ pub(super) async fn mainline(
 pub(super) struct ChooseQuery {
     pos: String,
     level: String,
-    seed: Option<Whole>,
+    seed: Option<QueryNumber>,
 }
 
 #[derive(Serialize)]
-struct Chosen {
+struct ChosenMove {
     position: String,
     level: &'static str,
     /// With this one, the same move is chosen again.
     seed: u32,
     /// None where the player to move cannot.
     #[serde(rename = "move")]
-    chosen: Option<Step>,
+    chosen: Option<LineStep>,
 }
 
 /// `GET /v1/choose`.
@@ -128,7 +128,7 @@ pub(super) async fn choose(
         let hint = "level=fair, good, strong, expert or perfect";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-level", error.to_string(), hint)
     })?;
-    let seed = query.seed.map_or_else(|| site.seed(), |Whole(seed)| seed);
+    let seed = query.seed.map_or_else(|| site.seed(), |QueryNumber(seed)| seed);
     let chosen = site
         .search(move |site| -> Result<_, OracleError> {
             let answer = site.oracle.answer(&from.board())?;
@@ -136,9 +136,9 @@ pub(super) async fn choose(
             Ok(answer.moves.into_iter().find(|one| Some(one.pit) == pit))
         })
         .await??;
-    let chosen = chosen.map(|one| Step::new(&from, &one));
+    let chosen = chosen.map(|one| LineStep::new(&from, &one));
     let response =
-        reply::json(StatusCode::OK, &Chosen { position: from.to_string(), level: level.word(), seed, chosen });
+        reply::json(StatusCode::OK, &ChosenMove { position: from.to_string(), level: level.word(), seed, chosen });
     Ok(if query.seed.is_none() { reply::not_kept(response) } else { response })
 }
 

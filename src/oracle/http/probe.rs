@@ -3,7 +3,7 @@
 //! The shape is the one that users of the tablebase of lichess know: the position, and its moves with the best first.
 //! Unlike there, the value and the category of a move are the mover's own, as all else is.
 
-use crate::{Answer, Bounds, Move, Source};
+use crate::{Answer, AnswerSource, Bounds, ValuedMove};
 use game::notation::{MoveText, PositionText, Seats, Side};
 use game::{Board, Illegal};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// A score, or between what it lies.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Value {
+pub(crate) enum ScoreValue {
     Exact(i16),
     Between { lo: i16, hi: i16 },
 }
@@ -24,26 +24,26 @@ pub(crate) const STARVES: &str = "it would leave the opponent without stones, an
 pub(super) struct Probed {
     position: String,
     stones: u32,
-    score: Value,
+    score: ScoreValue,
     category: &'static str,
     source: &'static str,
-    moves: Vec<Legal>,
-    illegal: Vec<Forbidden>,
+    moves: Vec<ProbedMove>,
+    illegal: Vec<ProbedIllegalMove>,
 }
 
 #[derive(Debug, Serialize)]
-struct Legal {
+struct ProbedMove {
     pit: String,
-    value: Value,
+    value: ScoreValue,
     category: &'static str,
     captures: u8,
-    loss: Value,
+    loss: ScoreValue,
     best: bool,
     next: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Forbidden {
+struct ProbedIllegalMove {
     pit: String,
     code: &'static str,
     reason: &'static str,
@@ -52,7 +52,7 @@ struct Forbidden {
 impl Probed {
     pub(super) fn new(position: &PositionText, answer: &Answer) -> Probed {
         let side = position.side();
-        let legal = |one: &Move| Legal {
+        let legal = |one: &ValuedMove| ProbedMove {
             pit: MoveText { pit: one.pit, side }.to_string(),
             value: one.value.into(),
             category: category(one.value),
@@ -67,10 +67,10 @@ impl Probed {
             score: answer.score.into(),
             category: category(answer.score),
             source: match answer.source {
-                Source::Database => "database",
-                Source::Children => "children",
-                Source::Rules => "rules",
-                Source::Search => "search",
+                AnswerSource::Database => "database",
+                AnswerSource::Children => "children",
+                AnswerSource::Rules => "rules",
+                AnswerSource::Search => "search",
             },
             moves: best_first(answer).into_iter().map(legal).collect(),
             illegal: answer
@@ -81,7 +81,7 @@ impl Probed {
                         Illegal::Empty(_) => ("empty", "the pit is empty"),
                         Illegal::Starves(_) => ("starves", STARVES),
                     };
-                    Forbidden { pit: MoveText { pit: one.pit, side }.to_string(), code, reason }
+                    ProbedIllegalMove { pit: MoveText { pit: one.pit, side }.to_string(), code, reason }
                 })
                 .collect(),
         }
@@ -89,10 +89,10 @@ impl Probed {
 }
 
 /// The legal moves, the best first.
-pub(crate) fn best_first(answer: &Answer) -> Vec<&Move> {
-    let mut moves: Vec<&Move> = answer.moves.iter().collect();
+pub(crate) fn best_first(answer: &Answer) -> Vec<&ValuedMove> {
+    let mut moves: Vec<&ValuedMove> = answer.moves.iter().collect();
     // Twice the middle of what is known, so that nothing is rounded; the sort keeps A before F.
-    let worth = |one: &Move| i16::from(one.value.low()) + i16::from(one.value.high());
+    let worth = |one: &ValuedMove| i16::from(one.value.low()) + i16::from(one.value.high());
     moves.sort_by_key(|one| std::cmp::Reverse((one.is_best, worth(one), one.captured)));
     moves
 }
@@ -120,21 +120,21 @@ pub(crate) fn category(score: Bounds) -> &'static str {
 }
 
 /// Stones that a move gives away against best play.
-pub(crate) fn loss(score: Bounds, one: &Move) -> Value {
+pub(crate) fn loss(score: Bounds, one: &ValuedMove) -> ScoreValue {
     if one.is_best {
-        return Value::Exact(0);
+        return ScoreValue::Exact(0);
     }
     let (low, high) = (i16::from(one.value.low()), i16::from(one.value.high()));
     let lo = (i16::from(score.low()) - high).max(0);
     let hi = (i16::from(score.high()) - low).max(0);
-    if lo == hi { Value::Exact(lo) } else { Value::Between { lo, hi } }
+    if lo == hi { ScoreValue::Exact(lo) } else { ScoreValue::Between { lo, hi } }
 }
 
-impl From<Bounds> for Value {
-    fn from(bounds: Bounds) -> Value {
+impl From<Bounds> for ScoreValue {
+    fn from(bounds: Bounds) -> ScoreValue {
         match bounds.score() {
-            Some(score) => Value::Exact(score.into()),
-            None => Value::Between { lo: bounds.low().into(), hi: bounds.high().into() },
+            Some(score) => ScoreValue::Exact(score.into()),
+            None => ScoreValue::Between { lo: bounds.low().into(), hi: bounds.high().into() },
         }
     }
 }

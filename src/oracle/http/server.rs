@@ -2,7 +2,7 @@
 
 use super::framing::{Followed, TwoLengths};
 use super::host::{self, BadHost};
-use super::limits::Limits;
+use super::limits::ServerLimits;
 use axum::Router;
 use axum::http::{self, header::TRANSFER_ENCODING};
 use hyper::server::conn::http1;
@@ -29,15 +29,15 @@ const KEPT: Duration = Duration::from_secs(u32::MAX as u64);
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
-    limits: Limits,
-    stop: Stop,
+    limits: ServerLimits,
+    stop: ServerStop,
 }
 
 /// Tells a server to stop; copies tell the same one.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<watch::Sender<bool>>);
+pub struct ServerStop(Arc<watch::Sender<bool>>);
 
-impl Stop {
+impl ServerStop {
     /// No more connections are accepted, requests under way are answered, and [`Server::run`] returns.
     pub fn stop(&self) {
         self.0.send_replace(true);
@@ -49,10 +49,10 @@ impl Server {
     ///
     /// # Errors
     /// What the operating system says: the address is in use, is no address of this machine, or needs a privilege.
-    pub fn bind(address: impl ToSocketAddrs, limits: Limits) -> io::Result<Server> {
+    pub fn bind(address: impl ToSocketAddrs, limits: ServerLimits) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Server { listener, limits, stop: Stop(Arc::new(watch::Sender::new(false))) })
+        Ok(Server { listener, limits, stop: ServerStop(Arc::new(watch::Sender::new(false))) })
     }
 
     /// Where it listens.
@@ -64,7 +64,7 @@ impl Server {
     }
 
     /// What stops it.
-    pub fn stop(&self) -> Stop {
+    pub fn stop(&self) -> ServerStop {
         self.stop.clone()
     }
 
@@ -128,7 +128,7 @@ impl Server {
 async fn connection(
     stream: TcpStream,
     service: TowerToHyperService<Router>,
-    limits: Limits,
+    limits: ServerLimits,
     mut stopped: watch::Receiver<bool>,
 ) {
     // Answers are small, and nothing follows that they could wait for.

@@ -1,11 +1,11 @@
 //! The state of a site: an oracle, the catalogue of its databases, and what requests share.
 
-use super::catalogue::{Catalogue, Count};
-use super::limits::Limits;
+use super::catalogue::{Catalogue, ScoreCount};
+use super::limits::ServerLimits;
 use super::metrics::Metrics;
 use super::refusal::Refusal;
 use crate::page::assets;
-use crate::{Answer, Line, Oracle};
+use crate::{Answer, Oracle, PrincipalLine};
 use axum::http::header::HeaderValue;
 use game::Board;
 use std::collections::hash_map::RandomState;
@@ -23,7 +23,7 @@ pub(super) const OPENAPI: &str = include_str!("openapi.json");
 #[derive(Debug)]
 pub struct Site {
     pub(super) oracle: Oracle,
-    pub(super) limits: Limits,
+    pub(super) limits: ServerLimits,
     pub(super) catalogue: Catalogue,
     /// The entity tag of all responses.
     pub(super) tag: HeaderValue,
@@ -35,7 +35,7 @@ pub struct Site {
 
 impl Site {
     /// What an oracle and the catalogue of its databases have to say.
-    pub fn new(oracle: Oracle, catalogue: Catalogue, limits: Limits) -> Arc<Site> {
+    pub fn new(oracle: Oracle, catalogue: Catalogue, limits: ServerLimits) -> Arc<Site> {
         let tag = catalogue.tag(&[assets::SCRIPT, assets::GAME, assets::STYLE, OPENAPI]);
         Arc::new(Site {
             oracle,
@@ -78,13 +78,13 @@ impl Site {
     }
 
     /// The line of best moves of a position, unless it takes longer than a page waits.
-    pub(crate) async fn line(self: &Arc<Site>, board: Board, moves_max: usize) -> Option<Line> {
+    pub(crate) async fn line(self: &Arc<Site>, board: Board, moves_max: usize) -> Option<PrincipalLine> {
         let line = self.search(move |site| site.oracle.line(&board, moves_max));
         timeout(self.limits.glance, line).await.ok()?.ok()?.ok()
     }
 
     /// How often each score occurs among positions of so many stones, the least first, if somebody has counted.
-    pub(crate) fn histogram(&self, stones: u32) -> Option<&[Count]> {
+    pub(crate) fn histogram(&self, stones: u32) -> Option<&[ScoreCount]> {
         self.catalogue.histogram(stones)
     }
 

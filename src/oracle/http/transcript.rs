@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 #[derive(Serialize)]
-struct Read {
+struct TranscriptReply {
     /// The position it begins with, in the long form.
     start: String,
     /// The letters of its moves.
@@ -58,7 +58,7 @@ pub(super) async fn read(State(site): State<Arc<Site>>, request: Request) -> Res
         },
         lead: outcome.lead,
     });
-    let read = Read {
+    let read = TranscriptReply {
         start: game.start().text().to_string(),
         moves: game.turns().iter().map(|turn| turn.text().to_string()).collect(),
         position: game.now().text().to_string(),

@@ -1,6 +1,6 @@
 //! The board: South's pits below, North's above; the moves that may be played are links.
 
-use super::{Shown, worth};
+use super::{PageState, worth};
 use crate::Answer;
 use crate::http::category;
 use game::Pit;
@@ -8,7 +8,7 @@ use game::notation::{MoveText, Seats, Side};
 use maud::{Markup, html};
 
 /// The board of a game, and what its moves are worth where that is known.
-pub(super) fn board(shown: &Shown, known: Option<&Answer>) -> Markup {
+pub(super) fn board(shown: &PageState, known: Option<&Answer>) -> Markup {
     let now = shown.game.now();
     let Seats { south_store, north_store, side } = now.seats;
     let moves = shown.game.moves();

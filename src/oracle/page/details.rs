@@ -2,9 +2,9 @@
 //!
 //! Each is an element with an id, which the script takes over as it is.
 
-use super::{Shown, signed, stones, worth};
-use crate::http::{Count, STARVES, Site, Value, best_first, category, loss};
-use crate::{Answer, Line, LineEnd};
+use super::{PageState, signed, stones, worth};
+use crate::http::{STARVES, ScoreCount, ScoreValue, Site, best_first, category, loss};
+use crate::{Answer, LineEnd, PrincipalLine};
 use game::notation::{MoveText, Side};
 use game::quantity::plural;
 use game::{Illegal, Score};
@@ -22,8 +22,8 @@ const HEIGHT: f64 = 100.0;
 #[derive(Debug)]
 pub(super) struct Details<'a> {
     pub(super) answer: &'a Answer,
-    line: Option<Line>,
-    histogram: &'a [Count],
+    line: Option<PrincipalLine>,
+    histogram: &'a [ScoreCount],
 }
 
 impl Details<'_> {
@@ -39,7 +39,7 @@ impl Details<'_> {
     }
 
     /// Best moves of both players, each a link to the position after it.
-    pub(super) fn line(&self, shown: &Shown) -> Markup {
+    pub(super) fn line(&self, shown: &PageState) -> Markup {
         let Some(line) = self.line.as_ref().filter(|line| !line.moves.is_empty()) else { return html! {} };
         let mut side = shown.game.now().seats.side;
         let mut letters = String::new();
@@ -68,15 +68,15 @@ impl Details<'_> {
     }
 
     /// The moves, the best first, and what is to be said of those that may not be played.
-    pub(super) fn moves(&self, shown: &Shown) -> Markup {
+    pub(super) fn moves(&self, shown: &PageState) -> Markup {
         let answer = self.answer;
         let side = shown.game.now().seats.side;
         if answer.moves.is_empty() {
             return html! {};
         }
-        let lost = |value: Value| match value {
-            Value::Exact(value) => value.to_string(),
-            Value::Between { lo, hi } => format!("{lo} to {hi}"),
+        let lost = |value: ScoreValue| match value {
+            ScoreValue::Exact(value) => value.to_string(),
+            ScoreValue::Between { lo, hi } => format!("{lo} to {hi}"),
         };
         html! {
             table id="moves" {
@@ -106,7 +106,7 @@ impl Details<'_> {
             return html! {};
         };
         let score = self.answer.score.score();
-        let bar = |one: &Count| {
+        let bar = |one: &ScoreCount| {
             let height = (one.positions as f64 / most as f64 * (HEIGHT - 4.0)).max(1.0);
             let left = usize::try_from(i16::from(one.score) + i16::from(outer)).unwrap_or(0) * BAR;
             let tone = match one.score {

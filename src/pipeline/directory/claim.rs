@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use disk::{Disk, DiskError, is_leftover, is_lock_note, set_aside, staged_path};
 
-use crate::artifact::{ArtifactKind, ArtifactName, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::heartbeat::Heartbeat;
 use crate::directory::layout::{heartbeat_path, journal_path, lock_path, manifest_path, snapshots_path, stop_path};
 use crate::directory::survey;
@@ -94,8 +94,8 @@ pub(crate) fn holds_artifacts(disk: &dyn Disk, directory: &Path, work: &dyn Work
     let found = survey(disk, directory, work)?;
     let is_there = |spec: &&crate::ArtifactSpec| match found.get(&spec.name) {
         _ if spec.kind == ArtifactKind::Report => false,
-        Some(Found::Header { .. }) => true,
-        Some(Found::Damaged(_)) => work.is_ours(disk, &spec.name.below(directory)),
+        Some(Inspection::Header { .. }) => true,
+        Some(Inspection::Damaged(_)) => work.is_ours(disk, &spec.name.below(directory)),
         _ => false,
     };
     Ok(work.graph().artifacts().any(|spec| is_there(&spec)))

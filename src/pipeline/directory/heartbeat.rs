@@ -9,7 +9,7 @@ use disk::Disk;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::layout::heartbeat_path;
-use crate::progress::{Bound, PassReading};
+use crate::progress::{BoundReading, PassReading};
 use crate::stage::StageName;
 
 /// After so long without a sign, a run is no longer taken to be at work.
@@ -42,7 +42,7 @@ pub struct Heartbeat {
     pub unit: String,
     /// The bound at hand, where there are bounds.
     #[serde(default)]
-    pub bound: Option<Bound>,
+    pub bound: Option<BoundReading>,
     /// The pass at hand, where there are passes.
     #[serde(default)]
     pub pass: Option<PassReading>,

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use disk::{Disk, DiskError, is_leftover};
 
-use crate::artifact::{ArtifactKind, ArtifactName, Found};
-use crate::directory::Findings;
+use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
+use crate::directory::Inspections;
 use crate::directory::layout::snapshots_path;
 use crate::graph::Graph;
 use crate::stage::StageSpec;
@@ -31,11 +31,11 @@ impl Space {
     pub(crate) fn survey<'p>(
         disk: &dyn Disk,
         directory: &Path,
-        found: &Findings,
+        found: &Inspections,
         folders: impl IntoIterator<Item = &'p Path>,
     ) -> Result<Space, DiskError> {
         let mut space = Space::default();
-        for (name, _) in found.iter().filter(|(_, found)| **found != Found::Absent) {
+        for (name, _) in found.iter().filter(|(_, found)| **found != Inspection::Absent) {
             space.artifacts.insert(name.clone(), disk.allocated_bytes(&name.below(directory))?);
         }
         for path in disk.list_directories(&snapshots_path(directory))? {

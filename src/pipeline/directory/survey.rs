@@ -5,16 +5,16 @@ use std::path::Path;
 
 use disk::Disk;
 
-use crate::artifact::{ArtifactName, ArtifactSpec, Found};
+use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
 use crate::error::{PipelineError, unusable};
 use crate::work::Work;
 
 /// What a look at every file of a run directory found.
-pub type Findings = BTreeMap<ArtifactName, Found>;
+pub type Inspections = BTreeMap<ArtifactName, Inspection>;
 
 /// Looks at the file of every artifact.
-pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Findings, PipelineError> {
-    let mut found = Findings::new();
+pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Inspections, PipelineError> {
+    let mut found = Inspections::new();
     for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
         found.insert(artifact.name.clone(), look(disk, directory, work, artifact)?);
     }
@@ -27,13 +27,13 @@ pub(crate) fn look(
     directory: &Path,
     work: &dyn Work,
     artifact: &ArtifactSpec,
-) -> Result<Found, PipelineError> {
+) -> Result<Inspection, PipelineError> {
     let path = artifact.name.below(directory);
     let look = || work.inspect(disk, &path, artifact);
     let found = match look() {
         // A file that cannot be read twice in a row is made anew; anything else is for the user to put right.
         Err(error) if error.is_unreadable() => match look() {
-            Err(error) if error.is_unreadable() => Ok(Found::Unreadable(error.to_string())),
+            Err(error) if error.is_unreadable() => Ok(Inspection::Unreadable(error.to_string())),
             found => found,
         },
         found => found,

@@ -1,6 +1,6 @@
 //! History: what every run of a directory did, in order, as far as the journal knows.
 //!
-//! Where [`State`](crate::journal::state::State) keeps the latest word on everything, this keeps all of them: restarts, stages
+//! Where [`JournalState`](crate::journal::state::State) keeps the latest word on everything, this keeps all of them: restarts, stages
 //! that were made again, what failed.
 
 use serde::Serialize;
@@ -46,13 +46,13 @@ pub struct StageSpan {
     /// Seconds from the start of the run; for an attempt without an end, the last sign of the run.
     pub end_seconds: f64,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: StageOutcome,
 }
 
 /// What became of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum StageOutcome {
     /// It was done, and took this.
     Done(Box<Measured>),
     /// It failed, with this error.
@@ -153,7 +153,7 @@ impl RunSpan {
     fn add_sign(&mut self, at: f64) {
         self.last_at = self.last_at.max(at);
         let now = self.last_at - self.began_at;
-        if let Some(span) = self.stages.last_mut().filter(|span| span.outcome == Outcome::Unfinished) {
+        if let Some(span) = self.stages.last_mut().filter(|span| span.outcome == StageOutcome::Unfinished) {
             span.end_seconds = span.end_seconds.max(now);
         }
     }
@@ -169,19 +169,19 @@ impl RunSpan {
                     reason: reason.clone(),
                     begin_seconds,
                     end_seconds: begin_seconds,
-                    outcome: Outcome::Unfinished,
+                    outcome: StageOutcome::Unfinished,
                 });
             }
             Record::StageDone { stage, measured, .. } => {
                 if let Some(span) = self.stages.last_mut().filter(|span| span.stage == *stage) {
                     span.end_seconds = span.begin_seconds + measured.wall_seconds.max(0.0);
-                    span.outcome = Outcome::Done(Box::new(measured.clone()));
+                    span.outcome = StageOutcome::Done(Box::new(measured.clone()));
                 }
             }
             Record::StageFailed { stage, message } => {
                 if let Some(span) = self.stages.last_mut().filter(|span| span.stage == *stage) {
                     span.end_seconds = span.begin_seconds.max(now);
-                    span.outcome = Outcome::Failed(message.clone());
+                    span.outcome = StageOutcome::Failed(message.clone());
                 }
             }
             Record::RunEnded { how } => {
@@ -240,11 +240,11 @@ mod tests {
         let History { runs, remarks } = History::of(&entries);
         let [killed, failed] = &runs[..] else { panic!("{runs:?}") };
         assert_eq!((killed.end.clone(), killed.stages.len()), (None, 1));
-        assert_eq!(killed.stages[0].outcome, Outcome::Unfinished);
+        assert_eq!(killed.stages[0].outcome, StageOutcome::Unfinished);
         let spans: Vec<(f64, f64)> = failed.stages.iter().map(|span| (span.begin_seconds, span.end_seconds)).collect();
         assert_eq!(spans, [(1.0, 2.5), (2.5, 4.0), (4.0, 9.0)]);
         assert_eq!(failed.seconds(), 10.0);
-        assert!(matches!(failed.stages[2].outcome, Outcome::Failed(_)));
+        assert!(matches!(failed.stages[2].outcome, StageOutcome::Failed(_)));
         assert_eq!((remarks.len(), remarks[0].is_bad), (1, true));
     }
 

@@ -8,16 +8,16 @@ use crate::stage::StageName;
 
 /// The sum of a journal's records.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
-    built: BTreeMap<ArtifactName, Built>,
+pub struct JournalState {
+    built: BTreeMap<ArtifactName, BuiltArtifact>,
     damage: BTreeMap<ArtifactName, Damage>,
     /// When damage was last found, repaired or not, as a sequence number.
     damage_found: BTreeMap<ArtifactName, u64>,
-    verified: BTreeMap<ArtifactName, Checked>,
+    verified: BTreeMap<ArtifactName, ArtifactCheck>,
     /// When each artifact was known to be good: made, or compared with its digest.
-    good: BTreeMap<ArtifactName, Vec<Moment>>,
+    good: BTreeMap<ArtifactName, Vec<JournalMoment>>,
     /// When each artifact was found to be wrong in a way that stages which read it do not notice.
-    silent: BTreeMap<ArtifactName, Vec<Moment>>,
+    silent: BTreeMap<ArtifactName, Vec<JournalMoment>>,
     stages: BTreeMap<StageName, StageHistory>,
     run: Option<RunHistory>,
     last_run: u64,
@@ -26,7 +26,7 @@ pub struct State {
 
 /// A place in the journal, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub struct JournalMoment {
     pub(crate) sequence: u64,
     /// Seconds since 1970.
     pub at: u64,
@@ -34,7 +34,7 @@ pub struct Moment {
 
 /// The latest making of an artifact.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Built {
+pub struct BuiltArtifact {
     /// The artifact as it was made.
     pub artifact: ArtifactRecord,
     /// By which stage; `None` if it was taken over on the word of its header.
@@ -57,7 +57,7 @@ pub struct Damage {
 
 /// The latest check of an artifact outside of a stage.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
+pub struct ArtifactCheck {
     /// By which check.
     pub how: String,
     /// Whether only a sample was checked.
@@ -119,10 +119,10 @@ impl RunHistory {
     }
 }
 
-impl State {
+impl JournalState {
     /// Adds up records.
     pub fn replay(entries: &[Entry]) -> Self {
-        let mut state = State::default();
+        let mut state = JournalState::default();
         for entry in entries {
             state.apply(entry);
         }
@@ -130,12 +130,12 @@ impl State {
     }
 
     /// The latest making of an artifact.
-    pub fn built(&self, name: &ArtifactName) -> Option<&Built> {
+    pub fn built(&self, name: &ArtifactName) -> Option<&BuiltArtifact> {
         self.built.get(name)
     }
 
     /// The latest making of every artifact, by name.
-    pub fn artifacts(&self) -> impl Iterator<Item = (&ArtifactName, &Built)> {
+    pub fn artifacts(&self) -> impl Iterator<Item = (&ArtifactName, &BuiltArtifact)> {
         self.built.iter()
     }
 
@@ -146,13 +146,13 @@ impl State {
 
     /// Whether damage to an artifact was found after something else was made, repaired since or not:
     /// what was said of it before no longer counts.
-    pub fn damaged_after(&self, name: &ArtifactName, built: &Built) -> bool {
+    pub fn damaged_after(&self, name: &ArtifactName, built: &BuiltArtifact) -> bool {
         let found = self.damage_found.get(name);
         found.is_some_and(|sequence| *sequence > built.sequence)
     }
 
     /// When silent damage was found in an artifact, repaired since or not.
-    pub fn silent_damage(&self, name: &ArtifactName) -> &[Moment] {
+    pub fn silent_damage(&self, name: &ArtifactName) -> &[JournalMoment] {
         self.silent.get(name).map_or(&[], Vec::as_slice)
     }
 
@@ -162,13 +162,13 @@ impl State {
     }
 
     /// The last time before a moment at which an artifact was made or compared with its digest.
-    pub(crate) fn last_good(&self, name: &ArtifactName, before: Moment) -> Option<Moment> {
+    pub(crate) fn last_good(&self, name: &ArtifactName, before: JournalMoment) -> Option<JournalMoment> {
         let moments = self.good.get(name)?;
         moments.iter().rev().find(|moment| **moment < before).copied()
     }
 
     /// The latest check of an artifact outside of a stage.
-    pub fn checked(&self, name: &ArtifactName) -> Option<&Checked> {
+    pub fn checked(&self, name: &ArtifactName) -> Option<&ArtifactCheck> {
         self.verified.get(name)
     }
 
@@ -196,7 +196,7 @@ impl State {
     pub fn apply(&mut self, entry: &Entry) {
         self.sequence += 1;
         self.last_run = self.last_run.max(entry.run);
-        let now = Moment { sequence: self.sequence, at: entry.at };
+        let now = JournalMoment { sequence: self.sequence, at: entry.at };
         if let Some(run) = self.run.as_mut().filter(|run| run.number == entry.run) {
             run.seconds = run.seconds_at(entry.seconds()).max(run.seconds);
         }
@@ -249,7 +249,7 @@ impl State {
                 self.damage.insert(artifact.clone(), damage);
             }
             Record::Verified { artifact, digest, how, sampled } => {
-                let checked = Checked { how: how.clone(), sampled: *sampled, at: entry.at };
+                let checked = ArtifactCheck { how: how.clone(), sampled: *sampled, at: entry.at };
                 self.verified.insert(artifact.clone(), checked);
                 let is_same = self.built.get(artifact).is_none_or(|built| built.artifact.digest == *digest);
                 // The digest is compared whatever the sample.
@@ -273,8 +273,13 @@ impl State {
 
     fn build(&mut self, artifact: &ArtifactRecord, stage: Option<&StageName>, at: u64) {
         self.damage.remove(&artifact.name);
-        let built =
-            Built { artifact: artifact.clone(), stage: stage.cloned(), at, removed: false, sequence: self.sequence };
+        let built = BuiltArtifact {
+            artifact: artifact.clone(),
+            stage: stage.cloned(),
+            at,
+            removed: false,
+            sequence: self.sequence,
+        };
         self.built.insert(artifact.name.clone(), built);
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::fingerprint::Fingerprint;
 use crate::journal::record::{ArtifactRecord, LastSign, Measured, Record, RunEnd};
-use crate::journal::state::State;
+use crate::journal::state::JournalState;
 use crate::journal::{Contents, Journal, JournalError, PAYLOAD_BYTES_MAX};
 use crate::report::StageReport;
 use crate::toy::artifact;
@@ -100,7 +100,7 @@ fn what_is_written_is_read() {
     assert_eq!(contents.valid_bytes, bytes.len() as u64);
     let journal = Journal::open(&disk, Path::new(PATH)).unwrap();
     assert_eq!((journal.run(), journal.cut_bytes()), (2, 0));
-    assert_eq!(*journal.state(), State::replay(&contents.entries));
+    assert_eq!(*journal.state(), JournalState::replay(&contents.entries));
 }
 
 #[test]
@@ -361,7 +361,7 @@ proptest! {
         let bytes = framed(text.as_bytes());
         let contents = Contents::decode(&bytes);
         prop_assert_eq!(contents.torn_bytes, 0);
-        State::replay(&contents.entries);
+        JournalState::replay(&contents.entries);
     }
 }
 

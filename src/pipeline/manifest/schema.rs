@@ -1,16 +1,16 @@
 //! Which keys a manifest has: data, given by whoever knows what they mean.
 
-use crate::manifest::value::{Type, Value};
+use crate::manifest::value::{Value, ValueType};
 
 /// The keys of a manifest, in the order in which they are printed.
 #[derive(Debug, Default)]
 pub struct Schema {
-    pub(crate) tables: Vec<Table>,
-    pub(crate) keys: Vec<Key>,
+    pub(crate) tables: Vec<SchemaTable>,
+    pub(crate) keys: Vec<ManifestKey>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct SchemaTable {
     pub(crate) name: String,
     pub(crate) doc: String,
 }
@@ -19,26 +19,26 @@ pub(crate) struct Table {
 type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 
 /// One key.
-pub struct Key {
+pub struct ManifestKey {
     /// Its table and name: `build.memory`.
     pub(crate) path: String,
-    pub(crate) r#type: Type,
+    pub(crate) r#type: ValueType,
     /// The value if it is not given, as after `--set KEY=`; `None` if it must be given.
     pub(crate) default: Option<String>,
     pub(crate) doc: String,
     pub(crate) check: Option<Check>,
 }
 
-impl Key {
+impl ManifestKey {
     /// A key with a default, written as a user would after `--set KEY=`. `path` is its table and
     /// name: `build.memory`. A table by range has the default `{}`.
-    pub fn new(path: &str, r#type: Type, default: &str, doc: &str) -> Self {
-        Key { default: Some(default.to_owned()), ..Key::required(path, r#type, doc) }
+    pub fn new(path: &str, r#type: ValueType, default: &str, doc: &str) -> Self {
+        ManifestKey { default: Some(default.to_owned()), ..ManifestKey::required(path, r#type, doc) }
     }
 
     /// A key that must be given.
-    pub fn required(path: &str, r#type: Type, doc: &str) -> Self {
-        Key { path: path.to_owned(), r#type, default: None, doc: doc.to_owned(), check: None }
+    pub fn required(path: &str, r#type: ValueType, doc: &str) -> Self {
+        ManifestKey { path: path.to_owned(), r#type, default: None, doc: doc.to_owned(), check: None }
     }
 
     /// Adds a check for what the type cannot say. The message stands after the key's name: `must be
@@ -58,7 +58,7 @@ impl Key {
     }
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ManifestKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Key")
             .field("path", &self.path)
@@ -81,7 +81,7 @@ impl Schema {
     #[must_use]
     pub fn table(mut self, name: &str, doc: &str) -> Self {
         assert!(self.tables.iter().all(|table| table.name != name), "two tables {name}");
-        self.tables.push(Table { name: name.to_owned(), doc: doc.to_owned() });
+        self.tables.push(SchemaTable { name: name.to_owned(), doc: doc.to_owned() });
         self
     }
 
@@ -91,7 +91,7 @@ impl Schema {
     /// If it is not in the table begun last, is there already, or its default is not a value of its
     /// type.
     #[must_use]
-    pub fn key(mut self, key: Key) -> Self {
+    pub fn key(mut self, key: ManifestKey) -> Self {
         let table = self.tables.last().map_or("", |table| &table.name);
         assert!(!table.is_empty() && key.table() == table, "{key:?} is not in its table");
         assert!(!key.name().contains('.'), "{key:?} is nested too deep");
@@ -109,7 +109,7 @@ impl Schema {
         self.keys.iter().map(|key| key.path.as_str())
     }
 
-    pub(crate) fn find(&self, path: &str) -> Option<(usize, &Key)> {
+    pub(crate) fn find(&self, path: &str) -> Option<(usize, &ManifestKey)> {
         self.keys.iter().enumerate().find(|(_, key)| key.path == path)
     }
 }

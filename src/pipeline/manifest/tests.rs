@@ -5,25 +5,25 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use crate::budget::Budget;
-use crate::manifest::{DIAGNOSTICS_MAX, Diagnostic, Key, Manifest, Schema, Type, Value};
+use crate::manifest::{DIAGNOSTICS_MAX, Diagnostic, Manifest, ManifestKey, Schema, Value, ValueType};
 
 fn schema() -> Schema {
     Schema::new()
         .table("game", "What is solved.")
-        .key(Key::new("game.rules", Type::one_of(&["toy", "other"]), "toy", "The rules."))
+        .key(ManifestKey::new("game.rules", ValueType::one_of(&["toy", "other"]), "toy", "The rules."))
         .table("build", "What is built.\nAnd how.")
-        .key(Key::required("build.stones", Type::Range(0, 48), "Which databases."))
-        .key(Key::new("build.method", Type::one_of(&["auto", "sweep"]), "auto", "The method."))
-        .key(Key::new("build.methods", Type::by_range(0, 48, &["sweep", "counting"]), "{}", "Exceptions."))
-        .key(Key::new("build.memory", Type::Size, "2 GiB", "Memory.").check(|value| match value {
+        .key(ManifestKey::required("build.stones", ValueType::Range(0, 48), "Which databases."))
+        .key(ManifestKey::new("build.method", ValueType::one_of(&["auto", "sweep"]), "auto", "The method."))
+        .key(ManifestKey::new("build.methods", ValueType::by_range(0, 48, &["sweep", "counting"]), "{}", "Exceptions."))
+        .key(ManifestKey::new("build.memory", ValueType::Size, "2 GiB", "Memory.").check(|value| match value {
             Value::Size(size) if size.bytes() < 1 << 20 => Err("must be at least 1 MiB".to_owned()),
             _ => Ok(()),
         }))
-        .key(Key::new("build.threads", Type::Integer(0, 1024), "0", "Threads; 0 is all."))
-        .key(Key::new("build.snapshot", Type::Duration, "10 min", "Snapshots."))
+        .key(ManifestKey::new("build.threads", ValueType::Integer(0, 1024), "0", "Threads; 0 is all."))
+        .key(ManifestKey::new("build.snapshot", ValueType::Duration, "10 min", "Snapshots."))
         .table("run", "Where.")
-        .key(Key::new("run.dir", Type::String, "runs/small", "The directory."))
-        .key(Key::new("run.published", Type::Boolean, "true", "Compare."))
+        .key(ManifestKey::new("run.dir", ValueType::String, "runs/small", "The directory."))
+        .key(ManifestKey::new("run.published", ValueType::Boolean, "true", "Compare."))
 }
 
 fn parse(text: &str, overrides: &[&str]) -> Result<Manifest, Vec<Diagnostic>> {

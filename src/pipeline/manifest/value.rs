@@ -12,7 +12,7 @@ use crate::suggest::nearest;
 
 /// What values a key takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum ValueType {
     /// Any text.
     String,
     /// One of these words.
@@ -31,35 +31,35 @@ pub enum Type {
     ByRange(u32, u32, Vec<String>),
 }
 
-impl Type {
+impl ValueType {
     /// One of these words.
     pub fn one_of(words: &[&str]) -> Self {
-        Type::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
+        ValueType::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
     }
 
     /// A table that gives ranges of the numbers `first..=last` one of these words each.
     pub fn by_range(first: u32, last: u32, words: &[&str]) -> Self {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        Type::ByRange(first, last, words)
+        ValueType::ByRange(first, last, words)
     }
 }
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Of [`Type::String`] and [`Type::OneOf`].
+    /// Of [`ValueType::String`] and [`ValueType::OneOf`].
     String(String),
-    /// Of [`Type::Integer`].
+    /// Of [`ValueType::Integer`].
     Integer(i64),
-    /// Of [`Type::Boolean`].
+    /// Of [`ValueType::Boolean`].
     Boolean(bool),
-    /// Of [`Type::Size`].
+    /// Of [`ValueType::Size`].
     Size(Budget),
-    /// Of [`Type::Duration`].
+    /// Of [`ValueType::Duration`].
     Duration(Duration),
-    /// Of [`Type::Range`].
+    /// Of [`ValueType::Range`].
     Range(RangeInclusive<u32>),
-    /// Of [`Type::ByRange`].
+    /// Of [`ValueType::ByRange`].
     ByRange(ByRange),
 }
 
@@ -106,7 +106,7 @@ impl ByRange {
 
 /// What is wrong with a value, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mistake {
+pub(crate) struct ValueMistake {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
@@ -115,15 +115,15 @@ pub(crate) struct Mistake {
 impl Value {
     /// The value that a manifest gives; all mistakes in it at once. Messages go on after the key's
     /// name.
-    pub(crate) fn of_toml(r#type: &Type, value: &Spanned<DeValue<'_>>) -> Result<Self, Vec<Mistake>> {
-        if let (Type::ByRange(first, last, words), DeValue::Table(table)) = (r#type, value.get_ref()) {
+    pub(crate) fn of_toml(r#type: &ValueType, value: &Spanned<DeValue<'_>>) -> Result<Self, Vec<ValueMistake>> {
+        if let (ValueType::ByRange(first, last, words), DeValue::Table(table)) = (r#type, value.get_ref()) {
             let mut by_range = ByRange::default();
             let mut mistakes = Vec::new();
             for (key, value) in table {
                 match entry(*first..=*last, words, key, value) {
                     Ok((range, word)) => match by_range.overlap(&range) {
                         None => by_range.set(range, word),
-                        Some(other) => mistakes.push(Mistake {
+                        Some(other) => mistakes.push(ValueMistake {
                             span: key.span(),
                             message: format!("has overlapping ranges {} and {key}", show(other), key = show(&range)),
                             help: Some("give each number a single value".to_owned()),
@@ -137,11 +137,12 @@ impl Value {
             }
             return if mistakes.is_empty() { Ok(Value::ByRange(by_range)) } else { Err(mistakes) };
         }
-        scalar(r#type, value.get_ref()).map_err(|(message, help)| vec![Mistake { span: value.span(), message, help }])
+        scalar(r#type, value.get_ref())
+            .map_err(|(message, help)| vec![ValueMistake { span: value.span(), message, help }])
     }
 
     /// The value that an argument gives: TOML, or else a plain string. Spans are of the argument.
-    pub(crate) fn of_argument(r#type: &Type, text: &str) -> Result<Self, Vec<Mistake>> {
+    pub(crate) fn of_argument(r#type: &ValueType, text: &str) -> Result<Self, Vec<ValueMistake>> {
         let plain = || {
             let value = DeValue::String(text.into());
             Value::of_toml(r#type, &Spanned::new(0..text.len(), value))
@@ -156,16 +157,16 @@ impl Value {
         }
     }
 
-    /// One entry of a [`Type::ByRange`], from its key and an argument, which begins at `start` of the text that mistakes
+    /// One entry of a [`ValueType::ByRange`], from its key and an argument, which begins at `start` of the text that mistakes
     /// are placed in.
     pub(crate) fn of_entry_argument(
-        r#type: &Type,
+        r#type: &ValueType,
         key: &Spanned<std::borrow::Cow<'_, str>>,
         text: &str,
         start: usize,
-    ) -> Result<(RangeInclusive<u32>, String), Vec<Mistake>> {
-        let Type::ByRange(first, last, words) = r#type else {
-            return Err(vec![Mistake { span: key.span(), message: "is not a table".to_owned(), help: None }]);
+    ) -> Result<(RangeInclusive<u32>, String), Vec<ValueMistake>> {
+        let ValueType::ByRange(first, last, words) = r#type else {
+            return Err(vec![ValueMistake { span: key.span(), message: "is not a table".to_owned(), help: None }]);
         };
         let plain = Spanned::new(0..text.len(), DeValue::String(text.into()));
         let value = DeValue::parse(text).unwrap_or(plain);
@@ -199,10 +200,10 @@ fn entry(
     words: &[String],
     key: &Spanned<std::borrow::Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
-) -> Result<(RangeInclusive<u32>, String), Vec<Mistake>> {
+) -> Result<(RangeInclusive<u32>, String), Vec<ValueMistake>> {
     let mut mistakes = Vec::new();
     let mut note = |span: Range<usize>, (message, help): Problem| {
-        mistakes.push(Mistake { span, message, help });
+        mistakes.push(ValueMistake { span, message, help });
     };
     let range = range(key.get_ref(), &limits).map_err(|problem| note(key.span(), problem));
     let word = match value.get_ref() {
@@ -232,35 +233,35 @@ fn wrong_type(expected: &str, found: &DeValue<'_>) -> Problem {
     (format!("must be {expected}, not {found}"), None)
 }
 
-fn scalar(r#type: &Type, value: &DeValue<'_>) -> Result<Value, Problem> {
+fn scalar(r#type: &ValueType, value: &DeValue<'_>) -> Result<Value, Problem> {
     let integer = |value: &DeValue<'_>| match value {
         // The radix prefix is not part of `as_str`; TOML allows no sign after one.
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
         _ => None,
     };
     match (r#type, value) {
-        (Type::String, DeValue::String(text)) => Ok(Value::String(text.to_string())),
-        (Type::String, other) => Err(wrong_type("a string", other)),
-        (Type::OneOf(words), DeValue::String(text)) => one_of(words, text).map(Value::String),
-        (Type::OneOf(words), other) => Err(wrong_type(&format!("one of {}", list(words)), other)),
-        (Type::Integer(low, high), DeValue::Integer(number)) => match integer(value) {
+        (ValueType::String, DeValue::String(text)) => Ok(Value::String(text.to_string())),
+        (ValueType::String, other) => Err(wrong_type("a string", other)),
+        (ValueType::OneOf(words), DeValue::String(text)) => one_of(words, text).map(Value::String),
+        (ValueType::OneOf(words), other) => Err(wrong_type(&format!("one of {}", list(words)), other)),
+        (ValueType::Integer(low, high), DeValue::Integer(number)) => match integer(value) {
             Some(value) if (*low..=*high).contains(&value) => Ok(Value::Integer(value)),
             _ => Err((format!("must be in {low}..{high}, not {}", clip(&number.to_string())), None)),
         },
-        (Type::Integer(..), other) => Err(wrong_type("an integer", other)),
-        (Type::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
-        (Type::Boolean, other) => Err(wrong_type("true or false", other)),
-        (Type::Size, DeValue::String(text)) => size(text),
-        (Type::Size, DeValue::Integer(number)) => size(&number.to_string()),
-        (Type::Size, other) => Err(wrong_type("a size such as \"512 MiB\"", other)),
-        (Type::Duration, DeValue::String(text)) => duration(text).map(Value::Duration),
-        (Type::Duration, other) => Err(wrong_type("a time such as \"10 min\"", other)),
-        (Type::Range(first, last), DeValue::String(text)) => range(text, &(*first..=*last)).map(Value::Range),
-        (Type::Range(first, last), DeValue::Integer(number)) => {
+        (ValueType::Integer(..), other) => Err(wrong_type("an integer", other)),
+        (ValueType::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
+        (ValueType::Boolean, other) => Err(wrong_type("true or false", other)),
+        (ValueType::Size, DeValue::String(text)) => size(text),
+        (ValueType::Size, DeValue::Integer(number)) => size(&number.to_string()),
+        (ValueType::Size, other) => Err(wrong_type("a size such as \"512 MiB\"", other)),
+        (ValueType::Duration, DeValue::String(text)) => duration(text).map(Value::Duration),
+        (ValueType::Duration, other) => Err(wrong_type("a time such as \"10 min\"", other)),
+        (ValueType::Range(first, last), DeValue::String(text)) => range(text, &(*first..=*last)).map(Value::Range),
+        (ValueType::Range(first, last), DeValue::Integer(number)) => {
             range(&number.to_string(), &(*first..=*last)).map(Value::Range)
         }
-        (Type::Range(..), other) => Err(wrong_type("a range such as \"0..12\"", other)),
-        (Type::ByRange(..), other) => Err(wrong_type("a table by range", other)),
+        (ValueType::Range(..), other) => Err(wrong_type("a range such as \"0..12\"", other)),
+        (ValueType::ByRange(..), other) => Err(wrong_type("a table by range", other)),
     }
 }
 

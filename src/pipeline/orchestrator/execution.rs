@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use disk::{Digest, clock, heap};
 
-use crate::artifact::{ArtifactName, ArtifactSpec, Found};
-use crate::directory::Findings;
+use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
+use crate::directory::Inspections;
 use crate::fingerprint::Fingerprint;
 use crate::graph::Graph;
-use crate::journal::{ArtifactRecord, Measured, State};
+use crate::journal::{ArtifactRecord, JournalState, Measured};
 use crate::observer::{Event, Observer};
 use crate::report::StageError;
 use crate::stage::StageSpec;
@@ -43,9 +43,9 @@ impl PeakMeter {
 }
 
 /// What a stage that is done made and took.
-pub(crate) struct Done {
+pub(crate) struct ExecutedStage {
     pub(crate) artifacts: Vec<ArtifactRecord>,
-    pub(crate) found: Findings,
+    pub(crate) found: Inspections,
     pub(crate) measured: Measured,
 }
 
@@ -63,7 +63,7 @@ impl Fingerprints {
     }
 
     /// What snapshots serve: the same results from the same sources, none of which was found wrong since.
-    pub(crate) fn snapshots(&self, state: &State) -> Digest {
+    pub(crate) fn snapshots(&self, state: &JournalState) -> Digest {
         let inputs: BTreeSet<&ArtifactName> = self.0.values().flat_map(|of| of.inputs.keys()).collect();
         let wrong = inputs.iter().flat_map(|name| state.silent_damage(name).iter().map(move |found| (name, found)));
         let wrong: String = wrong.map(|(name, found)| format!("{name} {}\n", found.sequence)).collect();
@@ -104,7 +104,7 @@ pub(crate) fn execute(
     context: &StageContext<'_>,
     fingerprints: &Fingerprints,
     observer: &dyn Observer,
-) -> Result<Done, StageError> {
+) -> Result<ExecutedStage, StageError> {
     let watch = context.stopwatch();
     let cpu_start = clock::cpu_seconds();
     let traffic_start = context.disk.traffic();
@@ -147,7 +147,7 @@ pub(crate) fn execute(
         written_bytes: Some(traffic.written_bytes),
         report,
     };
-    let mut done = Done { artifacts: Vec::new(), found: Findings::new(), measured };
+    let mut done = ExecutedStage { artifacts: Vec::new(), found: Inspections::new(), measured };
     for artifact in work.graph().outputs(stage) {
         let name = &artifact.name;
         let fingerprint = fingerprints.get(name).clone();
@@ -170,11 +170,11 @@ pub(crate) fn execute(
 }
 
 /// The digest of what a stage made, if it is what it should have made.
-fn made(artifact: &ArtifactSpec, found: &Found) -> Result<Digest, StageError> {
+fn made(artifact: &ArtifactSpec, found: &Inspection) -> Result<Digest, StageError> {
     let name = &artifact.name;
     let wrong = |what: String| Err(StageError::failed(format!("it should have made {name}, {what}")));
     match found {
-        Found::Header { digest, identity } => {
+        Inspection::Header { digest, identity } => {
             for (key, value) in identity {
                 if artifact.identity.get(key).is_some_and(|_| !artifact.is_satisfied(key, value)) {
                     return wrong(format!("but made one for {key} {value}"));
@@ -182,8 +182,10 @@ fn made(artifact: &ArtifactSpec, found: &Found) -> Result<Digest, StageError> {
             }
             Ok(*digest)
         }
-        Found::Absent => wrong("which is absent".to_owned()),
-        Found::Unreadable(what) => wrong(format!("which cannot be read: {what}")),
-        Found::Damaged(what) => Err(StageError::Damaged { artifact: name.clone(), what: what.clone(), silent: false }),
+        Inspection::Absent => wrong("which is absent".to_owned()),
+        Inspection::Unreadable(what) => wrong(format!("which cannot be read: {what}")),
+        Inspection::Damaged(what) => {
+            Err(StageError::Damaged { artifact: name.clone(), what: what.clone(), silent: false })
+        }
     }
 }

@@ -3,13 +3,13 @@
 use disk::clock;
 use serde::Serialize;
 
-use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::survey;
 use crate::error::PipelineError;
 use crate::fingerprint::short;
-use crate::journal::{Contents, State};
+use crate::journal::{Contents, JournalState};
 use crate::orchestrator::Orchestrator;
-use crate::plan::{Counts, Freshness, Reason, Standing, evaluate, find, plan};
+use crate::plan::{Freshness, Reason, StageCounts, Standing, evaluate, find, plan};
 use crate::stage::StageName;
 
 /// Why a stage would run, or not.
@@ -22,16 +22,16 @@ pub struct Explanation {
     /// What the plan says of it.
     pub standing: Standing,
     /// All stages by standing.
-    pub counts: Counts,
+    pub counts: StageCounts,
     /// Why it does or does not, in a sentence.
     pub why: String,
     /// What it makes, each compared.
-    pub outputs: Vec<Explained>,
+    pub outputs: Vec<ExplainedArtifact>,
 }
 
 /// An artifact, compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explained {
+pub struct ExplainedArtifact {
     /// Which.
     pub artifact: ArtifactName,
     /// What it is for.
@@ -43,12 +43,12 @@ pub struct Explained {
     /// When, in seconds since 1970.
     pub made_at: Option<u64>,
     /// What decides whether it is, one by one.
-    pub fields: Vec<Field>,
+    pub fields: Vec<ComparedField>,
 }
 
 /// One thing that decides whether an artifact is up to date.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Field {
+pub struct ComparedField {
     /// Its name; for something read, `reads NAME`.
     pub field: String,
     /// What the journal says.
@@ -71,7 +71,7 @@ impl Orchestrator<'_> {
         let at = find(graph, name)?;
         let stage = &graph.stages()[at];
         let journal = Contents::read(self.disk, &crate::directory::journal_path(&self.directory))?;
-        let state = State::replay(&journal.entries);
+        let state = JournalState::replay(&journal.entries);
         let found = survey(self.disk, &self.directory, self.work)?;
         let plan = plan(graph, &state, &found, &self.plan_options(self.options.force.iter().cloned().collect()))?;
         let freshness = evaluate(graph, &state, &found);
@@ -103,36 +103,41 @@ impl Orchestrator<'_> {
 
 fn explained(
     spec: &ArtifactSpec,
-    state: &State,
-    found: Option<&Found>,
+    state: &JournalState,
+    found: Option<&Inspection>,
     freshness: &Freshness,
     sources: &[(&ArtifactName, &Freshness)],
-) -> Explained {
+) -> ExplainedArtifact {
     let built = state.built(&spec.name);
     let recorded = built.map(|built| &built.artifact.fingerprint);
     let (header, digest) = match found {
-        Some(Found::Header { digest, identity }) => (Some(identity), Some(short(digest))),
+        Some(Inspection::Header { digest, identity }) => (Some(identity), Some(short(digest))),
         _ => (None, None),
     };
     let mut fields = Vec::new();
     if spec.kind.is_file() {
         let there = match found {
-            None | Some(Found::Absent) => "absent".to_owned(),
-            Some(Found::Header { .. }) => "there".to_owned(),
-            Some(Found::Unreadable(what) | Found::Damaged(what)) => what.clone(),
+            None | Some(Inspection::Absent) => "absent".to_owned(),
+            Some(Inspection::Header { .. }) => "there".to_owned(),
+            Some(Inspection::Unreadable(what) | Inspection::Damaged(what)) => what.clone(),
         };
-        let agrees = matches!(found, Some(Found::Header { .. }));
-        fields.push(Field { field: "file".into(), recorded: None, on_disk: Some(there), asked: None, agrees });
+        let agrees = matches!(found, Some(Inspection::Header { .. }));
+        fields.push(ComparedField { field: "file".into(), recorded: None, on_disk: Some(there), asked: None, agrees });
     }
     let recorded_content = recorded.map(|of| of.content.clone());
-    fields.push(Field::new("content", recorded_content, None, Some(spec.content.clone())));
-    fields.push(Field::new("version", recorded.map(|of| of.version.to_string()), None, Some(spec.version.to_string())));
+    fields.push(ComparedField::new("content", recorded_content, None, Some(spec.content.clone())));
+    fields.push(ComparedField::new(
+        "version",
+        recorded.map(|of| of.version.to_string()),
+        None,
+        Some(spec.version.to_string()),
+    ));
     for (key, asked) in &spec.identity {
         let was = recorded.and_then(|of| of.identity.get(key));
         let is = header.and_then(|of| of.get(key));
         let satisfied = |value: &String| spec.is_satisfied(key, value);
         let agrees = was.is_none_or(satisfied) && is.is_none_or(satisfied);
-        fields.push(Field {
+        fields.push(ComparedField {
             field: key.clone(),
             recorded: was.cloned(),
             on_disk: is.cloned(),
@@ -145,15 +150,15 @@ fn explained(
         let is = source.digest().as_ref().map(short);
         let agrees = recorded.is_none() || is.is_some() && was == is;
         let asked = is.or_else(|| Some("not known yet".to_owned()));
-        fields.push(Field { field: format!("reads {name}"), recorded: was, on_disk: None, asked, agrees });
+        fields.push(ComparedField { field: format!("reads {name}"), recorded: was, on_disk: None, asked, agrees });
     }
     let content_digest = built.map(|built| short(&built.artifact.digest));
     if spec.kind.is_file() {
-        fields.push(Field::new("content digest", content_digest, digest, None));
+        fields.push(ComparedField::new("content digest", content_digest, digest, None));
     }
     if let Some(Reason::Doubtful { source, found_at, good_at, .. }) = freshness.reason() {
         let good = good_at.map_or("never".to_owned(), clock::utc);
-        fields.push(Field {
+        fields.push(ComparedField {
             field: format!("made from {source}"),
             recorded: built.map(|built| clock::utc(built.at)),
             on_disk: None,
@@ -163,9 +168,15 @@ fn explained(
     }
     if let Some(damage) = state.damage(&spec.name) {
         let what = Some(damage.what.clone());
-        fields.push(Field { field: "damage".into(), recorded: what, on_disk: None, asked: None, agrees: false });
+        fields.push(ComparedField {
+            field: "damage".into(),
+            recorded: what,
+            on_disk: None,
+            asked: None,
+            agrees: false,
+        });
     }
-    Explained {
+    ExplainedArtifact {
         artifact: spec.name.clone(),
         kind: spec.kind,
         stale: freshness.reason().map(ToString::to_string),
@@ -175,11 +186,11 @@ fn explained(
     }
 }
 
-impl Field {
+impl ComparedField {
     /// A field whose known values must all be the same.
-    fn new(field: &str, recorded: Option<String>, on_disk: Option<String>, asked: Option<String>) -> Field {
+    fn new(field: &str, recorded: Option<String>, on_disk: Option<String>, asked: Option<String>) -> ComparedField {
         let known: Vec<&String> = [&recorded, &on_disk, &asked].into_iter().flatten().collect();
         let agrees = known.windows(2).all(|two| two[0] == two[1]);
-        Field { field: field.to_owned(), recorded, on_disk, asked, agrees }
+        ComparedField { field: field.to_owned(), recorded, on_disk, asked, agrees }
     }
 }

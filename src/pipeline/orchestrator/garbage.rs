@@ -17,16 +17,16 @@ use crate::directory::{
     heartbeat_path, is_leftover_of, is_snapshots, journal_path, manifest_path, snapshots_path, stop_path, survey,
 };
 use crate::error::{PipelineError, unusable};
-use crate::journal::{Contents, Record, State};
+use crate::journal::{Contents, JournalState, Record};
 use crate::orchestrator::Orchestrator;
 use crate::path_text;
-use crate::plan::{Keep, PlanOptions, Settled, Why, plan};
+use crate::plan::{Keep, PlanOptions, SettledReason, SettledStage, plan};
 use crate::status::holder;
 
 /// Why something is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Needless {
+pub enum GarbageReason {
     /// A dead run has not finished writing it.
     Leftover,
     /// It is saved work of a stage that is done, or of another result.
@@ -41,14 +41,14 @@ pub enum Needless {
 
 /// Something that could be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct GarbageItem {
     /// The file, or the directory of a snapshot.
     #[serde(serialize_with = "path_text::one")]
     pub path: PathBuf,
     /// Its length, or that of the files in it.
     pub bytes: u64,
     /// Why it is not needed.
-    pub why: Needless,
+    pub why: GarbageReason,
     /// The artifact that it is, if it is one.
     pub artifact: Option<ArtifactName>,
 }
@@ -57,7 +57,7 @@ pub struct Item {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Garbage {
     /// What nothing needs, by reason and path.
-    pub items: Vec<Item>,
+    pub items: Vec<GarbageItem>,
     /// Files that neither the manifest, nor the journal, nor their header says are ours. Never removed.
     #[serde(serialize_with = "path_text::many")]
     pub strange: Vec<PathBuf>,
@@ -73,9 +73,9 @@ impl Orchestrator<'_> {
     pub fn garbage(&self) -> Result<Garbage, PipelineError> {
         let holder = holder(self.disk, &self.directory);
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
-        let mut garbage = self.collect(&State::replay(&journal.entries))?;
+        let mut garbage = self.collect(&JournalState::replay(&journal.entries))?;
         if holder.is_some() {
-            let is_in_use = |item: &Item| matches!(item.why, Needless::Leftover | Needless::Snapshot);
+            let is_in_use = |item: &GarbageItem| matches!(item.why, GarbageReason::Leftover | GarbageReason::Snapshot);
             garbage.items.retain(|item| !is_in_use(item));
         }
         Ok(Garbage { holder, ..garbage })
@@ -85,7 +85,7 @@ impl Orchestrator<'_> {
     ///
     /// # Errors
     /// [`PipelineError::Locked`] while a run goes on; what the operating system says.
-    pub fn remove_garbage(&self, reasons: &BTreeSet<Needless>) -> Result<Vec<Item>, PipelineError> {
+    pub fn remove_garbage(&self, reasons: &BTreeSet<GarbageReason>) -> Result<Vec<GarbageItem>, PipelineError> {
         let mut directory = self.open()?;
         let journal = directory.journal();
         let mut items = self.collect(journal.state())?.items;
@@ -97,23 +97,24 @@ impl Orchestrator<'_> {
         }
         for item in &items {
             match item.why {
-                Needless::Snapshot => self.disk.remove_dir_all(&item.path)?,
+                GarbageReason::Snapshot => self.disk.remove_dir_all(&item.path)?,
                 _ => self.disk.remove(&item.path)?,
             }
         }
         Ok(items)
     }
 
-    fn collect(&self, state: &State) -> Result<Garbage, PipelineError> {
+    fn collect(&self, state: &JournalState) -> Result<Garbage, PipelineError> {
         let graph = self.work.graph();
         let unusable = |source| unusable(&self.directory, source);
         let found = survey(self.disk, &self.directory, self.work)?;
         let options = PlanOptions { keep: Keep::Targets, ..PlanOptions::default() };
         let plan = plan(graph, state, &found, &options)?;
         let mut garbage = Garbage::default();
-        let mut put = |path: PathBuf, bytes, why, artifact| garbage.items.push(Item { path, bytes, why, artifact });
+        let mut put =
+            |path: PathBuf, bytes, why, artifact| garbage.items.push(GarbageItem { path, bytes, why, artifact });
 
-        let why = if self.options.keep == Keep::All { Needless::Kept } else { Needless::Unread };
+        let why = if self.options.keep == Keep::All { GarbageReason::Kept } else { GarbageReason::Unread };
         for name in &plan.removable {
             let path = name.below(&self.directory);
             let bytes = self.disk.bytes(&path)?.unwrap_or(0);
@@ -125,11 +126,11 @@ impl Orchestrator<'_> {
                 && !built.removed
                 && let Some(bytes) = self.disk.bytes(&path)?
             {
-                put(path, bytes, Needless::Unasked, Some(name.clone()));
+                put(path, bytes, GarbageReason::Unasked, Some(name.clone()));
             }
         }
         let mut strange = Vec::new();
-        let is_settled = |settled: &&Settled| settled.why != Why::NotRequested;
+        let is_settled = |settled: &&SettledStage| settled.why != SettledReason::NotRequested;
         let settled: BTreeSet<_> = plan.fresh.iter().filter(is_settled).map(|of| of.stage.file_name()).collect();
         let stages: BTreeSet<_> = graph.stages().iter().map(|stage| stage.name.file_name()).collect();
         for path in self.disk.list_directories(&snapshots_path(&self.directory)).map_err(unusable)? {
@@ -140,10 +141,10 @@ impl Orchestrator<'_> {
                 // The stage will go on from them, but for what is half written.
                 for path in files.into_iter().filter(|path| is_leftover(path)) {
                     let bytes = length(self.disk, std::slice::from_ref(&path));
-                    put(path, bytes, Needless::Leftover, None);
+                    put(path, bytes, GarbageReason::Leftover, None);
                 }
             } else if is_ours && !files.is_empty() {
-                put(path, length(self.disk, &files), Needless::Snapshot, None);
+                put(path, length(self.disk, &files), GarbageReason::Snapshot, None);
             } else {
                 strange.extend(files);
             }
@@ -152,7 +153,7 @@ impl Orchestrator<'_> {
         if let Some(path) = apart.as_ref().filter(|_| plan.steps.is_empty()) {
             let files = files_below(self.disk, path, DEPTH_MAX).map_err(unusable)?;
             if !files.is_empty() && is_snapshots(self.disk, path).map_err(unusable)? {
-                put(path.clone(), length(self.disk, &files), Needless::Snapshot, None);
+                put(path.clone(), length(self.disk, &files), GarbageReason::Snapshot, None);
             }
         }
         let name_of = |path: &Path| {
@@ -179,7 +180,7 @@ impl Orchestrator<'_> {
         for path in files {
             if is_leftover_of(&self.directory, &path, self.work) {
                 let bytes = length(self.disk, std::slice::from_ref(&path));
-                put(path, bytes, Needless::Leftover, None);
+                put(path, bytes, GarbageReason::Leftover, None);
                 continue;
             }
             if path.starts_with(self.directory.join(LOGS)) || is_of_run(&self.directory, &path) || known(&path) {
@@ -189,7 +190,7 @@ impl Orchestrator<'_> {
                 && self.work.recognises(self.disk, &path, &name).map_err(unusable)?
             {
                 let bytes = length(self.disk, std::slice::from_ref(&path));
-                put(path, bytes, Needless::Unasked, None);
+                put(path, bytes, GarbageReason::Unasked, None);
             } else {
                 strange.push(path);
             }

@@ -12,13 +12,13 @@ use disk::{Disk, Stopwatch, clock};
 use crate::directory::{Heartbeat, StopRequest, heartbeat_path, journal_path};
 use crate::journal::{Contents, JOURNAL_BYTES_MAX};
 use crate::observer::{Event, Observer};
-use crate::progress::{Forecast, PassReading, Reading};
+use crate::progress::{Forecast, PassReading, ProgressReading};
 
 /// How often it is given.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// An observer that gives signs of life, heeds requests to stop, and passes all on to another.
-pub struct Beating<'a> {
+pub struct HeartbeatObserver<'a> {
     disk: &'a dyn Disk,
     directory: PathBuf,
     inner: &'a dyn Observer,
@@ -33,7 +33,7 @@ struct Pulse<'a> {
     /// None before the first stage.
     heartbeat: Option<Heartbeat>,
     /// The latest of the stage at hand.
-    reading: Reading,
+    reading: ProgressReading,
     run: u64,
     /// How much of the journal is known to be of no later run.
     journal_bytes: u64,
@@ -42,21 +42,26 @@ struct Pulse<'a> {
     told: Stopwatch<'a>,
 }
 
-impl<'a> Beating<'a> {
+impl<'a> HeartbeatObserver<'a> {
     /// Gives signs of life in `directory`, and raises `stop` when somebody asks for it there.
-    pub fn new(disk: &'a dyn Disk, directory: &Path, inner: &'a dyn Observer, stop: &'a AtomicBool) -> Beating<'a> {
+    pub fn new(
+        disk: &'a dyn Disk,
+        directory: &Path,
+        inner: &'a dyn Observer,
+        stop: &'a AtomicBool,
+    ) -> HeartbeatObserver<'a> {
         let now = Stopwatch::start(disk.clock());
         let pulse = Pulse {
             begun: now,
             forecast: Forecast::default(),
             heartbeat: None,
-            reading: Reading::default(),
+            reading: ProgressReading::default(),
             run: 0,
             journal_bytes: 0,
             written: None,
             told: now,
         };
-        Beating { disk, directory: directory.to_path_buf(), inner, stop, pulse: Mutex::new(pulse) }
+        HeartbeatObserver { disk, directory: directory.to_path_buf(), inner, stop, pulse: Mutex::new(pulse) }
     }
 
     /// A stopwatch that begins to run.
@@ -110,7 +115,7 @@ impl<'a> Beating<'a> {
     }
 }
 
-impl Observer for Beating<'_> {
+impl Observer for HeartbeatObserver<'_> {
     fn notice(&self, event: &Event) {
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tell = true;
@@ -141,12 +146,12 @@ impl Observer for Beating<'_> {
                     run_left_seconds: None,
                     memory_bytes: None,
                 });
-                pulse.reading = Reading::default();
+                pulse.reading = ProgressReading::default();
                 pulse.told = self.stopwatch();
                 self.beat(&mut pulse);
             }
             Event::Progress { reading, seconds, .. } => {
-                let Reading { done, total, unit, bound, pass } = *reading;
+                let ProgressReading { done, total, unit, bound, pass } = *reading;
                 pulse.reading = *reading;
                 if let Some(heartbeat) = &mut pulse.heartbeat {
                     let number = |pass: Option<PassReading>| pass.map(|pass| pass.number);
@@ -191,15 +196,15 @@ impl Observer for Beating<'_> {
 mod tests {
     use super::*;
     use crate::journal::{Journal, Record, RunEnd};
-    use crate::plan::{Counts, Reason};
+    use crate::plan::{Reason, StageCounts};
     use crate::stage::{Cost, StageName};
     use disk::MemoryDisk;
     use std::sync::atomic::AtomicU32;
 
     #[derive(Default)]
-    struct Count(AtomicU32);
+    struct EventCounter(AtomicU32);
 
-    impl Observer for Count {
+    impl Observer for EventCounter {
         fn notice(&self, _: &Event) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -213,16 +218,16 @@ mod tests {
     fn a_run_can_be_watched_from_outside_until_it_ends() {
         let disk = MemoryDisk::new();
         let directory = Path::new("/run");
-        let inner = Count::default();
+        let inner = EventCounter::default();
         let stop = AtomicBool::new(false);
-        let beating = Beating::new(&disk, directory, &inner, &stop);
+        let beating = HeartbeatObserver::new(&disk, directory, &inner, &stop);
         assert_eq!(Heartbeat::read(&disk, directory), None);
         let stage: StageName = "sweep:9".parse().unwrap();
         beating.notice(&Event::RunStarted {
             directory: directory.into(),
             run: 7,
             steps: 4,
-            counts: Counts::default(),
+            counts: StageCounts::default(),
             seconds: 100.0,
         });
         let cost = Cost { seconds: 40.0, ..Cost::default() };
@@ -233,14 +238,14 @@ mod tests {
         assert_eq!(seen.run_left_seconds, Some(100.0));
         beating.pulse.lock().unwrap().written = None;
         let pass = PassReading { number: 3, changed_share: Some(0.5), is_last: false, left_seconds: None };
-        let reading = Reading { done: 30, total: 40, unit: "rows", ..Reading::default() };
+        let reading = ProgressReading { done: 30, total: 40, unit: "rows", ..ProgressReading::default() };
         beating.notice(&Event::Progress { stage: stage.clone(), reading, seconds: 6.0 });
         let seen = Heartbeat::read(&disk, directory).unwrap();
         assert_eq!((seen.done, seen.total, seen.stage_left_seconds), (30, 40, Some(2.0)));
         assert_eq!(seen.run_left_seconds, Some(70.0));
         // Passes whose end cannot be told, longer than the stage was predicted to take.
         beating.pulse.lock().unwrap().written = None;
-        let reading = Reading { pass: Some(pass), ..reading };
+        let reading = ProgressReading { pass: Some(pass), ..reading };
         beating.notice(&Event::Progress { stage, reading, seconds: 1e6 });
         let seen = Heartbeat::read(&disk, directory).unwrap();
         assert_eq!((seen.pass, seen.stage_left_seconds, seen.run_left_seconds), (Some(pass), None, None));
@@ -255,15 +260,15 @@ mod tests {
     fn a_run_heeds_the_request_that_is_meant_for_it() {
         let disk = MemoryDisk::new();
         let directory = Path::new("/run");
-        let (inner, stop) = (Count::default(), AtomicBool::new(false));
-        let beating = Beating::new(&disk, directory, &inner, &stop);
+        let (inner, stop) = (EventCounter::default(), AtomicBool::new(false));
+        let beating = HeartbeatObserver::new(&disk, directory, &inner, &stop);
         let ask = |run| StopRequest { run }.post(&disk, directory).unwrap();
         ask(6);
         beating.notice(&Event::RunStarted {
             directory: directory.into(),
             run: 7,
             steps: 1,
-            counts: Counts::default(),
+            counts: StageCounts::default(),
             seconds: 1.0,
         });
         assert_eq!(StopRequest::read(&disk, directory), None, "of an old run");
@@ -280,16 +285,16 @@ mod tests {
         assert_eq!(StopRequest::read(&disk, directory), None, "too late");
     }
 
-    fn start_stage(beating: &Beating) {
+    fn start_stage(beating: &HeartbeatObserver) {
         let (stage, reason, cost) = ("sweep:9".parse().unwrap(), Reason::Forced, Cost::default());
         beating.notice(&Event::StageStarted { stage, reason, number: 1, steps: 1, cost });
     }
 
     /// A heartbeat that is due; whether the run is to stop then.
-    fn beat(beating: &Beating, stop: &AtomicBool) -> bool {
+    fn beat(beating: &HeartbeatObserver, stop: &AtomicBool) -> bool {
         beating.pulse.lock().unwrap().written = None;
         let stage = "sweep:9".parse().unwrap();
-        let reading = Reading { done: 1, total: 2, unit: "rows", ..Reading::default() };
+        let reading = ProgressReading { done: 1, total: 2, unit: "rows", ..ProgressReading::default() };
         beating.notice(&Event::Progress { stage, reading, seconds: 1.0 });
         stop.load(Ordering::Relaxed)
     }
@@ -298,18 +303,18 @@ mod tests {
     fn a_run_that_has_lost_the_directory_stops_early() {
         let disk = MemoryDisk::new();
         let directory = Path::new("/run");
-        let (inner, stop) = (Count::default(), AtomicBool::new(false));
+        let (inner, stop) = (EventCounter::default(), AtomicBool::new(false));
         let open = || Journal::open(&disk, &journal_path(directory)).unwrap();
         let ended = || Record::RunEnded { how: RunEnd::Done };
         let mut first = open();
         first.append(ended()).unwrap();
-        let beating = Beating::new(&disk, directory, &inner, &stop);
+        let beating = HeartbeatObserver::new(&disk, directory, &inner, &stop);
         let run = first.run();
         beating.notice(&Event::RunStarted {
             directory: directory.into(),
             run,
             steps: 1,
-            counts: Counts::default(),
+            counts: StageCounts::default(),
             seconds: 1.0,
         });
         start_stage(&beating);

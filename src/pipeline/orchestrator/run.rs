@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
 
-use crate::artifact::{ArtifactKind, ArtifactName, Found};
+use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::{
-    Findings, Heartbeat, MANIFEST_MARK, Snapshots, Space, is_leftover_of, keep_manifest, look, manifest_path,
+    Heartbeat, Inspections, MANIFEST_MARK, Snapshots, Space, is_leftover_of, keep_manifest, look, manifest_path,
     snapshots_path, survey,
 };
 use crate::error::{PipelineError, unusable};
@@ -19,20 +19,20 @@ use crate::journal::{ArtifactRecord, FenceGuard, Journal, JournalError, LastSign
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
 use crate::orchestrator::execution::{execute, fingerprints_of};
-use crate::plan::{Adopted, Evaluated, Plan, Reason, Step, Why, evaluate, plan_of};
+use crate::plan::{AdoptedArtifact, FreshnessTable, Plan, PlannedStage, Reason, SettledReason, evaluate, plan_of};
 use crate::preflight::PreflightError;
-use crate::progress::Progress;
+use crate::progress::StageProgress;
 use crate::report::StageError;
 use crate::stage::StageName;
 use crate::work::StageContext;
 
 /// What a run did.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct RunSummary {
     /// [`RunEnd::Done`] or [`RunEnd::Stopped`].
     pub how: RunEnd,
     /// The stages that ran, in order.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<CompletedStage>,
     /// The plan at the end: steps left if it was stopped, and what is up to date.
     pub plan: Plan,
     /// Wall-clock seconds.
@@ -41,7 +41,7 @@ pub struct Summary {
     pub memory_peak_bytes: Option<u64>,
 }
 
-impl Summary {
+impl RunSummary {
     /// The exit code: done or stopped.
     pub fn exit(&self) -> Exit {
         match self.how {
@@ -54,7 +54,7 @@ impl Summary {
 
 /// A stage that ran.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
+pub struct CompletedStage {
     /// Which.
     pub stage: StageName,
     /// Why.
@@ -73,7 +73,7 @@ impl Orchestrator<'_> {
     ///
     /// # Errors
     /// Whatever ended the run early; what was finished is kept.
-    pub fn run(&self) -> Result<Summary, PipelineError> {
+    pub fn run(&self) -> Result<RunSummary, PipelineError> {
         let start = Instant::now();
         let mut directory = self.open()?;
         let journal = directory.journal();
@@ -87,12 +87,12 @@ impl Orchestrator<'_> {
         let fenced =
             Orchestrator { disk: &disk, directory: self.directory.clone(), options: self.options.clone(), ..*self };
         let found = survey(self.disk, &self.directory, self.work)?;
-        let mut run = Run {
+        let mut run = ActiveRun {
             orchestrator: &fenced,
             graph: self.work.graph(),
             space: self.space(&found)?,
             found,
-            freshness: Evaluated::none(self.work.graph()),
+            freshness: FreshnessTable::none(self.work.graph()),
             touched: 0,
             forced: self.options.force.iter().cloned().collect(),
             journal,
@@ -115,7 +115,7 @@ impl Orchestrator<'_> {
         let event = Event::RunEnded { how: how.clone(), seconds };
         self.observer.notice(&event);
         let (how, plan) = outcome?;
-        Ok(Summary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
+        Ok(RunSummary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
     }
 
     /// Sets so many bytes aside for a moment: what is free may not be free for us.
@@ -162,22 +162,22 @@ impl Orchestrator<'_> {
 }
 
 /// A run under way.
-struct Run<'r, 'a, 'd> {
+struct ActiveRun<'r, 'a, 'd> {
     orchestrator: &'r Orchestrator<'a>,
     graph: &'r Graph,
     journal: &'r mut Journal<'d>,
-    found: Findings,
+    found: Inspections,
     space: Space,
-    freshness: Evaluated<'r>,
+    freshness: FreshnessTable<'r>,
     /// The place of the first stage to what of which something happened since `freshness` looked.
     touched: usize,
     forced: BTreeSet<String>,
     /// Whether the journal knows of this run: a run with nothing to do leaves no trace.
     started: bool,
-    ran: Vec<Ran>,
+    ran: Vec<CompletedStage>,
 }
 
-impl Run<'_, '_, '_> {
+impl ActiveRun<'_, '_, '_> {
     fn steps(&mut self) -> Result<(RunEnd, Plan), PipelineError> {
         let orchestrator = self.orchestrator;
         loop {
@@ -281,7 +281,7 @@ impl Run<'_, '_, '_> {
         orchestrator.write_manifest().map_err(unusable)
     }
 
-    fn adopt(&mut self, adopted: &[Adopted]) -> Result<(), PipelineError> {
+    fn adopt(&mut self, adopted: &[AdoptedArtifact]) -> Result<(), PipelineError> {
         let orchestrator = self.orchestrator;
         let mut names = Vec::new();
         for one in adopted {
@@ -306,7 +306,7 @@ impl Run<'_, '_, '_> {
             let path = name.below(&orchestrator.directory);
             bytes += orchestrator.disk.bytes(&path)?.unwrap_or(0);
             orchestrator.disk.remove(&path)?;
-            self.found.insert(name.clone(), Found::Absent);
+            self.found.insert(name.clone(), Inspection::Absent);
             self.space.look(orchestrator.disk, &orchestrator.directory, name)?;
         }
         // Not those at the top, which every run directory has.
@@ -344,13 +344,13 @@ impl Run<'_, '_, '_> {
     }
 
     /// Runs one stage. Returns whether it got done; if not, it was stopped on request.
-    fn step(&mut self, step: &Step, steps_left: usize) -> Result<bool, PipelineError> {
+    fn step(&mut self, step: &PlannedStage, steps_left: usize) -> Result<bool, PipelineError> {
         let orchestrator = self.orchestrator;
         let (disk, directory) = (orchestrator.disk, orchestrator.directory.as_path());
         let name = &step.stage;
         let found = &self.found;
         let digest_of = |name: &ArtifactName| match found.get(name) {
-            Some(Found::Header { digest, .. }) => Some(*digest),
+            Some(Inspection::Header { digest, .. }) => Some(*digest),
             _ => self.journal.state().built(name).map(|b| b.artifact.digest),
         };
         let at = self.graph.position(name);
@@ -366,13 +366,13 @@ impl Run<'_, '_, '_> {
 
         if let Some(artifact) = self.exchanged(name)? {
             let what = match self.found.get(&artifact) {
-                Some(Found::Unreadable(what)) => what.clone(),
+                Some(Inspection::Unreadable(what)) => what.clone(),
                 _ => "the file was exchanged while the run went on".to_owned(),
             };
             return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
         }
         for output in &stage.outputs {
-            if let Some(Found::Damaged(what) | Found::Unreadable(what)) = self.found.get(output) {
+            if let Some(Inspection::Damaged(what) | Inspection::Unreadable(what)) = self.found.get(output) {
                 // What was verified before is about to be another file.
                 self.note_damage(output, &what.clone(), false)?;
             }
@@ -395,7 +395,7 @@ impl Run<'_, '_, '_> {
             Ok(snapshots) => snapshots,
             Err(error) => return Err(self.fail(name, error.into())),
         };
-        let progress = Progress::new();
+        let progress = StageProgress::new();
         let context = StageContext {
             disk,
             directory,
@@ -419,7 +419,7 @@ impl Run<'_, '_, '_> {
         };
         if let Some(artifact) = self.exchanged(name)? {
             let what = match self.found.get(&artifact) {
-                Some(Found::Unreadable(what)) => what.clone(),
+                Some(Inspection::Unreadable(what)) => what.clone(),
                 _ => format!("{artifact} was exchanged while {name} read it"),
             };
             // They are in their places already.
@@ -440,7 +440,7 @@ impl Run<'_, '_, '_> {
         self.space.forget_snapshots(stage);
         self.found.extend(done.found);
         orchestrator.observer.notice(&Event::StageDone { stage: name.clone(), measured: done.measured.clone(), bytes });
-        self.ran.push(Ran {
+        self.ran.push(CompletedStage {
             stage: name.clone(),
             reason: step.reason.clone(),
             measured: done.measured,
@@ -460,7 +460,7 @@ impl Run<'_, '_, '_> {
     /// Removes what was snapshot for stages that need not run: a crash between their end and the removal leaves it.
     fn remove_snapshots(&self, plan: &Plan) -> Result<(), DiskError> {
         let Orchestrator { disk, directory, .. } = self.orchestrator;
-        for settled in plan.fresh.iter().filter(|settled| settled.why != Why::NotRequested) {
+        for settled in plan.fresh.iter().filter(|settled| settled.why != SettledReason::NotRequested) {
             let snapshots = snapshots_path(directory).join(settled.stage.file_name());
             if !disk.list(&snapshots)?.is_empty() {
                 disk.remove_dir_all(&snapshots)?;

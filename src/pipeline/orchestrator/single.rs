@@ -9,26 +9,26 @@ use std::path::{Path, PathBuf};
 use disk::{Digest, Disk, clock};
 use serde::Serialize;
 
-use crate::artifact::{ArtifactName, Found};
-use crate::directory::{Claim, Findings, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, survey};
+use crate::artifact::{ArtifactName, Inspection};
+use crate::directory::{Claim, Inspections, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, survey};
 use crate::error::{MissingInput, PipelineError, unusable};
 use crate::fingerprint::hex;
 use crate::graph::Graph;
-use crate::journal::{ArtifactRecord, Contents, Measured, State};
+use crate::journal::{ArtifactRecord, Contents, JournalState, Measured};
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
 use crate::orchestrator::execution::{execute, fingerprints_of};
 use crate::path_text;
-use crate::plan::{Counts, Prediction, Reason, find};
-use crate::preflight::Room;
-use crate::progress::Progress;
+use crate::plan::{PlanPrediction, Reason, StageCounts, find};
+use crate::preflight::Resources;
+use crate::progress::StageProgress;
 use crate::report::StageError;
 use crate::stage::StageName;
-use crate::work::{Scratch as MadeIn, StageContext};
+use crate::work::{ScratchArtifacts, StageContext};
 
 /// Where a single stage works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scratch {
+pub enum ScratchDirectory {
     /// In this directory; what it makes stays there.
     Directory(PathBuf),
     /// In a new directory within this one, removed afterwards.
@@ -37,13 +37,13 @@ pub enum Scratch {
 
 /// What a single stage came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Single {
+pub struct StageRerun {
     /// Which stage.
     pub stage: StageName,
     /// Stages that ran before it, to rebuild what it reads.
     pub rebuilt: Vec<StageName>,
     /// Each of its outputs, compared.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<StageOutput>,
     /// What it took.
     pub measured: Measured,
     /// Where its outputs are, if they were kept.
@@ -53,20 +53,20 @@ pub struct Single {
 
 /// An output of a single stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Output {
+pub struct StageOutput {
     /// Which.
     pub artifact: ArtifactName,
     /// The digest of its content now.
     #[serde(with = "hex")]
     pub digest: Digest,
     /// How it compares with the recorded one.
-    pub comparison: Comparison,
+    pub comparison: OutputComparison,
 }
 
 /// How a result compares with the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Comparison {
+pub enum OutputComparison {
     /// The same content.
     Identical,
     /// Another content than this digest, which was recorded.
@@ -77,22 +77,22 @@ pub enum Comparison {
     Passed,
 }
 
-impl Single {
+impl StageRerun {
     /// Whether no output differs from the recorded one.
     pub fn is_identical(&self) -> bool {
-        let differs = |output: &Output| matches!(output.comparison, Comparison::Different(_));
+        let differs = |output: &StageOutput| matches!(output.comparison, OutputComparison::Different(_));
         !self.outputs.iter().any(differs)
     }
 }
 
 /// A directory that goes when its owner does, if it is temporary.
-struct Guard<'d> {
+struct ScratchGuard<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
     temporary: bool,
 }
 
-impl Drop for Guard<'_> {
+impl Drop for ScratchGuard<'_> {
     fn drop(&mut self) {
         if self.temporary
             && let Err(error) = self.disk.remove_dir_all(&self.path)
@@ -102,15 +102,15 @@ impl Drop for Guard<'_> {
     }
 }
 
-impl<'d> Guard<'d> {
-    fn new(disk: &'d dyn Disk, scratch: &Scratch) -> Result<Self, PipelineError> {
+impl<'d> ScratchGuard<'d> {
+    fn new(disk: &'d dyn Disk, scratch: &ScratchDirectory) -> Result<Self, PipelineError> {
         let made = match scratch {
-            Scratch::Directory(path) => disk.create_dir(path).map(|()| path.clone()),
-            Scratch::Temporary(parent) => disk.create_private_dir(parent, "awari-stage-"),
+            ScratchDirectory::Directory(path) => disk.create_dir(path).map(|()| path.clone()),
+            ScratchDirectory::Temporary(parent) => disk.create_private_dir(parent, "awari-stage-"),
         };
-        let (Scratch::Directory(place) | Scratch::Temporary(place)) = scratch;
+        let (ScratchDirectory::Directory(place) | ScratchDirectory::Temporary(place)) = scratch;
         let path = made.map_err(|source| unusable(place, source))?;
-        Ok(Guard { disk, path, temporary: matches!(scratch, Scratch::Temporary(_)) })
+        Ok(ScratchGuard { disk, path, temporary: matches!(scratch, ScratchDirectory::Temporary(_)) })
     }
 }
 
@@ -120,27 +120,27 @@ impl Orchestrator<'_> {
     /// # Errors
     /// [`PipelineError::InputMissing`] if a target that it reads is not there; whatever fails in the
     /// stage.
-    pub fn single(&self, stage: &str, scratch: &Scratch) -> Result<Single, PipelineError> {
+    pub fn single(&self, stage: &str, scratch: &ScratchDirectory) -> Result<StageRerun, PipelineError> {
         let graph = self.work.graph();
         let last = find(graph, stage)?;
-        if let Scratch::Directory(path) = scratch {
+        if let ScratchDirectory::Directory(path) = scratch {
             refuse_run_directory(self.disk, &self.directory, path)?;
             if claim(self.disk, path, &|| holds_artifacts(self.disk, path, self.work))? == Claim::Run {
                 return Err(PipelineError::ScratchIsRunDirectory { scratch: path.clone() });
             }
         }
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
-        let state = State::replay(&journal.entries);
+        let state = JournalState::replay(&journal.entries);
         let found = survey(self.disk, &self.directory, self.work)?;
         let chain = chain(graph, &state, &found, last)?;
-        let guard = Guard::new(self.disk, scratch)?;
-        let mut aside = Aside { orchestrator: self, state, found, scratch: &guard.path, made: BTreeSet::new() };
+        let guard = ScratchGuard::new(self.disk, scratch)?;
+        let mut aside = StageReruns { orchestrator: self, state, found, scratch: &guard.path, made: BTreeSet::new() };
         aside.preflight(&chain)?;
         self.observer.notice(&Event::RunStarted {
             directory: guard.path.clone(),
             run: 0,
             steps: chain.len(),
-            counts: Counts { to_run: chain.len(), ..Counts::default() },
+            counts: StageCounts { to_run: chain.len(), ..StageCounts::default() },
             seconds: chain.iter().map(|at| graph.stages()[*at].cost.seconds).sum(),
         });
         let before = chain.iter().zip(chain.iter().skip(1));
@@ -153,7 +153,7 @@ impl Orchestrator<'_> {
         }
         let (outputs, measured) = aside.run(last, Reason::Forced, chain.len(), chain.len())?;
         let name = |at: &usize| graph.stages()[*at].name.clone();
-        Ok(Single {
+        Ok(StageRerun {
             stage: name(&last),
             rebuilt: chain[..chain.len() - 1].iter().map(name).collect(),
             outputs,
@@ -164,19 +164,19 @@ impl Orchestrator<'_> {
 }
 
 /// Stages running aside.
-struct Aside<'a> {
+struct StageReruns<'a> {
     orchestrator: &'a Orchestrator<'a>,
-    state: State,
-    found: Findings,
+    state: JournalState,
+    found: Inspections,
     scratch: &'a Path,
     /// What was made in the scratch directory.
     made: BTreeSet<ArtifactName>,
 }
 
-impl Aside<'_> {
+impl StageReruns<'_> {
     fn preflight(&self, chain: &[usize]) -> Result<(), PipelineError> {
         let orchestrator = self.orchestrator;
-        let mut prediction = Prediction::default();
+        let mut prediction = PlanPrediction::default();
         for at in chain {
             let stage = &orchestrator.work.graph().stages()[*at];
             if stage.cost.memory_bytes > prediction.memory_bytes {
@@ -186,7 +186,7 @@ impl Aside<'_> {
             prediction.disk_bytes = prediction.disk_bytes.saturating_add(stage.cost.disk_bytes);
         }
         let free = orchestrator.disk.free_bytes(self.scratch);
-        let room = Room {
+        let room = Resources {
             memory: orchestrator.options.memory,
             memory_available: clock::attainable_bytes(),
             disk_free: free.map_err(|source| unusable(self.scratch, source))?,
@@ -201,13 +201,13 @@ impl Aside<'_> {
         reason: Reason,
         number: usize,
         steps: usize,
-    ) -> Result<(Vec<Output>, Measured), PipelineError> {
+    ) -> Result<(Vec<StageOutput>, Measured), PipelineError> {
         let Orchestrator { disk, directory, work, options, observer, stop } = self.orchestrator;
         let graph = work.graph();
         let stage = &graph.stages()[at];
         let name = &stage.name;
         let digest_of = |name: &ArtifactName| match self.found.get(name) {
-            Some(Found::Header { digest, .. }) => Some(*digest),
+            Some(Inspection::Header { digest, .. }) => Some(*digest),
             _ => self.state.built(name).map(|built| built.artifact.digest),
         };
         let fingerprints = fingerprints_of(graph, at, digest_of).ok_or_else(|| {
@@ -217,11 +217,11 @@ impl Aside<'_> {
         let cost = stage.cost;
         observer.notice(&Event::StageStarted { stage: name.clone(), reason, number, steps, cost });
         let snapshots = snapshots_path(self.scratch).join(name.file_name());
-        let progress = Progress::new();
+        let progress = StageProgress::new();
         let context = StageContext {
             disk: *disk,
             directory,
-            scratch: Some(MadeIn { directory: self.scratch, made: &self.made }),
+            scratch: Some(ScratchArtifacts { directory: self.scratch, made: &self.made }),
             snapshots: Snapshots::open(*disk, snapshots, fingerprints.digest(), options.snapshot_interval)?,
             threads: options.threads,
             memory: options.memory,
@@ -241,22 +241,22 @@ impl Aside<'_> {
         Ok((outputs.collect(), done.measured))
     }
 
-    fn compare(&self, artifact: &ArtifactRecord) -> Output {
+    fn compare(&self, artifact: &ArtifactRecord) -> StageOutput {
         let name = &artifact.name;
         let header = match self.found.get(name) {
-            Some(Found::Header { digest, .. }) => Some(*digest),
+            Some(Inspection::Header { digest, .. }) => Some(*digest),
             _ => None,
         };
         let recorded = self.state.built(name).map(|built| built.artifact.digest).or(header);
         let spec = self.orchestrator.work.graph().artifact(name);
-        Output {
+        StageOutput {
             artifact: name.clone(),
             digest: artifact.digest,
             comparison: match recorded {
-                _ if spec.is_some_and(|spec| !spec.kind.is_file()) => Comparison::Passed,
-                None => Comparison::NothingRecorded,
-                Some(digest) if digest == artifact.digest => Comparison::Identical,
-                Some(digest) => Comparison::Different(digest),
+                _ if spec.is_some_and(|spec| !spec.kind.is_file()) => OutputComparison::Passed,
+                None => OutputComparison::NothingRecorded,
+                Some(digest) if digest == artifact.digest => OutputComparison::Identical,
+                Some(digest) => OutputComparison::Different(digest),
             },
         }
     }
@@ -279,7 +279,7 @@ fn failed(stage: &StageName, error: StageError) -> PipelineError {
 
 /// The stages to run, in order: the last one, and before it those that make the intermediates it
 /// reads, as far as these are not there.
-fn chain(graph: &Graph, state: &State, found: &Findings, last: usize) -> Result<Vec<usize>, PipelineError> {
+fn chain(graph: &Graph, state: &JournalState, found: &Inspections, last: usize) -> Result<Vec<usize>, PipelineError> {
     let mut chain = BTreeSet::from([last]);
     for at in (0..=last).rev() {
         if !chain.contains(&at) {
@@ -308,13 +308,13 @@ fn chain(graph: &Graph, state: &State, found: &Findings, last: usize) -> Result<
 }
 
 /// Whether an input is there and is what was recorded.
-fn usable(graph: &Graph, state: &State, found: &Findings, name: &ArtifactName) -> Result<(), String> {
+fn usable(graph: &Graph, state: &JournalState, found: &Inspections, name: &ArtifactName) -> Result<(), String> {
     let built = state.built(name);
     if let Some(damage) = state.damage(name) {
         return Err(format!("is damaged: {}", damage.what));
     }
     match (found.get(name), built) {
-        (Some(Found::Header { digest, identity }), built) => {
+        (Some(Inspection::Header { digest, identity }), built) => {
             if built.is_some_and(|built| built.artifact.digest != *digest) {
                 return Err("differs from the recorded one".to_owned());
             }
@@ -326,9 +326,9 @@ fn usable(graph: &Graph, state: &State, found: &Findings, name: &ArtifactName) -
                 None => Ok(()),
             }
         }
-        (Some(Found::Damaged(what)), _) => Err(format!("is damaged: {what}")),
-        (Some(Found::Unreadable(what)), _) => Err(format!("cannot be read: {what}")),
-        (Some(Found::Absent), _) => Err("is absent".to_owned()),
+        (Some(Inspection::Damaged(what)), _) => Err(format!("is damaged: {what}")),
+        (Some(Inspection::Unreadable(what)), _) => Err(format!("cannot be read: {what}")),
+        (Some(Inspection::Absent), _) => Err("is absent".to_owned()),
         (None, Some(_)) => Ok(()),
         (None, None) => Err("has not been made".to_owned()),
     }

@@ -13,10 +13,10 @@ use crate::directory::{Directory, MANIFEST_MARK, journal_path};
 use crate::exit::Exit;
 use crate::journal::{Record, RunEnd};
 use crate::observer::{Event, Observer};
-use crate::orchestrator::garbage::Needless;
-use crate::orchestrator::single::{Comparison, Scratch};
+use crate::orchestrator::garbage::GarbageReason;
+use crate::orchestrator::single::{OutputComparison, ScratchDirectory};
 use crate::orchestrator::{Orchestrator, RunOptions};
-use crate::plan::{Counts, Keep, Standing};
+use crate::plan::{Keep, StageCounts, Standing};
 use crate::status::{RunState, StageState, status};
 use crate::toy::{Bench, DIRECTORY, Design, Toy, artifact};
 use crate::work::Work;
@@ -625,13 +625,13 @@ fn a_single_stage_is_compared_and_changes_nothing() {
     drop(held);
     assert_eq!(toy.take_log(), ["capture:3", "solve:3"]);
     assert!(single.is_identical());
-    assert_eq!(single.outputs[0].comparison, Comparison::Identical);
+    assert_eq!(single.outputs[0].comparison, OutputComparison::Identical);
     assert_eq!(single.rebuilt.len(), 1);
     assert_eq!((bench.disk.paths(), bench.files()), (paths, before));
 
     let single = bench.single(&toy, "verify:2").unwrap();
-    assert_eq!(single.outputs[0].comparison, Comparison::Passed);
-    assert_eq!(bench.single(&toy, "capture:1").unwrap().outputs[0].comparison, Comparison::Identical);
+    assert_eq!(single.outputs[0].comparison, OutputComparison::Passed);
+    assert_eq!(bench.single(&toy, "capture:1").unwrap().outputs[0].comparison, OutputComparison::Identical);
 
     let mut salted = Design::default().toy();
     salted.salted.insert(3);
@@ -648,13 +648,13 @@ fn a_single_stage_leaves_its_outputs_in_a_scratch_directory_of_the_users() {
     let bench = Bench::default();
     let toy = toy();
     bench.run(&toy).unwrap();
-    let scratch = Scratch::Directory(Path::new("/scratch").to_path_buf());
+    let scratch = ScratchDirectory::Directory(Path::new("/scratch").to_path_buf());
     let single = bench.orchestrator(&toy).single("solve:1", &scratch).unwrap();
     assert_eq!(single.directory.as_deref(), Some(Path::new("/scratch")));
     let made = bench.disk.peek(Path::new("/scratch/databases/1"));
     assert_eq!(made, bench.disk.peek(Path::new("/run/databases/1")));
 
-    let inside = Scratch::Directory(Path::new("/run/x").to_path_buf());
+    let inside = ScratchDirectory::Directory(Path::new("/run/x").to_path_buf());
     let error = bench.orchestrator(&toy).single("solve:1", &inside).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
     bench.remove("databases/0");
@@ -758,22 +758,22 @@ fn garbage_is_told_of_and_goes_when_asked() {
     let before = bench.disk.paths();
     let garbage = bench.orchestrator(&smaller).garbage().unwrap();
     assert_eq!(bench.disk.paths(), before);
-    let of = |why: Needless| -> Vec<String> {
+    let of = |why: GarbageReason| -> Vec<String> {
         let items = garbage.items.iter().filter(|item| item.why == why);
         items.map(|item| item.path.strip_prefix(DIRECTORY).unwrap().display().to_string()).collect()
     };
-    assert_eq!(of(Needless::Leftover), ["databases/.3.tmp-77"]);
-    assert_eq!(of(Needless::Snapshot), ["snapshots/solve-2", "snapshots/solve-3"]);
-    assert_eq!(of(Needless::Kept), ["captures/0", "captures/1", "captures/2"]);
-    assert_eq!(of(Needless::Unasked), ["captures/3", "databases/3", "stats/3"]);
-    assert_eq!(of(Needless::Unread), Vec::<String>::new());
+    assert_eq!(of(GarbageReason::Leftover), ["databases/.3.tmp-77"]);
+    assert_eq!(of(GarbageReason::Snapshot), ["snapshots/solve-2", "snapshots/solve-3"]);
+    assert_eq!(of(GarbageReason::Kept), ["captures/0", "captures/1", "captures/2"]);
+    assert_eq!(of(GarbageReason::Unasked), ["captures/3", "databases/3", "stats/3"]);
+    assert_eq!(of(GarbageReason::Unread), Vec::<String>::new());
     assert_eq!(garbage.strange, [Path::new(DIRECTORY).join("databases/mine")]);
 
-    let reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unasked]);
+    let reasons = BTreeSet::from([GarbageReason::Leftover, GarbageReason::Snapshot, GarbageReason::Unasked]);
     let removed = bench.orchestrator(&smaller).remove_garbage(&reasons).unwrap();
     assert_eq!(removed.len(), 6);
     let left = bench.orchestrator(&smaller).garbage().unwrap();
-    assert!(left.items.iter().all(|item| item.why == Needless::Kept) && left.items.len() == 3);
+    assert!(left.items.iter().all(|item| item.why == GarbageReason::Kept) && left.items.len() == 3);
     assert!(bench.disk.peek(&Path::new(DIRECTORY).join("databases/mine")).is_some());
     // Nothing that is needed has gone.
     assert!(bench.run(&smaller).unwrap().ran.is_empty());
@@ -784,10 +784,10 @@ fn garbage_is_told_of_and_goes_when_asked() {
     put("databases/.2.tmp-78");
     let garbage = bench.orchestrator(&smaller).garbage().unwrap();
     assert!(garbage.holder.is_some_and(|holder| holder.contains("somebody")));
-    assert!(garbage.items.iter().all(|item| item.why == Needless::Kept), "{:?}", garbage.items);
+    assert!(garbage.items.iter().all(|item| item.why == GarbageReason::Kept), "{:?}", garbage.items);
     drop(held);
     let garbage = bench.orchestrator(&smaller).garbage().unwrap();
-    assert!(garbage.holder.is_none() && garbage.items.iter().any(|item| item.why == Needless::Leftover));
+    assert!(garbage.holder.is_none() && garbage.items.iter().any(|item| item.why == GarbageReason::Leftover));
 }
 
 /// What nothing declares and nothing recorded: each file is garbage for a reason, or strange.
@@ -815,20 +815,20 @@ fn every_file_of_a_run_directory_is_accounted_for() {
     let before = bench.disk.paths();
     let garbage = bench.orchestrator(&toy()).garbage().unwrap();
     assert_eq!(bench.disk.paths(), before);
-    let of = |why: Needless| -> Vec<String> {
+    let of = |why: GarbageReason| -> Vec<String> {
         let items = garbage.items.iter().filter(|item| item.why == why);
         items.map(|item| item.path.strip_prefix(DIRECTORY).unwrap_or(&item.path).display().to_string()).collect()
     };
-    assert_eq!(of(Needless::Leftover), [".manifest.toml.tmp-1", "logs/.run.log.tmp-2", "planes/2/.1.won.tmp-3"]);
-    assert_eq!(of(Needless::Snapshot), ["snapshots/counting-2", "/scratch/toy"]);
-    assert_eq!(of(Needless::Unasked), ["databases/9", "planes/2/1.won"]);
+    assert_eq!(of(GarbageReason::Leftover), [".manifest.toml.tmp-1", "logs/.run.log.tmp-2", "planes/2/.1.won.tmp-3"]);
+    assert_eq!(of(GarbageReason::Snapshot), ["snapshots/counting-2", "/scratch/toy"]);
+    assert_eq!(of(GarbageReason::Unasked), ["databases/9", "planes/2/1.won"]);
     let mut strange: Vec<String> =
         garbage.strange.iter().map(|path| path.strip_prefix(DIRECTORY).unwrap().display().to_string()).collect();
     strange.sort();
     assert_eq!(strange, ["mine", "notes.txt", "planes/2/mine", "snapshots/mine/x"]);
     assert_eq!(garbage.items.len(), 7);
 
-    let reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unasked]);
+    let reasons = BTreeSet::from([GarbageReason::Leftover, GarbageReason::Snapshot, GarbageReason::Unasked]);
     bench.orchestrator(&toy()).remove_garbage(&reasons).unwrap();
     assert!(bench.orchestrator(&toy()).garbage().unwrap().items.is_empty());
     for name in ["notes.txt", "planes/2/mine", "mine/x", "snapshots/mine/x", "logs/run.log"] {
@@ -849,7 +849,12 @@ fn snapshots_that_serve_are_no_garbage() {
     STOP.store(false, Ordering::Relaxed);
     bench.disk.put(Path::new("/run/snapshots/solve-2/.half.tmp-9"), b"ha");
     bench.disk.put(Path::new("/scratch/toy/fingerprint"), b"saved by a rank");
-    let reasons = BTreeSet::from([Needless::Leftover, Needless::Snapshot, Needless::Unasked, Needless::Unread]);
+    let reasons = BTreeSet::from([
+        GarbageReason::Leftover,
+        GarbageReason::Snapshot,
+        GarbageReason::Unasked,
+        GarbageReason::Unread,
+    ]);
     let removed = bench.orchestrator(&toy()).remove_garbage(&reasons).unwrap();
     let paths: Vec<&Path> = removed.iter().map(|item| item.path.as_path()).collect();
     assert_eq!(paths, [Path::new("/run/snapshots/solve-2/.half.tmp-9")]);
@@ -885,10 +890,10 @@ fn explanations_tell_which_field_differs() {
 /// What plan, explain, status and run say of a directory, in that order; they all say the same. The run comes last, as it
 /// changes the directory.
 #[track_caller]
-fn counted(bench: &Bench, toy: &Toy) -> Counts {
+fn counted(bench: &Bench, toy: &Toy) -> StageCounts {
     let orchestrator = bench.orchestrator(toy);
     let counts = orchestrator.plan().unwrap().counts();
-    let mut tally = Counts { adopted: counts.adopted, ..Counts::default() };
+    let mut tally = StageCounts { adopted: counts.adopted, ..StageCounts::default() };
     let stages: Vec<String> = toy.graph().stages().iter().map(|stage| stage.name.to_string()).collect();
     for stage in &stages {
         let explained = orchestrator.explain(stage).unwrap();
@@ -933,7 +938,7 @@ fn counted(bench: &Bench, toy: &Toy) -> Counts {
 #[test]
 fn every_command_counts_alike() {
     let check = |bench: &Bench, toy: &Toy, [to_run, up_to_date, not_needed, not_requested, adopted]: [usize; 5]| {
-        let expected = Counts { to_run, up_to_date, not_needed, not_requested, adopted };
+        let expected = StageCounts { to_run, up_to_date, not_needed, not_requested, adopted };
         assert_eq!(counted(bench, toy), expected);
     };
     let mut bench = Bench::default();
@@ -1036,7 +1041,7 @@ fn a_real_directory_does_as_well() {
         assert_eq!(disk.read(&path.join(&name), 1 << 20).unwrap(), bytes, "{name}");
     }
     let orchestrator = Orchestrator::new(&disk, &path, &toy, RunOptions::default());
-    let scratch = Scratch::Temporary(directory.path().to_path_buf());
+    let scratch = ScratchDirectory::Temporary(directory.path().to_path_buf());
     assert!(orchestrator.single("solve:2", &scratch).unwrap().is_identical());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
 }

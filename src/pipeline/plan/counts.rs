@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::plan::steps::{Plan, Why};
+use crate::plan::steps::{Plan, SettledReason};
 use crate::stage::StageName;
 
 /// What a plan says of a stage.
@@ -42,19 +42,19 @@ impl fmt::Display for Standing {
     }
 }
 
-impl From<Why> for Standing {
-    fn from(why: Why) -> Standing {
+impl From<SettledReason> for Standing {
+    fn from(why: SettledReason) -> Standing {
         match why {
-            Why::Recorded | Why::Adopted => Standing::UpToDate,
-            Why::NotNeeded => Standing::NotNeeded,
-            Why::NotRequested => Standing::NotRequested,
+            SettledReason::Recorded | SettledReason::Adopted => Standing::UpToDate,
+            SettledReason::NotNeeded => Standing::NotNeeded,
+            SettledReason::NotRequested => Standing::NotRequested,
         }
     }
 }
 
 /// The number of stages of each standing; together all stages of the build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct StageCounts {
     /// Stages to run.
     pub to_run: usize,
     /// Stages that are up to date, adopted ones included.
@@ -68,7 +68,7 @@ pub struct Counts {
     pub adopted: usize,
 }
 
-impl Counts {
+impl StageCounts {
     /// The number of stages of a standing.
     pub fn of(&self, standing: Standing) -> usize {
         match standing {
@@ -98,7 +98,7 @@ impl Counts {
 }
 
 /// `12 to run, 38 up to date (2 adopted), 2 not needed`. What there is none of is left out.
-impl fmt::Display for Counts {
+impl fmt::Display for StageCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for standing in Standing::ALL.into_iter().filter(|standing| self.of(*standing) > 0) {
@@ -114,14 +114,14 @@ impl fmt::Display for Counts {
 
 impl Plan {
     /// The number of stages of each standing.
-    pub fn counts(&self) -> Counts {
-        let count = |is: fn(Why) -> bool| self.fresh.iter().filter(|settled| is(settled.why)).count();
-        Counts {
+    pub fn counts(&self) -> StageCounts {
+        let count = |is: fn(SettledReason) -> bool| self.fresh.iter().filter(|settled| is(settled.why)).count();
+        StageCounts {
             to_run: self.steps.len(),
             up_to_date: count(|why| Standing::from(why) == Standing::UpToDate),
-            not_needed: count(|why| why == Why::NotNeeded),
-            not_requested: count(|why| why == Why::NotRequested),
-            adopted: count(|why| why == Why::Adopted),
+            not_needed: count(|why| why == SettledReason::NotNeeded),
+            not_requested: count(|why| why == SettledReason::NotRequested),
+            adopted: count(|why| why == SettledReason::Adopted),
         }
     }
 
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn counts_name_what_there_is() {
-        let check = |counts: Counts, text: &str| assert_eq!(counts.to_string(), text);
-        check(Counts::default(), "no stages");
-        check(Counts { to_run: 3, ..Counts::default() }, "3 to run");
-        let counts = Counts { to_run: 1, up_to_date: 5, not_needed: 2, not_requested: 4, adopted: 3 };
+        let check = |counts: StageCounts, text: &str| assert_eq!(counts.to_string(), text);
+        check(StageCounts::default(), "no stages");
+        check(StageCounts { to_run: 3, ..StageCounts::default() }, "3 to run");
+        let counts = StageCounts { to_run: 1, up_to_date: 5, not_needed: 2, not_requested: 4, adopted: 3 };
         check(counts, "1 to run, 5 up to date (3 adopted), 2 not needed, 4 not requested");
         assert_eq!(counts.stages(), 12);
     }

@@ -15,11 +15,11 @@ use std::ops::Index;
 
 use disk::Digest;
 
-use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Found};
-use crate::directory::Findings;
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
+use crate::directory::Inspections;
 use crate::fingerprint::{Fingerprint, short};
 use crate::graph::Graph;
-use crate::journal::{Built, Moment, State};
+use crate::journal::{BuiltArtifact, JournalMoment, JournalState};
 use crate::plan::reason::Reason;
 
 /// The state of an artifact.
@@ -55,19 +55,19 @@ impl Freshness {
 
 /// The state of every artifact of a graph. Plans are made after every stage, of graphs of thousands: artifacts go by
 /// number here, and stages before the first that something happened to are not looked at again.
-pub(crate) struct Evaluated<'g> {
+pub(crate) struct FreshnessTable<'g> {
     graph: &'g Graph,
     all: Vec<Option<Freshness>>,
 }
 
-impl<'g> Evaluated<'g> {
+impl<'g> FreshnessTable<'g> {
     /// Of a graph that nobody has looked at.
     pub(crate) fn none(graph: &'g Graph) -> Self {
-        Evaluated { graph, all: vec![None; graph.artifacts().len()] }
+        FreshnessTable { graph, all: vec![None; graph.artifacts().len()] }
     }
 
     /// Looks at what the stages from a place on make. What those before it make is as it was when it was looked at last.
-    pub(crate) fn look(&mut self, from: usize, state: &State, found: &Findings) {
+    pub(crate) fn look(&mut self, from: usize, state: &JournalState, found: &Inspections) {
         let suspects = Suspects::new(self.graph, state);
         for at in from..self.graph.stages().len() {
             let sources = Sources::of(at, self);
@@ -103,7 +103,7 @@ impl<'g> Evaluated<'g> {
     }
 }
 
-impl Index<&ArtifactName> for Evaluated<'_> {
+impl Index<&ArtifactName> for FreshnessTable<'_> {
     type Output = Freshness;
 
     fn index(&self, name: &ArtifactName) -> &Freshness {
@@ -112,8 +112,8 @@ impl Index<&ArtifactName> for Evaluated<'_> {
 }
 
 /// The state of every artifact of a graph.
-pub(crate) fn evaluate<'g>(graph: &'g Graph, state: &State, found: &Findings) -> Evaluated<'g> {
-    let mut evaluated = Evaluated::none(graph);
+pub(crate) fn evaluate<'g>(graph: &'g Graph, state: &JournalState, found: &Inspections) -> FreshnessTable<'g> {
+    let mut evaluated = FreshnessTable::none(graph);
     evaluated.look(0, state, found);
     evaluated
 }
@@ -127,7 +127,7 @@ struct Sources<'g> {
 }
 
 impl<'g> Sources<'g> {
-    fn of(at: usize, evaluated: &Evaluated<'g>) -> Self {
+    fn of(at: usize, evaluated: &FreshnessTable<'g>) -> Self {
         let graph = evaluated.graph;
         let mut sources = Sources { known: Vec::new(), unknown: None };
         for &number in &graph.numbers(at).sources {
@@ -154,14 +154,14 @@ impl<'g> Sources<'g> {
 /// What was found wrong in a way that stages which read it do not notice, and what follows for the rest.
 struct Suspects<'s> {
     graph: &'s Graph,
-    state: &'s State,
+    state: &'s JournalState,
     /// The intermediates that something wrong was made from, with what it is and when it was found: the error may be
     /// in them.
-    condemned: BTreeMap<usize, (&'s ArtifactName, Moment)>,
+    condemned: BTreeMap<usize, (&'s ArtifactName, JournalMoment)>,
 }
 
 impl<'s> Suspects<'s> {
-    fn new(graph: &'s Graph, state: &'s State) -> Self {
+    fn new(graph: &'s Graph, state: &'s JournalState) -> Self {
         let mut condemned = BTreeMap::new();
         for name in state.silently_damaged() {
             let Some(found) = state.silent_damage(name).last() else { continue };
@@ -183,11 +183,11 @@ impl<'s> Suspects<'s> {
     fn doubt(&self, number: usize, sources: &Sources) -> Option<Reason> {
         let artifact = self.graph.numbered(number).name.clone();
         let known = self.state.built(&artifact);
-        let is_before = |found: &Moment| known.is_none_or(|known| known.sequence < found.sequence);
+        let is_before = |found: &JournalMoment| known.is_none_or(|known| known.sequence < found.sequence);
         if let Some((wrong, _)) = self.condemned.get(&number).filter(|(_, found)| is_before(found)) {
             return Some(Reason::Damaged { artifact, what: format!("{wrong}, made from it, is wrong") });
         }
-        let doubtful = |source: &ArtifactName, found: Moment, good: Option<Moment>| Reason::Doubtful {
+        let doubtful = |source: &ArtifactName, found: JournalMoment, good: Option<JournalMoment>| Reason::Doubtful {
             artifact: artifact.clone(),
             source: source.clone(),
             found_at: found.at,
@@ -209,7 +209,7 @@ impl<'s> Suspects<'s> {
     }
 
     /// When an artifact was last made or compared with its digest, by a verification that vouches for it or otherwise.
-    fn last_good(&self, name: &ArtifactName, before: Moment) -> Option<Moment> {
+    fn last_good(&self, name: &ArtifactName, before: JournalMoment) -> Option<JournalMoment> {
         let verifications =
             self.graph.number(name).into_iter().flat_map(|number| &self.graph.uses(number).verifications);
         let verifications = verifications.map(|&(_, number)| &self.graph.numbered(number).name);
@@ -225,13 +225,18 @@ fn after(graph: &Graph, name: &ArtifactName) -> Reason {
 
 /// The first target that a verification vouches for whose file is broken: another file will replace
 /// the one it saw.
-fn broken(spec: &ArtifactSpec, all: &Evaluated) -> Option<ArtifactName> {
+fn broken(spec: &ArtifactSpec, all: &FreshnessTable) -> Option<ArtifactName> {
     let is_broken =
         |name: &&ArtifactName| matches!(all[*name].reason(), Some(Reason::Damaged { .. } | Reason::Unreadable { .. }));
     spec.vouches.iter().find(is_broken).cloned()
 }
 
-fn verification(spec: &ArtifactSpec, sources: &Sources, state: &State, broken: Option<ArtifactName>) -> Freshness {
+fn verification(
+    spec: &ArtifactSpec,
+    sources: &Sources,
+    state: &JournalState,
+    broken: Option<ArtifactName>,
+) -> Freshness {
     let stale = |reason| Freshness::Stale { reason, expected: None };
     let Some(known) = state.built(&spec.name) else {
         return stale(Reason::NotVerified { artifacts: spec.vouches.iter().cloned().collect() });
@@ -246,7 +251,7 @@ fn verification(spec: &ArtifactSpec, sources: &Sources, state: &State, broken: O
     }
 }
 
-fn file(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings) -> Freshness {
+fn file(spec: &ArtifactSpec, sources: &Sources, state: &JournalState, found: &Inspections) -> Freshness {
     let artifact = || spec.name.clone();
     let known = state.built(&spec.name);
     let outdated = known.and_then(|known| outdated(spec, sources, known));
@@ -257,16 +262,16 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings)
     let stale = |reason| Freshness::Stale { reason, expected };
 
     let (digest, identity) = match found.get(&spec.name) {
-        None | Some(Found::Absent) => {
+        None | Some(Inspection::Absent) => {
             return stale(Reason::Absent { artifact: artifact() });
         }
-        Some(Found::Unreadable(what)) => {
+        Some(Inspection::Unreadable(what)) => {
             return stale(Reason::Unreadable { artifact: artifact(), what: what.clone() });
         }
-        Some(Found::Damaged(what)) => {
+        Some(Inspection::Damaged(what)) => {
             return stale(Reason::Damaged { artifact: artifact(), what: what.clone() });
         }
-        Some(Found::Header { digest, identity }) => (*digest, identity),
+        Some(Inspection::Header { digest, identity }) => (*digest, identity),
     };
     if let Some(damage) = state.damage(&spec.name) {
         return stale(Reason::Damaged { artifact: artifact(), what: damage.what.clone() });
@@ -310,7 +315,7 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &State, found: &Findings)
 }
 
 /// In what the fingerprint of an artifact differs from the one it would be given now.
-fn outdated(spec: &ArtifactSpec, sources: &Sources, known: &Built) -> Option<Reason> {
+fn outdated(spec: &ArtifactSpec, sources: &Sources, known: &BuiltArtifact) -> Option<Reason> {
     let was = &known.artifact.fingerprint;
     let changed = |field: &str, was: String, is: String| {
         Some(Reason::Changed { artifact: spec.name.clone(), field: field.to_owned(), was, is })

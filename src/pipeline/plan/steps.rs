@@ -37,22 +37,22 @@ pub struct PlanOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plan {
     /// Stages to run, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedStage>,
     /// Stages that need not run.
-    pub fresh: Vec<Settled>,
+    pub fresh: Vec<SettledStage>,
     /// Files to take over on the word of their headers, with their fingerprints and digests.
-    pub adopted: Vec<Adopted>,
+    pub adopted: Vec<AdoptedArtifact>,
     /// Intermediates that are no longer needed.
     pub removable: Vec<ArtifactName>,
     /// Finished files that the steps replace by files of something else.
-    pub replaced: Vec<Replaced>,
+    pub replaced: Vec<ReplacedArtifact>,
     /// What the steps are predicted to take.
-    pub prediction: Prediction,
+    pub prediction: PlanPrediction,
 }
 
 /// A stage to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Step {
+pub struct PlannedStage {
     /// Which.
     pub stage: StageName,
     /// Why.
@@ -65,17 +65,17 @@ pub struct Step {
 
 /// A stage that need not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Settled {
+pub struct SettledStage {
     /// Which.
     pub stage: StageName,
     /// Why not.
-    pub why: Why,
+    pub why: SettledReason,
 }
 
 /// Why a stage need not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum SettledReason {
     /// Its outputs are as the journal says.
     Recorded,
     /// The headers of its outputs say what is asked for; the journal does not know them.
@@ -88,20 +88,20 @@ pub enum Why {
 }
 
 /// The reason, to follow the words of its [`Standing`](crate::Standing).
-impl std::fmt::Display for Why {
+impl std::fmt::Display for SettledReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Why::Recorded => "its outputs match the journal",
-            Why::Adopted => "its outputs are adopted (headers checked)",
-            Why::NotNeeded => "it makes only intermediates, and no stage to run reads them",
-            Why::NotRequested => "it comes after the last stage requested",
+            SettledReason::Recorded => "its outputs match the journal",
+            SettledReason::Adopted => "its outputs are adopted (headers checked)",
+            SettledReason::NotNeeded => "it makes only intermediates, and no stage to run reads them",
+            SettledReason::NotRequested => "it comes after the last stage requested",
         })
     }
 }
 
 /// A file to take over on the word of its header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Adopted {
+pub struct AdoptedArtifact {
     /// Which.
     pub artifact: ArtifactName,
     /// The digest that its header holds.
@@ -114,7 +114,7 @@ pub struct Adopted {
 
 /// A finished file of something else than what is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Replaced {
+pub struct ReplacedArtifact {
     /// Which.
     pub artifact: ArtifactName,
     /// The parameter that differs.
@@ -127,7 +127,7 @@ pub struct Replaced {
 
 /// What the steps of a plan are predicted to take in all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Prediction {
+pub struct PlanPrediction {
     /// Positions worked through.
     pub positions: u64,
     /// Wall-clock seconds.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::exit::Exit;
-use crate::plan::{Keep, Why};
+use crate::plan::{Keep, SettledReason};
 use crate::toy::{Bench, DIRECTORY, Design, Toy};
 
 fn toy() -> Toy {
@@ -47,8 +47,8 @@ fn everything_there() {
     check(&bench, &toy(), "");
     let plan = bench.plan(&toy()).unwrap();
     let why = |at: usize| (plan.fresh[at].stage.to_string(), plan.fresh[at].why);
-    assert_eq!(why(0), ("capture:0".to_owned(), Why::NotNeeded));
-    assert_eq!(why(1), ("solve:0".to_owned(), Why::Recorded));
+    assert_eq!(why(0), ("capture:0".to_owned(), SettledReason::NotNeeded));
+    assert_eq!(why(1), ("solve:0".to_owned(), SettledReason::Recorded));
     assert_eq!(plan.fresh.len(), 16);
 }
 
@@ -130,7 +130,7 @@ fn until_includes_the_stage_named() {
     let names: Vec<String> = plan.steps.iter().map(|step| step.stage.to_string()).collect();
     let expect = ["capture:0", "solve:0", "verify:0", "stats:0", "capture:1", "solve:1"];
     assert_eq!(names, expect);
-    assert!(plan.fresh.iter().all(|settled| settled.why == Why::NotRequested));
+    assert!(plan.fresh.iter().all(|settled| settled.why == SettledReason::NotRequested));
     bench.run(&toy()).unwrap();
     // The capture is kept: the database it belongs to is not verified yet.
     assert!(bench.files().contains_key("captures/1"));

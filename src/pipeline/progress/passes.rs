@@ -6,7 +6,7 @@
 
 /// A pass that has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pass {
+pub struct PassSample {
     /// Whether it recomputed everything.
     pub is_full: bool,
     /// Whether the next one does.
@@ -22,7 +22,7 @@ pub struct Pass {
 pub struct Passes {
     /// The most that a pass can change.
     changes_max: u64,
-    ended: Vec<Pass>,
+    ended: Vec<PassSample>,
 }
 
 /// Ratios that an estimate is made from, at most: the last ones.
@@ -47,7 +47,7 @@ impl Passes {
     }
 
     /// Adds a pass that has ended.
-    pub fn end(&mut self, pass: Pass) {
+    pub fn end(&mut self, pass: PassSample) {
         self.ended.push(pass);
     }
 
@@ -96,7 +96,7 @@ impl Passes {
     }
 
     /// The geometric mean of the last ratios of successive passes, of which there are `known`.
-    fn ratio(&self, known: usize, of: impl Fn(&Pass) -> f64) -> Option<f64> {
+    fn ratio(&self, known: usize, of: impl Fn(&PassSample) -> f64) -> Option<f64> {
         let ratios = known.checked_sub(1)?.min(RATIOS_MAX);
         let last = self.ended.len() - 1;
         let (first, last) = (of(&self.ended[last - ratios]), of(&self.ended[last]));
@@ -110,7 +110,7 @@ mod tests {
 
     /// Recorded passes: what they may change, how many are full, what they changed and when they ended; the last one, which
     /// changed nothing, has its time only.
-    struct Recorded {
+    struct RecordedPasses {
         changes_max: u64,
         full: usize,
         changed: &'static [u64],
@@ -119,14 +119,14 @@ mod tests {
 
     /// Sweep in memory of 17 and 18 stones; on disk of 17 stones, in cells; bounds 1 and 2 of 16 stones by two bits. Two
     /// threads on a machine that did other work besides.
-    const RECORDED: [Recorded; 5] = [
-        Recorded {
+    const RECORDED: [RecordedPasses; 5] = [
+        RecordedPasses {
             changes_max: 21_474_180,
             full: 6,
             changed: &[13057735, 8128616, 3271277, 1329901, 535103, 175021, 31874, 5004, 802, 147, 25],
             ended_at: &[0.370, 0.747, 1.124, 1.422, 1.789, 2.097, 2.217, 2.251, 2.254, 2.267, 2.268, 2.269],
         },
-        Recorded {
+        RecordedPasses {
             changes_max: 34_597_290,
             full: 6,
             changed: &[
@@ -138,7 +138,7 @@ mod tests {
                 6.096, 6.097,
             ],
         },
-        Recorded {
+        RecordedPasses {
             changes_max: 8_424,
             full: 1,
             changed: &[7134, 8424, 8423, 8423, 8408, 8275, 7308, 4851, 2489, 791, 256, 68, 9, 1],
@@ -147,13 +147,13 @@ mod tests {
                 17.737,
             ],
         },
-        Recorded {
+        RecordedPasses {
             changes_max: 13_037_895,
             full: 0,
             changed: &[409292, 197773, 62799, 12848, 2943, 1347, 411, 246, 57, 3],
             ended_at: &[0.113, 0.187, 0.234, 0.257, 0.269, 0.273, 0.277, 0.2775, 0.285, 0.2852, 0.2853],
         },
-        Recorded {
+        RecordedPasses {
             changes_max: 13_037_895,
             full: 0,
             changed: &[982379, 572284, 96936, 26394, 6244, 1516, 229, 97],
@@ -161,7 +161,7 @@ mod tests {
         },
     ];
 
-    impl Recorded {
+    impl RecordedPasses {
         /// Gives the passes so far after each pass, and the seconds that were left.
         fn replay(&self, mut each: impl FnMut(&Passes, f64)) {
             let mut passes = Passes::new(self.changes_max);
@@ -169,7 +169,7 @@ mod tests {
             let end = self.ended_at[self.changed.len()];
             for (number, (&changed, &ended_at)) in self.changed.iter().zip(self.ended_at).enumerate() {
                 let (is_full, is_next_full) = (number < self.full, number + 1 < self.full);
-                passes.end(Pass { is_full, is_next_full, changed, seconds: ended_at - begun });
+                passes.end(PassSample { is_full, is_next_full, changed, seconds: ended_at - begun });
                 begun = ended_at;
                 each(&passes, end - ended_at);
             }
@@ -216,13 +216,13 @@ mod tests {
         let mut passes = Passes::new(1000);
         assert_eq!((passes.left_seconds(), passes.is_last(), passes.changed_share()), (None, false, None));
         for changed in [500, 700, 690, 680] {
-            passes.end(Pass { is_full: false, is_next_full: false, changed, seconds: 1.0 });
+            passes.end(PassSample { is_full: false, is_next_full: false, changed, seconds: 1.0 });
             assert_eq!((passes.left_seconds(), passes.is_last()), (None, false), "{changed}");
         }
         assert_eq!((passes.number(), passes.changed_share()), (5, Some(0.68)));
         // Nothing to divide by, from a snapshot that was as good as done.
         for changed in [0, 0, 3, 0] {
-            passes.end(Pass { is_full: true, is_next_full: changed > 0, changed, seconds: 0.0 });
+            passes.end(PassSample { is_full: true, is_next_full: changed > 0, changed, seconds: 0.0 });
             assert!(passes.left_seconds().is_none_or(f64::is_finite), "{passes:?}");
         }
         assert!(Passes::new(0).changed_share().is_none());

@@ -3,7 +3,7 @@
 use super::run::SmallBuild;
 use super::{seal_journal, split};
 use disk::{MemoryDisk, clock};
-use pipeline::journal::{Contents, Entry, Journal, Record, RunEnd, State};
+use pipeline::journal::{Contents, Entry, Journal, JournalState, Record, RunEnd};
 use std::path::Path;
 
 /// Records have a header of so many bytes.
@@ -51,7 +51,7 @@ fn appended(bytes: &[u8], contents: &Contents) {
     disk.put(path, bytes);
     let mut journal = Journal::open(&disk, path).expect("any bytes are a journal");
     assert_eq!(journal.cut_bytes(), contents.torn_bytes);
-    assert_eq!(*journal.state(), State::replay(&contents.entries));
+    assert_eq!(*journal.state(), JournalState::replay(&contents.entries));
     assert!(contents.entries.iter().all(|entry| entry.run < journal.run()), "the next holder has a higher number");
     journal.append(Record::RunEnded { how: RunEnd::Done }).expect("the disk has room");
     let again = Contents::read(&disk, path).expect("it was written");

@@ -5,7 +5,7 @@ use crate::torture::asked;
 use disk::{Disk, Fault, MemoryDisk};
 use pipeline::journal::{Journal, Record};
 use pipeline::status::{Status, status};
-use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, StageSpec, Summary, Work};
+use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, StageSpec, RunSummary, Work};
 use planner::Settings;
 use stages::Awari;
 use std::collections::BTreeMap;
@@ -138,12 +138,12 @@ impl SmallBuild {
     }
 
     /// Runs it, as a process of its own.
-    pub fn run(&self, disk: &dyn Disk) -> Result<Summary, PipelineError> {
+    pub fn run(&self, disk: &dyn Disk) -> Result<RunSummary, PipelineError> {
         self.run_forced(disk, &[])
     }
 
     /// Runs it and these stages again.
-    pub fn run_forced(&self, disk: &dyn Disk, stages: &[String]) -> Result<Summary, PipelineError> {
+    pub fn run_forced(&self, disk: &dyn Disk, stages: &[String]) -> Result<RunSummary, PipelineError> {
         let awari = Awari::new(self.settings.clone());
         let options = RunOptions { force: stages.to_vec(), ..self.options.clone() };
         Orchestrator::new(disk, Path::new(DIRECTORY), &awari, options).run()

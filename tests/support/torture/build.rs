@@ -7,7 +7,8 @@ use messaging::ThreadCommunicator;
 use pipeline::journal::RunEnd;
 use pipeline::manifest::Manifest;
 use pipeline::{
-    Beating, Event, Observer, Orchestrator, PipelineError, RunOptions, StageError, StageName, StopRequest, Summary,
+    Event, HeartbeatObserver, Observer, Orchestrator, PipelineError, RunOptions, RunSummary, StageError, StageName,
+    StopRequest,
 };
 use planner::{Settings, schema};
 use stages::Awari;
@@ -51,7 +52,7 @@ pub(crate) fn asked(overrides: &[(&str, &str)]) -> (Settings, RunOptions) {
 /// How a run ended, and what it did before.
 pub struct Ended {
     /// The summary, the error, or the words of a panic.
-    pub result: Result<Result<Summary, PipelineError>, String>,
+    pub result: Result<Result<RunSummary, PipelineError>, String>,
     /// Stages that began.
     pub started: Vec<StageName>,
     /// Stages that got done, and whether they went on from a snapshot.
@@ -65,7 +66,7 @@ pub struct Ended {
 impl Ended {
     /// Whether a request to stop ended the run.
     pub(crate) fn is_stopped(&self) -> bool {
-        matches!(&self.result, Ok(Ok(Summary { how: RunEnd::Stopped, .. })))
+        matches!(&self.result, Ok(Ok(RunSummary { how: RunEnd::Stopped, .. })))
     }
 }
 
@@ -89,7 +90,7 @@ impl BuildRequest {
     ///
     /// # Errors
     /// As [`Orchestrator::run`].
-    pub fn run(&self, disk: &dyn Disk) -> Result<Summary, PipelineError> {
+    pub fn run(&self, disk: &dyn Disk) -> Result<RunSummary, PipelineError> {
         Orchestrator::new(disk, Path::new(DIRECTORY), &self.awari, self.options.clone()).run()
     }
 
@@ -108,7 +109,7 @@ impl BuildRequest {
             if conditions.clocks.is_none() {
                 return orchestrator.observer(&diary).run();
             }
-            let beating = Beating::new(&hosts[0], Path::new(DIRECTORY), &diary, &flags[0]);
+            let beating = HeartbeatObserver::new(&hosts[0], Path::new(DIRECTORY), &diary, &flags[0]);
             orchestrator.observer(&Seldom(&beating)).run()
         };
         let (result, others) = match conditions.ranks {

@@ -8,7 +8,7 @@ use disk::{Disk, MemoryDisk, RealDisk};
 use crate::Exit;
 use crate::directory::claim::MANIFEST_MARK;
 use crate::error::PipelineError;
-use crate::orchestrator::{Orchestrator, RunOptions, Scratch};
+use crate::orchestrator::{Orchestrator, RunOptions, ScratchDirectory};
 use crate::toy::{Bench, DIRECTORY, Design};
 
 fn path(name: &str) -> PathBuf {
@@ -56,7 +56,7 @@ fn directories_of_others_are_refused_untouched() {
         assert_eq!(error.exit(), Exit::PreflightFailed, "{error}");
         let scratch = Bench::built();
         files.iter().for_each(|(name, bytes)| scratch.disk.put(&Path::new("/scratch").join(name), bytes));
-        let single = scratch.orchestrator(&toy).single("solve:1", &Scratch::Directory("/scratch".into()));
+        let single = scratch.orchestrator(&toy).single("solve:1", &ScratchDirectory::Directory("/scratch".into()));
         assert!(matches!(single, Err(PipelineError::Preflight(_))), "{single:?}");
         assert_eq!(everything(&bench.disk), before);
     }
@@ -145,13 +145,13 @@ fn a_run_directory_is_no_scratch_directory() {
         bench.disk.put(&Path::new("/other").join(name.strip_prefix(DIRECTORY).unwrap()), &bytes);
     }
     let before = everything(&bench.disk);
-    let scratch = Scratch::Directory("/other".into());
+    let scratch = ScratchDirectory::Directory("/other".into());
     let error = bench.orchestrator(&toy).single("solve:1", &scratch).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
     assert!(error.to_string().contains("/other is a run directory"), "{error}");
     assert_eq!(everything(&bench.disk), before);
     // What a stage left there is no reason to refuse.
-    let scratch = Scratch::Directory("/scratch".into());
+    let scratch = ScratchDirectory::Directory("/scratch".into());
     bench.disk.put(Path::new("/scratch/snapshots/solve-1/fingerprint"), b"another");
     for _ in 0..2 {
         bench.orchestrator(&toy).single("solve:1", &scratch).unwrap();

@@ -17,11 +17,11 @@ pub(crate) const ORIENTATION: Orientation = Orientation::OpponentMajor;
 const RUN_POSITIONS: u64 = BLOCK_POSITIONS as u64;
 
 /// The scores of one database, in canonical order.
-pub trait Look: Sync {
+pub trait ScoreSource: Sync {
     /// How many there are.
     fn positions(&self) -> u64;
 
-    /// The score of one position, below [`Look::positions`].
+    /// The score of one position, below [`ScoreSource::positions`].
     fn score(&self, position: u64) -> Result<Score, CheckError>;
 
     /// The scores of ascending positions. A file that is not read in place decodes each block once.
@@ -32,7 +32,7 @@ pub trait Look: Sync {
         Ok(())
     }
 
-    /// The scores from `first` on, as many as `out` holds; `first + out.len()` does not exceed [`Look::positions`].
+    /// The scores from `first` on, as many as `out` holds; `first + out.len()` does not exceed [`ScoreSource::positions`].
     fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError>;
 
     /// The edition of the file: another one after others have changed it. What is no file does not change.
@@ -47,7 +47,7 @@ pub trait Look: Sync {
 }
 
 /// Scores in memory that somebody else holds.
-impl Look for &[Score] {
+impl ScoreSource for &[Score] {
     fn positions(&self) -> u64 {
         self.len() as u64
     }
@@ -64,7 +64,7 @@ impl Look for &[Score] {
 }
 
 /// Scores in memory.
-impl Look for Vec<Score> {
+impl ScoreSource for Vec<Score> {
     fn positions(&self) -> u64 {
         self.as_slice().positions()
     }
@@ -79,7 +79,7 @@ impl Look for Vec<Score> {
 }
 
 /// A file, whatever its codec, with a bounded cache of decoded blocks where its scores cannot be read in place.
-impl Look for CachedScores {
+impl ScoreSource for CachedScores {
     fn positions(&self) -> u64 {
         self.scores().shape().positions()
     }
@@ -137,7 +137,7 @@ pub struct Database<L> {
     scores: L,
 }
 
-impl<L: Look> Databases<L> {
+impl<L: ScoreSource> Databases<L> {
     /// None yet.
     pub fn new(rules: Rules, set: PositionSet) -> Databases<L> {
         Databases { rules, set, by_stones: Vec::new() }
@@ -195,7 +195,7 @@ impl<L: Look> Databases<L> {
     }
 }
 
-impl<L: Look> Database<L> {
+impl<L: ScoreSource> Database<L> {
     /// The index of its positions.
     pub fn index(&self) -> &Index {
         &self.index

@@ -5,7 +5,7 @@ use messaging::Communicator;
 
 /// A place in a job.
 #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "there is no job without MPI"))]
-pub(crate) enum Place {
+pub(crate) enum JobRole {
     /// There is no job.
     Alone,
     /// Rank 0.
@@ -14,24 +14,24 @@ pub(crate) enum Place {
     Other(Box<dyn Communicator>),
 }
 
-impl Place {
+impl JobRole {
     /// Joins the job, if there is one.
     ///
     /// # Errors
     /// If MPI fails; if there is a job, and this program was built without MPI: each rank would do all of it.
     #[cfg(feature = "mpi")]
-    pub(crate) fn of_this_process() -> Result<Place, CliError> {
-        let Some(mpi) = messaging::MpiCommunicator::start()? else { return Ok(Place::Alone) };
+    pub(crate) fn of_this_process() -> Result<JobRole, CliError> {
+        let Some(mpi) = messaging::MpiCommunicator::start()? else { return Ok(JobRole::Alone) };
         let communicator: Box<dyn Communicator> = Box::new(mpi);
         Ok(match (communicator.rank(), communicator.size()) {
-            (_, 1) => Place::Alone,
-            (0, _) => Place::First(communicator),
-            _ => Place::Other(communicator),
+            (_, 1) => JobRole::Alone,
+            (0, _) => JobRole::First(communicator),
+            _ => JobRole::Other(communicator),
         })
     }
 
     #[cfg(not(feature = "mpi"))]
-    pub(crate) fn of_this_process() -> Result<Place, CliError> {
-        if messaging::launched() { Err(CliError::NoMpi) } else { Ok(Place::Alone) }
+    pub(crate) fn of_this_process() -> Result<JobRole, CliError> {
+        if messaging::launched() { Err(CliError::NoMpi) } else { Ok(JobRole::Alone) }
     }
 }
