@@ -1,7 +1,7 @@
 //! The stage `verify:n`: scores derived again by the plain rules, counts against the published ones, every checksum.
 
 use crate::{Shared, files};
-use check::{CheckError, Database, Databases, Extent, Histogram, ScoreSource, Published, Sample, Verified};
+use check::{CheckError, Database, Databases, Extent, Histogram, Published, Sample, ScoreSource, Verified};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use game::quantity::plural;

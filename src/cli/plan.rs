@@ -14,7 +14,7 @@ use crate::table::TextTable;
 use disk::{Disk, RealDisk};
 use pipeline::plan::PlannedStage;
 use pipeline::preflight::Resources;
-use pipeline::{Budget, StageCounts, Exit, Orchestrator, Plan};
+use pipeline::{Budget, Exit, Orchestrator, Plan, StageCounts};
 use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
 use std::path::Path;

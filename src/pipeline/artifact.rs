@@ -1,4 +1,4 @@
-//! Artifacts: what stages read and write, by name.
+//! Artifacts: the named inputs and outputs of stages.
 //!
 //! An artifact is a file in the run directory (or, for a [`ArtifactKind::Verification`], a fact in
 //! the journal). It is immutable: a stage publishes it whole, under its final name, or not at all.
@@ -23,15 +23,15 @@ pub struct ArtifactName(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is not the name of an artifact; expected a relative path such as \"databases/16\"")]
 pub struct ArtifactNameError {
-    /// What was given instead.
+    /// The text that was given.
     pub found: String,
 }
 
 impl ArtifactName {
-    /// A longer name was not made by us.
+    /// No name that this crate makes is longer.
     const BYTES_MAX: usize = 200;
 
-    /// Checks a name.
+    /// Validates a name.
     ///
     /// # Errors
     /// If it is not a plain relative path.
@@ -94,56 +94,54 @@ impl From<ArtifactName> for String {
     }
 }
 
-/// What an artifact is for; decides when it is wanted, believed and removed.
+/// The purpose of an artifact: decides when it is wanted, trusted and removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArtifactKind {
-    /// A file wanted for its own sake, which says in its header what it is. If the journal is lost
-    /// it is adopted on the word of its header.
+    /// A file wanted for its own sake, whose header identifies it. If the journal is lost, the file is adopted by its
+    /// header.
     Target,
-    /// A file wanted only while a stage that will run reads it. It never counts as an input of what
-    /// is made from it: the targets it was made from do. Removed once they are verified, unless
-    /// everything is kept. Adopted like a target.
+    /// A file wanted only while a stage that will run reads it. It is never a fingerprint input of what is made from it:
+    /// the targets that it was made from are. Removed once they are verified, unless everything is kept. Adopted like a
+    /// target.
     Intermediate,
-    /// A file wanted for its own sake that tells about its inputs (statistics). Believed only if the
-    /// journal knows it.
+    /// A file wanted for its own sake that describes its inputs (statistics). Trusted only if it is in the journal.
     Report,
-    /// No file: the fact, in the journal only, that targets passed the check of its stage.
+    /// A journal entry without a file: targets passed the check of its stage.
     Verification,
 }
 
 impl ArtifactKind {
-    /// Whether there is a file of this name.
+    /// Whether the artifact is a file.
     pub fn is_file(self) -> bool {
         self != ArtifactKind::Verification
     }
 
-    /// Whether a file that the journal does not know is believed on the word of its header.
+    /// Whether a file that is not in the journal is adopted by its header.
     pub fn is_adoptable(self) -> bool {
         matches!(self, ArtifactKind::Target | ArtifactKind::Intermediate)
     }
 }
 
-/// An artifact as the stages declare it.
+/// The declaration of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactSpec {
     /// Its name.
     pub name: ArtifactName,
     /// What it is for.
     pub kind: ArtifactKind,
-    /// What its content is, whichever stage or method makes it: `database`, `capture`. Part of the
-    /// fingerprint, so it never names a method.
+    /// The kind of content, whichever stage or method makes it: `database`, `capture`. Part of the fingerprint, so it
+    /// never names a method.
     pub content: String,
-    /// The version of the algorithm: raised when the same inputs should give another content.
+    /// The version of the algorithm: raised when the same inputs should give different content.
     pub version: u32,
-    /// The parameters that change its content (rules, positions, stones), and nothing else: neither
-    /// threads nor memory, paths, codec or method. Keys that a header can hold are compared with it.
+    /// The parameters that change the content (rules, positions, stones), and nothing else: neither threads nor memory,
+    /// paths, codec or method. Keys that a header can hold are compared with the header.
     pub identity: BTreeMap<String, String>,
-    /// Values of `identity` that do as well as the one asked for: a full check where a sample would
-    /// do.
+    /// Values that satisfy a key of `identity` besides the requested one: a full check where a sample is requested.
     pub accepts: BTreeMap<String, BTreeSet<String>>,
-    /// For a verification, and only for it: the targets that it vouches for, among the inputs of its
-    /// stage. The other inputs it only reads.
+    /// For a verification only: the targets among the inputs of its stage that it vouches for. It only reads the other
+    /// inputs.
     pub vouches: BTreeSet<ArtifactName>,
 }
 
@@ -175,7 +173,7 @@ impl ArtifactSpec {
         self
     }
 
-    /// Lets another value of a parameter do as well.
+    /// Accepts another value of a parameter.
     #[must_use]
     pub fn accept(mut self, key: &str, value: impl fmt::Display) -> Self {
         let values = self.accepts.entry(key.to_owned()).or_default();
@@ -183,34 +181,34 @@ impl ArtifactSpec {
         self
     }
 
-    /// Lets a verification vouch for a target.
+    /// Adds a target that a verification vouches for.
     #[must_use]
     pub fn vouch(mut self, target: ArtifactName) -> Self {
         self.vouches.insert(target);
         self
     }
 
-    /// Whether the value `was` of a parameter is the one asked for, or does as well.
+    /// Whether the value `was` of a parameter is the requested one, or an accepted one.
     pub fn is_satisfied(&self, key: &str, was: &str) -> bool {
         self.identity.get(key).is_some_and(|is| is == was) || self.accepts.get(key).is_some_and(|v| v.contains(was))
     }
 }
 
-/// What a look at an artifact's file found. A look is cheap: header, lengths and block index.
+/// The result of inspecting the file of an artifact: its header, lengths and block index, not its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// There is no such file.
+    /// The file does not exist.
     Absent,
-    /// A complete file, as far as a look can tell.
+    /// The file is complete, as far as an inspection shows.
     Header {
         /// The digest of its content, whatever its encoding.
         digest: Digest,
         /// The parameters that its header holds, under the keys of [`ArtifactSpec::identity`].
         identity: BTreeMap<String, String>,
     },
-    /// It is not a file of this kind or version, or could not be read.
+    /// The file is of another kind or version, or could not be read.
     Unreadable(String),
-    /// A file of this kind, but not as it was written.
+    /// The file is of this kind, but differs from what was written.
     Damaged(String),
 }
 
@@ -219,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_inside() {
+    fn names_never_lead_out_of_the_directory() {
         for good in ["databases/16", "verified/3", "planes/36/12.plane", "a"] {
             assert_eq!(good.parse::<ArtifactName>().unwrap().to_string(), good);
         }

@@ -1,22 +1,22 @@
-//! Sizes of memory and disk: parsed, compared and shown.
+//! Sizes of memory and disk.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes that something must stay within.
+/// A limit in bytes.
 ///
-/// Parses from `512 MiB`, `2GiB`, `1.5 GiB`, `2 GB` (decimal) or a bare number of bytes. Prints what
-/// it parses, exactly: the largest binary unit in which it is a whole number.
+/// Parses `512 MiB`, `2GiB`, `1.5 GiB`, `2 GB` (decimal) or a bare number of bytes. Displays as text that parses to the
+/// same value, in the largest binary unit in which it is a whole number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Budget(u64);
 
-/// Not a size.
+/// A text that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
-    /// There is no number, or no such unit.
+    /// The number is missing, or the unit is unknown.
     #[error("{0:?} is not a size; write \"512 MiB\" or \"2 GiB\", for example")]
     Syntax(String),
-    /// More bytes than a number of 64 bits holds.
+    /// The size exceeds 64 bits.
     #[error("{0:?} is more than any machine has")]
     TooLarge(String),
 }
@@ -38,22 +38,22 @@ const UNITS: [(&str, u64); 13] = [
 ];
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// Makes a budget.
     pub fn new(bytes: u64) -> Self {
         Budget(bytes)
     }
 
-    /// The bytes.
+    /// Returns the limit in bytes.
     pub fn bytes(self) -> u64 {
         self.0
     }
 
-    /// Whether so many bytes fit.
+    /// Whether `bytes` are within the limit.
     pub fn fits(self, bytes: u64) -> bool {
         bytes <= self.0
     }
 
-    /// About as many bytes, for people: three digits and a unit.
+    /// Formats a size for people: three digits and a unit.
     pub fn show(bytes: u64) -> String {
         let Some((unit, size)) = UNITS[..4].iter().find(|(_, size)| bytes >= *size) else {
             return format!("{bytes} B");

@@ -1,4 +1,7 @@
-//! A run directory held for writing: its lock, and its journal.
+//! The run directory: the names of its files, who may write to it, and what lies in it.
+//!
+//! [`Directory`] holds the lock and the journal. The submodules own one kind of file each, or a question about the whole
+//! directory: whether a run may use it (`claim`), which artifacts exist (`survey`), how much space they take (`space`).
 
 mod claim;
 mod heartbeat;
@@ -28,21 +31,21 @@ use crate::directory::claim::{keep_others, lock_is_of_others};
 use crate::error::{PipelineError, unusable};
 use crate::journal::{Journal, JournalError};
 
-/// A run directory held for writing, by us alone.
+/// A run directory locked for writing.
 pub struct Directory<'d> {
-    // Declared before the lock: nothing of ours is open when the lock goes.
+    // Declared before the lock: the journal is closed before the lock is released.
     journal: Journal<'d>,
     _lock: Lock,
 }
 
 impl<'d> Directory<'d> {
-    /// Takes the lock and opens the journal, cutting off what a crash tore. Makes the directory if
-    /// it is absent. `command` tells others who holds it. `holds_artifacts` looks for artifacts, where neither lock nor
-    /// journal say that the directory is a run's.
+    /// Takes the lock and opens the journal, truncating a torn end. Creates the directory if it is absent. `command` is
+    /// written into the lock. `holds_artifacts` is called if neither lock nor journal show that the directory belongs to a
+    /// run.
     ///
     /// # Errors
-    /// [`PipelineError::Locked`], or [`PipelineError::Preflight`] if the directory cannot be used: above all if it holds
-    /// files of others only, and then nothing was touched.
+    /// [`PipelineError::Locked`], or [`PipelineError::Preflight`] if the directory cannot be used. Nothing is changed if it
+    /// holds only foreign files.
     pub fn open(
         disk: &'d dyn Disk,
         path: &Path,
@@ -54,7 +57,7 @@ impl<'d> Directory<'d> {
         let lock_is_of_others = lock_is_of_others(disk, path);
         let lock = match disk.lock(&lock_path, command) {
             Err(DiskError::Locked { .. }) => {
-                // Whoever only looks whether a run goes on holds it for a moment.
+                // A query for the holder takes the lock for a moment.
                 std::thread::sleep(Duration::from_millis(100));
                 disk.lock(&lock_path, command)
             }
@@ -75,10 +78,10 @@ impl<'d> Directory<'d> {
         Ok(Directory { journal, _lock: lock })
     }
 
-    /// Whether a directory can be a run directory: it is one, or nothing in it would be replaced. Writes nothing.
+    /// Checks that a directory is a run directory, or holds nothing that a run would replace. Writes nothing.
     ///
     /// # Errors
-    /// [`PipelineError::Preflight`] if it holds files of others, or cannot be read.
+    /// [`PipelineError::Preflight`] if it holds foreign files, or cannot be read.
     pub fn check(
         disk: &dyn Disk,
         path: &Path,
@@ -87,7 +90,7 @@ impl<'d> Directory<'d> {
         claim(disk, path, holds_artifacts).map(|_| ())
     }
 
-    /// Its journal.
+    /// Returns the journal.
     pub fn journal(&mut self) -> &mut Journal<'d> {
         &mut self.journal
     }

@@ -30,25 +30,25 @@ use disk::{Disk, Output};
 use crate::journal::contents::encode;
 use crate::journal::fence::Fence;
 
-/// A journal open for writing, with what it says so far. Only for who holds the directory's lock.
+/// A journal open for writing. Only for the holder of the directory's lock.
 pub struct Journal<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
-    /// `None` until the first record of ours, and after a failed write.
+    /// `None` until the first record of this run, and after a failed write.
     output: Option<Box<dyn Output>>,
-    /// What a failed write was to write: as much of it as arrived is ours to cut off.
+    /// The bytes of a failed write: whatever part of them reached the file is truncated.
     failed: Vec<u8>,
-    /// Our number, and where the valid records end.
+    /// The number of the run, and the end of the valid records.
     fence: Arc<Fence>,
     cut_bytes: u64,
     state: JournalState,
 }
 
 impl<'d> Journal<'d> {
-    /// Opens a journal, cutting off a torn end. An absent one is made by the first record.
+    /// Opens a journal, truncating a torn end. An absent one is created by the first record.
     ///
     /// # Errors
-    /// If it cannot be read, or a torn end cannot be cut.
+    /// If it cannot be read or truncated.
     pub fn open(disk: &'d dyn Disk, path: &Path) -> Result<Self, JournalError> {
         let contents = Contents::read(disk, path)?;
         if contents.torn_bytes > 0 {
@@ -66,22 +66,22 @@ impl<'d> Journal<'d> {
         })
     }
 
-    /// The number under which we write.
+    /// Returns the number of the run.
     pub fn run(&self) -> u64 {
         self.fence.run()
     }
 
-    /// What keeps us from writing when the directory is no longer ours.
+    /// Returns the fence, which refuses writes once another run has taken the directory.
     pub(crate) fn fence(&self) -> Arc<Fence> {
         Arc::clone(&self.fence)
     }
 
-    /// Bytes that were cut off when it was opened.
+    /// Returns the bytes that were truncated when the journal was opened.
     pub fn cut_bytes(&self) -> u64 {
         self.cut_bytes
     }
 
-    /// What the journal says, our own records included.
+    /// Returns the state after all records, including those of this run.
     pub fn state(&self) -> &JournalState {
         &self.state
     }
@@ -89,8 +89,8 @@ impl<'d> Journal<'d> {
     /// Appends a record. When this returns, the record is durable.
     ///
     /// # Errors
-    /// [`JournalError::Overtaken`] if the journal is not as we left it; otherwise if it cannot be written. It is then
-    /// as before, as far as any reader can tell.
+    /// [`JournalError::Overtaken`] if another run has written to the journal; otherwise if it cannot be written. Readers
+    /// then see it unchanged.
     pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
         let now = self.disk.clock().utc();
         let entry = Entry { run: self.run(), at: now.as_secs(), millis: now.subsec_millis() as u16, record };
@@ -110,14 +110,14 @@ impl<'d> Journal<'d> {
         Ok(())
     }
 
-    /// Makes sure that the journal ends where our knowledge of it does. What a failed write of ours left is cut off.
+    /// Checks that the journal ends where this run left it, and truncates the rest of its own failed write.
     fn make_sure(&mut self) -> Result<(), JournalError> {
         let beyond = self.fence.beyond(self.disk)?;
         if beyond.is_empty() {
             return Ok(());
         }
-        let nobody = || Contents::decode(&beyond).entries.is_empty();
-        let is_ours = self.output.is_none() && (self.failed.starts_with(&beyond) || nobody());
+        let has_no_record = || Contents::decode(&beyond).entries.is_empty();
+        let is_ours = self.output.is_none() && (self.failed.starts_with(&beyond) || has_no_record());
         if is_ours {
             return Ok(self.disk.truncate(&self.path, self.fence.bytes())?);
         }

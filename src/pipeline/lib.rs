@@ -1,18 +1,19 @@
-//! The pipeline: what is to be done, why, in which order, and how far it is.
+//! A resumable pipeline of stages: manifest, plan, journal and runs.
 //!
-//! Stages with declared inputs, outputs and costs form a [`Graph`]; the [`plan`](plan::plan) is a pure
-//! function of the graph, the [`Journal`](journal::Journal) and what is on disk; the [`Orchestrator`]
-//! carries it out one stage at a time, so that a kill at any moment costs at most the stage at hand.
+//! Stages with declared inputs, outputs and costs form a [`Graph`]. The [`plan`](plan::plan) is a pure function of the
+//! graph, the [journal](journal::Journal) and the files on disk. The [`Orchestrator`] runs the plan, one stage at a time, so
+//! that a kill at any moment costs at most the current stage.
 //!
 //! Invariants:
 //!
-//! * It knows nothing of any game: stages, keys, identities and values are data that [`Work`] and the
-//!   [`Schema`] give it.
-//! * What decides whether something is rebuilt are contents and parameters: never times of files,
-//!   never method, codec, threads, memory or paths (module [`fingerprint`]).
-//! * A file is in the journal only after it is durable, and used only if journal and header agree, or
-//!   if its header alone tells all.
-//! * Only the holder of the directory's lock writes to it, and where locks fail the latest (module `fence`). Planning, status and single stages read.
+//! * The crate knows nothing of any game. Stages, manifest keys, identities and values are data that [`Work`] and the
+//!   [`Schema`] supply.
+//! * Contents and parameters decide whether something is rebuilt; file times, method, codec, threads, memory and paths
+//!   never do (module `fingerprint`).
+//! * A file is recorded in the journal only after it is durable. It is used only if journal and header agree, or if its
+//!   header alone is complete.
+//! * Only the holder of the directory's lock writes to it; where locks fail, only the latest run does (module
+//!   `journal::fence`). Planning, status and single stages only read.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

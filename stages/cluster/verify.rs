@@ -8,7 +8,7 @@ use super::order::Reading;
 use super::{Failure, Follower, Job, Order, agree};
 use crate::verify::{Opened, counted, extent, report, with_smaller, wrong};
 use crate::{Shared, files};
-use check::{CheckError, Extent, PortionFindings, Histogram, DatabasePortion};
+use check::{CheckError, DatabasePortion, Extent, Histogram, PortionFindings};
 use disk::Disk;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{StageContext, StageError, StageReport};

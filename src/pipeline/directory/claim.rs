@@ -1,12 +1,12 @@
-//! Whose a directory is: what keeps a run from taking over files that are not awari's.
+//! The ownership of a directory: keeps a run from overwriting foreign files.
 //!
-//! The first thing written into a new run directory is `lock`, which is durable before anything else is written and
-//! begins as no file of others does. So a directory is ours if its `lock` or its `journal` is, or if there are artifacts,
-//! which may have been copied or restored without either. A directory without such a sign is taken only if it holds nothing that a
-//! run could replace: a crash before the lock was durable leaves empty files, zeros and temporaries.
+//! The first file of a new run directory is `lock`. It is durable before anything else is written, and begins like no
+//! foreign file. So a directory belongs to a run if its `lock` or its `journal` does, or if it holds artifacts, which may
+//! have been copied or restored without either. Any other directory is used only if it holds nothing that a run could
+//! replace: a crash before the lock is durable leaves empty files, zeros and temporary files.
 //!
-//! In a directory that is ours, a file of another kind under one of our names (an artifact may have been copied to
-//! where somebody keeps a diary called `journal`) gives up the name and keeps its content.
+//! In a directory that belongs to a run, a foreign file under one of the run's names (such as a diary called `journal`) is
+//! renamed and keeps its content.
 
 #[cfg(test)]
 mod tests;
@@ -24,37 +24,37 @@ use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError, could_be_journal
 use crate::preflight::PreflightError;
 use crate::work::Work;
 
-/// Longer notes are not read.
+/// Longer lock notes are not read.
 const NOTE_BYTES_MAX: u64 = 4096;
 
-/// What a file that is read whole may have at most: the resolved manifest, the largest of them.
+/// The largest file that is read whole: the resolved manifest.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// How deep below a directory temporaries are expected.
+/// Depth below a directory at which temporary files are expected.
 const DEPTH_MAX: usize = 3;
 
-/// What file systems and file managers put into directories that are empty to their user.
+/// Entries that file systems and file managers create in empty directories.
 const OF_THE_SYSTEM: [&str; 5] = ["lost+found", ".snapshot", ".zfs", ".DS_Store", ".Trash-1000"];
 
 /// The first line of every `manifest.toml` that a run writes.
 pub(crate) const MANIFEST_MARK: &str =
     "# The manifest of the latest run, written by awari: each run replaces this file.\n";
 
-/// What a directory is to a run.
+/// The relation of a directory to runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// A run directory.
     Run,
-    /// A directory with artifacts that no run is known to have made there.
+    /// A directory with artifacts, but without a sign of a run.
     Artifacts,
-    /// A directory that is absent, or holds nothing that a run could replace.
+    /// An absent directory, or one that holds nothing that a run could replace.
     Free,
 }
 
-/// Finds out what a directory is to a run. Writes nothing. `holds_artifacts` looks for artifacts.
+/// Determines the relation of a directory to runs. Writes nothing.
 ///
 /// # Errors
-/// [`PreflightError::Foreign`] if it holds files of others and no sign of ours; what the operating system says.
+/// [`PreflightError::Foreign`] if it holds foreign files and no sign of a run; if the operating system fails.
 pub(crate) fn claim(
     disk: &dyn Disk,
     directory: &Path,
@@ -71,7 +71,7 @@ pub(crate) fn claim(
         Ok(_) if disk.read(&journal_path(directory), JOURNAL_BYTES_MAX).is_ok_and(|bytes| holds_record(&bytes)) => {
             return Ok(Claim::Run);
         }
-        // It may be anything; if the directory is ours, the error comes up again.
+        // Opening the journal reports the error again, if the directory belongs to a run.
         Ok(_) | Err(JournalError::TooLarge { .. }) => {}
         Err(JournalError::Disk(source)) => return Err(unusable(source)),
         Err(other) => return Err(other.into()),
@@ -89,7 +89,7 @@ pub(crate) fn claim(
     Err(PreflightError::Foreign { directory: directory.to_path_buf(), names: names.collect() }.into())
 }
 
-/// Whether any artifact of some work is in a directory.
+/// Whether a directory holds any artifact of `work`.
 pub(crate) fn holds_artifacts(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<bool, PipelineError> {
     let found = survey(disk, directory, work)?;
     let is_there = |spec: &&crate::ArtifactSpec| match found.get(&spec.name) {
@@ -101,10 +101,10 @@ pub(crate) fn holds_artifacts(disk: &dyn Disk, directory: &Path, work: &dyn Work
     Ok(work.graph().artifacts().any(|spec| is_there(&spec)))
 }
 
-/// Names at the top of a run directory under which files are written aside first.
+/// Names of staged files at the top of a run directory.
 const STAGED: [&str; 7] = ["journal", "manifest.toml", "heartbeat", "stop", "lock", "probe", "speed"];
 
-/// Whether a file in a run directory is what a dead run left of a file of its own, or of an artifact.
+/// Whether a file is the temporary file of a dead run, for an artifact or for a file of its own.
 pub(crate) fn is_leftover_of(directory: &Path, path: &Path, work: &dyn Work) -> bool {
     let Some(path) = staged_path(path) else { return false };
     let Some(name) = path.strip_prefix(directory).ok().and_then(Path::to_str) else { return false };
@@ -112,8 +112,8 @@ pub(crate) fn is_leftover_of(directory: &Path, path: &Path, work: &dyn Work) -> 
     STAGED.contains(&name) || is_log() || ArtifactName::new(name).is_ok_and(|name| work.is_name(&name))
 }
 
-/// The entries of a directory that are not what a run could have left before its lock was durable. A directory among
-/// them counts if anything in it does.
+/// Collects the entries of a directory that no run could have left before its lock was durable. A directory counts if
+/// anything in it does.
 fn others(disk: &dyn Disk, directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), DiskError> {
     let of_the_system = |path: &Path| path.file_name().is_some_and(|name| OF_THE_SYSTEM.iter().any(|of| name == *of));
     let own = [lock_path(directory), journal_path(directory)];
@@ -142,16 +142,15 @@ fn others(disk: &dyn Disk, directory: &Path, depth: usize, found: &mut Vec<PathB
     Ok(())
 }
 
-/// Whether the name of the lock is that of a file of others, which keeps its content under another name once the lock is
-/// taken.
+/// Whether a foreign file has the name of the lock. Taking the lock renames it.
 pub(crate) fn lock_is_of_others(disk: &dyn Disk, directory: &Path) -> bool {
     disk.read(&lock_path(directory), SMALL_BYTES_MAX).is_ok_and(|bytes| !is_lock_note(&bytes))
 }
 
-/// Lets files of others that have one of our names keep their content under another. For the holder of the lock.
+/// Renames foreign files that have the name of a file of runs. Only for the holder of the lock.
 ///
 /// # Errors
-/// What the operating system says.
+/// If the operating system fails.
 pub(crate) fn keep_others(disk: &dyn Disk, directory: &Path) -> Result<(), DiskError> {
     let is_heartbeat = |bytes: &[u8]| serde_json::from_slice::<Heartbeat>(bytes).is_ok();
     let is_request = |bytes: &[u8]| bytes.trim_ascii().iter().all(u8::is_ascii_digit);
@@ -165,18 +164,17 @@ pub(crate) fn keep_others(disk: &dyn Disk, directory: &Path) -> Result<(), DiskE
         match disk.read(&path, bytes_max) {
             Ok(bytes) if !is_blank(&bytes) && !is_ours(&bytes) => keep(disk, &path)?,
             Err(DiskError::TooLarge { .. }) if bytes_max == SMALL_BYTES_MAX => keep(disk, &path)?,
-            // Whoever opens it says what is wrong.
+            // Opening the file reports the error.
             Ok(_) | Err(_) => {}
         }
     }
     Ok(())
 }
 
-/// Makes room for the resolved manifest `text`, where what has its name was not written by a run. Earlier versions wrote it without
-/// [`MANIFEST_MARK`].
+/// Renames a foreign `manifest.toml`. Manifests of older versions have no [`MANIFEST_MARK`]; they are recognised by `text`.
 ///
 /// # Errors
-/// What the operating system says.
+/// If the operating system fails.
 pub(crate) fn keep_manifest(disk: &dyn Disk, directory: &Path, text: &str) -> Result<(), DiskError> {
     let path = manifest_path(directory);
     let is_ours = |bytes: &[u8]| bytes.starts_with(MANIFEST_MARK.as_bytes()) || bytes == text.as_bytes();
@@ -193,7 +191,7 @@ fn keep(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
     Ok(())
 }
 
-/// The bytes of a file; `None` if it is absent, longer, or no file at all.
+/// Returns the bytes of a file; `None` if it is absent, longer, or not a file.
 fn beginning(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, DiskError> {
     match disk.read(path, bytes_max) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -202,7 +200,7 @@ fn beginning(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Option<Vec<
     }
 }
 
-/// Whether a file was not written yet, or lost what was written to a crash.
+/// Whether a file was never written, or lost its content in a crash.
 fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0)
 }

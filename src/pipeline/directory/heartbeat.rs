@@ -12,59 +12,59 @@ use crate::directory::layout::heartbeat_path;
 use crate::progress::{BoundReading, PassReading};
 use crate::stage::StageName;
 
-/// After so long without a sign, a run is no longer taken to be at work.
+/// Seconds without a heartbeat after which a run counts as stalled.
 pub const SILENT_SECONDS_MAX: u64 = 30;
 
-/// After so long without progress, a stage is no longer taken to go on.
+/// Seconds without progress after which a stage counts as stalled.
 pub const IDLE_SECONDS_MAX: u64 = 300;
 
-/// A longer file was not written by us.
+/// A longer file is not a heartbeat.
 const BYTES_MAX: u64 = 4096;
 
-/// What a run does just now.
+/// What a run is doing now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// The run.
+    /// The number of the run.
     pub run: u64,
     /// When this was written, in seconds since 1970.
     pub at: u64,
-    /// The stage at hand.
+    /// The current stage.
     pub stage: StageName,
     /// Its number among the steps of this run, from 1.
     pub number: usize,
-    /// The steps of this run, as now planned.
+    /// The steps of this run, as currently planned.
     pub steps: usize,
-    /// Units of the stage that are done; of the pass at hand, where there are passes.
+    /// Completed units of the stage, or of the current pass.
     pub done: u64,
-    /// Units in all; 0 if not known.
+    /// Units in total; 0 if unknown.
     pub total: u64,
-    /// What is counted.
+    /// Name of the unit.
     pub unit: String,
-    /// The bound at hand, where there are bounds.
+    /// The current bound, where there are bounds.
     #[serde(default)]
     pub bound: Option<BoundReading>,
-    /// The pass at hand, where there are passes.
+    /// The current pass, where there are passes.
     #[serde(default)]
     pub pass: Option<PassReading>,
     /// Seconds since the stage began.
     pub seconds: f64,
     /// When `done` last changed, in seconds since 1970.
     pub advanced_at: u64,
-    /// Seconds left for the stage, where that can be told.
+    /// Estimated seconds left for the stage.
     pub stage_left_seconds: Option<f64>,
-    /// Seconds left for the whole run, where that can be told: what the plan predicts, corrected by how it went.
+    /// Estimated seconds left for the run: the prediction of the plan, corrected by the progress so far.
     pub run_left_seconds: Option<f64>,
-    /// Bytes that the process has resident, where known.
+    /// Resident memory of the process, where known.
     pub memory_bytes: Option<u64>,
 }
 
 impl Heartbeat {
-    /// The latest one of a run directory, if there is one that can be read.
+    /// Reads the heartbeat of a run directory, if there is a readable one.
     pub fn read(disk: &dyn Disk, directory: &Path) -> Option<Heartbeat> {
         serde_json::from_slice(&disk.read(&heartbeat_path(directory), BYTES_MAX).ok()?).ok()
     }
 
-    /// What is wrong with it at a time in seconds since 1970, if anything.
+    /// Describes why the run counts as stalled at `now`, in seconds since 1970, if it does.
     pub fn stalled(&self, now: u64) -> Option<String> {
         let silent = now.saturating_sub(self.at);
         let idle = now.saturating_sub(self.advanced_at);
@@ -84,7 +84,7 @@ mod tests {
     use disk::MemoryDisk;
 
     #[test]
-    fn silence_and_idleness_are_told() {
+    fn a_silent_and_an_idle_run_are_stalled() {
         let text = r#"{"run":1,"at":1000,"stage":"sweep:9","number":1,"steps":2,"done":1,"total":2,"unit":"rows",
             "seconds":1.0,"advanced_at":990,"stage_left_seconds":null,"run_left_seconds":3.0,"memory_bytes":null}"#;
         let seen: Heartbeat = serde_json::from_str(text).unwrap();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_files_are_no_sign_of_life() {
+    fn other_files_are_not_a_heartbeat() {
         let disk = MemoryDisk::new();
         let directory = Path::new("/run");
         for text in [&b""[..], b"{}", b"\xff", &[b' '; 5000]] {

@@ -2,32 +2,32 @@
 
 use std::path::{Path, PathBuf};
 
-/// The lock of a run directory.
+/// Path of the lock.
 pub(crate) fn lock_path(directory: &Path) -> PathBuf {
     directory.join("lock")
 }
 
-/// The journal of a run directory.
+/// Path of the journal.
 pub fn journal_path(directory: &Path) -> PathBuf {
     directory.join("journal")
 }
 
-/// The resolved manifest of a run directory.
+/// Path of the resolved manifest.
 pub fn manifest_path(directory: &Path) -> PathBuf {
     directory.join("manifest.toml")
 }
 
-/// The sign of life of the run that goes on in a directory.
+/// Path of the heartbeat of the active run.
 pub(crate) fn heartbeat_path(directory: &Path) -> PathBuf {
     directory.join("heartbeat")
 }
 
-/// The request that the run which goes on in a directory stop.
+/// Path of the request that the active run stop.
 pub(crate) fn stop_path(directory: &Path) -> PathBuf {
     directory.join("stop")
 }
 
-/// The snapshots of a run directory.
+/// Path of the folder of snapshots.
 pub(crate) fn snapshots_path(directory: &Path) -> PathBuf {
     directory.join("snapshots")
 }

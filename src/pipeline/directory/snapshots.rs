@@ -1,15 +1,14 @@
-//! Snapshots: what a long stage saves of its unfinished work.
+//! Snapshots: the saved state of a long stage.
 //!
-//! They live in a directory of their own, `snapshots/STAGE/`, with a file `fingerprint` that says
-//! for which result they were made. Those of another result are removed before the stage starts, all
-//! of them once it is done.
+//! `snapshots/STAGE/` holds the snapshots of a stage and a file `fingerprint` that identifies the result they belong to.
+//! Snapshots of another result are removed before the stage starts, all of them once it is done.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use disk::{Digest, Disk, DiskError, Staged, remove_leftovers};
 
-/// The place for the snapshots of one stage.
+/// The snapshots of one stage.
 pub struct Snapshots<'a> {
     disk: &'a dyn Disk,
     directory: PathBuf,
@@ -20,20 +19,20 @@ pub struct Snapshots<'a> {
 
 const MARKER: &str = "fingerprint";
 
-/// Whether a directory is one of snapshots.
+/// Whether a directory holds snapshots.
 ///
 /// # Errors
-/// What the operating system says.
+/// If the operating system fails.
 pub(crate) fn is_snapshots(disk: &dyn Disk, directory: &Path) -> Result<bool, DiskError> {
     Ok(disk.bytes(&directory.join(MARKER))?.is_some())
 }
 
 impl<'a> Snapshots<'a> {
-    /// Looks for snapshots that serve this result, and removes others. Where the disk fails they may be just the ones,
-    /// and hours of work: then they stay, and the error is the caller's.
+    /// Opens the snapshots of this result, and removes those of another. A failing disk removes none: they may be hours of
+    /// work.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// If the operating system fails.
     pub fn open(
         disk: &'a dyn Disk,
         directory: PathBuf,
@@ -45,14 +44,14 @@ impl<'a> Snapshots<'a> {
             Ok(found) => {
                 let same = found == fingerprint.to_string().as_bytes();
                 if same {
-                    // One that was not finished is of no use, and takes as much room as one that was.
+                    // An unfinished snapshot is useless, and may be as large as a finished one.
                     remove_leftovers(disk, &directory)?;
                 } else {
                     disk.remove_dir_all(&directory)?;
                 }
                 same
             }
-            // Without a fingerprint nobody knows what they are of: their removal may have been cut short.
+            // Their removal may have been interrupted: without a fingerprint their result is unknown.
             Err(error) if error.is_not_found() || matches!(error, DiskError::TooLarge { .. }) => {
                 disk.remove_dir_all(&directory)?;
                 false
@@ -62,25 +61,25 @@ impl<'a> Snapshots<'a> {
         Ok(Snapshots { disk, directory, fingerprint, interval, exists })
     }
 
-    /// What they are made for.
+    /// Returns the fingerprint of the result.
     pub fn fingerprint(&self) -> Digest {
         self.fingerprint
     }
 
-    /// How often to snapshot.
+    /// Returns the time between snapshots.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// The directory with what an earlier attempt at the very same result saved, if there was one.
+    /// Returns the directory with the snapshots of an earlier attempt at the same result, if there was one.
     pub fn saved(&self) -> Option<&Path> {
         self.exists.then_some(self.directory.as_path())
     }
 
-    /// The directory to save in, made ready for it. Publish files in it, as artifacts.
+    /// Creates the directory to save in. Files in it are published like artifacts.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn prepare(&self) -> Result<&Path, DiskError> {
         let marker = self.directory.join(MARKER);
         if self.disk.bytes(&marker)?.is_none() {
@@ -91,10 +90,10 @@ impl<'a> Snapshots<'a> {
         Ok(&self.directory)
     }
 
-    /// Removes everything saved.
+    /// Removes all snapshots.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// If the operating system fails.
     pub fn remove(&self) -> Result<(), DiskError> {
         if self.disk.bytes(&self.directory.join(MARKER))?.is_some() {
             self.disk.remove_dir_all(&self.directory)?;

@@ -1,6 +1,7 @@
-//! Disk space that is taken already and serves stages to come: what an interrupted stage left, and what is replaced.
+//! Disk space that a run directory already takes and that planned stages reuse.
 //!
-//! In allocated bytes, not lengths: a file may have holes, or more room than it has bytes yet.
+//! An interrupted stage continues in its files, and new files replace old ones. Sizes are allocated bytes, not lengths: a
+//! file may have holes, or be preallocated.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,21 +14,21 @@ use crate::directory::layout::snapshots_path;
 use crate::graph::Graph;
 use crate::stage::StageSpec;
 
-/// Space taken in a run directory.
+/// The space taken in a run directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     artifacts: BTreeMap<ArtifactName, u64>,
-    /// By the names of directories of snapshots.
+    /// By the file name of the stage.
     snapshots: BTreeMap<String, u64>,
-    /// What the next run removes before it does anything.
+    /// Temporary files that the next run removes before it starts.
     pub(crate) leftover_bytes: u64,
 }
 
-/// Directories of snapshots hold files, and directories of ranks with files.
+/// Folders of snapshots hold files, and a folder with files for each rank.
 const DEPTH_MAX: u32 = 4;
 
 impl Space {
-    /// Looks at a run directory in which some artifacts were found; `folders` may hold temporaries of dead runs.
+    /// Measures a run directory; `folders` may hold temporary files of dead runs.
     pub(crate) fn survey<'p>(
         disk: &dyn Disk,
         directory: &Path,
@@ -50,28 +51,28 @@ impl Space {
         Ok(space)
     }
 
-    /// Looks at an artifact again.
+    /// Measures an artifact again.
     pub(crate) fn look(&mut self, disk: &dyn Disk, directory: &Path, name: &ArtifactName) -> Result<(), DiskError> {
         self.artifacts.insert(name.clone(), disk.allocated_bytes(&name.below(directory))?);
         Ok(())
     }
 
-    /// What a stage leaves in its directory of snapshots goes when it is done.
+    /// Drops the snapshots of a stage that is done.
     pub(crate) fn forget_snapshots(&mut self, stage: &StageSpec) {
         self.snapshots.remove(&stage.name.file_name());
     }
 
-    /// What is taken by an artifact.
+    /// Returns the bytes of an artifact.
     pub(crate) fn of(&self, name: &ArtifactName) -> u64 {
         self.artifacts.get(name).copied().unwrap_or(0)
     }
 
-    /// What is taken by the snapshots of a stage.
+    /// Returns the bytes of the snapshots of a stage.
     pub(crate) fn of_snapshots(&self, stage: &StageSpec) -> u64 {
         self.snapshots.get(&stage.name.file_name()).copied().unwrap_or(0)
     }
 
-    /// Of the space that a stage takes at most, what is taken already.
+    /// Returns the bytes of the predicted space of a stage that are already taken.
     pub(crate) fn there(&self, stage: &StageSpec) -> u64 {
         let below = stage.folder.iter().flat_map(|folder| {
             let is_below = move |name: &ArtifactName| name.as_str().starts_with(folder.as_str());
@@ -80,15 +81,15 @@ impl Space {
         below.map(|(_, bytes)| *bytes).fold(self.of_snapshots(stage), u64::saturating_add)
     }
 
-    /// What a stage frees when its outputs take the place of older files. Intermediates are left out: what they take is
-    /// counted by the stages that need it.
+    /// Returns the bytes that a stage frees when its outputs replace older files. Intermediates are excluded: the stages
+    /// that need them count their space.
     pub(crate) fn replaced(&self, graph: &Graph, stage: &StageSpec) -> u64 {
         let outputs = graph.outputs(stage).filter(|output| output.kind != ArtifactKind::Intermediate);
         outputs.map(|output| self.of(&output.name)).fold(0, u64::saturating_add)
     }
 }
 
-/// What the files of a directory and of those in it take.
+/// Adds up the allocated bytes of the files below a directory.
 fn taken_below(disk: &dyn Disk, directory: &Path, depth_max: u32) -> Result<u64, DiskError> {
     let mut bytes = 0u64;
     for path in disk.list(directory)? {

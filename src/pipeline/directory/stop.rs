@@ -1,8 +1,8 @@
-//! A request to stop, left in the run directory for the run that works there.
+//! The stop request: a file in the run directory that asks the active run to stop.
 //!
-//! `stop` in the run directory holds the number of the run that is meant, in decimal digits. A run looks for it with each
-//! sign of life, and so also finds what was left from another machine. It is removed when a run begins, heeds it, or
-//! ends; one that came too late is not heeded by the next run, which has another number.
+//! `stop` holds the number of the run in decimal digits. A run reads it with each heartbeat, so the request may come from
+//! another machine. It is removed when a run starts, obeys it, or ends; the next run has another number and ignores a
+//! request that came too late.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use disk::{Disk, DiskError};
 
 use crate::directory::layout::stop_path;
 
-/// A longer file was not written by us.
+/// A longer file is not a stop request.
 const BYTES_MAX: u64 = 32;
 
-/// A request that a run stop at the end of the unit at hand.
+/// A request that a run stop at the end of the current unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopRequest {
     /// The number of the run.
@@ -21,7 +21,7 @@ pub struct StopRequest {
 }
 
 impl StopRequest {
-    /// Leaves it in a run directory.
+    /// Writes the request into a run directory.
     ///
     /// # Errors
     /// If the directory cannot be written.
@@ -29,13 +29,13 @@ impl StopRequest {
         disk.post(&stop_path(directory), format!("{}\n", self.run).as_bytes())
     }
 
-    /// The one in a run directory, if there is one that can be read.
+    /// Reads the request of a run directory, if there is a readable one.
     pub fn read(disk: &dyn Disk, directory: &Path) -> Option<StopRequest> {
         let bytes = disk.read(&stop_path(directory), BYTES_MAX).ok()?;
         Some(StopRequest { run: std::str::from_utf8(&bytes).ok()?.trim().parse().ok()? })
     }
 
-    /// Removes whatever there is. What cannot be removed is of an old run soon, and not heeded.
+    /// Removes the request. One that cannot be removed names an old run soon, and is ignored.
     pub(crate) fn remove(disk: &dyn Disk, directory: &Path) {
         let _ = disk.remove(&stop_path(directory));
     }
@@ -47,7 +47,7 @@ mod tests {
     use disk::MemoryDisk;
 
     #[test]
-    fn requests_are_left_read_and_removed() {
+    fn requests_are_posted_read_and_removed() {
         let (disk, directory) = (MemoryDisk::new(), Path::new("/run"));
         assert_eq!(StopRequest::read(&disk, directory), None);
         StopRequest { run: u64::MAX }.post(&disk, directory).unwrap();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_files_ask_for_nothing() {
+    fn other_files_are_not_a_request() {
         let (disk, directory) = (MemoryDisk::new(), Path::new("/run"));
         for text in [&b""[..], b"all", b"-1", b"\xff", b"18446744073709551616", &[b'1'; 33]] {
             disk.put(&stop_path(directory), text);

@@ -1,4 +1,4 @@
-//! A look at the file of every artifact of a run directory.
+//! The survey of a run directory: an inspection of the file of every artifact.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
 use crate::error::{PipelineError, unusable};
 use crate::work::Work;
 
-/// What a look at every file of a run directory found.
+/// The inspections of the files of a run directory, by artifact.
 pub type Inspections = BTreeMap<ArtifactName, Inspection>;
 
-/// Looks at the file of every artifact.
+/// Inspects the file of every artifact.
 pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Inspections, PipelineError> {
     let mut found = Inspections::new();
     for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
@@ -21,7 +21,7 @@ pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Resu
     Ok(found)
 }
 
-/// Looks at the file of an artifact.
+/// Inspects the file of an artifact.
 pub(crate) fn look(
     disk: &dyn Disk,
     directory: &Path,
@@ -31,7 +31,7 @@ pub(crate) fn look(
     let path = artifact.name.below(directory);
     let look = || work.inspect(disk, &path, artifact);
     let found = match look() {
-        // A file that cannot be read twice in a row is made anew; anything else is for the user to put right.
+        // A file that cannot be read twice in a row is rebuilt; other failures are for the user to fix.
         Err(error) if error.is_unreadable() => match look() {
             Err(error) if error.is_unreadable() => Ok(Inspection::Unreadable(error.to_string())),
             found => found,

@@ -1,4 +1,4 @@
-//! The format of journals: frames, records, and what a reader makes of any bytes.
+//! The file format of journals, and its reader.
 //!
 //! Layout of a record (version 1):
 //!
@@ -9,10 +9,8 @@
 //! | 8 | the first 8 bytes of the BLAKE3 digest of length and payload |
 //! | n | payload: one [`Entry`] as JSON |
 //!
-//! A crash can only tear the end of the file. [`Journal::open`] cuts a torn end back to the last
-//! valid record; [`Contents::read`] passes it over. Should bytes in the middle be damaged, reading
-//! goes on at the next valid record: losing a record costs time, never data. Readers return on any
-//! bytes whatever.
+//! [`Contents::read`] skips a torn end. If bytes in the middle are damaged, reading continues at the next valid record: a
+//! lost record costs time, never data. Readers accept any bytes.
 
 use std::path::{Path, PathBuf};
 
@@ -23,13 +21,13 @@ use crate::journal::record::Entry;
 const MAGIC: [u8; 4] = [0xFF, b'J', b'R', 1];
 const HEADER_BYTES: usize = 16;
 
-/// A record holds a few kilobytes; the largest known, a stage with hundreds of outputs, some hundred.
+/// The longest payload. Records take a few kilobytes; a stage with hundreds of outputs takes some hundred.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
-/// A number that no holder gets to, and that leaves room for the holders after it.
+/// The largest number of a run that is accepted, so that later runs can have larger ones.
 const RUN_MAX: u64 = 1 << 32;
 
-/// The longest journal that is read: some hundred thousand records.
+/// The longest journal that is read: several hundred thousand records.
 pub const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 
 /// A journal that cannot be read or written.
@@ -39,7 +37,7 @@ pub enum JournalError {
     /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The file is longer than any journal.
+    /// The file exceeds [`JOURNAL_BYTES_MAX`].
     #[error("{} has {bytes} bytes, expected at most {JOURNAL_BYTES_MAX}; move it away, and the next run adopts the \
         files that it finds (headers checked)", path.display())]
     TooLarge {
@@ -54,7 +52,7 @@ pub enum JournalError {
         /// Its length.
         bytes: usize,
     },
-    /// Somebody else writes to the journal, or has cut or removed it: the lock does not keep him out.
+    /// Another process has written to the journal, truncated or removed it, despite the lock.
     #[error(
         "{} {what} while this run held the directory, so this run ends; either the file system does not share locks \
          with the other machine, or the file `lock` was removed; wait for the other run to end, or stop it with \
@@ -64,28 +62,28 @@ pub enum JournalError {
     Overtaken {
         /// The journal.
         path: PathBuf,
-        /// What became of it.
+        /// What happened to it.
         what: String,
     },
-    /// The record cannot be said in JSON.
+    /// The record cannot be encoded as JSON.
     #[error("cannot write a journal record: {0}")]
     Encode(#[from] serde_json::Error),
 }
 
-/// A journal as read.
+/// The content of a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contents {
-    /// The records that count, in the order in which they were written.
+    /// The accepted records, in the order in which they were written.
     pub entries: Vec<Entry>,
     /// Bytes up to the end of the last valid record.
     pub valid_bytes: u64,
     /// Bytes after it, torn by a crash.
     pub torn_bytes: u64,
-    /// Bytes before it that are part of no valid record.
+    /// Bytes before it that belong to no valid record.
     pub damaged_bytes: u64,
-    /// Valid records of unknown kinds, from a newer version, or with a number that no holder has.
+    /// Valid records of an unknown kind (from a newer version) or with an impossible number.
     pub unknown: usize,
-    /// Valid records written by a holder whose time was over.
+    /// Valid records of a run written after those of a later run.
     pub fenced: usize,
 }
 
@@ -93,7 +91,7 @@ impl Contents {
     /// Reads a journal; an absent one is empty. Changes nothing.
     ///
     /// # Errors
-    /// If the file cannot be read. Its content is no reason to fail.
+    /// If the file cannot be read. Any content is accepted.
     pub fn read(disk: &dyn Disk, path: &Path) -> Result<Self, JournalError> {
         match disk.read(path, JOURNAL_BYTES_MAX) {
             Ok(bytes) => Ok(Contents::decode(&bytes)),
@@ -110,7 +108,7 @@ impl Contents {
         let mut run = 0;
         while at < bytes.len() {
             let Some(payload) = frame(&bytes[at..]) else {
-                // The next place where a record could begin.
+                // The next position at which a record could begin.
                 let rest = &bytes[at + 1..];
                 at += 1 + rest.iter().position(|b| *b == MAGIC[0]).unwrap_or(rest.len());
                 continue;
@@ -132,7 +130,7 @@ impl Contents {
     }
 }
 
-/// The payload of the record at the start of some bytes, if there is a valid one.
+/// Returns the payload of the record at the start of `bytes`, if it is valid.
 fn frame(bytes: &[u8]) -> Option<&[u8]> {
     let header = bytes.get(..HEADER_BYTES)?;
     let (magic, rest) = header.split_at(MAGIC.len());
@@ -145,20 +143,20 @@ fn frame(bytes: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let payload = bytes.get(HEADER_BYTES..HEADER_BYTES + length)?;
-    // No text has this byte. So what begins here ends before anything else that could, and however many records some
-    // bytes pretend to begin, each byte is digested a few times at most.
+    // No text contains this byte, so records do not nest, and each byte is digested a few times at most, whatever the
+    // bytes pretend.
     if payload.contains(&MAGIC[0]) {
         return None;
     }
     (checksum == checksum_of(payload)).then_some(payload)
 }
 
-/// Whether a record begins anywhere in some bytes: they are a journal, however damaged.
+/// Whether a record begins anywhere in `bytes`: they are a journal, however damaged.
 pub(crate) fn holds_record(bytes: &[u8]) -> bool {
     bytes.windows(MAGIC.len()).any(|window| window == MAGIC)
 }
 
-/// Whether some bytes may be a journal, torn in its first record at the earliest.
+/// Whether `bytes` may be a journal, possibly torn in its first record.
 pub(crate) fn could_be_journal(bytes: &[u8]) -> bool {
     MAGIC.starts_with(bytes) || holds_record(bytes)
 }

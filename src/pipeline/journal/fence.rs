@@ -1,15 +1,13 @@
-//! The fence of a run directory: what keeps a run that has lost the directory from writing there, should the lock not.
+//! The fence of a run directory: stops a run from writing after another run has taken the directory despite the lock.
 //!
-//! A lock does not reach every machine, a lock file can be removed, and a process that was suspended comes back to a job
-//! that was put into the queue again meanwhile. So each run that writes raises a counter, the number of its journal's
-//! records, durably and before anything else; and before it gives a file a name, takes one away, or appends to the
-//! journal, a run looks whether the journal still ends where it left it. If a run of the same or a higher number has
-//! written there, it ends. Looking is opening the journal and asking for its length.
+//! Locks do not reach every machine, a lock file can be removed, and a suspended process may resume after its job was
+//! queued and started again. So each run that writes first raises a durable counter: the run number of its journal records.
+//! Before it names or removes a file, or appends to the journal, it checks that the journal still ends where it left it,
+//! which takes one open and the length. If a run of the same or a higher number has written there, it ends.
 //!
-//! Between the look and what follows it another run may begin. What then gets its final name is complete and made of the
-//! same inputs, and what then gets into the journal has a number that readers pass over. Of a job of several ranks the
-//! first is fenced so; the others give no artifact its name, and write to none under a temporary name but that of the attempt
-//! they are told of.
+//! Another run may begin between the check and the change. A file that then gets its final name is complete and made of
+//! the same inputs, and readers skip a journal record with a smaller run number. In a job of several ranks only the first
+//! rank is fenced; the others name no artifact, and write only to the temporary files of the current attempt.
 
 #[cfg(test)]
 mod tests;
@@ -18,49 +16,49 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use disk::{Disk, DiskAccess, DiskError, ScratchGuard};
+use disk::{Disk, DiskAccess, DiskError, Guard};
 
 use crate::journal::contents::{Contents, JOURNAL_BYTES_MAX, JournalError};
 use crate::journal::record::Record;
 
-/// Where the journal of a directory ends as long as nobody else has taken the directory.
+/// The end of the journal as this run left it.
 #[derive(Debug)]
 pub(crate) struct Fence {
     path: PathBuf,
     run: u64,
     bytes: AtomicU64,
-    /// Whether the journal has a record of ours: our number is raised.
+    /// Whether the journal has a record of this run, so that its number counts.
     raised: AtomicBool,
 }
 
 impl Fence {
-    /// For run number `run`, of a journal of so many bytes.
+    /// Makes the fence of run number `run`, for a journal of `bytes` bytes.
     pub(crate) fn new(path: &Path, run: u64, bytes: u64) -> Fence {
         Fence { path: path.to_path_buf(), run, bytes: AtomicU64::new(bytes), raised: AtomicBool::new(false) }
     }
 
-    /// The number of the run.
+    /// Returns the number of the run.
     pub(crate) fn run(&self) -> u64 {
         self.run
     }
 
-    /// Where our knowledge of the journal ends.
+    /// Returns the length of the journal as this run left it.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// So many bytes more are ours.
+    /// Adds bytes that this run has appended.
     pub(crate) fn append(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.raised.store(true, Ordering::Relaxed);
     }
 
-    /// What the journal has beyond that, mostly nothing.
+    /// Returns the bytes of the journal beyond that, usually none.
     ///
     /// # Errors
-    /// [`JournalError::Overtaken`] if it has less; or if it cannot be read.
+    /// [`JournalError::Overtaken`] if the journal has shrunk; otherwise if it cannot be read.
     pub(crate) fn beyond(&self, disk: &dyn Disk) -> Result<Vec<u8>, JournalError> {
-        // Opened, not asked for by name: network file systems look at a file anew when it is opened.
+        // Network file systems refresh the attributes of a file when it is opened, but not for a query by name.
         let found = match disk.open(&self.path) {
             Ok(file) => file.bytes(),
             Err(error) if error.is_not_found() => 0,
@@ -77,7 +75,7 @@ impl Fence {
         Ok(all.split_off(all.len().min(bytes as usize)))
     }
 
-    /// Looks at what is beyond: records of earlier runs, which learn of ours with their next look, count for nobody.
+    /// Accepts records of earlier runs, which readers ignore: those runs end with their next check.
     ///
     /// # Errors
     /// [`JournalError::Overtaken`] if there is anything else.
@@ -101,7 +99,7 @@ impl Fence {
         }))
     }
 
-    /// Makes sure that the directory is still ours.
+    /// Checks that no other run has taken the directory.
     fn check(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         self.beyond(disk).and_then(|beyond| if beyond.is_empty() { Ok(()) } else { self.judge(&beyond) }).map_err(
             |error| match error {
@@ -116,10 +114,10 @@ impl Fence {
     }
 }
 
-/// Looks at the journal before a run changes its directory, see [`disk::GuardedDisk`].
+/// Checks the journal before a run changes its directory, see [`disk::GuardedDisk`].
 pub(crate) struct FenceGuard {
     fence: Arc<Fence>,
-    /// The second of the last look. Working files are written often: before those writes, one look a second is enough.
+    /// The second of the last check. Working files are written often, so they are checked once a second.
     looked_at: AtomicU64,
 }
 
@@ -129,7 +127,7 @@ impl FenceGuard {
     }
 }
 
-impl ScratchGuard for FenceGuard {
+impl Guard for FenceGuard {
     fn before(&self, disk: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
         let now = disk.clock().utc().as_secs();
         let is_due = match access {

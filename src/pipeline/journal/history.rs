@@ -1,14 +1,14 @@
-//! History: what every run of a directory did, in order, as far as the journal knows.
+//! The history of a run directory: every run and stage in order.
 //!
-//! Where [`JournalState`](crate::journal::state::State) keeps the latest word on everything, this keeps all of them: restarts, stages
-//! that were made again, what failed.
+//! Where [`JournalState`](crate::journal::state::State) keeps the latest fact about everything, the history keeps all of
+//! them: restarts, repeated stages, failures.
 
 use serde::Serialize;
 
 use crate::journal::record::{Entry, Measured, Record, RunEnd};
 use crate::stage::StageName;
 
-/// A run, from its start to its end or to the last sign of it.
+/// A run, from its start to its end or last sign of life.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSpan {
     /// Its number.
@@ -25,11 +25,11 @@ pub struct RunSpan {
     pub memory_bytes: u64,
     /// When it began, in seconds since 1970.
     pub began_at: f64,
-    /// When it ended, or gave its last sign of life.
+    /// The time of its end or last sign of life, in seconds since 1970.
     pub last_at: f64,
-    /// How it ended; `None` if it was killed, or goes on.
+    /// How it ended; `None` if it was killed, or is active.
     pub end: Option<RunEnd>,
-    /// What it ran, in order.
+    /// The attempts at stages, in order.
     pub stages: Vec<StageSpan>,
 }
 
@@ -40,49 +40,49 @@ pub struct StageSpan {
     pub stage: StageName,
     /// Why it ran.
     pub reason: String,
-    /// Seconds from the start of the run. No earlier than the end of the stage before, though older journals count in
+    /// Seconds from the start of the run; no earlier than the end of the previous stage, although older journals count
     /// whole seconds.
     pub begin_seconds: f64,
-    /// Seconds from the start of the run; for an attempt without an end, the last sign of the run.
+    /// Seconds from the start of the run; for an attempt without an end, until the last sign of life.
     pub end_seconds: f64,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: StageOutcome,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt at a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StageOutcome {
-    /// It was done, and took this.
+    /// It was done, at this cost.
     Done(Box<Measured>),
     /// It failed, with this error.
     Failed(String),
-    /// It was stopped, was killed, or goes on.
+    /// It was stopped or killed, or is active.
     Unfinished,
 }
 
-/// Something that was noticed.
+/// A noteworthy event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remark {
     /// When, in seconds since 1970.
     pub at: u64,
-    /// What, in words.
+    /// The event, in words.
     pub what: String,
-    /// Whether something was wrong.
+    /// Whether it is a failure or damage.
     pub is_bad: bool,
 }
 
-/// The runs of a directory, and what was noticed besides.
+/// The runs of a directory, and noteworthy events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct History {
     /// The runs, in order.
     pub runs: Vec<RunSpan>,
-    /// What was noticed, in order.
+    /// The events, in order.
     pub remarks: Vec<Remark>,
 }
 
 impl History {
-    /// Tells the records of a journal as a story.
+    /// Replays the records of a journal.
     pub fn of(entries: &[Entry]) -> History {
         let mut history = History::default();
         for entry in entries {
@@ -91,7 +91,7 @@ impl History {
         history
     }
 
-    /// Adds the last sign of life of a run, in seconds since 1970. One that has ended has no later one.
+    /// Adds a sign of life of a run, in seconds since 1970. Ignored if the run has ended.
     pub fn add_sign(&mut self, run: u64, at: f64) {
         if let Some(run) = self.runs.iter_mut().find(|span| span.number == run && span.end.is_none()) {
             run.add_sign(at);
@@ -143,13 +143,13 @@ impl History {
 }
 
 impl RunSpan {
-    /// Seconds from its start to the last sign of it.
+    /// Returns the seconds from its start to its end or last sign of life.
     pub fn seconds(&self) -> f64 {
         let last = self.stages.last().map_or(0.0, |stage| stage.end_seconds);
         last.max(self.last_at - self.began_at)
     }
 
-    /// The run was alive at a time in seconds since 1970, and so was the attempt at hand.
+    /// Extends the run and its current attempt to a time in seconds since 1970.
     fn add_sign(&mut self, at: f64) {
         self.last_at = self.last_at.max(at);
         let now = self.last_at - self.began_at;

@@ -1,6 +1,6 @@
-//! What the journal says: its records, as JSON objects with the kind under `kind`.
+//! The records of the journal, as JSON objects with the kind under `kind`.
 //!
-//! Fields may be added with a default; a kind that a reader does not know is skipped.
+//! Fields may be added with a default. Readers skip records of an unknown kind.
 
 use disk::Digest;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,15 @@ use crate::fingerprint::{Fingerprint, hex};
 use crate::report::StageReport;
 use crate::stage::StageName;
 
-/// A record with the circumstances in which it was written.
+/// A record with its run and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The fencing counter: one more for each holder of the directory's lock that writes. What a
-    /// holder of a lower number wrote after one of a higher number does not count.
+    /// The fencing counter: one more for each run that writes. Readers ignore a record of a lower number after one of a
+    /// higher number.
     pub run: u64,
     /// Seconds since 1970.
     pub at: u64,
-    /// Milliseconds of that second; 0 in records of versions that counted whole seconds. These versions pass the field
-    /// over.
+    /// Milliseconds of that second; 0 in records of older versions, which ignore the field.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub millis: u16,
     /// What happened.
@@ -28,7 +27,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// When it was written, in seconds since 1970.
+    /// Returns the time of the record in seconds since 1970.
     pub fn seconds(&self) -> f64 {
         self.at as f64 + f64::from(self.millis.min(999)) / 1e3
     }
@@ -38,7 +37,7 @@ fn is_zero(millis: &u16) -> bool {
     *millis == 0
 }
 
-/// The last sign of life of a run.
+/// The last heartbeat of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastSign {
     /// The run.
@@ -47,11 +46,11 @@ pub struct LastSign {
     pub at: u64,
 }
 
-/// Something that happened in a run directory.
+/// An event in a run directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Record {
-    /// A run has work to do and begins.
+    /// A run with work to do begins.
     RunStarted {
         /// The command line.
         command: String,
@@ -68,7 +67,7 @@ pub enum Record {
         /// Digest of the resolved manifest.
         #[serde(with = "hex")]
         manifest: Digest,
-        /// The last sign of life of a run that was killed here, if it left one.
+        /// The last heartbeat of a killed run, if it left one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         killed: Option<LastSign>,
     },
@@ -83,7 +82,7 @@ pub enum Record {
     StageDone {
         /// Which.
         stage: StageName,
-        /// What it made.
+        /// Its outputs.
         artifacts: Vec<ArtifactRecord>,
         /// What it took.
         measured: Measured,
@@ -95,7 +94,7 @@ pub enum Record {
         /// Why.
         message: String,
     },
-    /// A file was taken over on the word of its header.
+    /// A file was adopted by its header.
     Adopted {
         /// Which.
         artifact: ArtifactRecord,
@@ -106,8 +105,8 @@ pub enum Record {
         artifact: ArtifactName,
         /// What is wrong with it.
         what: String,
-        /// Whether stages read it all the same, so that what was made from it may be wrong as well. Assumed where a
-        /// record does not say: the first versions did not.
+        /// Whether stages read the artifact without noticing, so that what was made from it may be wrong too. Assumed in
+        /// records of the first versions, which lack the field.
         #[serde(default = "yes")]
         silent: bool,
     },
@@ -118,9 +117,9 @@ pub enum Record {
         /// The digest of its content.
         #[serde(with = "hex")]
         digest: Digest,
-        /// By which check.
+        /// The name of the check.
         how: String,
-        /// Whether only a sample was checked. A whole check that passes takes back earlier damage.
+        /// Whether only a sample was checked. A full check that passes clears earlier damage.
         sampled: bool,
     },
     /// Files that were no longer needed were removed.
@@ -135,7 +134,7 @@ pub enum Record {
     },
 }
 
-/// An artifact as it was made.
+/// An artifact as recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArtifactRecord {
     /// Its name.
@@ -145,33 +144,33 @@ pub struct ArtifactRecord {
     pub digest: Digest,
     /// The length of its file.
     pub bytes: u64,
-    /// What decided its content.
+    /// The fingerprint of its content.
     pub fingerprint: Fingerprint,
 }
 
-/// What a stage took, and what it says about its run.
+/// The measured cost of a stage, with its report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Wall-clock seconds.
     pub wall_seconds: f64,
     /// Processor seconds of all threads.
     pub cpu_seconds: f64,
-    /// The most memory that the process had resident during the stage, where known; where the kernel does not let the
-    /// mark be taken back, up to the end of the stage.
+    /// Peak resident memory of the process during the stage, where known; since its start, where the kernel cannot reset
+    /// the peak.
     pub memory_peak_bytes: Option<u64>,
-    /// Bytes read, mapped files left out; `None` in records of versions that did not count them.
+    /// Bytes read, without mapped files; `None` in records of older versions.
     #[serde(default)]
     pub read_bytes: Option<u64>,
-    /// Bytes written; `None` as above.
+    /// Bytes written; `None` in records of older versions.
     #[serde(default)]
     pub written_bytes: Option<u64>,
-    /// What the stage says.
+    /// The report of the stage.
     #[serde(flatten)]
     pub report: StageReport,
 }
 
 impl Measured {
-    /// Positions a second of wall-clock time, if there were any.
+    /// Returns the positions per second of wall-clock time, if there were any.
     pub fn rate(&self) -> Option<f64> {
         (self.report.positions > 0 && self.wall_seconds > 0.0).then(|| self.report.positions as f64 / self.wall_seconds)
     }
@@ -181,7 +180,7 @@ impl Measured {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnd {
-    /// All that was asked for is there.
+    /// Everything requested is built.
     Done,
     /// On request; it can be resumed.
     Stopped,
@@ -193,7 +192,7 @@ fn yes() -> bool {
     true
 }
 
-/// The start of a message, so that no record outgrows its bound.
+/// Returns the start of a message, so that no record exceeds its bound.
 pub(crate) fn clip(message: &str) -> String {
     const CHARS_MAX: usize = 4000;
     message.chars().take(CHARS_MAX).collect()

@@ -1,4 +1,4 @@
-//! What a journal amounts to: the latest word on every artifact, stage and run.
+//! The state that the records of a journal add up to: the latest fact about every artifact, stage and run.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use crate::artifact::ArtifactName;
 use crate::journal::record::{ArtifactRecord, Entry, Measured, Record, RunEnd};
 use crate::stage::StageName;
 
-/// The sum of a journal's records.
+/// The state after all records of a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JournalState {
     built: BTreeMap<ArtifactName, BuiltArtifact>,
     damage: BTreeMap<ArtifactName, Damage>,
-    /// When damage was last found, repaired or not, as a sequence number.
+    /// The sequence number at which damage was last found, repaired or not.
     damage_found: BTreeMap<ArtifactName, u64>,
     verified: BTreeMap<ArtifactName, ArtifactCheck>,
-    /// When each artifact was known to be good: made, or compared with its digest.
+    /// The moments at which each artifact was known to be good: made, or compared with its digest.
     good: BTreeMap<ArtifactName, Vec<JournalMoment>>,
-    /// When each artifact was found to be wrong in a way that stages which read it do not notice.
+    /// The moments at which silent damage was found in each artifact.
     silent: BTreeMap<ArtifactName, Vec<JournalMoment>>,
     stages: BTreeMap<StageName, StageHistory>,
     run: Option<RunHistory>,
@@ -24,7 +24,7 @@ pub struct JournalState {
     sequence: u64,
 }
 
-/// A place in the journal, and its time.
+/// A position in the journal, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JournalMoment {
     pub(crate) sequence: u64,
@@ -32,16 +32,16 @@ pub struct JournalMoment {
     pub at: u64,
 }
 
-/// The latest making of an artifact.
+/// An artifact as last built.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BuiltArtifact {
-    /// The artifact as it was made.
+    /// The record of the artifact.
     pub artifact: ArtifactRecord,
-    /// By which stage; `None` if it was taken over on the word of its header.
+    /// The stage that made it; `None` if it was adopted.
     pub stage: Option<StageName>,
     /// Seconds since 1970.
     pub at: u64,
-    /// Whether we have removed it since.
+    /// Whether a run has removed it since.
     pub removed: bool,
     pub(crate) sequence: u64,
 }
@@ -58,7 +58,7 @@ pub struct Damage {
 /// The latest check of an artifact outside of a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArtifactCheck {
-    /// By which check.
+    /// The name of the check.
     pub how: String,
     /// Whether only a sample was checked.
     pub sampled: bool,
@@ -66,18 +66,18 @@ pub struct ArtifactCheck {
     pub at: u64,
 }
 
-/// What is known of a stage.
+/// The history of a stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StageHistory {
-    /// Its latest start: run and seconds since 1970.
+    /// Run and time of its latest start, in seconds since 1970.
     pub started: Option<(u64, u64)>,
-    /// How that ended; `None` while it runs, or if it was stopped or killed.
+    /// The end of that attempt; `None` while it runs, or if it was stopped or killed.
     pub ended: Option<StageEnd>,
-    /// Its latest success: what it took, and seconds since 1970.
+    /// The cost of its latest success, and the time in seconds since 1970.
     pub done: Option<(Measured, u64)>,
 }
 
-/// How a stage ended.
+/// The end of an attempt at a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StageEnd {
     /// With success.
@@ -86,7 +86,7 @@ pub enum StageEnd {
     Failed(String),
 }
 
-/// What is known of the latest run.
+/// The latest run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunHistory {
     /// Its number.
@@ -107,20 +107,20 @@ pub struct RunHistory {
     pub at: u64,
     /// Seconds from its start to its latest record.
     pub seconds: f64,
-    /// How and when it ended; `None` while it goes on, or if it was killed.
+    /// Its end and the time of it; `None` while it is active, or if it was killed.
     pub ended: Option<(RunEnd, u64)>,
     began: f64,
 }
 
 impl RunHistory {
-    /// Seconds from its start to a time in seconds since 1970.
+    /// Returns the seconds from its start to `at`, in seconds since 1970.
     pub fn seconds_at(&self, at: f64) -> f64 {
         (at - self.began).max(0.0)
     }
 }
 
 impl JournalState {
-    /// Adds up records.
+    /// Replays records.
     pub fn replay(entries: &[Entry]) -> Self {
         let mut state = JournalState::default();
         for entry in entries {
@@ -129,70 +129,70 @@ impl JournalState {
         state
     }
 
-    /// The latest making of an artifact.
+    /// Returns an artifact as last built.
     pub fn built(&self, name: &ArtifactName) -> Option<&BuiltArtifact> {
         self.built.get(name)
     }
 
-    /// The latest making of every artifact, by name.
+    /// Returns every artifact as last built, by name.
     pub fn artifacts(&self) -> impl Iterator<Item = (&ArtifactName, &BuiltArtifact)> {
         self.built.iter()
     }
 
-    /// Damage to an artifact that no later making has repaired.
+    /// Returns unrepaired damage to an artifact.
     pub fn damage(&self, name: &ArtifactName) -> Option<&Damage> {
         self.damage.get(name)
     }
 
-    /// Whether damage to an artifact was found after something else was made, repaired since or not:
-    /// what was said of it before no longer counts.
+    /// Whether damage to an artifact was found after `built` was made, repaired since or not: earlier checks of it no
+    /// longer count.
     pub fn damaged_after(&self, name: &ArtifactName, built: &BuiltArtifact) -> bool {
         let found = self.damage_found.get(name);
         found.is_some_and(|sequence| *sequence > built.sequence)
     }
 
-    /// When silent damage was found in an artifact, repaired since or not.
+    /// Returns the moments at which silent damage was found in an artifact, repaired since or not.
     pub fn silent_damage(&self, name: &ArtifactName) -> &[JournalMoment] {
         self.silent.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The artifacts in which silent damage was found, repaired since or not.
+    /// Returns the artifacts in which silent damage was found, repaired since or not.
     pub(crate) fn silently_damaged(&self) -> impl Iterator<Item = &ArtifactName> {
         self.silent.keys()
     }
 
-    /// The last time before a moment at which an artifact was made or compared with its digest.
+    /// Returns the last moment before another at which an artifact was made or compared with its digest.
     pub(crate) fn last_good(&self, name: &ArtifactName, before: JournalMoment) -> Option<JournalMoment> {
         let moments = self.good.get(name)?;
         moments.iter().rev().find(|moment| **moment < before).copied()
     }
 
-    /// The latest check of an artifact outside of a stage.
+    /// Returns the latest check of an artifact outside of a stage.
     pub fn checked(&self, name: &ArtifactName) -> Option<&ArtifactCheck> {
         self.verified.get(name)
     }
 
-    /// What is known of a stage.
+    /// Returns the history of a stage.
     pub fn stage(&self, name: &StageName) -> Option<&StageHistory> {
         self.stages.get(name)
     }
 
-    /// The stages of which anything is known.
+    /// Returns the stages that the journal names.
     pub fn stages(&self) -> impl Iterator<Item = (&StageName, &StageHistory)> {
         self.stages.iter()
     }
 
-    /// The latest run.
+    /// Returns the latest run.
     pub fn run(&self) -> Option<&RunHistory> {
         self.run.as_ref()
     }
 
-    /// The highest number under which anybody wrote; 0 if nobody did.
+    /// Returns the highest number of a run; 0 if the journal is empty.
     pub fn last_run(&self) -> u64 {
         self.last_run
     }
 
-    /// Adds one record.
+    /// Applies one record.
     pub fn apply(&mut self, entry: &Entry) {
         self.sequence += 1;
         self.last_run = self.last_run.max(entry.run);
@@ -252,7 +252,7 @@ impl JournalState {
                 let checked = ArtifactCheck { how: how.clone(), sampled: *sampled, at: entry.at };
                 self.verified.insert(artifact.clone(), checked);
                 let is_same = self.built.get(artifact).is_none_or(|built| built.artifact.digest == *digest);
-                // The digest is compared whatever the sample.
+                // The digest covers the whole artifact, even if only a sample of scores was checked.
                 if is_same {
                     self.good.entry(artifact.clone()).or_default().push(now);
                 }

@@ -1,4 +1,4 @@
-//! Cases for journals: torn, damaged, foreign and hostile.
+//! Journals: torn, damaged, foreign and hostile.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,7 +91,7 @@ fn ends(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn records_survive_a_round_trip() {
     let (disk, bytes) = written();
     let contents = Contents::read(&disk, Path::new(PATH)).unwrap();
     let found: Vec<Record> = contents.entries.iter().map(|entry| entry.record.clone()).collect();
@@ -177,7 +177,7 @@ fn records_of_newer_versions_are_passed_over() {
 }
 
 #[test]
-fn what_a_displaced_holder_wrote_does_not_count() {
+fn records_of_an_overtaken_run_are_ignored() {
     let (_, mut bytes) = written();
     let entry = |run| format!(r#"{{"run":{run},"at":5,"kind":"run-ended","how":"done"}}"#);
     for run in [3, 2, 3] {
@@ -190,7 +190,7 @@ fn what_a_displaced_holder_wrote_does_not_count() {
     assert_eq!(Journal::open(&disk, Path::new(PATH)).unwrap().run(), 4);
 }
 
-/// A record with the greatest number would fence off all who come later: their numbers would begin again at 0.
+/// A record with the greatest number would fence off all later runs: their numbers would overflow.
 #[test]
 fn numbers_leave_room_for_the_next() {
     for run in [u64::MAX, u64::MAX - 1, 1 << 33] {
@@ -206,7 +206,7 @@ fn numbers_leave_room_for_the_next() {
     }
 }
 
-/// Bytes that begin a record every sixteen bytes, each as long as may be: to digest all of them took 40 s for these four
+/// Bytes that begin a record of the maximal length every sixteen bytes: digesting all of them took 40 s for these four
 /// mebibytes, and would take an hour for the longest journal.
 #[test]
 fn records_within_records_are_none() {
@@ -249,10 +249,10 @@ fn two_holders(disk: &MemoryDisk) -> [Journal<'_>; 2] {
     [first, open()]
 }
 
-/// Two holders of one directory, as on a file system whose locks do not reach the other machine: the later one goes on,
-/// the earlier one writes no more.
+/// Two runs in one directory, as on a file system whose locks do not reach the other machine: the later run continues, the
+/// earlier one writes no more.
 #[test]
-fn whoever_is_overtaken_writes_no_more() {
+fn an_overtaken_run_writes_no_more() {
     let (disk, _) = written();
     let [mut first, mut second] = two_holders(&disk);
     let path = Path::new(PATH);
@@ -272,9 +272,9 @@ fn whoever_is_overtaken_writes_no_more() {
     second.append(ended()).unwrap();
 }
 
-/// Who was suspended between looking and writing: his record counts for nobody, and keeps the later one from nothing.
+/// A run that was suspended between check and write: readers ignore its record, and the later run continues.
 #[test]
-fn a_late_record_of_an_earlier_run_counts_for_nobody() {
+fn a_late_record_of_an_earlier_run_is_ignored() {
     let (disk, _) = written();
     let [mut first, mut second] = two_holders(&disk);
     let path = Path::new(PATH);
@@ -336,7 +336,7 @@ fn the_longest_record_is_written_and_read() {
     assert_eq!(contents.entries[2].record, longest);
 }
 
-/// What the disk cannot give is not taken for an empty journal, over which the next run would write.
+/// A journal that cannot be read is not taken for an empty one, which the next run would overwrite.
 #[test]
 fn a_journal_that_cannot_be_read_is_not_empty() {
     let (disk, bytes) = written();
@@ -365,7 +365,7 @@ proptest! {
     }
 }
 
-/// Journals of versions that did not count bytes moved are read as before.
+/// Older versions did not count bytes read and written.
 #[test]
 fn old_measurements_are_read() {
     let old = r#"{"wall_seconds":1.5,"cpu_seconds":2.0,"memory_peak_bytes":7,"positions":3,"counters":{}}"#;

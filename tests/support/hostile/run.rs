@@ -5,7 +5,7 @@ use crate::torture::asked;
 use disk::{Disk, Fault, MemoryDisk};
 use pipeline::journal::{Journal, Record};
 use pipeline::status::{Status, status};
-use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, StageSpec, RunSummary, Work};
+use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, RunSummary, StageSpec, Work};
 use planner::Settings;
 use stages::Awari;
 use std::collections::BTreeMap;

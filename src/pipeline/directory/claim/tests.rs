@@ -1,4 +1,4 @@
-//! Cases for directories that hold files of others.
+//! Directories that hold foreign files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

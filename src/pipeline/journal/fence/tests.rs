@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use disk::{Disk, DiskAccess, DiskError, ScratchGuard, GuardedDisk, MemoryDisk};
+use disk::{Disk, DiskAccess, DiskError, Guard, GuardedDisk, MemoryDisk};
 
 use crate::directory::journal_path;
 use crate::exit::Exit;
@@ -18,7 +18,7 @@ fn toy() -> Toy {
     Design::default().toy()
 }
 
-/// The first run would publish another database than the second, which tells them apart.
+/// The first run would publish another database than the second.
 #[test]
 fn a_run_that_is_overtaken_publishes_nothing() {
     for has_begun_only in [false, true] {
@@ -45,15 +45,15 @@ fn a_run_that_is_overtaken_publishes_nothing() {
         assert!(found.contains_key(temporary.trim_start_matches("/run/")), "it was on the way");
         let contents = Contents::read(&bench.disk, &journal_path(Path::new(DIRECTORY))).unwrap();
         assert_eq!((contents.entries.last().unwrap().run, contents.fenced), (2, 0));
-        // What the first one could not take away any more goes with the next run.
+        // The next run removes the temporary file of the first.
         bench.run(&toy()).unwrap();
         assert_eq!(bench.files(), Bench::built().files());
     }
 }
 
-/// A file that the next run goes on with is left alone too, from the next second on.
+/// A file that the next run continues is not changed either, from the next second on.
 #[test]
-fn a_file_that_is_written_in_place_is_left_alone() {
+fn an_overtaken_run_writes_to_no_working_file() {
     let disk = MemoryDisk::new();
     let (path, working) = (journal_path(Path::new(DIRECTORY)), Path::new("/run/snapshots/sweep-9/cells"));
     let ended = || Record::RunEnded { how: RunEnd::Done };
@@ -80,7 +80,7 @@ fn a_file_that_is_written_in_place_is_left_alone() {
 }
 
 #[test]
-fn all_that_names_make_is_refused() {
+fn an_overtaken_run_changes_no_name() {
     let disk = MemoryDisk::new();
     let path = journal_path(Path::new(DIRECTORY));
     let [from, to] = ["/run/a", "/run/b"].map(Path::new);
@@ -123,7 +123,7 @@ impl<'a> Overtaking<'a> {
     }
 }
 
-impl ScratchGuard for Overtaking<'_> {
+impl Guard for Overtaking<'_> {
     fn before(&self, _: &dyn Disk, access: DiskAccess, path: &Path) -> Result<(), DiskError> {
         if access == DiskAccess::InPlace {
             return Ok(());
@@ -140,7 +140,7 @@ impl ScratchGuard for Overtaking<'_> {
 /// Before any operation of a run another one may begin and end: the first one then ends with an error, unless nothing was
 /// left for it to do, and whatever either left is complete and right.
 #[test]
-fn at_any_moment_another_run_may_take_the_directory() {
+fn another_run_may_take_the_directory_at_any_operation() {
     let reference = Bench::built().files();
     let mut ended = [0; 2];
     for at in 0.. {
@@ -175,7 +175,7 @@ fn at_any_moment_another_run_may_take_the_directory() {
 }
 
 #[test]
-fn a_fence_looks_at_the_length_alone() {
+fn a_fence_check_takes_one_operation() {
     let disk = MemoryDisk::new();
     let path = journal_path(Path::new(DIRECTORY));
     let mut journal = Journal::open(&disk, &path).unwrap();
