@@ -170,7 +170,8 @@ fn chosen_moves_repeat_with_their_seed() {
 
 #[test]
 fn entity_tags_identify_databases() {
-    let (all, damaged) = (site(Codec::Packed, false, ServerLimits::default()), site(Codec::Packed, true, ServerLimits::default()));
+    let (all, damaged) =
+        (site(Codec::Packed, false, ServerLimits::default()), site(Codec::Packed, true, ServerLimits::default()));
     run(async {
         let path = "/v1/probe?pos=0+0+0+0+0+2+1+0+0+0+0+0";
         let (first, body) = send(&all, get(path)).await;
@@ -364,7 +365,8 @@ fn the_server_matches_its_description() {
     let plain = site(Codec::Packed, false, ServerLimits::default());
     let damaged = site(Codec::Packed, true, ServerLimits::default());
     let none = ServerLimits { searches_max: 0, turn: Duration::ZERO, ..ServerLimits::default() };
-    let (busy, slow) = (site(Codec::Zstd, false, none), ServerLimits { body: Duration::ZERO, ..ServerLimits::default() });
+    let (busy, slow) =
+        (site(Codec::Zstd, false, none), ServerLimits { body: Duration::ZERO, ..ServerLimits::default() });
     let slow = site(Codec::Packed, false, slow);
     run(async {
         let description = json_of(&plain, "/v1/openapi.json").await;
