@@ -6,7 +6,7 @@
 
 use bench::{captures, solve};
 use clap::Parser;
-use disk::{Digest, Disk, DiskError, RealDisk, Scratch, bytes_of, bytes_of_mut, clock, signed_of_mut};
+use disk::{Digest, Disk, DiskError, RealDisk, ScratchFile, bytes_of, bytes_of_mut, clock, signed_of_mut};
 use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep};
 use engines::{Kernel, Tables};
 use game::{Index, PositionSet, Rules};

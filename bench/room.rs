@@ -1,6 +1,6 @@
 //! How much of the disk a build takes at most: what its files have, those without a name among them.
 
-use disk::{Disk, DiskAccess, DiskError, Guard, GuardedDisk};
+use disk::{Disk, DiskAccess, DiskError, DiskGuard, GuardedDisk};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn nameless_bytes() -> u64 {
     files.map(|data| data.blocks() * 512).sum()
 }
 
-impl Guard for Watched<'_> {
+impl DiskGuard for Watched<'_> {
     fn before(&self, _: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
         if access == DiskAccess::Remove {
             self.look();

@@ -104,7 +104,7 @@ impl<'a> Sweep<'a> {
 
 /// The working file of one stage.
 struct WorkingFile<'a> {
-    file: Box<dyn Scratch + 'a>,
+    file: Box<dyn ScratchFile + 'a>,
     path: PathBuf,
     /// What it is of.
     key: Digest,

@@ -4,7 +4,7 @@ use crate::args::DoctorArgs;
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity;
-use disk::machine::{Machine, Speed, probe_lock};
+use disk::machine::{MachineFacts, Speed, probe_lock};
 use disk::{Disk, FileSystem, Io, RealDisk, clock};
 use engines::Kernel;
 use pipeline::{Budget, Directory, Exit, PathText};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     if let Some(dir) = &args.dir {
         of_directory(&disk, dir, &mut findings);
     }
-    let machine = Machine::look();
+    let machine = MachineFacts::look();
     let kernels: Vec<String> = Kernel::available().map(|kernel| kernel.to_string()).collect();
     of_machine(&machine, &kernels, &mut findings);
     let place = match FileSystem::look(&place_at) {

@@ -7,7 +7,7 @@
 use crate::output::{printable, say};
 use crate::progress::StagePace;
 use crate::quantity;
-use disk::{Disk, Output, RealDisk};
+use disk::{Disk, OutputFile, RealDisk};
 use pipeline::{Budget, Event, Observer};
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// The log being written. One, as there is one run a process.
-static OPEN: Mutex<Option<Box<dyn Output>>> = Mutex::new(None);
+static OPEN: Mutex<Option<Box<dyn OutputFile>>> = Mutex::new(None);
 
 /// Shows warnings from now on, and writes to the open log.
 pub(crate) fn begin(level: LevelFilter) {

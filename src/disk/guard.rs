@@ -1,11 +1,11 @@
 //! A disk that asks a guard before each operation.
 //!
-//! What stands between a caller and a disk (a fence, a meter, a test that interferes) is a [`Guard`] of one function;
+//! What stands between a caller and a disk (a fence, a meter, a test that interferes) is a [`DiskGuard`] of one function;
 //! [`GuardedDisk`] forwards everything else.
 
 use std::path::{Path, PathBuf};
 
-use crate::{Clock, Disk, DiskError, Input, Lock, Mapping, Output, Scratch, Traffic};
+use crate::{Clock, Disk, DiskError, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
 
 /// The effect of an operation on the named files of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum DiskAccess {
 }
 
 /// Permits or refuses the operations of a [`GuardedDisk`].
-pub trait Guard: Send + Sync {
+pub trait DiskGuard: Send + Sync {
     /// Called before each operation on `disk`, the disk behind the guard; `path` is the first that the operation names.
     ///
     /// # Errors
@@ -33,12 +33,12 @@ pub trait Guard: Send + Sync {
 #[derive(Clone, Copy)]
 pub struct GuardedDisk<'d> {
     disk: &'d dyn Disk,
-    guard: &'d dyn Guard,
+    guard: &'d dyn DiskGuard,
 }
 
 impl<'d> GuardedDisk<'d> {
     /// Puts a disk behind a guard.
-    pub fn new(disk: &'d dyn Disk, guard: &'d dyn Guard) -> Self {
+    pub fn new(disk: &'d dyn Disk, guard: &'d dyn DiskGuard) -> Self {
         GuardedDisk { disk, guard }
     }
 }
@@ -55,15 +55,15 @@ macro_rules! guarded {
 impl Disk for GuardedDisk<'_> {
     guarded! {
         Neutral: read(path, bytes_max: u64) -> Vec<u8>;
-        Neutral: open(path) -> Box<dyn Input>;
-        Neutral: open_scattered(path) -> Box<dyn Input>;
+        Neutral: open(path) -> Box<dyn InputFile>;
+        Neutral: open_scattered(path) -> Box<dyn InputFile>;
         Neutral: map(path) -> Mapping;
         Neutral: bytes(path) -> Option<u64>;
         Neutral: allocated_bytes(path) -> u64;
         Neutral: check_replaceable(path) -> ();
         Neutral: list(directory) -> Vec<PathBuf>;
         Neutral: list_directories(directory) -> Vec<PathBuf>;
-        Neutral: scratch(path, bytes: u64) -> Box<dyn Scratch>;
+        Neutral: scratch(path, bytes: u64) -> Box<dyn ScratchFile>;
         Neutral: create_dir_all(directory) -> ();
         Neutral: create_dir(directory) -> ();
         Neutral: create_private_dir(parent, prefix: &str) -> PathBuf;
@@ -72,15 +72,15 @@ impl Disk for GuardedDisk<'_> {
         Neutral: post(path, bytes: &[u8]) -> ();
         Neutral: lock(path, note: &str) -> Lock;
         Neutral: lock_holder(path) -> Option<String>;
-        Create: create(path) -> Box<dyn Output>;
-        Create: append(path) -> Box<dyn Output>;
+        Create: create(path) -> Box<dyn OutputFile>;
+        Create: append(path) -> Box<dyn OutputFile>;
         Remove: truncate(path, bytes: u64) -> ();
         Remove: rename(from, to: &Path) -> ();
         Remove: remove(path) -> ();
         Remove: remove_dir_all(directory) -> ();
     }
 
-    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch + '_>, DiskError> {
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile + '_>, DiskError> {
         self.guard.before(self.disk, DiskAccess::Create, path)?;
         let file = self.disk.working(path, bytes)?;
         Ok(Box::new(GuardedFile { file, path: path.to_path_buf(), disk: *self }))
@@ -101,7 +101,7 @@ impl Disk for GuardedDisk<'_> {
 
 /// A working file of a guarded disk.
 struct GuardedFile<'d> {
-    file: Box<dyn Scratch + 'd>,
+    file: Box<dyn ScratchFile + 'd>,
     path: PathBuf,
     disk: GuardedDisk<'d>,
 }
@@ -112,7 +112,7 @@ impl GuardedFile<'_> {
     }
 }
 
-impl Input for GuardedFile<'_> {
+impl InputFile for GuardedFile<'_> {
     fn bytes(&self) -> u64 {
         self.file.bytes()
     }
@@ -122,7 +122,7 @@ impl Input for GuardedFile<'_> {
     }
 }
 
-impl Scratch for GuardedFile<'_> {
+impl ScratchFile for GuardedFile<'_> {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         self.before_write()?;
         self.file.write_at(offset, bytes)

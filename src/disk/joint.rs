@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::error::DiskError;
 use crate::real::direct::BLOCK_BYTES_MAX;
 use crate::staged::temporary_of_many;
-use crate::{Disk, Scratch};
+use crate::{Disk, ScratchFile};
 
 /// No block of a disk is larger.
 const BLOCK_BYTES: u64 = BLOCK_BYTES_MAX as u64;
@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 4 << 20;
 pub struct Joint<'d> {
     disk: &'d dyn Disk,
     /// `None` once published.
-    file: Option<Box<dyn Scratch + 'd>>,
+    file: Option<Box<dyn ScratchFile + 'd>>,
     temporary: PathBuf,
     path: PathBuf,
     bytes: u64,
@@ -114,7 +114,7 @@ pub fn edges_of(place: &Range<u64>) -> [Range<u64>; 2] {
 
 /// The region of a file that one process writes, from its first byte to its last.
 pub struct Region<'d> {
-    file: Box<dyn Scratch + 'd>,
+    file: Box<dyn ScratchFile + 'd>,
     place: Range<u64>,
     /// Where the next byte goes.
     offset: u64,
@@ -135,7 +135,7 @@ impl<'d> Region<'d> {
     }
 
     /// A region of an open file.
-    pub fn of(file: Box<dyn Scratch + 'd>, place: Range<u64>) -> Self {
+    pub fn of(file: Box<dyn ScratchFile + 'd>, place: Range<u64>) -> Self {
         let pending_offset = edges_of(&place)[0].end;
         Region { file, offset: place.start, place, head: Vec::new(), pending: Vec::new(), pending_offset }
     }
@@ -177,13 +177,13 @@ impl<'d> Region<'d> {
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn finish_alone(self) -> Result<Box<dyn Scratch + 'd>, DiskError> {
+    pub fn finish_alone(self) -> Result<Box<dyn ScratchFile + 'd>, DiskError> {
         let (file, edges) = self.settle()?;
         edges.iter().try_for_each(|edge| file.write_at(edge.offset, &edge.bytes))?;
         Ok(file)
     }
 
-    fn settle(mut self) -> Result<(Box<dyn Scratch + 'd>, Vec<Edge>), DiskError> {
+    fn settle(mut self) -> Result<(Box<dyn ScratchFile + 'd>, Vec<Edge>), DiskError> {
         self.write_blocks()?;
         let head = Edge { offset: self.place.start, bytes: self.head };
         let tail = Edge { offset: self.pending_offset, bytes: self.pending };

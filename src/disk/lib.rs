@@ -8,7 +8,7 @@
 //!
 //! * A final name is always complete: [`Staged`] is the one way to publish an artifact, and [`Joint`] that of several
 //!   processes together.
-//! * After [`Output::sync`] returns, the file *and its name* survive a loss of power; after
+//! * After [`OutputFile::sync`] returns, the file *and its name* survive a loss of power; after
 //!   [`Disk::rename`] returns, so does the new name.
 //! * Only one process holds a [`Lock`], and the kernel releases it when that process dies.
 //! * Nothing is written, renamed or removed through a symbolic link of another user (module `real/folder`).
@@ -38,7 +38,7 @@ mod traffic;
 pub use clock::{Clock, Stopwatch, SystemClock};
 pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation, bytes, reason};
-pub use guard::{DiskAccess, Guard, GuardedDisk};
+pub use guard::{DiskAccess, DiskGuard, GuardedDisk};
 pub use io::{Io, IoError};
 pub use joint::{Edge, Joint, Region, edges_of};
 pub use lock::{Lock, is_lock_note};
@@ -70,13 +70,13 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// What the operating system says. Artifacts go through [`Staged`] instead.
-    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError>;
+    fn create(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError>;
 
     /// Opens a file at its end, creating it and its parent directories if absent.
     ///
     /// # Errors
     /// What the operating system says.
-    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError>;
+    fn append(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError>;
 
     /// Cuts an existing file to `bytes` bytes, durably.
     ///
@@ -88,14 +88,14 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// [`DiskError::NotFound`] if it is absent, or what the operating system says.
-    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError>;
+    fn open(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError>;
 
     /// As [`open`](Self::open), for a file that is read in short pieces whose neighbours are wanted later: with
     /// [`Io::Auto`] they may stay in memory that nobody else wants.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    fn open_scattered(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+    fn open_scattered(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         self.open(path)
     }
 
@@ -104,15 +104,15 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// What the operating system says.
-    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError>;
+    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError>;
 
     /// Opens a file of `bytes` bytes with a name, to be read and written in place, and to be taken up by the next process:
     /// what a file of that name has is kept, cut off (to whole blocks) or followed by zeros. Its name and length are durable, what is
-    /// written is not before [`Scratch::sync`]: after a loss of power any of its sectors may be an older one.
+    /// written is not before [`ScratchFile::sync`]: after a loss of power any of its sectors may be an older one.
     ///
     /// # Errors
     /// [`DiskError::NoSpace`] and its like.
-    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch + '_>, DiskError>;
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile + '_>, DiskError>;
 
     /// Maps a file for reading.
     ///
@@ -244,7 +244,7 @@ pub trait Disk: Send + Sync {
 }
 
 /// A file open for reading, from any thread.
-pub trait Input: Send + Sync {
+pub trait InputFile: Send + Sync {
     /// Its length when it was opened.
     fn bytes(&self) -> u64;
 
@@ -255,11 +255,11 @@ pub trait Input: Send + Sync {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError>;
 }
 
-/// Bytes of the longest run that is read together with others: see [`Scratch::read_runs`].
+/// Bytes of the longest run that is read together with others: see [`ScratchFile::read_runs`].
 pub const RUN_BYTES_MAX: usize = real::ring::PIECE_BYTES;
 
 /// A file of fixed length for intermediate state, read and written in place from any thread.
-pub trait Scratch: Input {
+pub trait ScratchFile: InputFile {
     /// Writes all of `bytes` at `offset`. Nothing is promised about a crash: the file is then gone.
     ///
     /// # Errors
@@ -290,7 +290,7 @@ pub trait Scratch: Input {
     /// order: many at once where the disk can and none is longer than [`RUN_BYTES_MAX`], from its own memory.
     ///
     /// # Errors
-    /// As [`read_at`](Input::read_at); any of the runs may then have been given.
+    /// As [`read_at`](InputFile::read_at); any of the runs may then have been given.
     fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
         let mut found = Vec::new();
         for (run, &(offset, bytes)) in runs.iter().enumerate() {
@@ -304,9 +304,9 @@ pub trait Scratch: Input {
 
 /// A file open for writing at its end. Callers write large pieces, or whole records.
 ///
-/// Writes may be carried out behind: what goes wrong with one is told by a later one or by [`sync`](Output::sync),
-/// and until then the file may be longer than what was written. Dropping it without [`sync`](Output::sync) is allowed and promises nothing.
-pub trait Output: Send {
+/// Writes may be carried out behind: what goes wrong with one is told by a later one or by [`sync`](OutputFile::sync),
+/// and until then the file may be longer than what was written. Dropping it without [`sync`](OutputFile::sync) is allowed and promises nothing.
+pub trait OutputFile: Send {
     /// Appends all of `bytes`.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ impl Lock {
         let (folder, name) = Folder::make_of(path).map_err(failed)?;
         for _ in 0..TRIES {
             let (file, _) = folder.open_or_create(name, OFlags::RDWR).map_err(failed)?;
-            let held = Held::of(file, path)?;
+            let held = LockedFile::of(file, path)?;
             let identity = held.0.metadata().map(|ours| (ours.dev(), ours.ino())).map_err(failed)?;
             // Between opening and locking, somebody may have removed the file, and a third locked a new one.
             if folder.identity(name).ok() != Some(identity) {
@@ -91,14 +91,14 @@ fn set_aside(folder: &Folder, name: &OsStr) -> io::Result<()> {
 }
 
 /// A locked file.
-pub(crate) struct Held(File);
+pub(crate) struct LockedFile(File);
 
-impl Held {
+impl LockedFile {
     /// Locks an open file.
-    pub(crate) fn of(file: File, path: &Path) -> Result<Held, DiskError> {
+    pub(crate) fn of(file: File, path: &Path) -> Result<LockedFile, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Lock, path, source);
         match file.try_lock() {
-            Ok(()) => Ok(Held(file)),
+            Ok(()) => Ok(LockedFile(file)),
             Err(TryLockError::WouldBlock) => {
                 Err(DiskError::Locked { path: path.to_path_buf(), holder: read_note(&file) })
             }
@@ -124,7 +124,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for LockedFile {
     fn drop(&mut self) {
         // Closing is not enough while a child that another thread has just forked still has a copy
         // of the descriptor, as it has until it calls exec.

@@ -11,12 +11,12 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::clock::kibibytes;
 use crate::error::{DiskError, Operation};
-use crate::lock::Held;
+use crate::lock::LockedFile;
 use crate::real::direct;
 use crate::real::file::RealFile;
 use crate::real::folder::nameless;
 use crate::real::output::RealOutput;
-use crate::{Input, Io, Output, RealDisk};
+use crate::{InputFile, Io, OutputFile, RealDisk};
 
 /// Bytes of one request of a stream.
 const PIECE_BYTES: usize = 1 << 20;
@@ -26,7 +26,7 @@ const SYNCS: u32 = 16;
 
 /// The machine, as far as it can be told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
+pub struct MachineFacts {
     /// The processor's own name.
     pub processor: Option<String>,
     /// Bytes of memory in all.
@@ -43,16 +43,16 @@ pub struct Machine {
     pub ring_refused: Option<String>,
 }
 
-impl Machine {
+impl MachineFacts {
     /// This one.
-    pub fn look() -> Machine {
+    pub fn look() -> MachineFacts {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let processors = text("/proc/cpuinfo");
         let memory = text("/proc/meminfo");
         let processor = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
         let pages = text("/sys/kernel/mm/transparent_hugepage/enabled");
         let chosen = pages.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-        Machine {
+        MachineFacts {
             processor: processor.map(|(_, name)| name.trim().to_owned()),
             memory_bytes: kibibytes(&memory, "MemTotal:"),
             swap_bytes: kibibytes(&memory, "SwapTotal:"),
@@ -114,7 +114,7 @@ pub fn is_signal_ignored(number: i32) -> bool {
 /// What the operating system says, or that the file system has no locks.
 pub fn probe_lock(directory: &Path) -> Result<(), DiskError> {
     let path = directory.join("lock");
-    Held::of(nameless(&path)?, &path).map(drop)
+    LockedFile::of(nameless(&path)?, &path).map(drop)
 }
 
 /// How fast a disk is, as the streams of a run use it.
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_looked_at() {
-        let machine = Machine::look();
+        let machine = MachineFacts::look();
         assert!(machine.open_files_max.is_none_or(|files| files > 3));
         assert!(machine.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
     }

@@ -14,22 +14,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{DiskError, Operation};
-use crate::sigbus::Watch;
+use crate::sigbus::MapWatch;
 
 /// The bytes of a file, mapped for reading. Cheap to clone; clones share the map.
 #[derive(Clone)]
 pub struct Mapping {
-    memory: Arc<Memory>,
+    memory: Arc<MappedBytes>,
 }
 
-enum Memory {
+enum MappedBytes {
     File(MappedFile),
     Owned(Vec<u8>),
 }
 
 /// A file and its map. The watch goes first.
 struct MappedFile {
-    watch: Watch,
+    watch: MapWatch,
     map: memmap2::Mmap,
     file: File,
     path: PathBuf,
@@ -47,24 +47,24 @@ impl Mapping {
         // and read again, and a page that is gone is replaced by one of zeros. It buys probes without
         // system calls and without copies.
         let map = unsafe { memmap2::Mmap::map(&file)? };
-        let watch = Watch::over(map.as_ptr(), map.len())?;
+        let watch = MapWatch::over(map.as_ptr(), map.len())?;
         let path = path.to_path_buf();
-        Ok(Mapping { memory: Arc::new(Memory::File(MappedFile { watch, map, file, path })) })
+        Ok(Mapping { memory: Arc::new(MappedBytes::File(MappedFile { watch, map, file, path })) })
     }
 
     /// Whether every byte that was read of the map so far is one of the file. Once it is not, it never is again.
     #[inline]
     pub fn is_whole(&self) -> bool {
         match &*self.memory {
-            Memory::File(mapped) => mapped.watch.is_whole(),
-            Memory::Owned(_) => true,
+            MappedBytes::File(mapped) => mapped.watch.is_whole(),
+            MappedBytes::Owned(_) => true,
         }
     }
 
     /// A number that is another one after the file was cut or written in place, as far as its length and the times of its
     /// last changes tell. It may also be another one after a change that leaves the bytes as they are.
     pub fn stamp(&self) -> u64 {
-        let Memory::File(mapped) = &*self.memory else { return 0 };
+        let MappedBytes::File(mapped) = &*self.memory else { return 0 };
         let numbers = match rustix::fs::fstat(&mapped.file) {
             Ok(now) => {
                 [now.st_size as u64, now.st_mtime as u64, now.st_mtime_nsec, now.st_ctime as u64, now.st_ctime_nsec]
@@ -83,11 +83,11 @@ impl Mapping {
     /// [`DiskError::Io`] where the file ends before, or what the operating system says.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
         match &*self.memory {
-            Memory::File(mapped) => mapped
+            MappedBytes::File(mapped) => mapped
                 .file
                 .read_exact_at(into, offset)
                 .map_err(|source| DiskError::from_io(Operation::Read, &mapped.path, source)),
-            Memory::Owned(bytes) => {
+            MappedBytes::Owned(bytes) => {
                 into.copy_from_slice(&bytes[offset as usize..][..into.len()]);
                 Ok(())
             }
@@ -97,7 +97,7 @@ impl Mapping {
 
 impl From<Vec<u8>> for Mapping {
     fn from(bytes: Vec<u8>) -> Self {
-        Mapping { memory: Arc::new(Memory::Owned(bytes)) }
+        Mapping { memory: Arc::new(MappedBytes::Owned(bytes)) }
     }
 }
 
@@ -107,8 +107,8 @@ impl Deref for Mapping {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &*self.memory {
-            Memory::File(mapped) => &mapped.map,
-            Memory::Owned(bytes) => bytes,
+            MappedBytes::File(mapped) => &mapped.map,
+            MappedBytes::Owned(bytes) => bytes,
         }
     }
 }

@@ -32,15 +32,15 @@ use crate::error::{DiskError, Operation, too_short};
 use crate::lock::{has_note, is_lock_note};
 use crate::real::folder::parent;
 use crate::staged::{kept_names, probe};
-use crate::{Clock, Disk, Input, Lock, Mapping, Output, Scratch, SystemClock, Traffic};
-use contents::File;
-use faults::{Dice, Fate, Faults};
+use crate::{Clock, Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, SystemClock, Traffic};
+use contents::FileContents;
+use faults::{Dice, Fate, FaultPlan};
 use open::{MemoryFile, MemoryOutput};
 
 /// A file system in memory. Clones are handles on the same one, each with the clock of a host.
 #[derive(Clone, Debug)]
 pub struct MemoryDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryState>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -51,8 +51,8 @@ impl Default for MemoryDisk {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    files: Vec<File>,
+struct MemoryState {
+    files: Vec<FileContents>,
     /// Names as a process sees them, and the index of their file.
     names: BTreeMap<PathBuf, usize>,
     /// Names as they are after a crash.
@@ -61,7 +61,7 @@ struct State {
     locks_taken: u64,
     operations: u64,
     traffic: Traffic,
-    faults: Faults,
+    faults: FaultPlan,
     dice: Option<Dice>,
     bytes_max: Option<u64>,
     /// From which operation on only so many bytes more can be written.
@@ -180,7 +180,7 @@ impl MemoryDisk {
     pub fn crash(&self) {
         let mut state = self.state();
         state.names = state.durable_names.clone();
-        state.files.iter_mut().for_each(File::crash);
+        state.files.iter_mut().for_each(FileContents::crash);
         state.restart();
     }
 
@@ -217,7 +217,7 @@ impl MemoryDisk {
     /// Puts a durable file there, whatever it was before. Not an operation.
     pub fn put(&self, path: &Path, bytes: &[u8]) {
         let mut state = self.state();
-        state.files.push(File::durable(bytes));
+        state.files.push(FileContents::durable(bytes));
         let file = state.files.len() - 1;
         state.names.insert(path.to_path_buf(), file);
         state.durable_names.insert(path.to_path_buf(), file);
@@ -235,24 +235,24 @@ impl MemoryDisk {
         self.state().names.keys().cloned().collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         // No invariant spans two statements of the methods below, so a panic elsewhere is no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A file as it is now, open for reads and, if it is a scratch file, writes.
-    fn opened(&self, state: &State, path: &Path, file: usize, is_scratch: bool) -> MemoryFile {
+    fn opened(&self, state: &MemoryState, path: &Path, file: usize, is_scratch: bool) -> MemoryFile {
         let bytes = state.files[file].bytes.len() as u64;
         MemoryFile { disk: self.clone(), path: path.to_path_buf(), file, bytes, crashes: state.crashes, is_scratch }
     }
 
     /// Opens a file at its end; if `anew`, a new one that takes the name.
-    fn output(&self, path: &Path, anew: bool) -> Result<Box<dyn Output>, DiskError> {
+    fn output(&self, path: &Path, anew: bool) -> Result<Box<dyn OutputFile>, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Create, path)?;
         let name_is_new = anew || !state.names.contains_key(path);
         if name_is_new {
-            state.files.push(File::default());
+            state.files.push(FileContents::default());
             let file = state.files.len() - 1;
             state.names.insert(path.to_path_buf(), file);
         }
@@ -267,7 +267,7 @@ impl MemoryDisk {
     }
 }
 
-impl State {
+impl MemoryState {
     /// Counts an operation and fails it if that is planned.
     fn begin(&mut self, operation: Operation, path: &Path) -> Result<(), DiskError> {
         self.begin_on(operation, path, false)
@@ -354,11 +354,11 @@ impl Disk for MemoryDisk {
         Ok(bytes)
     }
 
-    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
+    fn create(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError> {
         self.output(path, true)
     }
 
-    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
+    fn append(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError> {
         self.output(path, false)
     }
 
@@ -376,27 +376,27 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
-    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+    fn open(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Read, path)?;
         let file = state.find(Operation::Read, path)?;
         Ok(Box::new(self.opened(&state, path, file, false)))
     }
 
-    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError> {
         let mut state = self.state();
         state.begin_on(Operation::Create, path, true)?;
         // Without a name, and not durable: a crash empties it.
-        state.files.push(File::scratch(bytes));
+        state.files.push(FileContents::scratch(bytes));
         let file = state.files.len() - 1;
         Ok(Box::new(self.opened(&state, path, file, true)))
     }
 
-    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Create, path)?;
         if !state.names.contains_key(path) {
-            state.files.push(File::default());
+            state.files.push(FileContents::default());
             let file = state.files.len() - 1;
             state.names.insert(path.to_path_buf(), file);
         }
@@ -503,7 +503,7 @@ impl Disk for MemoryDisk {
     fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         let mut state = self.state();
         state.begin(Operation::Write, path)?;
-        let mut posted = File::default();
+        let mut posted = FileContents::default();
         posted.append(bytes);
         state.files.push(posted);
         let file = state.files.len() - 1;
@@ -534,7 +534,7 @@ impl Disk for MemoryDisk {
             let file = state.names.remove(path);
             state.names.extend(kept.zip(file));
         }
-        state.files.push(File::durable(note.as_bytes()));
+        state.files.push(FileContents::durable(note.as_bytes()));
         let file = state.files.len() - 1;
         state.names.insert(path.to_path_buf(), file);
         if !found.is_some_and(|found| has_note(&found)) {

@@ -30,7 +30,7 @@ use self::pool::Pool;
 use crate::error::{DiskError, Operation, too_short};
 use crate::io::Io;
 use crate::staged::{probe, temporary_of};
-use crate::{Disk, Input, Lock, Mapping, Output, Scratch, Traffic};
+use crate::{Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
 
 /// The real file system. Clones share buffers and traffic; a process needs one.
 ///
@@ -87,14 +87,14 @@ impl Disk for RealDisk {
         Ok(bytes)
     }
 
-    fn create(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
+    fn create(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         let (folder, name) = Folder::make_of(path).map_err(failed)?;
         let file = folder.create(name, OFlags::WRONLY).map_err(failed)?;
         Ok(Box::new(RealOutput::create(file, path, true, self.pool.clone())))
     }
 
-    fn append(&self, path: &Path) -> Result<Box<dyn Output>, DiskError> {
+    fn append(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         let (folder, name) = Folder::make_of(path).map_err(failed)?;
         let how = OFlags::WRONLY | OFlags::APPEND;
@@ -115,21 +115,21 @@ impl Disk for RealDisk {
         file.sync_all().map_err(failed)
     }
 
-    fn open(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+    fn open(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
         let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(RealFile::input(file, path, bytes, self.pool.clone())))
     }
 
-    fn open_scattered(&self, path: &Path) -> Result<Box<dyn Input>, DiskError> {
+    fn open_scattered(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
         let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(RealFile::scattered(file, path, bytes, self.pool.clone())))
     }
 
-    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+    fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         let file = nameless(path)?;
         let file = RealFile::scratch(file, path, bytes, self.pool.clone());
@@ -137,7 +137,7 @@ impl Disk for RealDisk {
         Ok(Box::new(file))
     }
 
-    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn Scratch>, DiskError> {
+    fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         let (folder, name) = Folder::make_of(path).map_err(failed)?;
         let (file, _) = folder.open_or_create(name, OFlags::RDWR).map_err(failed)?;

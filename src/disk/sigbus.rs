@@ -2,7 +2,7 @@
 //!
 //! A page of a map beyond the end of a file that was cut, or on sectors that cannot be read, raises `SIGBUS` when it is
 //! touched. The handler of this module puts a page of zeros in its place and raises a flag of the map. The access goes on
-//! and finds zeros; a reader looks at the flag after each use of the map ([`Watch::is_whole`]) and throws away what it read.
+//! and finds zeros; a reader looks at the flag after each use of the map ([`MapWatch::is_whole`]) and throws away what it read.
 //! A `SIGBUS` that is not of a watched map goes to the handler that was there before.
 //!
 //! The handler takes no lock and allocates nothing: watched maps are in a list of slots that are reused and never freed.
@@ -15,29 +15,29 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
 /// A map that is watched for as long as this lives, which must be no longer than the map.
-pub(crate) struct Watch {
-    slot: &'static Slot,
+pub(crate) struct MapWatch {
+    slot: &'static WatchSlot,
 }
 
 /// A map in the list.
-struct Slot {
+struct WatchSlot {
     /// The address of its first byte; 0 while the slot is free.
     start: AtomicUsize,
     /// The address behind its last page.
     end: AtomicUsize,
     is_taken: AtomicBool,
     is_lost: AtomicBool,
-    next: *const Slot,
+    next: *const WatchSlot,
 }
 
 // SAFETY: `next` is written before the slot is shared and points to another slot, none of which is ever freed; all else is
 // atomic.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for WatchSlot {}
 // SAFETY: as for `Sync`.
-unsafe impl Send for Slot {}
+unsafe impl Send for WatchSlot {}
 
 /// The list, the latest slot first.
-static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
+static SLOTS: AtomicPtr<WatchSlot> = AtomicPtr::new(ptr::null_mut());
 
 /// Bytes of a page, once the handler is installed.
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -47,19 +47,19 @@ static INSTALLED: OnceLock<Result<Previous, i32>> = OnceLock::new();
 
 struct Previous(libc::sigaction);
 
-impl Watch {
+impl MapWatch {
     /// Watches a map of so many bytes.
     ///
     /// # Errors
     /// If the handler cannot be installed.
-    pub(crate) fn over(start: *const u8, bytes: usize) -> io::Result<Watch> {
+    pub(crate) fn over(start: *const u8, bytes: usize) -> io::Result<MapWatch> {
         INSTALLED.get_or_init(install).as_ref().map_err(|&code| io::Error::from_raw_os_error(code))?;
         let slot = slots().find(|slot| !slot.is_taken.swap(true, Ordering::AcqRel)).unwrap_or_else(add_slot);
         slot.is_lost.store(false, Ordering::Relaxed);
         let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
         slot.end.store(start.addr() + bytes.next_multiple_of(page_bytes), Ordering::Relaxed);
         slot.start.store(start.addr(), Ordering::Release);
-        Ok(Watch { slot })
+        Ok(MapWatch { slot })
     }
 
     /// Whether every byte that was read of the map so far is one of the file.
@@ -71,14 +71,14 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for MapWatch {
     fn drop(&mut self) {
         self.slot.start.store(0, Ordering::Relaxed);
         self.slot.is_taken.store(false, Ordering::Release);
     }
 }
 
-fn slots() -> impl Iterator<Item = &'static Slot> {
+fn slots() -> impl Iterator<Item = &'static WatchSlot> {
     let mut next = SLOTS.load(Ordering::Acquire).cast_const();
     std::iter::from_fn(move || {
         // SAFETY: null, or a slot: these are leaked in `add_slot`, so they live for ever.
@@ -88,8 +88,8 @@ fn slots() -> impl Iterator<Item = &'static Slot> {
     })
 }
 
-fn add_slot() -> &'static Slot {
-    let slot = Box::leak(Box::new(Slot {
+fn add_slot() -> &'static WatchSlot {
+    let slot = Box::leak(Box::new(WatchSlot {
         start: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
         is_taken: AtomicBool::new(true),
@@ -153,7 +153,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 /// # Safety
 /// A thread has faulted at the address.
 unsafe fn replace_page(address: usize) -> bool {
-    let holds = |slot: &&Slot| {
+    let holds = |slot: &&WatchSlot| {
         let start = slot.start.load(Ordering::Acquire);
         start != 0 && start <= address && address < slot.end.load(Ordering::Relaxed)
     };
@@ -230,10 +230,10 @@ mod tests {
         let other = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
         // SAFETY: nobody changes the program of the test.
         let other = unsafe { Mmap::map(&other).unwrap() };
-        let watched = Watch::over(other.as_ptr(), other.len()).unwrap();
+        let watched = MapWatch::over(other.as_ptr(), other.len()).unwrap();
         for _ in 0..3 {
             let map = cut(directory.path());
-            let watch = Watch::over(map.as_ptr(), map.len()).unwrap();
+            let watch = MapWatch::over(map.as_ptr(), map.len()).unwrap();
             assert!(map[0] == 1 && watch.is_whole());
             let second = rustix::param::page_size();
             assert!(map[second] == 0 && !watch.is_whole());
@@ -247,11 +247,11 @@ mod tests {
     fn slots_are_used_again() {
         let bytes = [0; 10];
         let count = || slots().count();
-        let held: Vec<Watch> = (0..20).map(|_| Watch::over(bytes.as_ptr(), 10).unwrap()).collect();
+        let held: Vec<MapWatch> = (0..20).map(|_| MapWatch::over(bytes.as_ptr(), 10).unwrap()).collect();
         drop(held);
         let before = count();
         for _ in 0..100 {
-            Watch::over(bytes.as_ptr(), 10).unwrap();
+            MapWatch::over(bytes.as_ptr(), 10).unwrap();
         }
         // Other tests run at the same time, and take some.
         assert!(count() < before + 50, "{before} {}", count());
@@ -263,7 +263,7 @@ mod tests {
         let Some(which) = std::env::var_os("AWARI_TEST_FAULT") else { return };
         let directory = tempfile::tempdir().unwrap();
         let (first, second) = (cut(directory.path()), cut(directory.path()));
-        let _watch = Watch::over(first.as_ptr(), first.len()).unwrap();
+        let _watch = MapWatch::over(first.as_ptr(), first.len()).unwrap();
         if which == "raised" {
             // SAFETY: raising a signal is always allowed.
             unsafe { libc::raise(libc::SIGBUS) };

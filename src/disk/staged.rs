@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::now_seconds;
 use crate::error::{DiskError, Operation};
-use crate::{Disk, Output};
+use crate::{Disk, OutputFile};
 
 /// A file being written under a temporary name. Dropped unpublished, it removes what it wrote.
 pub struct Staged<'d> {
     disk: &'d dyn Disk,
     /// `None` once published or abandoned.
-    output: Option<Box<dyn Output>>,
+    output: Option<Box<dyn OutputFile>>,
     temporary: PathBuf,
     path: PathBuf,
     bytes: u64,
@@ -76,7 +76,7 @@ impl<'d> Staged<'d> {
         Ok(self.bytes)
     }
 
-    fn output(&mut self) -> &mut dyn Output {
+    fn output(&mut self) -> &mut dyn OutputFile {
         self.output.as_deref_mut().expect("the output is only taken by publish and drop, which consume self")
     }
 }

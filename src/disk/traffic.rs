@@ -29,12 +29,12 @@ impl Sub for Traffic {
 
 /// Counts traffic from any thread.
 #[derive(Debug, Default)]
-pub(crate) struct Meter {
+pub(crate) struct TrafficMeter {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
 }
 
-impl Meter {
+impl TrafficMeter {
     pub(crate) fn add_read(&self, bytes: u64) {
         self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
     }

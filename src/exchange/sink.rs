@@ -4,7 +4,7 @@
 //! the bytes come, so that the first difference ends the work and an identical file is left as it is.
 
 use crate::ExchangeError;
-use disk::{Disk, Input, Staged};
+use disk::{Disk, InputFile, Staged};
 use std::path::{Path, PathBuf};
 
 /// Bytes compared at a time.
@@ -19,7 +19,7 @@ pub(crate) struct Sink<'d> {
 
 enum Route<'d> {
     Write(Staged<'d>),
-    Compare { file: Box<dyn Input>, buffer: Vec<u8> },
+    Compare { file: Box<dyn InputFile>, buffer: Vec<u8> },
 }
 
 impl<'d> Sink<'d> {

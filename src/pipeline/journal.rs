@@ -25,7 +25,7 @@ pub use state::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use disk::{Disk, Output};
+use disk::{Disk, OutputFile};
 
 use crate::journal::contents::encode;
 use crate::journal::fence::Fence;

@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use disk::{DiskError, Scratch, bytes_of_words, bytes_of_words_mut};
+use disk::{DiskError, ScratchFile, bytes_of_words, bytes_of_words_mut};
 
 /// Words in a scratch file that begin as zeros.
 pub struct PageCache {
@@ -28,7 +28,7 @@ pub struct PageCounts {
 const NONE: u32 = u32::MAX;
 
 struct State {
-    file: Box<dyn Scratch>,
+    file: Box<dyn ScratchFile>,
     /// By page, the slot that holds it.
     slot_of: Vec<u32>,
     /// By slot.
@@ -61,7 +61,7 @@ impl PageCache {
     ///
     /// # Panics
     /// When a page is not a positive number of words, or there are 2^32 pages.
-    pub fn new(file: Box<dyn Scratch>, page_bytes: usize, capacity_bytes: u64) -> PageCache {
+    pub fn new(file: Box<dyn ScratchFile>, page_bytes: usize, capacity_bytes: u64) -> PageCache {
         assert!(page_bytes >= 8 && page_bytes.is_multiple_of(8), "a page is made of words");
         let (page_words, words) = (page_bytes / 8, (file.bytes() / 8) as usize);
         let pages = words.div_ceil(page_words);

@@ -2,7 +2,7 @@
 //!
 //! In memory where the budget has room for it, else in a scratch file.
 
-use disk::{Disk, DiskError, Scratch};
+use disk::{Disk, DiskError, ScratchFile};
 use engines::bounds::{PlaneLayout, PlaneUnit, Units, UnitsInMemory};
 use std::ops::Range;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(super) struct Before {
 
 enum Home {
     Memory(UnitsInMemory),
-    Disk(Box<dyn Scratch>),
+    Disk(Box<dyn ScratchFile>),
 }
 
 impl Before {

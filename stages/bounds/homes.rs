@@ -26,7 +26,7 @@ impl Counted for WinsInMemory {
 
 /// Candidates in a scratch file, in units read and rewritten in place.
 struct UnitsOnDisk {
-    file: Box<dyn Scratch>,
+    file: Box<dyn ScratchFile>,
     units: Vec<PlaneUnit>,
     buffers: Mutex<Vec<Vec<u64>>>,
 }

@@ -370,7 +370,7 @@ pub(super) fn seed(
 struct WonSoFar {
     stones: u32,
     bound: u32,
-    file: Box<dyn Scratch>,
+    file: Box<dyn ScratchFile>,
     buffer: Vec<u64>,
 }
 

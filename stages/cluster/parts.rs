@@ -168,7 +168,7 @@ fn moved<'d>(
     mut to: Region<'d>,
     communicator: &mut dyn Communicator,
 ) -> Result<Region<'d>, DiskError> {
-    let kept: Box<dyn Scratch + '_> = kept.finish_alone()?;
+    let kept: Box<dyn ScratchFile + '_> = kept.finish_alone()?;
     let mut piece = Vec::new();
     for offset in (0..bytes).step_by(MOVED_BYTES as usize) {
         piece.resize((bytes - offset).min(MOVED_BYTES) as usize, 0);

@@ -4,7 +4,7 @@
 //! libtest's capture. The target `what_was_skipped` looks for each need again, and prints the closing summary.
 
 use disk::FileSystem;
-use disk::machine::{Machine, is_signal_ignored};
+use disk::machine::{MachineFacts, is_signal_ignored};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -88,7 +88,7 @@ impl Need {
             Need::Numpy => no_module("numpy"),
             Need::Zstandard => no_module("zstandard"),
             Need::Blake3 => no_module("blake3"),
-            Need::Ring => Machine::look().ring_refused,
+            Need::Ring => MachineFacts::look().ring_refused,
             Need::DirectFiles => {
                 let place = tempfile::tempdir().ok().and_then(|directory| FileSystem::look(directory.path()).ok());
                 let has_none = !place.is_some_and(|place| place.direct);

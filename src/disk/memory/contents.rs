@@ -11,7 +11,7 @@ const SECTOR_BYTES: usize = 512;
 const PAGE_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(super) struct File {
+pub(super) struct FileContents {
     pub(super) bytes: Vec<u8>,
     durable: Vec<u8>,
     pub(super) bytes_reserved: u64,
@@ -19,13 +19,13 @@ pub(super) struct File {
     given_up: BTreeSet<usize>,
 }
 
-impl File {
-    pub(super) fn durable(bytes: &[u8]) -> File {
-        File { bytes: bytes.to_vec(), durable: bytes.to_vec(), ..File::default() }
+impl FileContents {
+    pub(super) fn durable(bytes: &[u8]) -> FileContents {
+        FileContents { bytes: bytes.to_vec(), durable: bytes.to_vec(), ..FileContents::default() }
     }
 
-    pub(super) fn scratch(bytes: u64) -> File {
-        File { bytes: vec![0; bytes as usize], ..File::default() }
+    pub(super) fn scratch(bytes: u64) -> FileContents {
+        FileContents { bytes: vec![0; bytes as usize], ..FileContents::default() }
     }
 
     /// Cuts it off, or makes zeros follow, durably; what was written before is durable then, too.

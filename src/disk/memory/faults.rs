@@ -110,7 +110,7 @@ pub(super) enum Fate {
 
 /// All faults to come, and those that came.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct FaultPlan {
     planned: Vec<(PlannedFault, u64)>,
     /// Operations until the process dies.
     left_to_live: Option<u64>,
@@ -118,7 +118,7 @@ pub(super) struct Faults {
     counts: Vec<(Operation, bool, u64)>,
 }
 
-impl Faults {
+impl FaultPlan {
     pub(super) fn plan(&mut self, fault: PlannedFault) {
         self.planned.push((fault, 0));
     }

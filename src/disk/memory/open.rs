@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::MutexGuard;
 
 use super::faults::{Dice, Fate};
-use super::{MemoryDisk, State};
+use super::{MemoryDisk, MemoryState};
 use crate::error::{DiskError, Operation};
 use crate::real::folder::parent;
-use crate::{Input, Output, Scratch};
+use crate::{InputFile, OutputFile, ScratchFile};
 
 /// A file open for writing at its end.
 pub(super) struct MemoryOutput {
@@ -20,7 +20,7 @@ pub(super) struct MemoryOutput {
 }
 
 impl MemoryOutput {
-    fn state(&self, operation: Operation) -> Result<MutexGuard<'_, State>, DiskError> {
+    fn state(&self, operation: Operation) -> Result<MutexGuard<'_, MemoryState>, DiskError> {
         let state = self.disk.state();
         if state.crashes != self.crashes {
             let source = io::Error::other("opened before the crash");
@@ -30,7 +30,7 @@ impl MemoryOutput {
     }
 }
 
-impl Output for MemoryOutput {
+impl OutputFile for MemoryOutput {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         let mut state = self.state(Operation::Write)?;
         let written = match state.meet(Operation::Write, &self.path, false) {
@@ -131,7 +131,7 @@ impl MemoryFile {
     }
 }
 
-impl Input for MemoryFile {
+impl InputFile for MemoryFile {
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -148,7 +148,7 @@ impl Input for MemoryFile {
     }
 }
 
-impl Scratch for MemoryFile {
+impl ScratchFile for MemoryFile {
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DiskError> {
         assert!(offset + from.len() as u64 <= self.bytes, "a scratch file does not grow");
         self.at(Operation::Write, offset, from.len(), |bytes, failing| {

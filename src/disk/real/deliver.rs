@@ -31,7 +31,7 @@ const LINKS_MAX: usize = 40;
 const PROC_MAGIC: u64 = 0x9FA0;
 
 /// What has a name.
-enum Target {
+enum DeliveryTarget {
     /// A path that a file may take.
     Path(PathBuf),
     /// Something to write into.
@@ -44,12 +44,12 @@ enum Target {
 /// As [`RealDisk::deliver`](crate::RealDisk::deliver).
 pub(super) fn deliver(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     match target(path)? {
-        Target::Path(path) => {
+        DeliveryTarget::Path(path) => {
             let mut staged = Staged::create(disk, &path, bytes.len() as u64)?;
             staged.write(bytes)?;
             staged.publish().map(drop)
         }
-        Target::Stream(path) => {
+        DeliveryTarget::Stream(path) => {
             stream(&path, bytes).map_err(|source| DiskError::from_io(Operation::Write, &path, source))
         }
     }
@@ -65,7 +65,7 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), DiskError> {
 }
 
 /// What a name leads to.
-fn target(path: &Path) -> Result<Target, DiskError> {
+fn target(path: &Path) -> Result<DeliveryTarget, DiskError> {
     let mut at = path.to_path_buf();
     for _ in 0..LINKS_MAX {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
@@ -80,17 +80,19 @@ fn target(path: &Path) -> Result<Target, DiskError> {
                 let what = format!("it is a symbolic link to {}, which is absent", at.display());
                 return Err(failed(io::Error::other(what)));
             }
-            None => return Ok(Target::Path(at)),
+            None => return Ok(DeliveryTarget::Path(at)),
             Some(found) => found,
         };
         match kind {
-            FileType::RegularFile => return Ok(Target::Path(at)),
-            FileType::CharacterDevice | FileType::Fifo => return Ok(Target::Stream(at)),
+            FileType::RegularFile => return Ok(DeliveryTarget::Path(at)),
+            FileType::CharacterDevice | FileType::Fifo => return Ok(DeliveryTarget::Stream(at)),
             FileType::Symlink if !is_trusted(user) => {
                 let what = format!("{} is a symbolic link of another user ({user}); choose another name", at.display());
                 return Err(failed(io::Error::other(what)));
             }
-            FileType::Symlink if folder.file_system().map_err(failed)? == PROC_MAGIC => return Ok(Target::Stream(at)),
+            FileType::Symlink if folder.file_system().map_err(failed)? == PROC_MAGIC => {
+                return Ok(DeliveryTarget::Stream(at));
+            }
             FileType::Symlink => {
                 let link = folder.read_link(at.file_name().unwrap_or_default()).map_err(failed)?;
                 at = at.with_file_name("").join(OsStr::from_bytes(&link));

@@ -19,11 +19,11 @@ use super::file_system::free_bytes;
 use super::folder::parent;
 use super::pool::Pool;
 use super::queue::Queue;
-use super::request::{Direction, Request};
+use super::request::{BlockRequest, Direction};
 use super::ring::PIECES;
 use crate::error::{DiskError, Operation};
 use crate::io::Io;
-use crate::{Input, RUN_BYTES_MAX, Scratch};
+use crate::{InputFile, RUN_BYTES_MAX, ScratchFile};
 
 /// A file open for reads, or reads and writes, at any place.
 pub(crate) struct RealFile {
@@ -131,8 +131,8 @@ impl RealFile {
         Ok(())
     }
 
-    fn request(&self, direction: Direction, offset: u64, bytes: usize, needed: usize, block: usize) -> Request {
-        Request { file: self.file.clone(), direction, offset, bytes, needed, block, done: 0 }
+    fn request(&self, direction: Direction, offset: u64, bytes: usize, needed: usize, block: usize) -> BlockRequest {
+        BlockRequest { file: self.file.clone(), direction, offset, bytes, needed, block, done: 0 }
     }
 
     /// Reads whole blocks and copies what was asked for, many pieces in flight at once.
@@ -278,14 +278,14 @@ impl RealFile {
 }
 
 /// Carries out a request and says which piece has its bytes.
-fn carry_out(queue: &mut Queue, request: Request) -> io::Result<usize> {
+fn carry_out(queue: &mut Queue, request: BlockRequest) -> io::Result<usize> {
     let piece = queue.idle().expect("a queue lent has nothing in flight");
     queue.start(piece, request);
     let (piece, _, result) = queue.finish()?.expect("the request was started");
     result.map(|()| piece)
 }
 
-impl Input for RealFile {
+impl InputFile for RealFile {
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -300,7 +300,7 @@ impl Input for RealFile {
     }
 }
 
-impl Scratch for RealFile {
+impl ScratchFile for RealFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let length = bytes.len() as u64;
         let end = offset.checked_add(length);

@@ -1,8 +1,8 @@
 //! Real files written at their end.
 //!
-//! A new file goes off the page cache where the file system allows it, and write-behind: [`Output::write`] copies into
+//! A new file goes off the page cache where the file system allows it, and write-behind: [`OutputFile::write`] copies into
 //! the pieces of a queue, starts each that is full, and returns. What went wrong is told by the next write, or by
-//! [`Output::sync`], which waits for all of it. The last bytes, less than a block, go through the page cache once all
+//! [`OutputFile::sync`], which waits for all of it. The last bytes, less than a block, go through the page cache once all
 //! else is written. A file opened at its end (the journal) holds short records, each synced: it stays on the page
 //! cache.
 
@@ -18,9 +18,9 @@ use rustix::io::Errno;
 use super::direct;
 use super::file_system::free_bytes;
 use super::folder::{parent, sync_directory};
-use super::pool::{Owned, Pool};
-use super::request::{Direction, Request};
-use crate::Output;
+use super::pool::{OwnedQueue, Pool};
+use super::request::{BlockRequest, Direction};
+use crate::OutputFile;
 use crate::error::{DiskError, Operation};
 
 /// How far the length of a file runs ahead of its bytes: writes within the length of a file go on side by side, those
@@ -40,13 +40,13 @@ pub(crate) struct RealOutput {
     bytes_reserved: u64,
     /// The directory has not been synced since the file was created.
     name_is_new: bool,
-    route: Route,
+    route: WriteRoute,
     /// A write behind failed, with this error number. Nothing is written any more.
     broken: Option<i32>,
 }
 
 /// How bytes go to the file.
-enum Route {
+enum WriteRoute {
     /// None has come yet: in blocks, if that can be had.
     Undecided,
     /// Through the page cache.
@@ -57,7 +57,7 @@ enum Route {
 
 /// Blocks on their way.
 struct Behind {
-    queue: Owned,
+    queue: OwnedQueue,
     /// Bytes of a block of this file.
     block: usize,
     /// The piece being filled, and how far it is.
@@ -67,15 +67,15 @@ struct Behind {
 impl RealOutput {
     /// Over a new, empty file.
     pub(crate) fn create(file: File, path: &Path, name_is_new: bool, pool: Arc<Pool>) -> RealOutput {
-        RealOutput::new(file, path, 0, name_is_new, pool, Route::Undecided)
+        RealOutput::new(file, path, 0, name_is_new, pool, WriteRoute::Undecided)
     }
 
     /// Over a file opened at its end, which is at `bytes`.
     pub(crate) fn append(file: File, path: &Path, bytes: u64, name_is_new: bool, pool: Arc<Pool>) -> RealOutput {
-        RealOutput::new(file, path, bytes, name_is_new, pool, Route::Cached)
+        RealOutput::new(file, path, bytes, name_is_new, pool, WriteRoute::Cached)
     }
 
-    fn new(file: File, path: &Path, bytes: u64, name_is_new: bool, pool: Arc<Pool>, route: Route) -> RealOutput {
+    fn new(file: File, path: &Path, bytes: u64, name_is_new: bool, pool: Arc<Pool>, route: WriteRoute) -> RealOutput {
         let (file, path) = (Arc::new(file), path.to_path_buf());
         RealOutput { file, path, pool, bytes, length: bytes, bytes_reserved: 0, name_is_new, route, broken: None }
     }
@@ -90,11 +90,11 @@ impl RealOutput {
 
     /// Takes the file off the page cache, if it can be and a queue is left.
     fn decide(&mut self) -> io::Result<()> {
-        if let Route::Undecided = self.route {
-            self.route = Route::Cached;
+        if let WriteRoute::Undecided = self.route {
+            self.route = WriteRoute::Cached;
             if let Some(block) = direct::turn_on(&self.file) {
                 match self.pool.lend() {
-                    Ok(Some(queue)) => self.route = Route::Behind(Behind { queue, block, filling: None }),
+                    Ok(Some(queue)) => self.route = WriteRoute::Behind(Behind { queue, block, filling: None }),
                     Ok(None) => direct::turn_off(&self.file)?,
                     Err(error) => {
                         direct::turn_off(&self.file)?;
@@ -109,7 +109,7 @@ impl RealOutput {
     fn append_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.check()?;
         self.decide()?;
-        if !matches!(self.route, Route::Behind(_)) {
+        if !matches!(self.route, WriteRoute::Behind(_)) {
             self.file.write_all_at(bytes, self.bytes)?;
             self.pool.meter.add_written(bytes.len() as u64);
             self.bytes += bytes.len() as u64;
@@ -118,7 +118,7 @@ impl RealOutput {
         let mut rest = bytes;
         while !rest.is_empty() {
             let (piece, filled) = self.piece()?;
-            let Route::Behind(behind) = &mut self.route else { unreachable!("pieces are of this route") };
+            let WriteRoute::Behind(behind) = &mut self.route else { unreachable!("pieces are of this route") };
             let room = &mut behind.queue.bytes_mut(piece)[filled..];
             let (now, later) = rest.split_at(rest.len().min(room.len()));
             room[..now.len()].copy_from_slice(now);
@@ -141,7 +141,7 @@ impl RealOutput {
     /// The piece to fill: the one begun, or an idle one, waited for if need be.
     fn piece(&mut self) -> io::Result<(usize, usize)> {
         loop {
-            let Route::Behind(behind) = &mut self.route else { unreachable!("asked for on this route only") };
+            let WriteRoute::Behind(behind) = &mut self.route else { unreachable!("asked for on this route only") };
             if let Some(filling) = behind.filling {
                 return Ok(filling);
             }
@@ -156,7 +156,7 @@ impl RealOutput {
 
     /// Starts to write the whole blocks of the piece being filled. Returns what is left of it, less than a block.
     fn start(&mut self) -> io::Result<Vec<u8>> {
-        let Route::Behind(behind) = &mut self.route else { return Ok(Vec::new()) };
+        let WriteRoute::Behind(behind) = &mut self.route else { return Ok(Vec::new()) };
         let Some((piece, filled)) = behind.filling.take() else { return Ok(Vec::new()) };
         let block = behind.block;
         let whole = filled / block * block;
@@ -168,8 +168,8 @@ impl RealOutput {
             }
             let file = self.file.clone();
             let direction = Direction::Write;
-            let request = Request { file, direction, offset, bytes: whole, needed: whole, block, done: 0 };
-            let Route::Behind(behind) = &mut self.route else { unreachable!("the route is as above") };
+            let request = BlockRequest { file, direction, offset, bytes: whole, needed: whole, block, done: 0 };
+            let WriteRoute::Behind(behind) = &mut self.route else { unreachable!("the route is as above") };
             behind.queue.start(piece, request);
             behind.queue.submit()?;
         }
@@ -178,7 +178,7 @@ impl RealOutput {
 
     /// Waits for a write behind. Returns whether there was one.
     fn harvest(&mut self) -> io::Result<bool> {
-        let Route::Behind(behind) = &mut self.route else { return Ok(false) };
+        let WriteRoute::Behind(behind) = &mut self.route else { return Ok(false) };
         let Some((piece, request, mut result)) = behind.queue.finish()? else { return Ok(false) };
         if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput) {
             // Some file systems agree to blocks when asked, and refuse when it comes to it.
@@ -208,15 +208,15 @@ impl RealOutput {
     /// Brings all bytes to the file, and its length to what it should be. From then on it is on the page cache.
     fn settle(&mut self) -> io::Result<()> {
         self.check()?;
-        if let Route::Undecided = self.route {
-            self.route = Route::Cached;
+        if let WriteRoute::Undecided = self.route {
+            self.route = WriteRoute::Cached;
         }
-        if let Route::Behind(_) = self.route {
+        if let WriteRoute::Behind(_) = self.route {
             let left = self.start()?;
             while self.harvest()? {}
             direct::turn_off(&self.file)?;
             // The queue goes back.
-            self.route = Route::Cached;
+            self.route = WriteRoute::Cached;
             self.file.write_all_at(&left, self.bytes - left.len() as u64)?;
             self.pool.meter.add_written(left.len() as u64);
             // What ran ahead, though perhaps in part only.
@@ -231,7 +231,7 @@ impl RealOutput {
     }
 }
 
-impl Output for RealOutput {
+impl OutputFile for RealOutput {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         self.append_bytes(bytes).map_err(|source| self.failed(Operation::Write, bytes.len() as u64, source))
     }

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::queue::{QUEUE_BYTES, Queue};
-use super::queue_memory::Memory;
+use super::queue_memory::QueueMemory;
 use crate::io::Io;
-use crate::traffic::Meter;
+use crate::traffic::TrafficMeter;
 
 /// Queues for reads and scratch files. Drives are busy with four; a fifth thread waits for one of them.
 const SHARED_MAX: usize = 4;
@@ -28,14 +28,14 @@ const _: () = assert!(POOL_BYTES_MAX <= 8 << 20, "users run inside memory limits
 #[derive(Default)]
 pub(crate) struct Pool {
     pub(crate) io: Io,
-    pub(crate) meter: Meter,
+    pub(crate) meter: TrafficMeter,
     /// The kernel allows no rings, as was found out.
     refused: AtomicBool,
     shared: [Mutex<Option<Queue>>; SHARED_MAX],
     idle: Mutex<Vec<Queue>>,
     lent: AtomicUsize,
     /// Shares of a page that no queue has yet.
-    memory: Mutex<Vec<Memory>>,
+    memory: Mutex<Vec<QueueMemory>>,
 }
 
 impl Pool {
@@ -65,20 +65,20 @@ impl Pool {
         Ok(Queue::single(self.memory()?))
     }
 
-    fn memory(&self) -> io::Result<Memory> {
+    fn memory(&self) -> io::Result<QueueMemory> {
         let mut spare = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.is_empty() {
-            spare.extend(Memory::page()?);
+            spare.extend(QueueMemory::page()?);
         }
         Ok(spare.pop().expect("a page has shares"))
     }
 
     /// A queue for one operation: the one of this thread, or another if that is in use, or else the wait for it.
-    pub(crate) fn share(&self) -> io::Result<Shared<'_>> {
+    pub(crate) fn share(&self) -> io::Result<SharedQueue<'_>> {
         let home = home();
         let free = (0..SHARED_MAX).find_map(|step| match self.shared[(home + step) % SHARED_MAX].try_lock() {
             Ok(guard) => Some(guard),
-            // `Shared` has drained it while the panic went by.
+            // `SharedQueue` has drained it while the panic went by.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         });
@@ -86,17 +86,17 @@ impl Pool {
         if guard.is_none() {
             *guard = Some(self.make()?);
         }
-        Ok(Shared { guard })
+        Ok(SharedQueue { guard })
     }
 
     /// A queue to keep, if there is one left.
-    pub(crate) fn lend(self: &Arc<Self>) -> io::Result<Option<Owned>> {
+    pub(crate) fn lend(self: &Arc<Self>) -> io::Result<Option<OwnedQueue>> {
         let more = |lent| (lent < OWNED_MAX).then_some(lent + 1);
         if self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
             return Ok(None);
         }
         // From here on the count goes down again when this is dropped.
-        let mut owned = Owned { pool: self.clone(), queue: None };
+        let mut owned = OwnedQueue { pool: self.clone(), queue: None };
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         owned.queue = Some(match idle {
             Some(queue) => queue,
@@ -116,11 +116,11 @@ fn home() -> usize {
 }
 
 /// A queue lent for one operation. Nothing is in flight on it before and after, whatever happens in between.
-pub(crate) struct Shared<'p> {
+pub(crate) struct SharedQueue<'p> {
     guard: MutexGuard<'p, Option<Queue>>,
 }
 
-impl Deref for Shared<'_> {
+impl Deref for SharedQueue<'_> {
     type Target = Queue;
 
     fn deref(&self) -> &Queue {
@@ -128,13 +128,13 @@ impl Deref for Shared<'_> {
     }
 }
 
-impl DerefMut for Shared<'_> {
+impl DerefMut for SharedQueue<'_> {
     fn deref_mut(&mut self) -> &mut Queue {
         self.guard.as_mut().expect("it holds a queue until it is dropped")
     }
 }
 
-impl Drop for Shared<'_> {
+impl Drop for SharedQueue<'_> {
     fn drop(&mut self) {
         if !self.drain() {
             // Out of order; the next operation makes another.
@@ -144,12 +144,12 @@ impl Drop for Shared<'_> {
 }
 
 /// A queue lent until it is dropped.
-pub(crate) struct Owned {
+pub(crate) struct OwnedQueue {
     pool: Arc<Pool>,
     queue: Option<Queue>,
 }
 
-impl Deref for Owned {
+impl Deref for OwnedQueue {
     type Target = Queue;
 
     fn deref(&self) -> &Queue {
@@ -157,13 +157,13 @@ impl Deref for Owned {
     }
 }
 
-impl DerefMut for Owned {
+impl DerefMut for OwnedQueue {
     fn deref_mut(&mut self) -> &mut Queue {
         self.queue.as_mut().expect("it holds a queue until it is dropped")
     }
 }
 
-impl Drop for Owned {
+impl Drop for OwnedQueue {
     fn drop(&mut self) {
         if let Some(mut queue) = self.queue.take()
             && queue.drain()

@@ -6,8 +6,8 @@
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::queue_memory::{MEMORY_BYTES, Memory};
-use super::request::{Direction, Request, Step};
+use super::queue_memory::{MEMORY_BYTES, QueueMemory};
+use super::request::{Advance, BlockRequest, Direction};
 use super::ring::{PIECE_BYTES, Ring};
 
 /// Bytes that a queue keeps in memory, of either kind.
@@ -16,26 +16,26 @@ pub(crate) const QUEUE_BYTES: usize = MEMORY_BYTES;
 /// A way to the kernel, with its own memory of [`QUEUE_BYTES`].
 pub(crate) enum Queue {
     Ring(Box<Ring>),
-    Single(Single),
+    Single(SingleQueue),
 }
 
 /// The way without a ring: one piece.
-pub(crate) struct Single {
-    memory: Memory,
-    over: Option<(Request, io::Result<()>)>,
+pub(crate) struct SingleQueue {
+    memory: QueueMemory,
+    over: Option<(BlockRequest, io::Result<()>)>,
     /// As for a ring.
     ask_bytes_max: usize,
 }
 
 impl Queue {
     /// A queue over a ring.
-    pub(crate) fn ring(memory: Memory) -> io::Result<Queue> {
+    pub(crate) fn ring(memory: QueueMemory) -> io::Result<Queue> {
         Ok(Queue::Ring(Box::new(Ring::new(memory)?)))
     }
 
     /// A queue without one.
-    pub(crate) fn single(memory: Memory) -> Queue {
-        Queue::Single(Single { memory, over: None, ask_bytes_max: QUEUE_BYTES })
+    pub(crate) fn single(memory: QueueMemory) -> Queue {
+        Queue::Single(SingleQueue { memory, over: None, ask_bytes_max: QUEUE_BYTES })
     }
 
     pub(crate) fn piece_bytes(&self) -> usize {
@@ -84,7 +84,7 @@ impl Queue {
     }
 
     /// Starts a request on an idle piece.
-    pub(crate) fn start(&mut self, piece: usize, request: Request) {
+    pub(crate) fn start(&mut self, piece: usize, request: BlockRequest) {
         match self {
             Queue::Ring(ring) => ring.start(piece, request),
             Queue::Single(single) => single.carry_out(request),
@@ -100,7 +100,7 @@ impl Queue {
     }
 
     /// Waits until some request is over; `None` if there is none. The outer error is that of the queue itself.
-    pub(crate) fn finish(&mut self) -> io::Result<Option<(usize, Request, io::Result<()>)>> {
+    pub(crate) fn finish(&mut self) -> io::Result<Option<(usize, BlockRequest, io::Result<()>)>> {
         match self {
             Queue::Ring(ring) => ring.finish(),
             Queue::Single(single) => Ok(single.over.take().map(|(request, result)| (0, request, result))),
@@ -114,8 +114,8 @@ impl Queue {
     }
 }
 
-impl Single {
-    fn carry_out(&mut self, mut request: Request) {
+impl SingleQueue {
+    fn carry_out(&mut self, mut request: BlockRequest) {
         assert!(self.over.is_none(), "the piece was idle");
         let result = loop {
             let (done, bytes) = request.rest();
@@ -125,7 +125,7 @@ impl Single {
                 Direction::Read => request.file.read_at(asked, offset),
                 Direction::Write => request.file.write_at(asked, offset),
             };
-            if let Step::Done(result) = request.advance(moved) {
+            if let Advance::Done(result) = request.advance(moved) {
                 break result;
             }
         };

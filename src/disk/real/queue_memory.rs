@@ -1,4 +1,4 @@
-//! Memory of queues, in large pages.
+//! QueueMemory of queues, in large pages.
 //!
 //! A request in a large page is a single run of memory for a drive; in small ones it is as many runs as there are pages.
 //! One stream that reads 1.1 to 1.3 GB/s into small pages reads 2.0 to 2.5 into a large one. Queues are smaller than such
@@ -19,20 +19,20 @@ const SHARES: usize = 2;
 pub(crate) const MEMORY_BYTES: usize = PAGE_BYTES / SHARES;
 
 /// A share of a large page, or of as many small ones where the system has no large ones; aligned to pages.
-pub(crate) struct Memory {
+pub(crate) struct QueueMemory {
     pages: Arc<MmapRaw>,
     offset: usize,
 }
 
-impl Memory {
+impl QueueMemory {
     /// All shares of a new page.
-    pub(crate) fn page() -> io::Result<[Memory; SHARES]> {
+    pub(crate) fn page() -> io::Result<[QueueMemory; SHARES]> {
         let pages = MmapMut::map_anon(2 * PAGE_BYTES)?;
         let first = pages.as_ptr().align_offset(PAGE_BYTES);
         // Refused where the kernel has none; then it is only slower. What is around the page is never touched.
         let _ = pages.advise_range(Advice::HugePage, first, PAGE_BYTES);
         let pages = Arc::new(MmapRaw::from(pages));
-        let share = |at| Memory { pages: pages.clone(), offset: first + at * MEMORY_BYTES };
+        let share = |at| QueueMemory { pages: pages.clone(), offset: first + at * MEMORY_BYTES };
         Ok(std::array::from_fn(share))
     }
 
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn shares_are_apart() {
-        let mut shares = Memory::page().unwrap();
+        let mut shares = QueueMemory::page().unwrap();
         for (at, share) in shares.iter_mut().enumerate() {
             assert_eq!(share.address().align_offset(MEMORY_BYTES), 0);
             share.bytes_mut().fill(at as u8 + 1);

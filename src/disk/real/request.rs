@@ -13,7 +13,7 @@ pub(crate) enum Direction {
 
 /// A run of whole blocks to be read or written.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct BlockRequest {
     pub(crate) file: Arc<File>,
     pub(crate) direction: Direction,
     pub(crate) offset: u64,
@@ -28,14 +28,14 @@ pub(crate) struct Request {
 }
 
 /// What a result makes of a request.
-pub(crate) enum Step {
+pub(crate) enum Advance {
     /// The rest must be asked for.
     Again,
     /// It is over.
     Done(io::Result<()>),
 }
 
-impl Request {
+impl BlockRequest {
     /// Bytes done in whole blocks, and bytes to go: where the rest begins must be aligned too.
     pub(crate) fn rest(&self) -> (usize, usize) {
         let done = self.done / self.block * self.block;
@@ -43,29 +43,29 @@ impl Request {
     }
 
     /// Takes note of what the kernel answered to the rest.
-    pub(crate) fn advance(&mut self, result: io::Result<usize>) -> Step {
+    pub(crate) fn advance(&mut self, result: io::Result<usize>) -> Advance {
         let (begun, _) = self.rest();
         let moved = match result {
             Ok(moved) => moved,
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
-                return Step::Again;
+                return Advance::Again;
             }
             // A thread that ends takes back what it has asked of a ring; whoever waits asks again.
-            Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => return Step::Again,
-            Err(error) => return Step::Done(Err(error)),
+            Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => return Advance::Again,
+            Err(error) => return Advance::Done(Err(error)),
         };
         self.done = begun + moved;
         if self.done >= self.needed {
-            Step::Done(Ok(()))
+            Advance::Done(Ok(()))
         } else if self.rest().0 == begun {
             // Not even a block came through: asking again would get no further.
             let kind = match self.direction {
                 Direction::Read => io::ErrorKind::UnexpectedEof,
                 Direction::Write => io::ErrorKind::WriteZero,
             };
-            Step::Done(Err(kind.into()))
+            Advance::Done(Err(kind.into()))
         } else {
-            Step::Again
+            Advance::Again
         }
     }
 }

@@ -13,8 +13,8 @@ use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, squeue, types};
 
-use super::queue_memory::{MEMORY_BYTES, Memory};
-use super::request::{Direction, Request, Step};
+use super::queue_memory::{MEMORY_BYTES, QueueMemory};
+use super::request::{Advance, BlockRequest, Direction};
 
 /// Pieces of a ring, and so the most requests in flight.
 pub(crate) const PIECES: usize = 4;
@@ -27,11 +27,11 @@ pub(crate) const PIECE_BYTES: usize = MEMORY_BYTES / PIECES;
 /// A ring and its pieces.
 pub(crate) struct Ring {
     ring: ManuallyDrop<IoUring>,
-    memory: ManuallyDrop<Memory>,
+    memory: ManuallyDrop<QueueMemory>,
     /// Whether the memory is registered: a limit on locked memory (`ulimit -l`) may forbid it.
     registered: bool,
     /// What each piece is in the kernel's hands for.
-    requests: [Option<Request>; PIECES],
+    requests: [Option<BlockRequest>; PIECES],
     in_flight: usize,
     /// Entries that stand in the queue, not yet told to the kernel.
     queued: bool,
@@ -44,7 +44,7 @@ impl Ring {
     ///
     /// # Errors
     /// What the kernel says: `ENOSYS` or `EPERM` where rings are not allowed, as in many containers.
-    pub(crate) fn new(memory: Memory) -> io::Result<Ring> {
+    pub(crate) fn new(memory: QueueMemory) -> io::Result<Ring> {
         let ring = IoUring::builder().dontfork().build(PIECES as u32)?;
         let all = libc::iovec { iov_base: memory.address().cast(), iov_len: MEMORY_BYTES };
         // SAFETY: the range is all of `memory`, which outlives the ring: `drop` closes the ring first. Saves the
@@ -80,7 +80,7 @@ impl Ring {
     }
 
     /// Hands a piece to the kernel. The request is told to it at the latest by the next [`finish`](Self::finish).
-    pub(crate) fn start(&mut self, piece: usize, request: Request) {
+    pub(crate) fn start(&mut self, piece: usize, request: BlockRequest) {
         assert!(self.requests[piece].is_none(), "a piece in flight is the kernel's");
         assert!(request.bytes <= PIECE_BYTES, "a request fits its piece");
         self.push(piece, &request);
@@ -103,7 +103,7 @@ impl Ring {
     ///
     /// # Errors
     /// If the kernel does not let us wait; what is in flight stays there.
-    pub(crate) fn finish(&mut self) -> io::Result<Option<(usize, Request, io::Result<()>)>> {
+    pub(crate) fn finish(&mut self) -> io::Result<Option<(usize, BlockRequest, io::Result<()>)>> {
         while self.in_flight > 0 {
             let Some(done) = self.ring.completion().next() else {
                 self.enter(1)?;
@@ -116,11 +116,11 @@ impl Ring {
                 bytes => Ok(bytes as usize),
             };
             match request.advance(result) {
-                Step::Again => {
+                Advance::Again => {
                     self.push(piece, &request);
                     self.requests[piece] = Some(request);
                 }
-                Step::Done(result) => {
+                Advance::Done(result) => {
                     self.in_flight -= 1;
                     return Ok(Some((piece, request, result)));
                 }
@@ -136,7 +136,7 @@ impl Ring {
     }
 
     /// Queues what is left of a request. Each piece has one entry at most, so the queue has room for all.
-    fn push(&mut self, piece: usize, request: &Request) {
+    fn push(&mut self, piece: usize, request: &BlockRequest) {
         let (done, bytes) = request.rest();
         let bytes = bytes.min(self.ask_bytes_max) as u32;
         let offset = request.offset + done as u64;

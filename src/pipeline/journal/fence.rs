@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use disk::{Disk, DiskAccess, DiskError, Guard};
+use disk::{Disk, DiskAccess, DiskError, DiskGuard};
 
 use crate::journal::contents::{Contents, JOURNAL_BYTES_MAX, JournalError};
 use crate::journal::record::Record;
@@ -127,7 +127,7 @@ impl FenceGuard {
     }
 }
 
-impl Guard for FenceGuard {
+impl DiskGuard for FenceGuard {
     fn before(&self, disk: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
         let now = disk.clock().utc().as_secs();
         let is_due = match access {

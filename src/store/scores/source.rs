@@ -10,14 +10,14 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use disk::{DiskError, Input, Mapping};
+use disk::{DiskError, InputFile, Mapping};
 
 /// An open file.
 pub(crate) enum Source {
     /// All of it, mapped.
     Mapped(Mapped),
     /// Read piece by piece.
-    Windowed(Box<dyn Input>),
+    Windowed(Box<dyn InputFile>),
 }
 
 /// A mapped file.

@@ -115,15 +115,15 @@ fn an_output_outlives_the_thread_that_writes() {
 
 #[test]
 fn results_of_the_kernel_are_steps() {
-    use crate::real::request::{Direction, Request, Step};
+    use crate::real::request::{Advance, BlockRequest, Direction};
     use std::io::{Error, ErrorKind};
     let check = |direction, done: usize, result: Result<usize, Error>, expect: Option<Result<(), ErrorKind>>| {
         let file = std::sync::Arc::new(fs::File::open("/dev/null").unwrap());
         let (bytes, needed) = (3 * 4096, 2 * 4096 + 5);
-        let mut request = Request { file, direction, offset: 0, bytes, needed, block: 4096, done };
+        let mut request = BlockRequest { file, direction, offset: 0, bytes, needed, block: 4096, done };
         let found = match request.advance(result) {
-            Step::Again => None,
-            Step::Done(result) => Some(result.map_err(|error| error.kind())),
+            Advance::Again => None,
+            Advance::Done(result) => Some(result.map_err(|error| error.kind())),
         };
         assert_eq!(found, expect);
         request.rest().0
@@ -266,23 +266,23 @@ fn errors_of_writes_behind_come_out() {
         let mut output = crate::real::output::RealOutput::create(file, &path, false, disk.pool.clone());
         let mut written = Ok(());
         for _ in 0..100 {
-            written = written.and_then(|()| crate::Output::write(&mut output, &[1; 100_000]));
+            written = written.and_then(|()| crate::OutputFile::write(&mut output, &[1; 100_000]));
         }
         let error = written.unwrap_err();
         assert!(error.to_string().contains("write"), "{disk:?}: {error}");
         for _ in 0..2 {
-            assert!(crate::Output::sync(&mut output).is_err(), "{disk:?}: a write was lost");
+            assert!(crate::OutputFile::sync(&mut output).is_err(), "{disk:?}: a write was lost");
         }
         drop(output);
         let mut few =
             crate::real::output::RealOutput::create(fs::File::open(&path).unwrap(), &path, false, disk.pool.clone());
-        crate::Output::write(&mut few, &[1; 5000]).unwrap();
-        assert!(crate::Output::sync(&mut few).is_err(), "{disk:?}: nothing had been started before");
+        crate::OutputFile::write(&mut few, &[1; 5000]).unwrap();
+        assert!(crate::OutputFile::sync(&mut few).is_err(), "{disk:?}: nothing had been started before");
 
         let path = Path::new("/dev/full");
         let file = fs::OpenOptions::new().append(true).open(path).unwrap();
         let mut full = crate::real::output::RealOutput::append(file, path, 0, false, disk.pool.clone());
-        assert!(crate::Output::write(&mut full, &[0; 4096]).unwrap_err().is_no_space(), "{disk:?}");
+        assert!(crate::OutputFile::write(&mut full, &[0; 4096]).unwrap_err().is_no_space(), "{disk:?}");
     }
 }
 
@@ -301,7 +301,7 @@ fn what_is_in_flight_is_waited_for() {
             let file = file.clone();
             queue.start(
                 piece,
-                crate::real::request::Request { file, direction, offset, bytes, needed: bytes, block: 1, done: 0 },
+                crate::real::request::BlockRequest { file, direction, offset, bytes, needed: bytes, block: 1, done: 0 },
             );
             offset += bytes as u64;
         }

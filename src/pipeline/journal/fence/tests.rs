@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use disk::{Disk, DiskAccess, DiskError, Guard, GuardedDisk, MemoryDisk};
+use disk::{Disk, DiskAccess, DiskError, DiskGuard, GuardedDisk, MemoryDisk};
 
 use crate::directory::journal_path;
 use crate::exit::Exit;
@@ -123,7 +123,7 @@ impl<'a> Overtaking<'a> {
     }
 }
 
-impl Guard for Overtaking<'_> {
+impl DiskGuard for Overtaking<'_> {
     fn before(&self, _: &dyn Disk, access: DiskAccess, path: &Path) -> Result<(), DiskError> {
         if access == DiskAccess::InPlace {
             return Ok(());
