@@ -8,7 +8,7 @@ use clap::Parser;
 use disk::{RealDisk, clock};
 use game::{Index, PositionSet, Rules};
 use std::path::Path;
-use store::{Archive, CachedScores, Codec, Identity, Kind, Orientation, Scores, Shape, ValueRange, Writer};
+use store::{Archive, CachedScores, Codec, FileKind, FileOrientation, Identity, Scores, Shape, ValueRange, Writer};
 use tests::Random;
 
 /// Writes, reads and looks.
@@ -103,8 +103,8 @@ fn database(arguments: &CodecsArguments) -> CodecInput {
         floors.extend((0..columns).flat_map(|column| (0..rows).map(move |row| here[row * columns + column])));
     }
     CodecInput {
-        identity: stages::files::identity(Rules::AWARI.name, set, Kind::Database, stones),
-        shape: stages::files::shape(&index, Orientation::OpponentMajor),
+        identity: stages::files::identity(Rules::AWARI.name, set, FileKind::Database, stones),
+        shape: stages::files::shape(&index, FileOrientation::OpponentMajor),
         range: ValueRange::new(-(stones as i8), stones as i8),
         scores,
         floors,

@@ -6,7 +6,7 @@ use disk::MemoryDisk;
 use engines::{Kernel, ScoreRows, Tables, sweep};
 use game::{Index, PositionSet, Rules};
 use std::path::Path;
-use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
+use store::{Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, ValueRange};
 
 /// Stones: a database that fits in the third-level cache of most machines.
 const STONES: u32 = 14;
@@ -43,11 +43,11 @@ fn parts(criterion: &mut Criterion) {
     let slabs = index.slabs().iter().map(|slab| SlabShape { rows: slab.opponent_halves, columns: slab.mover_halves });
     let shape = Shape::new(slabs.collect()).expect("an index has slabs");
     let identity = Identity {
-        kind: Kind::Database,
+        kind: FileKind::Database,
         rules: Rules::AWARI.name.to_owned(),
         positions: set.to_string(),
         stones: stones as u8,
-        orientation: Orientation::OpponentMajor,
+        orientation: FileOrientation::OpponentMajor,
     };
     let range = ValueRange::new(-(stones as i8), stones as i8);
     for codec in Codec::ALL {

@@ -36,7 +36,7 @@ struct OnDiskArguments {
 
 /// The working file.
 struct BenchCells<'d> {
-    file: Box<dyn Scratch + 'd>,
+    file: Box<dyn ScratchFile + 'd>,
     key: Digest,
 }
 

@@ -107,7 +107,7 @@ fn next(board: &Board) -> Option<Board> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use game::reference::{self, Move};
+    use game::reference::{self, ReferenceMove};
     use std::collections::BTreeSet;
 
     /// Positions by rank from the definition: in descending order, pit by pit.
@@ -137,7 +137,7 @@ mod tests {
             let mut expected = Vec::new();
             for &pits in &sorted {
                 for played in reference::moves(pits) {
-                    if let Move::Legal { captured: 0, child } = played {
+                    if let ReferenceMove::Legal { captured: 0, child } = played {
                         let mut lying = child;
                         lying.rotate_left(6);
                         expected.push((rank(child), rank(lying)));

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{BlockCache, CachedScores, Codec, Kind, StoreError, Window};
+use store::{BlockCache, CachedScores, Codec, FileKind, StoreError, Window};
 
 /// Runs the stage.
 pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
@@ -28,7 +28,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let kept = |stones, digest| shared.handed().database(stones, digest);
     let smaller = Files::open(settings, context.disk(), smaller, &cache, kept)?;
     let path = context.output(&files::capture(stones));
-    let mut writer = files::create(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed)?;
+    let mut writer = files::create(context.disk(), &path, settings, FileKind::Capture, &index, Codec::Packed)?;
     let watch = Watch::new(context, index.positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
     let (tables, handed) = (shared.tables(), shared.handed());
@@ -88,7 +88,7 @@ impl Files {
     ) -> Result<Files, StageError> {
         let open = |(stones, path): (u32, PathBuf)| {
             let index = Index::new(stones, settings.set);
-            files::open_windowed(disk, &path, settings, Kind::Database, &index)
+            files::open_windowed(disk, &path, settings, FileKind::Database, &index)
                 .map(|scores| File {
                     kept: kept(stones, scores.digest()),
                     scores: CachedScores::sharing(scores, Arc::clone(cache)),

@@ -11,7 +11,7 @@ use pipeline::{StageContext, StageError, StageReport};
 use planner::Settings;
 use std::path::Path;
 use std::time::Duration;
-use store::{Codec, Identity, Kind, Orientation, Scores, StoreError, ValueRange};
+use store::{Codec, FileKind, FileOrientation, Identity, Scores, StoreError, ValueRange};
 
 /// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
 const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
@@ -61,7 +61,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     shared.handed().give_back(captures);
     tracing::info!(supersteps = report.supersteps, "solved after {:.3} s", started.elapsed().as_secs_f64());
     let path = context.output(&files::database(stones));
-    files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, [&values[..]])?;
+    files::write(context.disk(), &path, settings, FileKind::Database, &index, settings.codec, [&values[..]])?;
     let total = report.total();
     Ok(StageReport::new(index.positions())
         .with("processors", report.processors.len() as u64)
@@ -122,8 +122,8 @@ impl Snapshot<'_> {
 
     fn identity(&self) -> Identity {
         let Settings { rules, set, .. } = self.settings;
-        let identity = files::identity(rules.name, *set, Kind::Snapshot, self.index.stones());
-        Identity { orientation: Orientation::MoverMajor, ..identity }
+        let identity = files::identity(rules.name, *set, FileKind::Snapshot, self.index.stones());
+        Identity { orientation: FileOrientation::MoverMajor, ..identity }
     }
 
     fn range(&self) -> ValueRange {

@@ -6,7 +6,8 @@ use pipeline::{ArtifactName, StageError};
 use planner::Settings;
 use std::path::Path;
 use store::{
-    Codec, Identity, Kind, Orientation, Role, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Writer,
+    Codec, FileKind, FileOrientation, Identity, Role, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange,
+    Writer,
 };
 
 /// `databases/NN.awari`.
@@ -58,29 +59,31 @@ fn name(text: String) -> ArtifactName {
 }
 
 /// What a file with `stones` stones says it is.
-pub fn identity(rules: &str, set: PositionSet, kind: Kind, stones: u32) -> Identity {
+pub fn identity(rules: &str, set: PositionSet, kind: FileKind, stones: u32) -> Identity {
     Identity {
         kind,
         rules: rules.to_owned(),
         positions: set.to_string(),
         stones: stones as u8,
         orientation: match kind {
-            Kind::Capture | Kind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => Orientation::MoverMajor,
-            Kind::Database | Kind::Snapshot | Kind::Plane { .. } => Orientation::OpponentMajor,
+            FileKind::Capture | FileKind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => {
+                FileOrientation::MoverMajor
+            }
+            FileKind::Database | FileKind::Snapshot | FileKind::Plane { .. } => FileOrientation::OpponentMajor,
         },
     }
 }
 
 /// The shape of a file over an index.
-pub fn shape(index: &Index, orientation: Orientation) -> Shape {
+pub fn shape(index: &Index, orientation: FileOrientation) -> Shape {
     shape_of(index.slabs(), orientation)
 }
 
 /// As [`shape`], without the tables of an index.
-pub fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
+pub fn shape_of(slabs: &[Slab], orientation: FileOrientation) -> Shape {
     let orientation = match orientation {
-        Orientation::MoverMajor => game::Orientation::MoverMajor,
-        Orientation::OpponentMajor => game::Orientation::OpponentMajor,
+        FileOrientation::MoverMajor => game::Orientation::MoverMajor,
+        FileOrientation::OpponentMajor => game::Orientation::OpponentMajor,
     };
     let slabs = slabs.iter().map(|slab| {
         let (rows, columns) = slab.rows_columns(orientation);
@@ -90,11 +93,11 @@ pub fn shape_of(slabs: &[Slab], orientation: Orientation) -> Shape {
 }
 
 /// The values that a file may hold.
-pub fn range(kind: Kind, stones: u32) -> ValueRange {
+pub fn range(kind: FileKind, stones: u32) -> ValueRange {
     match kind {
-        Kind::Capture => ValueRange::new(engines::capture::none(stones), stones as i8),
-        Kind::Database | Kind::Snapshot => ValueRange::new(-(stones as i8), stones as i8),
-        Kind::Plane { .. } => ValueRange::new(i8::MIN, i8::MAX),
+        FileKind::Capture => ValueRange::new(engines::capture::none(stones), stones as i8),
+        FileKind::Database | FileKind::Snapshot => ValueRange::new(-(stones as i8), stones as i8),
+        FileKind::Plane { .. } => ValueRange::new(i8::MIN, i8::MAX),
     }
 }
 
@@ -103,7 +106,7 @@ pub(crate) fn open(
     disk: &dyn Disk,
     path: &Path,
     settings: &Settings,
-    kind: Kind,
+    kind: FileKind,
     index: &Index,
 ) -> Result<Scores, StoreError> {
     expect(Scores::open(disk, path)?, settings, kind, index)
@@ -114,13 +117,13 @@ pub(crate) fn open_windowed(
     disk: &dyn Disk,
     path: &Path,
     settings: &Settings,
-    kind: Kind,
+    kind: FileKind,
     index: &Index,
 ) -> Result<Scores, StoreError> {
     expect(Scores::open_windowed(disk, path)?, settings, kind, index)
 }
 
-fn expect(file: Unverified, settings: &Settings, kind: Kind, index: &Index) -> Result<Scores, StoreError> {
+fn expect(file: Unverified, settings: &Settings, kind: FileKind, index: &Index) -> Result<Scores, StoreError> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     let shape = shape(index, identity.orientation);
     let range = range(kind, index.stones());
@@ -139,7 +142,7 @@ pub(crate) fn create<'d>(
     disk: &'d dyn Disk,
     path: &Path,
     settings: &Settings,
-    kind: Kind,
+    kind: FileKind,
     index: &Index,
     codec: Codec,
 ) -> Result<Writer<'d>, StageError> {
@@ -154,7 +157,7 @@ pub(crate) fn write<'a>(
     disk: &dyn Disk,
     path: &Path,
     settings: &Settings,
-    kind: Kind,
+    kind: FileKind,
     index: &Index,
     codec: Codec,
     runs: impl IntoIterator<Item = &'a [i8]>,
@@ -163,7 +166,7 @@ pub(crate) fn write<'a>(
     let appended = runs.into_iter().try_for_each(|run| writer.append(run));
     let finished = appended.and_then(|()| writer.finish());
     let finished = finished.map_err(|error| match kind {
-        Kind::Database => unwritable_scores(index.stones(), error),
+        FileKind::Database => unwritable_scores(index.stones(), error),
         _ => unwritable(error),
     });
     Ok(finished?.digest)

@@ -26,7 +26,7 @@ use planner::{BuildPlan, DatabasePlan, Settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{Identity, Kind, Scores, Shape, StoreError};
+use store::{FileKind, Identity, Scores, Shape, StoreError};
 
 /// More than any statistics take.
 const STATS_BYTES_MAX: u64 = 1 << 20;
@@ -126,7 +126,7 @@ impl Awari {
         let expected = files::identity(rules.name, *set, found.kind, found.stones.into());
         let has_shape = || *shape == files::shape_of(&set.slabs(found.stones.into()), expected.orientation);
         // A plane has as many columns as its rows have bytes, which its reader compares.
-        let is_plane = matches!(found.kind, Kind::Plane { .. });
+        let is_plane = matches!(found.kind, FileKind::Plane { .. });
         found.orientation == expected.orientation && (is_plane || found.positions != expected.positions || has_shape())
     }
 
@@ -157,9 +157,9 @@ impl Work for Awari {
         }
         let number = |key| artifact.identity.get(key).and_then(|text: &String| text.parse().ok()).unwrap_or(0);
         let kind = match &*artifact.content {
-            "capture" => Kind::Capture,
-            "database" => Kind::Database,
-            plane => bounds::Plane::kind_of(plane, number("bound")).unwrap_or(Kind::Database),
+            "capture" => FileKind::Capture,
+            "database" => FileKind::Database,
+            plane => bounds::Plane::kind_of(plane, number("bound")).unwrap_or(FileKind::Database),
         };
         Ok(match Scores::open_windowed(disk, path) {
             Err(StoreError::Disk(error)) if error.is_not_found() => Inspection::Absent,
@@ -186,7 +186,7 @@ impl Work for Awari {
                 ];
                 let identity = identity.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
                 let mut identity: BTreeMap<_, _> = identity;
-                if let Kind::Plane { bound, .. } = of.kind {
+                if let FileKind::Plane { bound, .. } = of.kind {
                     identity.insert("bound".to_owned(), bound.to_string());
                 }
                 Inspection::Header { digest: file.digest(), identity }
@@ -212,10 +212,10 @@ impl Work for Awari {
         let of = file.identity();
         let stones = u32::from(of.stones);
         let named = match of.kind {
-            Kind::Database => files::database(stones),
-            Kind::Capture => files::capture(stones),
-            Kind::Plane { role, bound } => bounds::Plane::of(role, bound.into()).name(stones),
-            Kind::Snapshot => return Ok(false),
+            FileKind::Database => files::database(stones),
+            FileKind::Capture => files::capture(stones),
+            FileKind::Plane { role, bound } => bounds::Plane::of(role, bound.into()).name(stones),
+            FileKind::Snapshot => return Ok(false),
         };
         Ok(*name == named)
     }

@@ -8,7 +8,7 @@ use engines::{DatabasePart, Tables};
 use game::{Index, Score};
 use pipeline::{ArtifactName, StageContext, StageError, StageReport};
 use std::sync::{Mutex, PoisonError};
-use store::{CachedScores, Kind, Scores};
+use store::{CachedScores, FileKind, Scores};
 
 /// Decoded blocks of scores: each is needed while the parts of its rows are read, one after the other on each thread.
 const CACHE_BYTES: u64 = 8 << 20;
@@ -22,8 +22,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
             .map_err(|error| files::unreadable(name, error))
     };
     let (captures_name, scores_name) = (files::capture(stones), files::database(stones));
-    let captures = open(&captures_name, Kind::Capture)?;
-    let scores = open(&scores_name, Kind::Database)?;
+    let captures = open(&captures_name, FileKind::Capture)?;
+    let scores = open(&scores_name, FileKind::Database)?;
     let handed = shared.handed();
     let counted = handed.choice(captures.digest(), scores.digest()).zip(handed.histogram(scores.digest()));
     let mut loads = None;

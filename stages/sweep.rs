@@ -11,7 +11,7 @@ use pipeline::{StageContext, StageError, StageReport};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use store::{Codec, Kind};
+use store::{Codec, FileKind};
 
 /// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
 const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
@@ -65,7 +65,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     shared.handed().give_back(captures);
     let path = context.output(&files::database(stones));
     let runs = values.runs();
-    let digest = files::write(context.disk(), &path, settings, Kind::Database, &index, settings.codec, runs)?;
+    let digest = files::write(context.disk(), &path, settings, FileKind::Database, &index, settings.codec, runs)?;
     shared.handed().keep_choice(captures_digest, digest, choice);
     shared.handed().keep_database(shared.build_plan(), stones, digest, &values);
     shared.handed().give_back(values.into_bytes());
@@ -87,7 +87,7 @@ pub(crate) fn read_captures(
     let name = files::capture(index.stones());
     let damaged = |error| files::unreadable(&name, error);
     let path = context.input(&name);
-    let file = files::open_windowed(context.disk(), &path, settings, Kind::Capture, index).map_err(damaged)?;
+    let file = files::open_windowed(context.disk(), &path, settings, FileKind::Capture, index).map_err(damaged)?;
     if let Some(captures) = handed.captures(file.digest()) {
         return Ok((captures, file.digest()));
     }
@@ -134,7 +134,7 @@ impl Snapshot<'_> {
         let mut values = self.shared.handed().rows(self.shared.build_plan(), self.index)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
         let path = saved.join(SNAPSHOT);
-        let read = files::open_windowed(self.context.disk(), &path, settings, Kind::Snapshot, self.index)
+        let read = files::open_windowed(self.context.disk(), &path, settings, FileKind::Snapshot, self.index)
             .and_then(|file| values.fill(|positions, out| file.read_range(positions, out)));
         let Err(error) = read else { return Ok((values, true)) };
         files::begin_anew(saved, error)?;
@@ -144,7 +144,7 @@ impl Snapshot<'_> {
 
     fn write(&self, values: &ScoreRows) -> Result<(), StageError> {
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
-        let (disk, kind) = (self.context.disk(), Kind::Snapshot);
+        let (disk, kind) = (self.context.disk(), FileKind::Snapshot);
         files::write(disk, &path, self.shared.settings(), kind, self.index, Codec::Packed, values.runs()).map(drop)
     }
 }

@@ -4,7 +4,7 @@
 //! there. Its cells have checksums; see `engines::sweep::disk`.
 
 use crate::{Shared, files, watch::Watch};
-use disk::{Digest, RUN_BYTES_MAX, Scratch, bytes_of, bytes_of_mut, signed_of_mut};
+use disk::{Digest, RUN_BYTES_MAX, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
 use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
 use game::Index;
@@ -12,7 +12,7 @@ use pipeline::{StageContext, StageError, StageReport};
 use planner::Settings;
 use std::path::PathBuf;
 use std::time::Instant;
-use store::Kind;
+use store::FileKind;
 
 /// The name of the working file among the snapshots of its stage.
 const WORKING_FILE: &str = "cells";
@@ -80,7 +80,7 @@ impl<'a> Sweep<'a> {
         let name = files::capture(index.stones());
         let damaged = |error| files::unreadable(&name, error);
         let path = context.input(&name);
-        let captures = files::open_windowed(context.disk(), &path, settings, Kind::Capture, index);
+        let captures = files::open_windowed(context.disk(), &path, settings, FileKind::Capture, index);
         let captures = captures.map_err(|error| DiskSweepError::Failed(damaged(error)))?;
         let mut read =
             |first: u64, into: &mut [i8]| captures.read_range(first..first + into.len() as u64, into).map_err(damaged);
@@ -94,7 +94,7 @@ impl<'a> Sweep<'a> {
     fn publish(&self, tiled: &DiskSweep<WorkingFile<'_>>, stones: u32) -> Result<(), StageError> {
         let Sweep { settings, index, context, .. } = self;
         let path = context.output(&files::database(stones));
-        let mut writer = files::create(context.disk(), &path, settings, Kind::Database, index, settings.codec)?;
+        let mut writer = files::create(context.disk(), &path, settings, FileKind::Database, index, settings.codec)?;
         let unwritable = |error| files::unwritable_scores(stones, error);
         tiled.scores(|rows| writer.append(rows).map_err(unwritable))?;
         writer.finish().map_err(unwritable)?;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{BlockCache, CachedScores, Kind, Scores};
+use store::{BlockCache, CachedScores, FileKind, Scores};
 
 /// Scores that a thread counts at a time.
 const COUNTED_POSITIONS: usize = 1 << 18;
@@ -26,7 +26,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let mut kept = BTreeMap::new();
     for (smaller, path) in settings.smaller(stones).zip(&paths).filter(|_| handed.has_databases()) {
         let index = Index::new(smaller, settings.set);
-        let scores = files::open_windowed(context.disk(), path, settings, Kind::Database, &index);
+        let scores = files::open_windowed(context.disk(), path, settings, FileKind::Database, &index);
         let digest = scores.map_err(|error| files::unreadable(&files::database(smaller), error))?.digest();
         if let Some(scores) = handed.database(smaller, digest) {
             kept.insert(smaller, scores);
@@ -153,7 +153,7 @@ impl Opened {
             }
             let index = Index::new(smaller, settings.set);
             let damaged = |error| files::unreadable(&files::database(smaller), error);
-            let scores = open(disk, path, settings, Kind::Database, &index).map_err(damaged)?;
+            let scores = open(disk, path, settings, FileKind::Database, &index).map_err(damaged)?;
             let scores = Shelf::File(Box::new(CachedScores::sharing(scores, Arc::clone(&cache))));
             databases.insert(smaller, scores).map_err(StageError::failed)?;
         }

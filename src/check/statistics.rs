@@ -226,13 +226,13 @@ mod tests {
     /// Against the twin: captures weighed by the reference rules.
     #[test]
     fn choice_agrees_with_the_reference() {
-        use game::reference::{Move, boards, moves, solve_up_to};
+        use game::reference::{ReferenceMove, boards, moves, solve_up_to};
         let solved_scores = solve_up_to(6);
         let mut expected = CaptureChoice::default();
         for pits in boards(6) {
             let (mut capture, mut quiet) = (None, None);
             for played in moves(pits) {
-                if let Move::Legal { captured, child } = played {
+                if let ReferenceMove::Legal { captured, child } = played {
                     let value = captured as i8 - solved_scores[6 - usize::from(captured)][&child];
                     let best = if captured > 0 { &mut capture } else { &mut quiet };
                     *best = (*best).max(Some(value));

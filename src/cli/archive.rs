@@ -9,7 +9,7 @@ use crate::request::command_line;
 use crate::signals;
 use disk::{Disk, RealDisk};
 use engines::Tables;
-use exchange::{BestCaptures, ExchangeError, Exported, Target};
+use exchange::{BestCaptures, ExchangeError, Exported, RestoreTarget};
 use game::{Index, PositionSet, Rules};
 use oracle::{Library, LibraryFile, OracleError};
 use pipeline::Exit;
@@ -20,7 +20,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use store::{Archive, BlockCache, CachedScores, Codec, Kind, Scores, StoreError, Unverified};
+use store::{Archive, BlockCache, CachedScores, Codec, FileKind, Scores, StoreError, Unverified};
 
 /// What archives are called: `12.archive`.
 const SUFFIX: &str = ".archive";
@@ -79,9 +79,9 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut is_new = false;
     for (stones, (path, file)) in chosen {
-        let identity = files::identity(rules.name, set, Kind::Database, stones);
+        let identity = files::identity(rules.name, set, FileKind::Database, stones);
         let shape = files::shape_of(&set.slabs(stones), identity.orientation);
-        let range = files::range(Kind::Database, stones);
+        let range = files::range(FileKind::Database, stones);
         let archive = Archive::expect(file, &identity, &shape).map_err(|error| damaged_archive(error, &path))?;
         if archive.range() != range {
             let what = format!("{} has values in {}, expected {range}", path.display(), archive.range());
@@ -99,7 +99,8 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
             }
             return Err(CliError::OtherDatabase { path: to });
         }
-        let target = Target { identity: &identity, shape: &shape, range, codec: args.codec.unwrap_or(Codec::Zstd) };
+        let target =
+            RestoreTarget { identity: &identity, shape: &shape, range, codec: args.codec.unwrap_or(Codec::Zstd) };
         let one = || {
             let captures = smaller.captures(&disk, &tables, stones, &stop)?;
             Ok(exchange::restore(&disk, &archive, &captures, &to, &target, &stop)?)
@@ -198,7 +199,7 @@ impl<'a> SmallerDatabases<'a> {
             if disk.bytes(&path)?.is_none() {
                 return Err(OracleError::Missing { stones: smaller, largest: None }.into());
             }
-            let identity = files::identity(self.rules.name, self.set, Kind::Database, smaller);
+            let identity = files::identity(self.rules.name, self.set, FileKind::Database, smaller);
             let shape = files::shape_of(&self.set.slabs(smaller), identity.orientation);
             let scores = Scores::open(disk, &path).and_then(|file| file.expect(&identity, &shape));
             let scores = scores.map_err(OracleError::from)?;

@@ -8,7 +8,7 @@ use crate::output::print;
 use crate::probe::{board, line, text};
 use disk::{RealDisk, clock};
 use game::notation::{MoveText, PositionText, Side};
-use game::play::{End, Game, Outcome, Turn};
+use game::play::{Game, GameEnd, GameOutcome, GameTurn};
 use game::transcript::{Transcript, WrittenMove, side_name};
 use game::{Index, Orientation, PositionSet};
 use oracle::{Oracle, OracleError};
@@ -99,7 +99,7 @@ impl PlayedGame<'_> {
     }
 
     /// Shows a move that was played, or why it was not.
-    fn played(&self, turn: Result<Turn, impl Display>) -> Result<(), CliError> {
+    fn played(&self, turn: Result<GameTurn, impl Display>) -> Result<(), CliError> {
         match turn {
             Err(reason) => print(&format!("{reason}\n")),
             Ok(turn) => {
@@ -161,10 +161,10 @@ impl PlayedGame<'_> {
 }
 
 /// How a game ended, in a sentence.
-pub(crate) fn outcome(outcome: &Outcome) -> String {
+pub(crate) fn outcome(outcome: &GameOutcome) -> String {
     let how = match outcome.end {
-        End::CannotMove(side) => format!("{} cannot move", side_name(side)),
-        End::Repeats { from } => format!("the position before move {} is repeated", from + 1),
+        GameEnd::CannotMove(side) => format!("{} cannot move", side_name(side)),
+        GameEnd::Repeats { from } => format!("the position before move {} is repeated", from + 1),
     };
     match outcome.lead {
         0 => format!("{how}: the game is drawn"),

@@ -28,12 +28,12 @@ pub struct BestCaptures {
 }
 
 /// The smaller databases by their stones, and when to stop.
-struct Files<'a> {
+struct OpenDatabases<'a> {
     databases: &'a [CachedScores],
     stop: &'a AtomicBool,
 }
 
-impl SmallerDatabases for Files<'_> {
+impl SmallerDatabases for OpenDatabases<'_> {
     type Window = Window;
     type Error = StoreError;
 
@@ -46,7 +46,7 @@ impl SmallerDatabases for Files<'_> {
     }
 }
 
-impl DriverObserver for Files<'_> {
+impl DriverObserver for OpenDatabases<'_> {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -69,7 +69,7 @@ impl BestCaptures {
         let positions = index.positions() as usize;
         let mut scores =
             Bytes::zeroed(positions).map_err(|source| ExchangeError::Memory { bytes: positions, source })?;
-        let files = Files { databases, stop };
+        let files = OpenDatabases { databases, stop };
         match capture::capture_into(tables, &index, &files, &files, &mut scores, &mut |_| Ok(())) {
             Ok(()) => Ok(BestCaptures { index, scores }),
             Err(CaptureError::Stopped(_)) => Err(ExchangeError::Stopped),
@@ -148,7 +148,7 @@ pub fn archive(
 
 /// What a file of scores is to be.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub struct RestoreTarget<'a> {
     /// What it says of itself.
     pub identity: &'a Identity,
     /// Its slabs.
@@ -172,7 +172,7 @@ pub fn restore(
     archive: &Archive,
     captures: &BestCaptures,
     path: &Path,
-    target: &Target<'_>,
+    target: &RestoreTarget<'_>,
     stop: &AtomicBool,
 ) -> Result<Exported, ExchangeError> {
     assert_eq!(target.shape.positions(), captures.index.positions(), "captures of the same database");

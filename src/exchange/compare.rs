@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 10;
 
 /// Where a file differs from a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct FileComparison {
     /// Positions compared: all reachable ones.
     pub positions: u64,
     /// How many of them have another score in the file.
@@ -26,12 +26,12 @@ pub struct Comparison {
     /// Bytes of the file that are no score of so many stones, whatever the database says; among those that differ.
     pub senseless: u64,
     /// The first that differ, in the order of the file.
-    pub first: Vec<Difference>,
+    pub first: Vec<ScoreDifference>,
 }
 
 /// A position that the file scores otherwise than the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct ScoreDifference {
     /// The position.
     pub board: Board,
     /// The score in the file.
@@ -61,7 +61,7 @@ pub fn compare(
     directory: &Path,
     memory_bytes: u64,
     stop: &AtomicBool,
-) -> Result<Comparison, ExchangeError> {
+) -> Result<FileComparison, ExchangeError> {
     let order = Lexicographic::new(index)?;
     let stones = index.stones();
     let path = directory.join(file_of(stones));
@@ -72,7 +72,7 @@ pub fn compare(
         Some(_) => {}
     }
     let file = disk.open(&path)?;
-    let mut comparison = Comparison { positions: expected, ..Comparison::default() };
+    let mut comparison = FileComparison { positions: expected, ..FileComparison::default() };
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for part in order.parts(memory_bytes) {
         if stop.load(Ordering::Relaxed) {
@@ -86,7 +86,7 @@ pub fn compare(
         file.read_at(positions.start, &mut theirs)?;
         let theirs = signed_of(&theirs);
         let units = ours.par_chunks(UNIT_POSITIONS).zip(theirs.par_chunks(UNIT_POSITIONS)).enumerate();
-        let units: Vec<Comparison> = units
+        let units: Vec<FileComparison> = units
             .map(|(unit, (ours, theirs))| {
                 let first = positions.start + (unit * UNIT_POSITIONS) as u64;
                 compare_unit(&order, first, ours, theirs, stones as Score)
@@ -108,8 +108,8 @@ fn compare_unit(
     ours: &[Score],
     theirs: &[Score],
     score_max: Score,
-) -> Comparison {
-    let mut comparison = Comparison::default();
+) -> FileComparison {
+    let mut comparison = FileComparison::default();
     if ours == theirs {
         return comparison;
     }
@@ -120,13 +120,13 @@ fn compare_unit(
         comparison.differing += 1;
         comparison.senseless += u64::from(!(-score_max..=score_max).contains(&file));
         if comparison.first.len() < NAMED_MAX {
-            comparison.first.push(Difference { board: order.unrank(rank), file, database });
+            comparison.first.push(ScoreDifference { board: order.unrank(rank), file, database });
         }
     }
     comparison
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for ScoreDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let position = PositionText::of_board(self.board);
         write!(f, "position {position}: {} in the file, {} in the database", self.file, self.database)
@@ -155,7 +155,7 @@ mod tests {
 
         let (reachable, reachable_index) = solved(6, PositionSet::Reachable, Codec::Zstd);
         let compare = |disk| compare(disk, &reachable, &reachable_index, directory, 1 << 10, &stop);
-        let same = Comparison { positions: 12_375, ..Comparison::default() };
+        let same = FileComparison { positions: 12_375, ..FileComparison::default() };
         assert_eq!(compare(&disk).unwrap(), same);
 
         let path = directory.join("scores.6");

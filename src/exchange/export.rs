@@ -1,7 +1,12 @@
 //! Writing a database in another layout.
 
-use crate::sink::Sink;
-use crate::{ExchangeError, Lexicographic, csv, parquet, raw};
+mod csv;
+mod parquet;
+mod raw;
+mod sink;
+
+use self::sink::ExportSink;
+use crate::{ExchangeError, Lexicographic};
 use disk::{Disk, bytes_of};
 use game::Index;
 use std::fmt;
@@ -70,9 +75,9 @@ pub fn export(
 ) -> Result<Vec<Exported>, ExchangeError> {
     let positions = scores.shape().positions();
     assert_eq!(positions, index.positions(), "the database is of this index");
-    let mut going = Going::new(disk, scores, index, directory, options);
+    let mut exporter = Exporter::new(disk, scores, index, directory, options);
     match options.format {
-        Format::Raw => raw::write(&mut going)?,
+        Format::Raw => raw::write(&mut exporter)?,
         Format::Csv if positions > CSV_POSITIONS_MAX && !options.force => {
             return Err(ExchangeError::TooLarge {
                 stones: index.stones(),
@@ -81,15 +86,15 @@ pub fn export(
                 limit: CSV_POSITIONS_MAX,
             });
         }
-        Format::Csv => csv::write(&mut going)?,
-        Format::Parquet => parquet::write(&mut going)?,
-        Format::Vu => write_lexicographic(&mut going)?,
+        Format::Csv => csv::write(&mut exporter)?,
+        Format::Parquet => parquet::write(&mut exporter)?,
+        Format::Vu => write_lexicographic(&mut exporter)?,
     }
-    Ok(going.files)
+    Ok(exporter.files)
 }
 
 /// A database on its way out.
-pub(crate) struct Going<'a> {
+pub(crate) struct Exporter<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) scores: &'a Scores,
     pub(crate) index: &'a Index,
@@ -98,15 +103,15 @@ pub(crate) struct Going<'a> {
     files: Vec<Exported>,
 }
 
-impl<'a> Going<'a> {
+impl<'a> Exporter<'a> {
     pub(crate) fn new(
         disk: &'a dyn Disk,
         scores: &'a Scores,
         index: &'a Index,
         directory: &'a Path,
         options: &'a Options<'a>,
-    ) -> Going<'a> {
-        Going { disk, scores, index, directory, options, files: Vec::new() }
+    ) -> Exporter<'a> {
+        Exporter { disk, scores, index, directory, options, files: Vec::new() }
     }
 
     /// Where a file goes.
@@ -115,12 +120,12 @@ impl<'a> Going<'a> {
     }
 
     /// Begins a file; 0 bytes reserve nothing.
-    pub(crate) fn begin(&self, name: &str, bytes: u64) -> Result<Sink<'a>, ExchangeError> {
-        Sink::begin(self.disk, &self.path(name), self.options.force, bytes)
+    pub(crate) fn begin(&self, name: &str, bytes: u64) -> Result<ExportSink<'a>, ExchangeError> {
+        ExportSink::begin(self.disk, &self.path(name), self.options.force, bytes)
     }
 
     /// Completes a file.
-    pub(crate) fn finish(&mut self, name: &str, sink: Sink<'_>) -> Result<(), ExchangeError> {
+    pub(crate) fn finish(&mut self, name: &str, sink: ExportSink<'_>) -> Result<(), ExchangeError> {
         let (bytes, is_new) = sink.finish()?;
         self.files.push(Exported { path: self.path(name), bytes, is_new });
         Ok(())
@@ -143,19 +148,19 @@ impl<'a> Going<'a> {
 }
 
 /// Writes `scores.N`.
-fn write_lexicographic(going: &mut Going<'_>) -> Result<(), ExchangeError> {
-    let order = Lexicographic::new(going.index)?;
-    let name = crate::file_of(going.index.stones());
-    let mut sink = going.begin(&name, order.positions())?;
+fn write_lexicographic(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
+    let order = Lexicographic::new(exporter.index)?;
+    let name = crate::file_of(exporter.index.stones());
+    let mut sink = exporter.begin(&name, order.positions())?;
     let mut buffer = Vec::new();
-    for part in order.parts(going.options.memory_bytes) {
-        going.check_stop()?;
+    for part in order.parts(exporter.options.memory_bytes) {
+        exporter.check_stop()?;
         let positions = part.positions();
         buffer.resize((positions.end - positions.start) as usize, 0);
-        order.fill(going.scores, &part, &mut buffer)?;
+        order.fill(exporter.scores, &part, &mut buffer)?;
         sink.write(bytes_of(&buffer))?;
     }
-    going.finish(&name, sink)
+    exporter.finish(&name, sink)
 }
 
 impl fmt::Display for Format {

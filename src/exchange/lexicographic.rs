@@ -17,7 +17,7 @@
 //!
 //! **Conversion.** Fix the opponent's half: a row of our database, and a run of theirs, because its pits weigh most. In
 //! the row only the mover's halves change places, and how depends on the mover's stones alone: one table of C(m+5,5)
-//! ranks for m stones serves all rows of a slab. Consecutive runs lie in different slabs, so a [`Part`] of consecutive
+//! ranks for m stones serves all rows of a slab. Consecutive runs lie in different slabs, so a [`LexicographicPart`] of consecutive
 //! runs is gathered in memory: its rows are sorted as they lie in the database, read in long ranges on all threads, and
 //! dealt to their runs. A database larger than the limit takes several parts and is read through for each: twice the
 //! memory, half the reading. At 18 stones 33 million positions take 0.12 s of CPU time, reading and writing included,
@@ -48,14 +48,14 @@ pub struct Lexicographic<'a> {
 
 /// Consecutive runs of positions; in each the opponent's half is fixed.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct LexicographicPart {
     positions: Range<u64>,
-    runs: Vec<Run>,
+    runs: Vec<PositionRun>,
 }
 
 /// The row of a database that has a run of positions.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct PositionRun {
     mover_stones: u8,
     /// Its first position in the database.
     first: u64,
@@ -137,7 +137,7 @@ impl<'a> Lexicographic<'a> {
     }
 
     /// All positions, cut into parts of at most `positions_max` each (but no fewer than one run has).
-    pub fn parts(&self, positions_max: u64) -> impl Iterator<Item = Part> + use<'_, 'a> {
+    pub fn parts(&self, positions_max: u64) -> impl Iterator<Item = LexicographicPart> + use<'_, 'a> {
         let stones = self.index.stones() as u8;
         let mut halves = Odometer::new(stones).filter(|half| half.contains(&0)).peekable();
         let mut first = 0;
@@ -154,7 +154,7 @@ impl<'a> Lexicographic<'a> {
                     break;
                 }
                 let row = self.index.opponent_rank(half).expect("a half with an empty pit is in every position set");
-                runs.push(Run {
+                runs.push(PositionRun {
                     mover_stones: stones - opponent_stones,
                     first: slab.offset + u64::from(row) * columns,
                 });
@@ -163,7 +163,7 @@ impl<'a> Lexicographic<'a> {
             }
             let positions = first..end;
             first = end;
-            Some(Part { positions, runs })
+            Some(LexicographicPart { positions, runs })
         })
     }
 
@@ -174,11 +174,11 @@ impl<'a> Lexicographic<'a> {
     ///
     /// # Panics
     /// When `out` is not as long as the part, or the database not of this index.
-    pub fn fill(&self, scores: &Scores, part: &Part, out: &mut [Score]) -> Result<(), ExchangeError> {
+    pub fn fill(&self, scores: &Scores, part: &LexicographicPart, out: &mut [Score]) -> Result<(), ExchangeError> {
         assert_eq!(out.len() as u64, part.positions.end - part.positions.start, "as many scores as positions");
         assert_eq!(scores.shape().positions(), self.index.positions(), "the database is of this index");
         let mut rest = out;
-        let mut rows: Vec<(Run, &mut [Score])> = Vec::with_capacity(part.runs.len());
+        let mut rows: Vec<(PositionRun, &mut [Score])> = Vec::with_capacity(part.runs.len());
         for &run in &part.runs {
             let (here, after) = rest.split_at_mut(self.mover_ranks[usize::from(run.mover_stones)].len());
             rows.push((run, here));
@@ -187,8 +187,8 @@ impl<'a> Lexicographic<'a> {
         // As they lie in the database: slabs are there in the order of the mover's stones.
         rows.par_sort_unstable_by_key(|(run, _)| run.first);
         let gap = if scores.is_in_place() { GAP_POSITIONS } else { BLOCK_POSITIONS as u64 };
-        let end_of = |row: &(Run, &mut [Score])| row.0.first + row.1.len() as u64;
-        let mut spans: Vec<&mut [(Run, &mut [Score])]> = Vec::new();
+        let end_of = |row: &(PositionRun, &mut [Score])| row.0.first + row.1.len() as u64;
+        let mut spans: Vec<&mut [(PositionRun, &mut [Score])]> = Vec::new();
         let mut rest = &mut rows[..];
         while let Some((first, _)) = rest.first() {
             let (first, mut end) = (first.first, end_of(&rest[0]));
@@ -218,7 +218,7 @@ impl<'a> Lexicographic<'a> {
     }
 }
 
-impl Part {
+impl LexicographicPart {
     /// The numbers of its positions.
     pub fn positions(&self) -> Range<u64> {
         self.positions.clone()

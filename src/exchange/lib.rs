@@ -17,18 +17,14 @@
 
 mod archive;
 mod compare;
-mod csv;
 mod error;
 mod export;
 mod lexicographic;
-mod parquet;
-mod raw;
-mod sink;
 #[cfg(test)]
 mod solved;
 
-pub use archive::{BestCaptures, Target, archive, restore};
-pub use compare::{Comparison, Difference, compare, file_of};
+pub use archive::{BestCaptures, RestoreTarget, archive, restore};
+pub use compare::{FileComparison, ScoreDifference, compare, file_of};
 pub use error::ExchangeError;
 pub use export::{CSV_POSITIONS_MAX, Exported, Format, Options, export};
-pub use lexicographic::{Lexicographic, Part};
+pub use lexicographic::{Lexicographic, LexicographicPart};

@@ -4,7 +4,7 @@ use disk::{Disk, MemoryDisk};
 use game::{Board, Halves, Index, Orientation, PositionSet, Score, reference};
 use std::path::Path;
 use std::sync::LazyLock;
-use store::{Codec, Identity, Kind, Scores, Shape, SlabShape, ValueRange};
+use store::{Codec, FileKind, Identity, Scores, Shape, SlabShape, ValueRange};
 
 const STONES_MAX: u8 = 6;
 
@@ -29,11 +29,11 @@ fn written(index: Index, codec: Codec, score: impl Fn(&Board) -> Score) -> (Scor
     let (stones, set) = (index.stones(), index.set());
     let disk = MemoryDisk::new();
     let identity = Identity {
-        kind: Kind::Database,
+        kind: FileKind::Database,
         rules: "awari".to_owned(),
         positions: set.to_string(),
         stones: stones as u8,
-        orientation: store::Orientation::OpponentMajor,
+        orientation: store::FileOrientation::OpponentMajor,
     };
     let slabs = (0..=stones).map(|mover_stones| SlabShape {
         rows: set.opponent_halves(stones - mover_stones),

@@ -204,7 +204,7 @@ fn sown(pits: &[u8; 12], origin: usize) -> ([u8; 12], usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::{self, Move, Pits, Positions};
+    use crate::reference::{self, Pits, Positions, ReferenceMove};
 
     const RULES: Rules = Rules::AWARI;
 
@@ -228,9 +228,9 @@ mod tests {
             let expected = reference::moves(pits);
             for (pit, expected) in Pit::ALL.into_iter().zip(expected) {
                 match (expected, board.play(&RULES, pit)) {
-                    (Move::Empty, found) => assert_eq!(found, Err(Illegal::Empty(pit)), "{pits:?}"),
-                    (Move::Starves, found) => assert_eq!(found, Err(Illegal::Starves(pit)), "{pits:?}"),
-                    (Move::Legal { captured, child }, found) => {
+                    (ReferenceMove::Empty, found) => assert_eq!(found, Err(Illegal::Empty(pit)), "{pits:?}"),
+                    (ReferenceMove::Starves, found) => assert_eq!(found, Err(Illegal::Starves(pit)), "{pits:?}"),
+                    (ReferenceMove::Legal { captured, child }, found) => {
                         assert_eq!(found, Ok(Played { child: Board(child), captured }), "{pits:?} {pit}");
                     }
                 }
@@ -240,7 +240,7 @@ mod tests {
                 }
             }
             let legal = Pit::ALL.into_iter().zip(expected).filter_map(|(pit, played)| match played {
-                Move::Legal { captured, child } => Some((pit, Played { child: Board(child), captured })),
+                ReferenceMove::Legal { captured, child } => Some((pit, Played { child: Board(child), captured })),
                 _ => None,
             });
             assert!(board.moves(&RULES).eq(legal), "{pits:?}");
@@ -252,7 +252,7 @@ mod tests {
         // Where they come from: positions that laps lead to have more of them.
         let children = boards().flat_map(|pits| {
             reference::moves(pits).into_iter().filter_map(|played| match played {
-                Move::Legal { child, .. } => Some(child),
+                ReferenceMove::Legal { child, .. } => Some(child),
                 _ => None,
             })
         });

@@ -60,7 +60,7 @@ pub enum NotationError {
     #[error("{place} (column {column}): expected a number of stones from 0 to {STONES_MAX}, found `{found}`")]
     Number {
         /// Which number.
-        place: Place,
+        place: PositionField,
         /// Where it starts, in characters from 1.
         column: usize,
         /// What stands there.
@@ -101,7 +101,7 @@ pub enum NotationError {
 
 /// A place in a position's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum PositionField {
     /// One of the twelve pits, from A round to f.
     Pit(usize),
     /// South's store.
@@ -159,8 +159,8 @@ impl FromStr for PositionText {
             return Err(NotationError::Parts { found: parts.len(), separated: "separated by hyphens" });
         }
         let absolute = Board(pits(&parts[..12])?);
-        let south_store = parts[12].number(Place::SouthStore)?;
-        let north_store = parts[13].number(Place::NorthStore)?;
+        let south_store = parts[12].number(PositionField::SouthStore)?;
+        let north_store = parts[13].number(PositionField::NorthStore)?;
         let side = match parts[14].text {
             "S" => Side::South,
             "N" => Side::North,
@@ -228,25 +228,25 @@ impl fmt::Display for MoveText {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PositionField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Place::Pit(at) if at < HALF_PITS => write!(f, "pit {}", char::from(b'A' + at as u8)),
-            Place::Pit(at) => write!(f, "pit {}", char::from(b'a' + (at - HALF_PITS) as u8)),
-            Place::SouthStore => f.write_str("South's store"),
-            Place::NorthStore => f.write_str("North's store"),
+            PositionField::Pit(at) if at < HALF_PITS => write!(f, "pit {}", char::from(b'A' + at as u8)),
+            PositionField::Pit(at) => write!(f, "pit {}", char::from(b'a' + (at - HALF_PITS) as u8)),
+            PositionField::SouthStore => f.write_str("South's store"),
+            PositionField::NorthStore => f.write_str("North's store"),
         }
     }
 }
 
 /// A stretch of text between separators, and where it starts.
-struct Part<'a> {
+struct TextPart<'a> {
     text: &'a str,
     column: usize,
 }
 
-impl Part<'_> {
-    fn number(&self, place: Place) -> Result<u8, NotationError> {
+impl TextPart<'_> {
+    fn number(&self, place: PositionField) -> Result<u8, NotationError> {
         // `u8::from_str` takes a leading plus sign; a position has none.
         let digits = self.text.bytes().all(|byte| byte.is_ascii_digit());
         self.text
@@ -257,22 +257,22 @@ impl Part<'_> {
     }
 }
 
-fn parts(text: &str, separates: impl Fn(char) -> bool) -> Vec<Part<'_>> {
+fn parts(text: &str, separates: impl Fn(char) -> bool) -> Vec<TextPart<'_>> {
     let mut column = 1;
     text.split(separates)
         .map(|piece| {
             let leading = piece.len() - piece.trim_start().len();
-            let part = Part { text: piece.trim(), column: column + piece[..leading].chars().count() };
+            let part = TextPart { text: piece.trim(), column: column + piece[..leading].chars().count() };
             column += piece.chars().count() + 1;
             part
         })
         .collect()
 }
 
-fn pits(parts: &[Part<'_>]) -> Result<[u8; 12], NotationError> {
+fn pits(parts: &[TextPart<'_>]) -> Result<[u8; 12], NotationError> {
     let mut pits = [0; 12];
     for (at, (pit, part)) in pits.iter_mut().zip(parts).enumerate() {
-        *pit = part.number(Place::Pit(at))?;
+        *pit = part.number(PositionField::Pit(at))?;
     }
     Ok(pits)
 }

@@ -12,7 +12,7 @@ pub struct Game {
     rules: Rules,
     start: Situation,
     /// What was played, and what it led to.
-    turns: Vec<Turn>,
+    turns: Vec<GameTurn>,
 }
 
 /// A position with all that stands around it.
@@ -26,7 +26,7 @@ pub struct Situation {
 
 /// A move that was played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct GameTurn {
     /// Who moved.
     pub side: Side,
     /// From which pit.
@@ -41,16 +41,16 @@ pub struct Turn {
 
 /// How a game ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct GameOutcome {
     /// South's stones minus North's, when all is taken or shared out.
     pub lead: i8,
     /// Why it is over.
-    pub end: End,
+    pub end: GameEnd,
 }
 
 /// Why a game is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum GameEnd {
     /// Who is to move cannot, and loses what remains.
     CannotMove(Side),
     /// The position is the one before this move, counted from 0; what remains is shared out.
@@ -94,7 +94,7 @@ impl Game {
     }
 
     /// The moves so far.
-    pub fn turns(&self) -> &[Turn] {
+    pub fn turns(&self) -> &[GameTurn] {
         &self.turns
     }
 
@@ -112,7 +112,7 @@ impl Game {
     ///
     /// # Errors
     /// Why the rules forbid it. The game is then as before. Whether it is over already is for the caller to ask.
-    pub fn play(&mut self, pit: Pit) -> Result<Turn, Illegal> {
+    pub fn play(&mut self, pit: Pit) -> Result<GameTurn, Illegal> {
         let Situation { board, seats } = self.now();
         let Played { child, captured } = board.play(&self.rules, pit)?;
         let mut after = Situation { board: child, seats: Seats { side: seats.side.other(), ..seats } };
@@ -120,31 +120,31 @@ impl Game {
             Side::South => after.seats.south_store = after.seats.south_store.saturating_add(captured),
             Side::North => after.seats.north_store = after.seats.north_store.saturating_add(captured),
         }
-        let turn = Turn { side: seats.side, pit, sown: board.0[pit.number()], captured, after };
+        let turn = GameTurn { side: seats.side, pit, sown: board.0[pit.number()], captured, after };
         self.turns.push(turn);
         Ok(turn)
     }
 
     /// Takes the last move back.
-    pub fn take_back(&mut self) -> Option<Turn> {
+    pub fn take_back(&mut self) -> Option<GameTurn> {
         self.turns.pop()
     }
 
     /// How the game ended, if it has.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<GameOutcome> {
         let now = self.now();
         let lead = i16::from(now.seats.south_store) - i16::from(now.seats.north_store);
         let outcome = |lead: i16, end| {
             // No more stones are in the game than a score can say.
-            Some(Outcome { lead: lead.clamp(i8::MIN.into(), i8::MAX.into()) as i8, end })
+            Some(GameOutcome { lead: lead.clamp(i8::MIN.into(), i8::MAX.into()) as i8, end })
         };
         if now.board.moves(&self.rules).next().is_none() {
             let left = now.board.stones() as i16;
             let side = now.seats.side;
-            return outcome(if side == Side::South { lead - left } else { lead + left }, End::CannotMove(side));
+            return outcome(if side == Side::South { lead - left } else { lead + left }, GameEnd::CannotMove(side));
         }
         let from = self.repeated()?;
-        outcome(lead, End::Repeats { from })
+        outcome(lead, GameEnd::Repeats { from })
     }
 
     /// The move before which the position was as it is now.
@@ -171,7 +171,7 @@ impl Situation {
     }
 }
 
-impl Turn {
+impl GameTurn {
     /// The name of the move: A to F for South, a to f for North.
     pub fn text(&self) -> MoveText {
         MoveText { pit: self.pit, side: self.side }
@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn who_cannot_move_loses_what_remains() {
         let game = game("0-0-0-0-0-0-1-1-0-0-0-1-20-25-S");
-        assert_eq!(game.outcome(), Some(Outcome { lead: -8, end: End::CannotMove(Side::South) }));
+        assert_eq!(game.outcome(), Some(GameOutcome { lead: -8, end: GameEnd::CannotMove(Side::South) }));
         assert!(game.moves().is_empty());
         let game = self::game("1-1-0-0-0-2-0-0-0-0-0-0-25-19-N");
-        assert_eq!(game.outcome(), Some(Outcome { lead: 10, end: End::CannotMove(Side::North) }));
+        assert_eq!(game.outcome(), Some(GameOutcome { lead: 10, end: GameEnd::CannotMove(Side::North) }));
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
             assert!(moves < 100);
         }
         let outcome = game.outcome().unwrap();
-        let End::Repeats { from } = outcome.end else { panic!("{outcome:?}") };
+        let GameEnd::Repeats { from } = outcome.end else { panic!("{outcome:?}") };
         let then = if from == 0 { game.start() } else { game.turns()[from - 1].after };
         assert_eq!((then, outcome.lead), (game.now(), 0));
         assert!(game.moves().is_empty());

@@ -24,7 +24,7 @@ pub type Scores = BTreeMap<Pits, i8>;
 
 /// What the rules say about sowing from one pit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum ReferenceMove {
     /// There is nothing to sow.
     Empty,
     /// It would leave the opponent without stones although another move does not.
@@ -99,19 +99,19 @@ impl Seat {
 }
 
 /// The six moves of a position, sown from either seat with the same result.
-pub fn moves(pits: Pits) -> [Move; 6] {
+pub fn moves(pits: Pits) -> [ReferenceMove; 6] {
     moves_from(Seat::South, pits)
 }
 
 /// The six moves of a position whose mover sits in `seat`.
-pub fn moves_from(seat: Seat, pits: Pits) -> [Move; 6] {
+pub fn moves_from(seat: Seat, pits: Pits) -> [ReferenceMove; 6] {
     let sown: [Option<(u8, Pits)>; 6] = std::array::from_fn(|pit| sow_from(seat, pits, pit));
     let starves = |child: &Pits| child[..6].iter().all(|&stones| stones == 0);
     let has_the_choice = sown.iter().flatten().any(|(_, child)| !starves(child));
     sown.map(|after| match after {
-        None => Move::Empty,
-        Some((_, child)) if has_the_choice && starves(&child) => Move::Starves,
-        Some((captured, child)) => Move::Legal { captured, child },
+        None => ReferenceMove::Empty,
+        Some((_, child)) if has_the_choice && starves(&child) => ReferenceMove::Starves,
+        Some((captured, child)) => ReferenceMove::Legal { captured, child },
     })
 }
 
@@ -171,7 +171,7 @@ pub fn unmoves(pits: Pits) -> Vec<(usize, Pits)> {
             }
             let mut parent: Pits = std::array::from_fn(|pit| after[pit] - added[pit]);
             parent[origin] = hand;
-            let here = Move::Legal { captured: 0, child: pits };
+            let here = ReferenceMove::Legal { captured: 0, child: pits };
             if moves(parent)[origin] == here {
                 parents.push((origin, parent));
             }
@@ -265,9 +265,11 @@ pub fn best(pits: Pits, smaller: &[Scores], same: &Scores) -> i8 {
     moves(pits)
         .into_iter()
         .filter_map(|played| match played {
-            Move::Empty | Move::Starves => None,
-            Move::Legal { captured: 0, child } => Some(-same[&child]),
-            Move::Legal { captured, child } => Some(captured as i8 - smaller[usize::from(stones - captured)][&child]),
+            ReferenceMove::Empty | ReferenceMove::Starves => None,
+            ReferenceMove::Legal { captured: 0, child } => Some(-same[&child]),
+            ReferenceMove::Legal { captured, child } => {
+                Some(captured as i8 - smaller[usize::from(stones - captured)][&child])
+            }
         })
         .max()
         .unwrap_or(-(stones as i8))
@@ -292,9 +294,9 @@ mod tests {
     #[test]
     fn the_example_of_the_thesis() {
         let played = moves([0, 0, 6, 0, 3, 5, 2, 1, 1, 0, 0, 0]);
-        assert_eq!(played[2], Move::Starves);
-        assert!(matches!(played[4], Move::Legal { captured: 5, .. }));
-        assert!(matches!(played[5], Move::Legal { captured: 0, .. }));
+        assert_eq!(played[2], ReferenceMove::Starves);
+        assert!(matches!(played[4], ReferenceMove::Legal { captured: 5, .. }));
+        assert!(matches!(played[5], ReferenceMove::Legal { captured: 0, .. }));
     }
 
     #[test]
@@ -303,7 +305,7 @@ mod tests {
             let mut parents: BTreeMap<Pits, Vec<(usize, Pits)>> = BTreeMap::new();
             for pits in boards(stones) {
                 for (pit, played) in moves(pits).into_iter().enumerate() {
-                    if let Move::Legal { captured: 0, child } = played {
+                    if let ReferenceMove::Legal { captured: 0, child } = played {
                         parents.entry(child).or_default().push((pit, pits));
                     }
                 }

@@ -10,7 +10,7 @@ use crate::{HALF_PITS, Half, Halves, PositionSet, Rules, STONES_MAX};
 
 /// What moves with the same effect on the opponent's pits have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Class {
+pub struct SowClass {
     /// Stones that the opponent's pits gain.
     pub crossing: u8,
     /// Whose pit takes the last stone. Only a last stone with the opponent captures.
@@ -32,7 +32,7 @@ pub struct RowMove {
     /// The mover's pit, 0 to 5.
     pub pit: u8,
     /// Its effect on the opponent's pits.
-    pub class: Class,
+    pub class: SowClass,
     /// The mover's half after sowing: the opponent's half of every child.
     pub half: Half,
 }
@@ -61,8 +61,8 @@ pub struct SowMap {
     pub starves: Vec<u32>,
 }
 
-impl Class {
-    /// The number of different [`Class::number`]s.
+impl SowClass {
+    /// The number of different [`SowClass::number`]s.
     pub const COUNT: usize = 2 * (STONES_MAX as usize + 1);
 
     /// A dense number.
@@ -71,8 +71,8 @@ impl Class {
     }
 
     /// The class of a number.
-    pub const fn from_number(number: usize) -> Class {
-        Class { crossing: (number / 2) as u8, ends: if number % 2 == 1 { Ends::Opponent } else { Ends::Mover } }
+    pub const fn from_number(number: usize) -> SowClass {
+        SowClass { crossing: (number / 2) as u8, ends: if number % 2 == 1 { Ends::Opponent } else { Ends::Mover } }
     }
 
     /// Whether any move is of the class: a sowing that ends with the mover after crossing has filled all six pits as
@@ -128,7 +128,7 @@ fn row_move(half: &Half, pit: usize) -> RowMove {
         // No pit gets two.
         after.iter_mut().skip(pit + 1).zip(0..hand).for_each(|(stones, _)| *stones += 1);
         let ends = if hand <= own { Ends::Mover } else { Ends::Opponent };
-        return RowMove { pit: pit as u8, class: Class { crossing: hand.saturating_sub(own), ends }, half: after };
+        return RowMove { pit: pit as u8, class: SowClass { crossing: hand.saturating_sub(own), ends }, half: after };
     }
     let mut crossing = 0;
     let mut ends = Ends::Mover;
@@ -149,7 +149,7 @@ fn row_move(half: &Half, pit: usize) -> RowMove {
         }
         next = 0;
     }
-    RowMove { pit: pit as u8, class: Class { crossing, ends }, half: after }
+    RowMove { pit: pit as u8, class: SowClass { crossing, ends }, half: after }
 }
 
 impl SowMap {
@@ -157,14 +157,14 @@ impl SowMap {
     ///
     /// # Panics
     /// When `halves` has no table for `stones`.
-    pub fn new(rules: &Rules, halves: &Halves, set: PositionSet, stones: u32, class: Class) -> SowMap {
+    pub fn new(rules: &Rules, halves: &Halves, set: PositionSet, stones: u32, class: SowClass) -> SowMap {
         let all = (0..Halves::count(stones)).map(|rank| halves.unrank(stones, rank));
         let columns = all.filter(|half| set == PositionSet::All || half.contains(&0));
         SowMap::of_columns(rules, set.opponent_halves(stones) as usize, columns, class)
     }
 
     /// The map of a class for some columns of a row: so many halves of the opponent, by rank.
-    pub fn of_columns(rules: &Rules, count: usize, columns: impl Iterator<Item = Half>, class: Class) -> SowMap {
+    pub fn of_columns(rules: &Rules, count: usize, columns: impl Iterator<Item = Half>, class: SowClass) -> SowMap {
         let gain = class.gain();
         let mut map =
             SowMap { targets: Vec::with_capacity(count), quiet: vec![0; count.div_ceil(64)], ..SowMap::default() };
@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn classes_have_dense_numbers() {
-        assert_eq!(Class::COUNT, 98);
+        assert_eq!(SowClass::COUNT, 98);
         let classes = (0..=STONES_MAX as u8)
-            .flat_map(|crossing| [Ends::Mover, Ends::Opponent].map(|ends| Class { crossing, ends }));
-        assert!(classes.clone().map(Class::number).eq(0..Class::COUNT));
-        assert!(classes.eq((0..Class::COUNT).map(Class::from_number)));
+            .flat_map(|crossing| [Ends::Mover, Ends::Opponent].map(|ends| SowClass { crossing, ends }));
+        assert!(classes.clone().map(SowClass::number).eq(0..SowClass::COUNT));
+        assert!(classes.eq((0..SowClass::COUNT).map(SowClass::from_number)));
     }
 
     #[test]
@@ -273,13 +273,13 @@ mod tests {
     fn classes_that_occur_are_those_of_some_move() {
         const CROSSING_MAX: u8 = 20;
         let heaps = (0..HALF_PITS).flat_map(|pit| (1..=STONES_MAX as u8).map(move |stones| (pit, stones)));
-        let mut seen = [false; Class::COUNT];
+        let mut seen = [false; SowClass::COUNT];
         for (pit, stones) in heaps {
             let mut half = [0; HALF_PITS];
             half[pit] = stones;
             row_moves(&half).for_each(|row_move| seen[row_move.class.number()] = true);
         }
-        let classes = (0..Class::COUNT).map(Class::from_number).filter(|class| class.crossing <= CROSSING_MAX);
+        let classes = (0..SowClass::COUNT).map(SowClass::from_number).filter(|class| class.crossing <= CROSSING_MAX);
         for class in classes {
             assert_eq!(class.occurs(), seen[class.number()], "{class:?}");
         }
@@ -290,7 +290,7 @@ mod tests {
         let halves = Halves::new(12);
         for set in [PositionSet::All, PositionSet::Reachable] {
             for number in 0..2 * 36 {
-                let map = SowMap::new(&Rules::AWARI, &halves, set, 12, Class::from_number(number));
+                let map = SowMap::new(&Rules::AWARI, &halves, set, 12, SowClass::from_number(number));
                 assert!(map.targets.is_sorted_by(|a, b| a < b));
             }
         }

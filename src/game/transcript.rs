@@ -12,7 +12,7 @@
 //! What is written of stones and captures is compared with the board, so a slip is found where it was made.
 
 use crate::notation::{MoveText, NotationError, PositionText, Side};
-use crate::play::{Game, Turn};
+use crate::play::{Game, GameTurn};
 use crate::{Illegal, Rules};
 use std::fmt::Write;
 use thiserror::Error;
@@ -118,7 +118,7 @@ impl Transcript {
     /// # Errors
     /// The first thing that is wrong, and after how many moves.
     pub fn parse(rules: Rules, text: &str) -> Result<Transcript, TranscriptError> {
-        let mut reader = Reader { text: text.trim_start_matches('\u{feff}') };
+        let mut reader = TranscriptReader { text: text.trim_start_matches('\u{feff}') };
         let mut tags = Vec::new();
         let mut start = None;
         while let Some((name, value)) = reader.tag() {
@@ -179,11 +179,11 @@ impl Transcript {
 }
 
 /// Takes a text apart.
-struct Reader<'a> {
+struct TranscriptReader<'a> {
     text: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TranscriptReader<'a> {
     /// A tag, if one comes next.
     fn tag(&mut self) -> Option<(String, String)> {
         let inside = self.text.trim_start().strip_prefix('[')?;
@@ -315,7 +315,7 @@ impl<'a> WrittenMove<'a> {
     ///
     /// # Errors
     /// Why it cannot be played.
-    pub fn play(&self, game: &mut Game) -> Result<Turn, TranscriptError> {
+    pub fn play(&self, game: &mut Game) -> Result<GameTurn, TranscriptError> {
         let number = game.turns().len() + 1;
         let cut = |text: &str| text.chars().take(FOUND_CHARACTERS_MAX).collect::<String>();
         let found = cut(self.text);

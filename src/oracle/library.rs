@@ -4,7 +4,7 @@ use crate::error::{Mixed, OracleError};
 use game::{Halves, PositionSet, Rules, STONES_MAX};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use store::{Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange};
+use store::{FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange};
 
 /// Databases of one rule set and one position set, at most one a number of stones.
 #[derive(Debug)]
@@ -155,11 +155,11 @@ impl Library {
 
     fn identity(&self, stones: u32) -> Identity {
         Identity {
-            kind: Kind::Database,
+            kind: FileKind::Database,
             rules: self.rules.name.to_owned(),
             positions: self.set.to_string(),
             stones: stones as u8,
-            orientation: Orientation::OpponentMajor,
+            orientation: FileOrientation::OpponentMajor,
         }
     }
 

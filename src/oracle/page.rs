@@ -18,7 +18,7 @@ use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use details::Details;
 use game::notation::PositionText;
-use game::play::{End, Game};
+use game::play::{Game, GameEnd};
 use game::quantity::plural;
 use game::transcript::side_name;
 use game::{Board, Rules, Score};
@@ -230,8 +230,8 @@ fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u3
     let side = side_name(shown.game.now().seats.side);
     if let Some(outcome) = shown.game.outcome() {
         let why = match outcome.end {
-            End::CannotMove(side) => format!("{} cannot move", side_name(side)),
-            End::Repeats { .. } => "the position is repeated".to_owned(),
+            GameEnd::CannotMove(side) => format!("{} cannot move", side_name(side)),
+            GameEnd::Repeats { .. } => "the position is repeated".to_owned(),
         };
         return match outcome.lead {
             0 => format!("The game is over: {why}; a draw."),

@@ -5,7 +5,7 @@
 use crate::{Bounds, Oracle, OracleError};
 use game::Pit;
 use game::notation::Side;
-use game::play::{Game, Situation, Turn};
+use game::play::{Game, GameTurn, Situation};
 
 /// A game, move by move.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Review {
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgedMove {
     /// The move.
-    pub turn: Turn,
+    pub turn: GameTurn,
     /// The position before it.
     pub before: Situation,
     /// What it was worth to who played it, where anything is known.
@@ -76,7 +76,7 @@ impl Oracle {
         Ok(review)
     }
 
-    fn judge(&self, before: Situation, turn: Turn) -> Result<JudgedMove, OracleError> {
+    fn judge(&self, before: Situation, turn: GameTurn) -> Result<JudgedMove, OracleError> {
         let mut judged = JudgedMove { turn, before, value: None, best: None, loss: None, better: Vec::new() };
         let answer = match self.answer(&before.board) {
             Err(OracleError::Missing { .. }) => return Ok(judged),

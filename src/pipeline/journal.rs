@@ -35,7 +35,7 @@ pub struct Journal<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
     /// `None` until the first record of this run, and after a failed write.
-    output: Option<Box<dyn Output>>,
+    output: Option<Box<dyn OutputFile>>,
     /// The bytes of a failed write: whatever part of them reached the file is truncated.
     failed: Vec<u8>,
     /// The number of the run, and the end of the valid records.

@@ -14,8 +14,8 @@ use crate::codec::form::Form;
 use crate::error::StoreError;
 use crate::format::{INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;
-use crate::identity::Kind;
-use crate::layout::{BATCH_POSITIONS, Layout};
+use crate::identity::FileKind;
+use crate::layout::{BATCH_POSITIONS, BlockLayout};
 use crate::value_range::ValueRange;
 
 /// Blocks of zeros that wait to be written, at most.
@@ -24,7 +24,7 @@ const READY_MAX: usize = 32;
 static ZEROS: [i8; BLOCK_POSITIONS] = [0; BLOCK_POSITIONS];
 
 /// Where blocks go, one behind the other.
-pub(crate) trait Sink: Send {
+pub(crate) trait BlockSink: Send {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
 
     /// What the index is to say of where the next byte goes.
@@ -33,19 +33,19 @@ pub(crate) trait Sink: Send {
 
 /// What the blocks of a file are of.
 #[derive(Clone, Debug)]
-pub(crate) struct Content {
+pub(crate) struct FileContent {
     /// The file, for errors.
     pub(crate) path: PathBuf,
-    pub(crate) kind: Kind,
-    pub(crate) layout: Layout,
+    pub(crate) kind: FileKind,
+    pub(crate) layout: BlockLayout,
     pub(crate) range: ValueRange,
     pub(crate) codec: Codec,
 }
 
 /// Blocks on their way.
-pub(crate) struct Blocks<S> {
+pub(crate) struct BlockWriter<S> {
     pub(crate) sink: S,
-    content: Content,
+    content: FileContent,
     blocks: Range<usize>,
     hasher: ContentHasher,
     index: Vec<u8>,
@@ -55,22 +55,22 @@ pub(crate) struct Blocks<S> {
     block: usize,
     /// The positions from that block on, as far as they were appended: less than a batch.
     pending: Vec<u8>,
-    ready: Vec<Encoded<'static>>,
+    ready: Vec<EncodedBlock<'static>>,
 }
 
 /// Blocks that all were written.
-pub(crate) struct Finished<S> {
+pub(crate) struct FinishedBlocks<S> {
     pub(crate) sink: S,
     /// Their entries.
     pub(crate) index: Vec<u8>,
     pub(crate) hasher: ContentHasher,
 }
 
-impl<S: Sink> Blocks<S> {
+impl<S: BlockSink> BlockWriter<S> {
     /// Some blocks of a file.
-    pub(crate) fn new(sink: S, content: Content, blocks: Range<usize>) -> Self {
+    pub(crate) fn new(sink: S, content: FileContent, blocks: Range<usize>) -> Self {
         let position = content.layout.first_position(blocks.start);
-        Blocks {
+        BlockWriter {
             sink,
             content,
             hasher: ContentHasher::beginning_at(position),
@@ -101,7 +101,7 @@ impl<S: Sink> Blocks<S> {
         assert!(self.content.codec != Codec::Floors, "a file with floors is written band by band");
         let mut rest = bytes_of(scores);
         // What is encoded but not written while the scores are at hand need not be copied.
-        let mut ready: Vec<Encoded<'_>> = std::mem::take(&mut self.ready);
+        let mut ready: Vec<EncodedBlock<'_>> = std::mem::take(&mut self.ready);
         while !rest.is_empty() {
             let batch = self.batch();
             let wanted = batch.values() - self.pending.len();
@@ -117,13 +117,13 @@ impl<S: Sink> Blocks<S> {
             } else {
                 pending.extend_from_slice(values);
                 let encoded = self.encode(&batch, &pending, ready)?;
-                let encoded = encoded.into_iter().map(Encoded::into_owned).collect();
+                let encoded = encoded.into_iter().map(EncodedBlock::into_owned).collect();
                 pending.clear();
                 self.pending = pending;
                 encoded
             };
         }
-        self.ready = ready.into_iter().map(Encoded::into_owned).collect();
+        self.ready = ready.into_iter().map(EncodedBlock::into_owned).collect();
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl<S: Sink> Blocks<S> {
             match block::zeros(self.content.codec, self.content.kind, values).filter(|_| is_whole) {
                 Some((bytes, form)) => {
                     let checksum = block::checksum(form, self.block, &bytes).expect("it was made just now");
-                    self.ready.push(Encoded { bytes: Cow::Owned(bytes), form, checksum });
+                    self.ready.push(EncodedBlock { bytes: Cow::Owned(bytes), form, checksum });
                     if self.ready.len() >= READY_MAX {
                         write_blocks(&mut self.sink, &mut self.index, &std::mem::take(&mut self.ready))?;
                     }
@@ -169,7 +169,7 @@ impl<S: Sink> Blocks<S> {
         self.position = positions.end;
         self.hasher.update(bytes_of(scores));
         let (values, floors) = (bytes_of(scores), bytes_of(floors));
-        let encoder = Encoder { content: &self.content, first: positions.start, values, floors };
+        let encoder = BatchEncoder { content: &self.content, first: positions.start, values, floors };
         let encoded = encoder.encode(self.block)?;
         self.block += 1;
         write_blocks(&mut self.sink, &mut self.index, &[encoded])
@@ -179,17 +179,17 @@ impl<S: Sink> Blocks<S> {
     ///
     /// # Panics
     /// If not every position was appended, or after an error.
-    pub(crate) fn finish(mut self) -> Result<Finished<S>, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<FinishedBlocks<S>, StoreError> {
         assert!(self.left().is_empty(), "as many scores as positions");
         let ready = std::mem::take(&mut self.ready);
         write_blocks(&mut self.sink, &mut self.index, &ready)?;
         let index_bytes = self.blocks.len() * INDEX_ENTRY_BYTES;
         assert_eq!(self.index.len(), index_bytes, "every block was written: nothing failed before");
-        Ok(Finished { sink: self.sink, index: self.index, hasher: self.hasher })
+        Ok(FinishedBlocks { sink: self.sink, index: self.index, hasher: self.hasher })
     }
 
     /// The next blocks to be encoded together.
-    fn batch(&self) -> Batch {
+    fn batch(&self) -> BlockBatch {
         // A few for each thread: more would only take memory. One alone is handed no more than it needs: what comes in
         // longer portions is then not copied.
         let blocks = match rayon::current_num_threads() as u64 {
@@ -199,18 +199,18 @@ impl<S: Sink> Blocks<S> {
         let end = self.content.layout.batch_end(self.block, BATCH_POSITIONS.min(blocks * BLOCK_POSITIONS as u64));
         let end = end.min(self.blocks.end);
         let first = self.content.layout.positions_of(self.block).start;
-        Batch { blocks: self.block..end, positions: first..self.content.layout.positions_of(end - 1).end }
+        BlockBatch { blocks: self.block..end, positions: first..self.content.layout.positions_of(end - 1).end }
     }
 
     /// Encodes the next batch, while the one before is written.
     fn encode<'a>(
         &mut self,
-        batch: &Batch,
+        batch: &BlockBatch,
         values: &'a [u8],
-        ready: Vec<Encoded<'a>>,
-    ) -> Result<Vec<Encoded<'a>>, StoreError> {
-        let Blocks { sink, content, index, hasher, .. } = self;
-        let encoder = Encoder { content, first: batch.positions.start, values, floors: &[] };
+        ready: Vec<EncodedBlock<'a>>,
+    ) -> Result<Vec<EncodedBlock<'a>>, StoreError> {
+        let BlockWriter { sink, content, index, hasher, .. } = self;
+        let encoder = BatchEncoder { content, first: batch.positions.start, values, floors: &[] };
         let (written, encoded) = rayon::join(
             || write_blocks(sink, index, &ready),
             || {
@@ -227,42 +227,42 @@ impl<S: Sink> Blocks<S> {
 }
 
 /// A block ready to be written.
-struct Encoded<'a> {
+struct EncodedBlock<'a> {
     bytes: Cow<'a, [u8]>,
     form: Form,
     checksum: u64,
 }
 
-impl Encoded<'_> {
-    fn into_owned(self) -> Encoded<'static> {
-        Encoded { bytes: Cow::Owned(self.bytes.into_owned()), ..self }
+impl EncodedBlock<'_> {
+    fn into_owned(self) -> EncodedBlock<'static> {
+        EncodedBlock { bytes: Cow::Owned(self.bytes.into_owned()), ..self }
     }
 }
 
 /// Some blocks to be encoded together.
-struct Batch {
+struct BlockBatch {
     blocks: Range<usize>,
     positions: Range<u64>,
 }
 
-impl Batch {
+impl BlockBatch {
     fn values(&self) -> usize {
         (self.positions.end - self.positions.start) as usize
     }
 }
 
 /// The values of a batch, to be encoded block by block.
-struct Encoder<'a, 'w> {
-    content: &'w Content,
+struct BatchEncoder<'a, 'w> {
+    content: &'w FileContent,
     /// The position of the first value.
     first: u64,
     values: &'a [u8],
     floors: &'a [u8],
 }
 
-impl<'a> Encoder<'a, '_> {
-    fn encode(&self, number: usize) -> Result<Encoded<'a>, StoreError> {
-        let Content { path, kind, layout, range, codec } = self.content;
+impl<'a> BatchEncoder<'a, '_> {
+    fn encode(&self, number: usize) -> Result<EncodedBlock<'a>, StoreError> {
+        let FileContent { path, kind, layout, range, codec } = self.content;
         let positions = layout.positions_of(number);
         let values = &self.values[(positions.start - self.first) as usize..(positions.end - self.first) as usize];
         if let Some(index) = range.find_outside(values) {
@@ -277,11 +277,11 @@ impl<'a> Encoder<'a, '_> {
         let block = Values { block: number, values, band: layout.band_of(number), range: *range, floors };
         let (bytes, form) = block::encode(*codec, *kind, block);
         let checksum = block::checksum(form, number, &bytes).expect("it was encoded just now");
-        Ok(Encoded { checksum, bytes, form })
+        Ok(EncodedBlock { checksum, bytes, form })
     }
 }
 
-fn write_blocks(sink: &mut impl Sink, index: &mut Vec<u8>, blocks: &[Encoded<'_>]) -> Result<(), StoreError> {
+fn write_blocks(sink: &mut impl BlockSink, index: &mut Vec<u8>, blocks: &[EncodedBlock<'_>]) -> Result<(), StoreError> {
     for block in blocks {
         let entry = IndexEntry {
             offset: sink.offset(),

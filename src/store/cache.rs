@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::codec::BLOCK_POSITIONS;
 use crate::codec::rans::Head;
 use crate::error::StoreError;
-use crate::scores::{Part, Reading, Scores, Spot};
+use crate::scores::{AccessPattern, BlockPart, ScoreLocation, Scores};
 
 /// Decoded blocks of one or several files, no more than a number of bytes.
 pub struct BlockCache {
@@ -35,10 +35,10 @@ const SHARDS_MAX: usize = 64;
 const SHARD_BLOCKS_MIN: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct PartKey {
     pub(crate) file: u64,
     pub(crate) block: usize,
-    pub(crate) part: Part,
+    pub(crate) part: BlockPart,
 }
 
 /// One multiplication a number (Knuth's hash): the standard hasher takes longer than the look-up, and nobody
@@ -70,21 +70,21 @@ impl Hasher for KeyHasher {
 
 #[derive(Default)]
 struct Shard {
-    places: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
-    slots: Vec<Slot>,
+    places: HashMap<PartKey, usize, BuildHasherDefault<KeyHasher>>,
+    slots: Vec<CacheSlot>,
     bytes: usize,
     hand: usize,
 }
 
-struct Slot {
-    key: Key,
-    content: Content,
+struct CacheSlot {
+    key: PartKey,
+    content: CachedPart,
     used: bool,
 }
 
 /// What there is of a block.
 #[derive(Clone)]
-enum Content {
+enum CachedPart {
     Scores(Arc<Vec<i8>>),
     Head(Arc<Head>),
 }
@@ -118,26 +118,26 @@ impl BlockCache {
     }
 
     /// Some scores of a block, decoded first if they are not here.
-    fn scores(&self, key: Key, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
-        if let Some(Content::Scores(found)) = self.find(key) {
+    fn scores(&self, key: PartKey, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
+        if let Some(CachedPart::Scores(found)) = self.find(key) {
             return Ok(found);
         }
         // Not under the lock: others need the shard, and two that decode the same block do no harm.
         let decoded = scores.decode_part(key.block, key.part, || self.head(key, scores))?;
         self.decoded.fetch_add(1, Ordering::Relaxed);
         let decoded = Arc::new(decoded);
-        self.insert(key, Content::Scores(Arc::clone(&decoded)));
+        self.insert(key, CachedPart::Scores(Arc::clone(&decoded)));
         Ok(decoded)
     }
 
     /// The head of a block of strips, read first if it is not here.
-    fn head(&self, key: Key, scores: &Scores) -> Result<Arc<Head>, StoreError> {
-        let key = Key { part: Part::Head, ..key };
-        if let Some(Content::Head(found)) = held(&self.heads).find(key) {
+    fn head(&self, key: PartKey, scores: &Scores) -> Result<Arc<Head>, StoreError> {
+        let key = PartKey { part: BlockPart::Head, ..key };
+        if let Some(CachedPart::Head(found)) = held(&self.heads).find(key) {
             return Ok(found);
         }
         let head = Arc::new(scores.head_of_block(key.block)?);
-        let content = Content::Head(Arc::clone(&head));
+        let content = CachedPart::Head(Arc::clone(&head));
         let bytes = {
             let mut heads = held(&self.heads);
             heads.insert(key, content, self.bytes_max / 2);
@@ -149,11 +149,11 @@ impl BlockCache {
         Ok(head)
     }
 
-    fn find(&self, key: Key) -> Option<Content> {
+    fn find(&self, key: PartKey) -> Option<CachedPart> {
         held(self.shard(key)).find(key)
     }
 
-    fn insert(&self, key: Key, content: Content) {
+    fn insert(&self, key: PartKey, content: CachedPart) {
         held(self.shard(key)).insert(key, content, self.shard_bytes_max());
     }
 
@@ -161,8 +161,8 @@ impl BlockCache {
         (self.bytes_max - self.head_bytes.load(Ordering::Relaxed)) / self.shards.len()
     }
 
-    fn shard(&self, key: Key) -> &Mutex<Shard> {
-        let strip = if let Part::Strip(strip) = key.part { strip as usize } else { 0 };
+    fn shard(&self, key: PartKey) -> &Mutex<Shard> {
+        let strip = if let BlockPart::Strip(strip) = key.part { strip as usize } else { 0 };
         // Neighbouring blocks and strips, and the same block of neighbouring files, lie in different shards.
         &self.shards[(key.block + strip + key.file as usize * 7) % self.shards.len()]
     }
@@ -174,11 +174,11 @@ impl fmt::Debug for BlockCache {
     }
 }
 
-impl Content {
+impl CachedPart {
     fn bytes(&self) -> usize {
         match self {
-            Content::Scores(scores) => scores.len(),
-            Content::Head(head) => head.memory_bytes(),
+            CachedPart::Scores(scores) => scores.len(),
+            CachedPart::Head(head) => head.memory_bytes(),
         }
     }
 }
@@ -189,13 +189,13 @@ fn held(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 }
 
 impl Shard {
-    fn find(&mut self, key: Key) -> Option<Content> {
+    fn find(&mut self, key: PartKey) -> Option<CachedPart> {
         let slot = &mut self.slots[*self.places.get(&key)?];
         slot.used = true;
         Some(slot.content.clone())
     }
 
-    fn insert(&mut self, key: Key, content: Content, bytes_max: usize) {
+    fn insert(&mut self, key: PartKey, content: CachedPart, bytes_max: usize) {
         let bytes = content.bytes();
         // Another thread was faster, or it would take the place of everything.
         if self.places.contains_key(&key) || bytes > bytes_max {
@@ -204,7 +204,7 @@ impl Shard {
         self.shrink(bytes_max - bytes);
         self.bytes += bytes;
         self.places.insert(key, self.slots.len());
-        self.slots.push(Slot { key, content, used: false });
+        self.slots.push(CacheSlot { key, content, used: false });
     }
 
     /// Gives up what is more than so many bytes.
@@ -258,11 +258,11 @@ impl CachedScores {
         &self.scores
     }
 
-    pub(crate) fn key(&self, spot: &Spot) -> Key {
-        Key { file: self.file, block: spot.block, part: spot.part }
+    pub(crate) fn key(&self, location: &ScoreLocation) -> PartKey {
+        PartKey { file: self.file, block: location.block, part: location.part }
     }
 
-    pub(crate) fn part(&self, key: Key) -> Result<Arc<Vec<i8>>, StoreError> {
+    pub(crate) fn part(&self, key: PartKey) -> Result<Arc<Vec<i8>>, StoreError> {
         self.cache.scores(key, &self.scores)
     }
 
@@ -278,11 +278,11 @@ impl CachedScores {
         if self.scores.is_in_place() {
             return self.scores.get(position);
         }
-        let spot = self.scores.spot(position, Reading::Look);
-        if spot.part == Part::InPlace {
+        let location = self.scores.locate(position, AccessPattern::Single);
+        if location.part == BlockPart::InPlace {
             return self.scores.get(position);
         }
-        Ok(self.part(self.key(&spot))?[spot.at])
+        Ok(self.part(self.key(&location))?[location.at])
     }
 
     /// Consecutive scores, as [`Scores::read_range`].
@@ -299,9 +299,9 @@ impl CachedScores {
         assert_eq!(out.len() as u64, positions.end - positions.start, "as many scores as positions");
         let (mut position, mut rest) = (positions.start, out);
         while !rest.is_empty() {
-            let spot = self.scores.spot(position, Reading::Run);
-            let (now, after) = rest.split_at_mut(spot.ahead.min(rest.len()));
-            now.copy_from_slice(&self.part(self.key(&spot))?[spot.at..][..now.len()]);
+            let location = self.scores.locate(position, AccessPattern::Range);
+            let (now, after) = rest.split_at_mut(location.ahead.min(rest.len()));
+            now.copy_from_slice(&self.part(self.key(&location))?[location.at..][..now.len()]);
             position += now.len() as u64;
             rest = after;
         }

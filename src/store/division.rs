@@ -10,7 +10,7 @@ use std::path::Path;
 
 use disk::{Digest, DiskError, Edge, Region};
 
-use crate::blocks::{Blocks, Content, Finished, Sink};
+use crate::blocks::{BlockSink, BlockWriter, FileContent, FinishedBlocks};
 use crate::codec::Codec;
 use crate::codec::block::admits_bytes;
 use crate::codec::packed;
@@ -18,14 +18,14 @@ use crate::error::{DecodeError, StoreError};
 use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;
 use crate::identity::Identity;
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 
 /// How a file is cut into parts: a function of the file and their number.
 #[derive(Clone, Debug)]
 pub struct Division {
-    content: Content,
+    content: FileContent,
     header: Vec<u8>,
     /// The blocks of each part; there may be none.
     parts: Vec<Range<usize>>,
@@ -33,12 +33,12 @@ pub struct Division {
 
 /// A part on its way. Holds what [`Writer`](crate::Writer) does, and what a [`Region`] does.
 pub struct PartWriter<'d> {
-    blocks: Blocks<Region<'d>>,
+    blocks: BlockWriter<Region<'d>>,
 }
 
 /// What is to be known of all parts of a file.
 #[derive(Debug)]
-pub struct Whole {
+pub struct CombinedParts {
     /// BLAKE3 of the scores, one byte each, in canonical order.
     pub digest: Digest,
     /// Bytes of the blocks of each part.
@@ -64,13 +64,13 @@ impl Division {
     ) -> Result<Division, StoreError> {
         assert!(parts > 0 && codec != Codec::Floors, "parts of a file without floors");
         let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
-        let layout = Layout::new(shape, codec);
+        let layout = BlockLayout::new(shape, codec);
         let cut = |part: usize| match part {
             part if part == parts => layout.block_count(),
             part => layout.place((u128::from(layout.positions()) * part as u128 / parts as u128) as u64).block,
         };
         let parts = (0..parts).map(|part| cut(part)..cut(part + 1)).collect();
-        let content = Content { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
+        let content = FileContent { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
         Ok(Division { content, header, parts })
     }
 
@@ -89,7 +89,7 @@ impl Division {
     /// # Panics
     /// If there is no such part.
     pub fn part_bytes_max(&self, part: usize) -> u64 {
-        let Content { layout, range, codec, .. } = &self.content;
+        let FileContent { layout, range, codec, .. } = &self.content;
         let bytes = |block: usize| match codec {
             Codec::Raw => layout.len_of(block),
             _ => packed::packed_bytes(layout.len_of(block), range.bits()),
@@ -123,7 +123,7 @@ impl Division {
     /// # Panics
     /// If there is no such part.
     pub fn writer<'d>(&self, part: usize, region: Region<'d>) -> PartWriter<'d> {
-        PartWriter { blocks: Blocks::new(region, self.content.clone(), self.parts[part].clone()) }
+        PartWriter { blocks: BlockWriter::new(region, self.content.clone(), self.parts[part].clone()) }
     }
 
     /// Puts together what is said of the parts, in order.
@@ -133,7 +133,7 @@ impl Division {
     ///
     /// # Panics
     /// When there are not as many as parts.
-    pub fn whole(&self, summaries: Vec<Vec<u8>>) -> Result<Whole, (usize, String, String)> {
+    pub fn whole(&self, summaries: Vec<Vec<u8>>) -> Result<CombinedParts, (usize, String, String)> {
         assert_eq!(summaries.len(), self.parts.len(), "a summary for each part");
         let mut index = Vec::with_capacity(self.content.layout.block_count() * INDEX_ENTRY_BYTES);
         let mut hasher = ContentHasher::new();
@@ -156,12 +156,12 @@ impl Division {
             }
             part_bytes.push(offset - start);
         }
-        Ok(Whole { digest: hasher.finalize(), part_bytes, index })
+        Ok(CombinedParts { digest: hasher.finalize(), part_bytes, index })
     }
 
     /// The entry that is said to be that of a block, wherever it is.
     fn entry(&self, block: usize, bytes: &[u8]) -> Result<IndexEntry, DecodeError> {
-        let Content { layout, range, codec, .. } = &self.content;
+        let FileContent { layout, range, codec, .. } = &self.content;
         let found = || format!("{bytes:?}");
         let entry = IndexEntry::decode(bytes).filter(|entry| entry.form.is_of(*codec));
         let entry = entry.ok_or_else(|| DecodeError::new(format!("an entry of codec {codec}"), found()))?;
@@ -170,14 +170,14 @@ impl Division {
     }
 
     /// What of the file is in no part: its header, and index and footer.
-    pub fn edges(&self, whole: &Whole) -> [Edge; 2] {
+    pub fn edges(&self, whole: &CombinedParts) -> [Edge; 2] {
         let offset = self.header.len() as u64 + whole.part_bytes.iter().sum::<u64>();
         let footer = Footer::of(whole.digest, offset, &whole.index).encode(&self.header);
         [Edge { offset: 0, bytes: self.header.clone() }, Edge { offset, bytes: [&whole.index[..], &footer].concat() }]
     }
 }
 
-impl Sink for Region<'_> {
+impl BlockSink for Region<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         Region::write(self, bytes)
     }
@@ -209,7 +209,7 @@ impl<'d> PartWriter<'d> {
     /// # Panics
     /// If not every position was appended, or after an error.
     pub fn finish(self) -> Result<(Vec<u8>, Region<'d>), StoreError> {
-        let Finished { sink, index, hasher } = self.blocks.finish()?;
+        let FinishedBlocks { sink, index, hasher } = self.blocks.finish()?;
         Ok(([index, hasher.encode()].concat(), sink))
     }
 }
@@ -217,7 +217,7 @@ impl<'d> PartWriter<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{Kind, Role};
+    use crate::identity::{FileKind, Role};
     use crate::scores::tests::Example;
     use disk::{Disk, Joint, MemoryDisk};
 
@@ -246,7 +246,7 @@ mod tests {
         for (codec, parts) in CODECS.into_iter().flat_map(|codec| [1, 2, 3, 8, 40].map(|parts| (codec, parts))) {
             let mut example = Example::new(&[(1, 200_003), (77, 1000), (1300, 1100), (2, 3)], -24, 24);
             if parts == 3 {
-                example.identity.kind = Kind::Plane { role: Role::Won, bound: 7 };
+                example.identity.kind = FileKind::Plane { role: Role::Won, bound: 7 };
             }
             let disk = MemoryDisk::new();
             let division = division(&example, codec, parts);

@@ -69,8 +69,8 @@ use crate::codec::block::admits_bytes;
 use crate::codec::form::Form;
 use crate::codec::{BLOCK_POSITIONS, Codec};
 use crate::error::{DecodeError, StoreError};
-use crate::identity::{Identity, Kind, Orientation, POSITIONS_BYTES, RULES_BYTES, is_name};
-use crate::layout::{BAND_COLUMNS_MAX, Layout};
+use crate::identity::{FileKind, FileOrientation, Identity, POSITIONS_BYTES, RULES_BYTES, is_name};
+use crate::layout::{BAND_COLUMNS_MAX, BlockLayout};
 use crate::little_endian::{u32_at, u64_at};
 use crate::shape::{SLABS_MAX, Shape, SlabShape};
 use crate::value_range::ValueRange;
@@ -136,7 +136,7 @@ impl Header {
     pub(crate) fn new(identity: Identity, shape: Shape, range: ValueRange, codec: Codec) -> Self {
         let version = match codec {
             Codec::Raw | Codec::Packed => 1,
-            Codec::Zstd if matches!(identity.kind, Kind::Plane { .. }) => 3,
+            Codec::Zstd if matches!(identity.kind, FileKind::Plane { .. }) => 3,
             Codec::Zstd | Codec::Rans | Codec::Floors => 2,
         };
         Header { version, identity, shape, range, codec }
@@ -198,13 +198,13 @@ impl Header {
             }
             Err(DecodeError::new(format!("{field} {expected}"), found))
         };
-        let kind = Kind::of_tags([body[16], body[22], body[23]]).ok_or_else(|| {
+        let kind = FileKind::of_tags([body[16], body[22], body[23]]).ok_or_else(|| {
             DecodeError::new(
                 "a kind from 1 to 4, with a role and a bound if 4",
                 format!("{:?}", [body[16], body[22], body[23]]),
             )
         })?;
-        let orientation = Orientation::of_tag(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
+        let orientation = FileOrientation::of_tag(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
         let codec = Codec::of_tag(body[19]).ok_or(DecodeError::new("codec 1 to 5", body[19]))?;
         let stones = body[18];
         if usize::from(stones) >= SLABS_MAX {
@@ -293,7 +293,7 @@ impl IndexEntry {
 pub(crate) fn check_index(
     index: &[u8],
     header: &Header,
-    layout: &Layout,
+    layout: &BlockLayout,
     first_offset: u64,
     end_offset: u64,
 ) -> Result<(), DecodeError> {

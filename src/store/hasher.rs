@@ -35,7 +35,7 @@ pub(crate) struct ContentHasher {
     /// Behind the last piece in there, among the pieces of the content.
     pieces: u64,
     /// The next piece. It may be whole, but is in no subtree before more comes: the last one is the root or its child.
-    held: Held,
+    held: PendingPiece,
 }
 
 /// 2^height pieces.
@@ -46,7 +46,7 @@ struct Subtree {
 }
 
 /// A piece that came in portions: to hash it at once takes less than to hash each.
-enum Held {
+enum PendingPiece {
     /// So many zeros.
     Zeros(usize),
     Bytes(Vec<u8>),
@@ -95,7 +95,7 @@ impl ContentHasher {
             lead_missing: (first - byte) as usize,
             stack: Vec::new(),
             pieces: first / PIECE_BYTES as u64,
-            held: Held::Zeros(0),
+            held: PendingPiece::Zeros(0),
         }
     }
 
@@ -129,8 +129,8 @@ impl ContentHasher {
         while bytes > 0 {
             let now = bytes.min(self.room());
             match &mut self.held {
-                Held::Zeros(zeros) => *zeros += now,
-                Held::Bytes(held) => held.resize(held.len() + now, 0),
+                PendingPiece::Zeros(zeros) => *zeros += now,
+                PendingPiece::Bytes(held) => held.resize(held.len() + now, 0),
             }
             bytes -= now;
         }
@@ -141,8 +141,8 @@ impl ContentHasher {
         let mut bytes = self.lead;
         self.stack.iter().for_each(|subtree| bytes.extend_from_slice(&subtree.value));
         match self.held {
-            Held::Zeros(zeros) => bytes.resize(bytes.len() + zeros, 0),
-            Held::Bytes(held) => bytes.extend(held),
+            PendingPiece::Zeros(zeros) => bytes.resize(bytes.len() + zeros, 0),
+            PendingPiece::Bytes(held) => bytes.extend(held),
         }
         bytes
     }
@@ -179,8 +179,8 @@ impl ContentHasher {
         assert!(known == self.pieces && self.lead.is_empty(), "hashed from its beginning on");
         let mut last = hasher_of(self.pieces);
         last.update(match &self.held {
-            Held::Zeros(zeros) => &ZEROS[..*zeros],
-            Held::Bytes(held) => held,
+            PendingPiece::Zeros(zeros) => &ZEROS[..*zeros],
+            PendingPiece::Bytes(held) => held,
         });
         let Some(first) = self.stack.first().copied() else { return Digest(*last.finalize().as_bytes()) };
         let rest = self.stack.drain(1..).rev();
@@ -191,16 +191,16 @@ impl ContentHasher {
     /// Bytes that the piece held has room for, after it went to the others if it is whole.
     fn room(&mut self) -> usize {
         let (held, value) = match &self.held {
-            Held::Zeros(PIECE_BYTES) => (0, Some(value_of_zeros(self.pieces))),
-            Held::Zeros(zeros) => (*zeros, None),
-            Held::Bytes(held) => match held.as_slice().try_into() {
+            PendingPiece::Zeros(PIECE_BYTES) => (0, Some(value_of_zeros(self.pieces))),
+            PendingPiece::Zeros(zeros) => (*zeros, None),
+            PendingPiece::Bytes(held) => match held.as_slice().try_into() {
                 Ok(whole) => (0, Some(value_of(self.pieces, whole))),
                 Err(_) => (held.len(), None),
             },
         };
         if let Some(value) = value {
             self.push(Subtree { height: 0, value });
-            self.held = Held::Zeros(0);
+            self.held = PendingPiece::Zeros(0);
         }
         PIECE_BYTES - held
     }
@@ -208,14 +208,14 @@ impl ContentHasher {
     /// Adds bytes for which there is room.
     fn hold(&mut self, bytes: &[u8]) {
         match &mut self.held {
-            Held::Zeros(zeros) if is_zeros(bytes) => *zeros += bytes.len(),
-            Held::Zeros(zeros) => {
+            PendingPiece::Zeros(zeros) if is_zeros(bytes) => *zeros += bytes.len(),
+            PendingPiece::Zeros(zeros) => {
                 let mut held = Vec::with_capacity(PIECE_BYTES);
                 held.resize(*zeros, 0);
                 held.extend_from_slice(bytes);
-                self.held = Held::Bytes(held);
+                self.held = PendingPiece::Bytes(held);
             }
-            Held::Bytes(held) => held.extend_from_slice(bytes),
+            PendingPiece::Bytes(held) => held.extend_from_slice(bytes),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::shape::SLABS_MAX;
 
 /// What the values of a file mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FileKind {
     /// The score of every position.
     Database,
     /// The best score reachable by a capturing move, or a value that says there is none.
@@ -42,7 +42,7 @@ pub enum Role {
 
 /// Which half indexes the rows of the slabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Orientation {
+pub enum FileOrientation {
     /// The half of the player to move.
     MoverMajor,
     /// The half of the opponent.
@@ -53,7 +53,7 @@ pub enum Orientation {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// What the values mean.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The name of the rules: 1 to 31 printable ASCII characters.
     pub rules: String,
     /// The name of the position set, such as `all`: 1 to 15 printable ASCII characters.
@@ -61,7 +61,7 @@ pub struct Identity {
     /// Stones on the board.
     pub stones: u8,
     /// Which half indexes the rows.
-    pub orientation: Orientation,
+    pub orientation: FileOrientation,
 }
 
 /// Bytes of a file's field for the rules, the NUL at its end included.
@@ -95,24 +95,24 @@ fn check_name(field: &str, text: &str, field_bytes: usize) -> Result<(), StoreEr
     })
 }
 
-impl Kind {
+impl FileKind {
     /// The tag of the kind, of the role, and the bound.
     pub(crate) fn tags(self) -> [u8; 3] {
         match self {
-            Kind::Database => [1, 0, 0],
-            Kind::Capture => [2, 0, 0],
-            Kind::Snapshot => [3, 0, 0],
-            Kind::Plane { role, bound } => [4, role as u8 + 1, bound],
+            FileKind::Database => [1, 0, 0],
+            FileKind::Capture => [2, 0, 0],
+            FileKind::Snapshot => [3, 0, 0],
+            FileKind::Plane { role, bound } => [4, role as u8 + 1, bound],
         }
     }
 
     pub(crate) fn of_tags(tags: [u8; 3]) -> Option<Self> {
         match tags {
-            [1, 0, 0] => Some(Kind::Database),
-            [2, 0, 0] => Some(Kind::Capture),
-            [3, 0, 0] => Some(Kind::Snapshot),
+            [1, 0, 0] => Some(FileKind::Database),
+            [2, 0, 0] => Some(FileKind::Capture),
+            [3, 0, 0] => Some(FileKind::Snapshot),
             [4, role, bound] => {
-                Role::ALL.into_iter().find(|&of| of as u8 + 1 == role).map(|role| Kind::Plane { role, bound })
+                Role::ALL.into_iter().find(|&of| of as u8 + 1 == role).map(|role| FileKind::Plane { role, bound })
             }
             _ => None,
         }
@@ -123,26 +123,28 @@ impl Role {
     const ALL: [Role; 6] = [Role::WinSeeds, Role::CandidateSeeds, Role::Seed, Role::Won, Role::Lost, Role::Decided];
 }
 
-impl Orientation {
+impl FileOrientation {
     pub(crate) fn tag(self) -> u8 {
         match self {
-            Orientation::MoverMajor => 1,
-            Orientation::OpponentMajor => 2,
+            FileOrientation::MoverMajor => 1,
+            FileOrientation::OpponentMajor => 2,
         }
     }
 
     pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        [Orientation::MoverMajor, Orientation::OpponentMajor].into_iter().find(|orientation| orientation.tag() == tag)
+        [FileOrientation::MoverMajor, FileOrientation::OpponentMajor]
+            .into_iter()
+            .find(|orientation| orientation.tag() == tag)
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let role = match self {
-            Kind::Database => return f.pad("database"),
-            Kind::Capture => return f.pad("capture database"),
-            Kind::Snapshot => return f.pad("snapshot of an unfinished database"),
-            Kind::Plane { role, .. } => role,
+            FileKind::Database => return f.pad("database"),
+            FileKind::Capture => return f.pad("capture database"),
+            FileKind::Snapshot => return f.pad("snapshot of an unfinished database"),
+            FileKind::Plane { role, .. } => role,
         };
         let plane = match role {
             Role::WinSeeds => return f.pad("planes of winning captures"),
@@ -152,16 +154,16 @@ impl fmt::Display for Kind {
             Role::Lost => "losses",
             Role::Decided => "decided losses",
         };
-        let Kind::Plane { bound, .. } = self else { unreachable!("others have returned") };
+        let FileKind::Plane { bound, .. } = self else { unreachable!("others have returned") };
         f.pad(&format!("plane of {plane} at bound {bound}"))
     }
 }
 
-impl fmt::Display for Orientation {
+impl fmt::Display for FileOrientation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Orientation::MoverMajor => "mover-major",
-            Orientation::OpponentMajor => "opponent-major",
+            FileOrientation::MoverMajor => "mover-major",
+            FileOrientation::OpponentMajor => "opponent-major",
         })
     }
 }
@@ -187,11 +189,11 @@ mod tests {
 
     fn identity(rules: &str, positions: &str) -> Identity {
         Identity {
-            kind: Kind::Capture,
+            kind: FileKind::Capture,
             rules: rules.to_owned(),
             positions: positions.to_owned(),
             stones: 12,
-            orientation: Orientation::OpponentMajor,
+            orientation: FileOrientation::OpponentMajor,
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) const BATCH_POSITIONS: u64 = 32 * BLOCK_POSITIONS as u64;
 
 /// The blocks of a shape.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct BlockLayout {
     /// First position of each slab, and the number of positions.
     slab_positions: Vec<u64>,
     /// First block of each slab, and the number of blocks.
@@ -56,14 +56,14 @@ const _: () = assert!(crate::shape::SLABS_MAX <= 256);
 
 /// Where a position is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BlockLocation {
     pub(crate) block: usize,
     pub(crate) index: usize,
     /// How many from it on are in the block.
     pub(crate) ahead: usize,
 }
 
-impl Layout {
+impl BlockLayout {
     pub(crate) fn new(shape: &Shape, codec: Codec) -> Self {
         let mut slab_positions = vec![0];
         let mut slab_blocks = vec![0];
@@ -83,7 +83,7 @@ impl Layout {
             let first = (run as u64) << guess_shift;
             (slab_positions.partition_point(|&start| start <= first) - 1).min(shape.slabs().len() - 1) as u8
         });
-        Layout { slab_positions, slab_blocks, block_positions, columns, guesses, guess_shift }
+        BlockLayout { slab_positions, slab_blocks, block_positions, columns, guesses, guess_shift }
     }
 
     pub(crate) fn positions(&self) -> u64 {
@@ -133,7 +133,7 @@ impl Layout {
 
     /// The block of a position and its index in there.
     #[inline]
-    pub(crate) fn place(&self, position: u64) -> Place {
+    pub(crate) fn place(&self, position: u64) -> BlockLocation {
         assert!(position < self.positions(), "there is no position {position}");
         let mut slab = usize::from(self.guesses[(position >> self.guess_shift) as usize]);
         while self.slab_positions[slab + 1] <= position {
@@ -147,7 +147,7 @@ impl Layout {
             _ => (inside / in_block, inside % in_block),
         };
         let ahead = (in_block - index).min(self.slab_positions[slab + 1] - position);
-        Place { block: self.slab_blocks[slab] + number as usize, index: index as usize, ahead: ahead as usize }
+        BlockLocation { block: self.slab_blocks[slab] + number as usize, index: index as usize, ahead: ahead as usize }
     }
 
     /// The rows of a block. They are whole in a file of the codec rans only.
@@ -191,10 +191,10 @@ mod tests {
     use super::*;
     use crate::shape::SlabShape;
 
-    fn layout(codec: Codec) -> Layout {
+    fn layout(codec: Codec) -> BlockLayout {
         let slab = |rows, columns| SlabShape { rows, columns };
         let slabs = vec![slab(1, 1), slab(256, 512), slab(257, 256), slab(3, 1)];
-        Layout::new(&Shape::new(slabs).unwrap(), codec)
+        BlockLayout::new(&Shape::new(slabs).unwrap(), codec)
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         check(&layout);
     }
 
-    fn check(layout: &Layout) {
+    fn check(layout: &BlockLayout) {
         let mut next = 0;
         for block in 0..layout.block_count() {
             let positions = layout.positions_of(block);
@@ -215,7 +215,7 @@ mod tests {
             next = positions.end;
             for (position, index) in [(positions.start, 0), (positions.end - 1, layout.len_of(block) - 1)] {
                 let ahead = layout.len_of(block) - index;
-                assert_eq!(layout.place(position), Place { block, index, ahead });
+                assert_eq!(layout.place(position), BlockLocation { block, index, ahead });
             }
         }
         assert_eq!(next, layout.positions());
@@ -226,7 +226,7 @@ mod tests {
         let slab = |rows, columns| SlabShape { rows, columns };
         let slabs =
             vec![slab(1, 1), slab(3_000_000, 1), slab(100, 60_000), slab(20, 300_000), slab(3, 2_869_685), slab(7, 9)];
-        let layout = Layout::new(&Shape::new(slabs.clone()).unwrap(), Codec::Rans);
+        let layout = BlockLayout::new(&Shape::new(slabs.clone()).unwrap(), Codec::Rans);
         check(&layout);
         let mut bands = Vec::new();
         for (number, slab) in slabs.iter().enumerate() {

@@ -10,7 +10,7 @@ use disk::{DiskError, ScratchFile, bytes_of_words, bytes_of_words_mut};
 pub struct PageCache {
     page_words: usize,
     words: usize,
-    state: Mutex<State>,
+    state: Mutex<PageTable>,
 }
 
 /// Counts of a cache.
@@ -27,12 +27,12 @@ pub struct PageCounts {
 /// No page, or no slot.
 const NONE: u32 = u32::MAX;
 
-struct State {
+struct PageTable {
     file: Box<dyn ScratchFile>,
     /// By page, the slot that holds it.
     slot_of: Vec<u32>,
     /// By slot.
-    slots: Vec<Slot>,
+    slots: Vec<PageSlot>,
     capacity: usize,
     /// The ends of the list from the most to the least recently used slot.
     newest: u32,
@@ -41,7 +41,7 @@ struct State {
     failure: Option<DiskError>,
 }
 
-struct Slot {
+struct PageSlot {
     page: u32,
     newer: u32,
     older: u32,
@@ -53,7 +53,7 @@ struct Slot {
 pub struct Pages<'a> {
     page_words: usize,
     words: usize,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, PageTable>,
 }
 
 impl PageCache {
@@ -67,7 +67,7 @@ impl PageCache {
         let pages = words.div_ceil(page_words);
         assert!(pages < NONE as usize, "pages are numbered in 32 bits");
         let capacity = ((capacity_bytes / page_bytes as u64) as usize).clamp(1, pages.max(1));
-        let state = State {
+        let state = PageTable {
             file,
             slot_of: vec![NONE; pages],
             slots: Vec::new(),
@@ -142,7 +142,7 @@ impl Pages<'_> {
     }
 }
 
-impl State {
+impl PageTable {
     /// The slot of a page, which is now the most recently used.
     #[inline]
     fn slot(&mut self, page: usize, page_words: usize, words: usize) -> usize {
@@ -162,7 +162,7 @@ impl State {
     fn load(&mut self, page: usize, page_words: usize, words: usize) -> usize {
         self.counts.misses += 1;
         let slot = if self.slots.len() < self.capacity {
-            self.slots.push(Slot {
+            self.slots.push(PageSlot {
                 page: NONE,
                 newer: NONE,
                 older: NONE,
@@ -204,7 +204,7 @@ impl State {
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Slot { newer, older, .. } = self.slots[slot as usize];
+        let PageSlot { newer, older, .. } = self.slots[slot as usize];
         match newer {
             NONE => self.newest = older,
             newer => self.slots[newer as usize].older = older,

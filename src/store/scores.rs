@@ -9,8 +9,8 @@ mod source;
 pub(crate) mod tests;
 mod verify;
 
-pub(crate) use self::location::{Part, Reading, Spot};
-pub use self::ranges::Run;
+pub(crate) use self::location::{AccessPattern, BlockPart, ScoreLocation};
+pub use self::ranges::BlockRun;
 
 use std::fmt;
 use std::ops::Range;
@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use disk::Digest;
 
-use self::source::Source;
+use self::source::FileSource;
 use crate::codec::form::Form;
 use crate::codec::{Codec, packed};
 use crate::error::{DecodeError, StoreError};
 use crate::format::Header;
 use crate::identity::Identity;
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 
@@ -36,9 +36,9 @@ use crate::value_range::ValueRange;
 /// error at every touch. One `Scores` serves all threads.
 pub struct Scores {
     path: PathBuf,
-    source: Source,
+    source: FileSource,
     header: Header,
-    layout: Layout,
+    layout: BlockLayout,
     index: Vec<u8>,
     digest: Digest,
     /// One bit a block: its checksum was right. None for windows: the next read is another one.

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::cache::{CachedScores, Key};
+use crate::cache::{CachedScores, PartKey};
 use crate::codec::BLOCK_POSITIONS;
 use crate::error::StoreError;
-use crate::scores::{Part, Reading, Spot};
+use crate::scores::{AccessPattern, BlockPart, ScoreLocation};
 
 /// Blocks at hand and a buffer, for [`CachedScores::row`].
 ///
 /// Blocks stay alive here after the cache gave them up: [`Window::BYTES_MAX`] and the longest row, a window.
 #[derive(Debug, Default)]
 pub struct Window {
-    slots: [Option<Slot>; SLOTS],
+    slots: [Option<WindowSlot>; SLOTS],
     /// A row that does not lie in one block.
     row: Vec<i8>,
 }
@@ -21,8 +21,8 @@ pub struct Window {
 const SLOTS: usize = 32;
 
 #[derive(Debug)]
-struct Slot {
-    key: Key,
+struct WindowSlot {
+    key: PartKey,
     scores: Arc<Vec<i8>>,
 }
 
@@ -35,14 +35,14 @@ impl Window {
         Window::default()
     }
 
-    fn hold(&mut self, scores: &CachedScores, spot: &Spot) -> Result<usize, StoreError> {
-        let key = scores.key(spot);
+    fn hold(&mut self, scores: &CachedScores, location: &ScoreLocation) -> Result<usize, StoreError> {
+        let key = scores.key(location);
         // The top bits of a multiplicative hash (Knuth); files, blocks and strips are all numbered from 0.
-        let part = if let Part::Strip(strip) = key.part { u64::from(strip) } else { 0 };
+        let part = if let BlockPart::Strip(strip) = key.part { u64::from(strip) } else { 0 };
         let hash = (key.file << 40 ^ (key.block as u64) << 8 ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let at = (hash >> (u64::BITS - SLOTS.ilog2())) as usize;
         if self.slots[at].as_ref().is_none_or(|slot| slot.key != key) {
-            self.slots[at] = Some(Slot { key, scores: scores.part(key)? });
+            self.slots[at] = Some(WindowSlot { key, scores: scores.part(key)? });
         }
         Ok(at)
     }
@@ -66,20 +66,20 @@ impl CachedScores {
         let first = positions.start + u64::from(row) * u64::from(columns);
         let columns = columns as usize;
         assert!(first + columns as u64 <= positions.end, "slab {slab} has no row {row}");
-        let mut spot = self.scores().spot(first, Reading::Run);
-        if columns <= spot.ahead {
-            let at = window.hold(self, &spot)?;
-            return Ok(&window.held(at)[spot.at..spot.at + columns]);
+        let mut location = self.scores().locate(first, AccessPattern::Range);
+        if columns <= location.ahead {
+            let at = window.hold(self, &location)?;
+            return Ok(&window.held(at)[location.at..location.at + columns]);
         }
         let mut buffer = std::mem::take(&mut window.row);
         buffer.clear();
         loop {
-            let at = window.hold(self, &spot)?;
-            buffer.extend_from_slice(&window.held(at)[spot.at..][..spot.ahead.min(columns - buffer.len())]);
+            let at = window.hold(self, &location)?;
+            buffer.extend_from_slice(&window.held(at)[location.at..][..location.ahead.min(columns - buffer.len())]);
             if buffer.len() == columns {
                 break;
             }
-            spot = self.scores().spot(first + buffer.len() as u64, Reading::Run);
+            location = self.scores().locate(first + buffer.len() as u64, AccessPattern::Range);
         }
         window.row = buffer;
         Ok(&window.row)

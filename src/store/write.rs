@@ -6,12 +6,12 @@ use std::path::Path;
 
 use disk::{Digest, Disk, DiskError, Staged};
 
-use crate::blocks::{Blocks, Content, Finished, Sink};
+use crate::blocks::{BlockSink, BlockWriter, FileContent, FinishedBlocks};
 use crate::codec::Codec;
 use crate::error::StoreError;
 use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES};
 use crate::identity::Identity;
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 
@@ -31,12 +31,12 @@ pub struct Written {
 /// it is encoded: scores that are not yet a batch, a batch being encoded, and one
 /// being written meanwhile. Dropped before [`finish`](Self::finish) it leaves nothing.
 pub struct Writer<'d> {
-    blocks: Blocks<Staged<'d>>,
+    blocks: BlockWriter<Staged<'d>>,
     header: Vec<u8>,
     bytes_max: u64,
 }
 
-impl Sink for Staged<'_> {
+impl BlockSink for Staged<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         Staged::write(self, bytes)
     }
@@ -61,15 +61,15 @@ impl<'d> Writer<'d> {
         range: ValueRange,
         codec: Codec,
     ) -> Result<Self, StoreError> {
-        let layout = Layout::new(shape, codec);
+        let layout = BlockLayout::new(shape, codec);
         let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
         let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
         let bytes_max = (header.len() + index_bytes + FOOTER_BYTES) as u64 + layout.data_bytes_max(codec, range);
         let mut staged = Staged::create(disk, path, bytes_max)?;
         staged.write(&header)?;
         let all = 0..layout.block_count();
-        let content = Content { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
-        Ok(Writer { blocks: Blocks::new(staged, content, all), header, bytes_max })
+        let content = FileContent { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
+        Ok(Writer { blocks: BlockWriter::new(staged, content, all), header, bytes_max })
     }
 
     /// Appends the scores of the next positions, as many as there are. Encodes on all threads of the
@@ -122,7 +122,7 @@ impl<'d> Writer<'d> {
     /// # Panics
     /// If not every position was appended, or after an error.
     pub fn finish(self) -> Result<Written, StoreError> {
-        let Finished { sink: mut staged, index, hasher } = self.blocks.finish()?;
+        let FinishedBlocks { sink: mut staged, index, hasher } = self.blocks.finish()?;
         let digest = hasher.finalize();
         let footer = Footer::of(digest, staged.bytes(), &index);
         staged.write(&index)?;
@@ -169,7 +169,7 @@ mod tests {
     use disk::{DiskError, MemoryDisk};
 
     use super::*;
-    use crate::identity::{Kind, Role};
+    use crate::identity::{FileKind, Role};
     use crate::scores::tests::{Example, Way};
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn zeros_make_the_same_file_however_they_come() {
-        let kinds = [Kind::Database, Kind::Plane { role: Role::Won, bound: 7 }];
+        let kinds = [FileKind::Database, FileKind::Plane { role: Role::Won, bound: 7 }];
         // Runs, every other of zeros; they end within blocks and slabs, and with them.
         let runs = [70_000, 130_003, 0, 9, 10_000, 132_527, 6];
         for (kind, codec) in kinds.into_iter().flat_map(|kind| Codec::ALL.map(|codec| (kind, codec))) {
@@ -251,7 +251,7 @@ mod tests {
                     example.scores[range.start as usize..range.end as usize].iter().all(|&score| score == 0)
                 };
                 for block in 0..scores.block_count() {
-                    let is_told = matches!(kind, Kind::Plane { .. }) && codec == Codec::Zstd;
+                    let is_told = matches!(kind, FileKind::Plane { .. }) && codec == Codec::Zstd;
                     assert_eq!(scores.is_zeros(block), is_told && is_zeros(block), "{kind}, {codec:?}, {block}");
                 }
                 assert!((0..scores.block_count()).any(is_zeros));

@@ -2,7 +2,7 @@
 
 use super::state::Solve;
 use crate::Shared;
-use disk::{Disk, DiskError, Scratch};
+use disk::{Disk, DiskError, ScratchFile};
 use engines::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
 };
@@ -173,7 +173,7 @@ impl Counted for SingleIndexWins {
     }
 }
 
-/// An empty state of a database, as planned. Scratch files go below `directory`.
+/// An empty state of a database, as planned. ScratchFile files go below `directory`.
 pub(crate) fn empty(
     shared: &Shared,
     index: &Index,

@@ -9,7 +9,7 @@ use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
-use store::Kind;
+use store::FileKind;
 
 /// Bytes that all readers hold of their files, compressed: less than the state of a bound, which is gone.
 const READ_BYTES: u64 = 8 << 20;
@@ -36,7 +36,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     });
     let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
     let path = context.output(&files::database(stones));
-    let mut writer = files::create(context.disk(), &path, settings, Kind::Database, &index, settings.codec)?;
+    let mut writer = files::create(context.disk(), &path, settings, FileKind::Database, &index, settings.codec)?;
     let layout = PlaneLayout::new(&index, Plane::Won(1).orientation());
     let mut scores: Vec<i8> = Vec::new();
     let kernel = BitKernel::detect();

@@ -12,7 +12,7 @@ use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
-use store::{Codec, Identity, Kind, Role, Run, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
+use store::{BlockRun, Codec, FileKind, Identity, Role, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
 
 /// A file of planes of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Plane {
     }
 
     /// The kind of file that artifacts of a content are, if they are planes.
-    pub(crate) fn kind_of(content: &str, bound: u32) -> Option<Kind> {
+    pub(crate) fn kind_of(content: &str, bound: u32) -> Option<FileKind> {
         let each = [Plane::Seed(bound), Plane::Won(bound), Plane::Lost(bound), Plane::Decided(bound)];
         let all = [Plane::WinSeeds, Plane::CandidateSeeds].into_iter().chain(each);
         all.into_iter().find(|plane| plane.content() == content).map(Plane::kind)
@@ -95,7 +95,7 @@ impl Plane {
         }
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> FileKind {
         let role = match self {
             Plane::WinSeeds => Role::WinSeeds,
             Plane::CandidateSeeds => Role::CandidateSeeds,
@@ -104,7 +104,7 @@ impl Plane {
             Plane::Lost(_) => Role::Lost,
             Plane::Decided(_) => Role::Decided,
         };
-        Kind::Plane { role, bound: self.bound() as u8 }
+        FileKind::Plane { role, bound: self.bound() as u8 }
     }
 
     fn identity(self, settings: &Settings, stones: u32) -> Identity {
@@ -205,7 +205,7 @@ const SEEDS_RUN_BYTES: u64 = 128 << 10;
 /// A file of planes being read, in order for the most part: it holds the blocks it read last, and one of them decoded.
 pub(crate) struct PlaneReader {
     scores: Scores,
-    run: Option<Run>,
+    run: Option<BlockRun>,
     run_bytes: u64,
     /// Whether what is behind words that are read will be wanted next.
     reads_on: bool,
@@ -328,11 +328,11 @@ impl PlaneReader {
 
 /// The run held, if it has the first of the blocks, else the next.
 fn run_with<'a>(
-    held: &'a mut Option<Run>,
+    held: &'a mut Option<BlockRun>,
     scores: &Scores,
     blocks: Range<usize>,
     bytes: u64,
-) -> Result<&'a Run, StoreError> {
+) -> Result<&'a BlockRun, StoreError> {
     match held.take().filter(|run| run.blocks().contains(&blocks.start)) {
         Some(run) => Ok(held.insert(run)),
         None => Ok(held.insert(scores.read_run(blocks, bytes)?)),

@@ -10,7 +10,7 @@ use super::state::{stop, zeroed};
 use crate::cluster::load::{self, Loads};
 use crate::cluster::{Failure, Job, Order, agree};
 use crate::{Shared, files, watch::Watch};
-use disk::{Disk, Scratch};
+use disk::{Disk, ScratchFile};
 use engines::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use engines::bounds::{BitKernel, PlaneLayout};
 use engines::distributed::JobError;

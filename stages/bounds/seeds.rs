@@ -11,7 +11,7 @@ use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
-use store::Kind;
+use store::FileKind;
 
 /// Rows that a thread sorts at a time.
 const ROWS: usize = 64;
@@ -23,7 +23,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let name = files::capture(stones);
     let damaged = |error| files::unreadable(&name, error);
     let path = context.input(&name);
-    let captures = files::open_windowed(context.disk(), &path, settings, Kind::Capture, &index).map_err(damaged)?;
+    let captures = files::open_windowed(context.disk(), &path, settings, FileKind::Capture, &index).map_err(damaged)?;
     let none = i32::from(engines::capture::none(stones));
     // The place of a plane in a group, bounds descending; or behind all planes.
     let places = places(stones, |best| match best {

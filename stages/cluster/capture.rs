@@ -17,7 +17,7 @@ use pipeline::{StageContext, StageError, StageReport};
 use planner::{CAPTURE_PIECES_AHEAD, DatabasePlan, Settings};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use store::{BlockCache, Codec, Kind};
+use store::{BlockCache, Codec, FileKind};
 
 /// Taken, and go on; or do not.
 const TAKEN: u8 = 1;
@@ -34,7 +34,7 @@ pub(crate) fn run(shared: &Shared, job: &Job, stones: u32, context: &StageContex
     let plan = shared.plan(stones);
     let member = Member { settings, plan, disk: context.disk(), tables: &tables, reading: &reading, index: &index };
     let path = context.output(&files::capture(stones));
-    let create = || files::create(context.disk(), &path, settings, Kind::Capture, &index, Codec::Packed);
+    let create = || files::create(context.disk(), &path, settings, FileKind::Capture, &index, Codec::Packed);
     let watch = Watch::new(context, index.positions());
     let mut end = 0;
     let mut writer = None;

@@ -12,7 +12,7 @@ use game::Index;
 use messaging::Communicator;
 use pipeline::{StageContext, StageError};
 use planner::{DatabasePlan, Settings};
-use store::Kind;
+use store::FileKind;
 
 /// Counts a database, on rank 0.
 pub(crate) fn run(
@@ -81,9 +81,9 @@ impl Member<'_> {
             return Err(StageError::failed(format!("two files to count, found {}", reading.files.len())));
         };
         let stones = self.index.stones();
-        let captures = files::open_windowed(self.disk, captures, self.settings, Kind::Capture, self.index)
+        let captures = files::open_windowed(self.disk, captures, self.settings, FileKind::Capture, self.index)
             .map_err(|error| files::unreadable(&files::capture(stones), error))?;
-        let scores = files::open_windowed(self.disk, scores, self.settings, Kind::Database, self.index)
+        let scores = files::open_windowed(self.disk, scores, self.settings, FileKind::Database, self.index)
             .map_err(|error| files::unreadable(&files::database(stones), error))?;
         count(self.tables, self.index, self.plan.memory().stats_stripe_bytes, part, &captures, scores)
     }

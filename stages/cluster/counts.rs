@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use store::{Codec, Identity, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
+use store::{Codec, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
 
 /// Positions of a slab of a file, which has one row; with 49 slabs more than any machine holds.
 const COLUMNS_MAX: u64 = 1 << 30;
@@ -197,10 +197,10 @@ impl FromStr for Plan {
 impl Kind {
     /// Of the database of `index`.
     pub(super) fn new(rules: &str, index: &Index) -> Kind {
-        let identity = files::identity(rules, index.set(), store::Kind::Snapshot, index.stones());
+        let identity = files::identity(rules, index.set(), store::FileKind::Snapshot, index.stones());
         let (low, high) = checkpoint_range(index.stones());
         Kind {
-            identity: Identity { orientation: Orientation::MoverMajor, ..identity },
+            identity: Identity { orientation: FileOrientation::MoverMajor, ..identity },
             range: ValueRange::new(low, high),
         }
     }

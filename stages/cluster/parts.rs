@@ -6,14 +6,14 @@
 
 use super::{Failure, agree, is_shared};
 use crate::files;
-use disk::{Disk, DiskError, Edge, Joint, Region, Scratch, edges_of};
+use disk::{Disk, DiskError, Edge, Joint, Region, ScratchFile, edges_of};
 use game::Index;
 use messaging::{CommunicationError, Communicator};
 use pipeline::StageError;
 use planner::Settings;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
-use store::{Division, Kind, StoreError};
+use store::{Division, FileKind, StoreError};
 
 /// Bytes of a part that are moved at a time.
 const MOVED_BYTES: u64 = 4 << 20;
@@ -96,7 +96,7 @@ impl Output<'_> {
     /// The same by rank 0, for the smallest databases.
     fn write_alone(&self, communicator: &mut dyn Communicator, collect: Collect) -> Result<(), Failure> {
         let Output { settings, disk, index, path, .. } = *self;
-        let create = || files::create(disk, path, settings, Kind::Database, index, settings.codec);
+        let create = || files::create(disk, path, settings, FileKind::Database, index, settings.codec);
         let created = (communicator.rank() == 0).then(create).transpose();
         let mut writer = agree(communicator, created)?;
         let range = |rank: usize| if rank == 0 { 0..index.positions() } else { 0..0 };
@@ -117,7 +117,7 @@ impl Output<'_> {
     /// The file in so many parts.
     fn division(&self, parts: usize) -> Result<Division, StoreError> {
         let Settings { rules, set, codec, .. } = *self.settings;
-        let (kind, stones) = (Kind::Database, self.index.stones());
+        let (kind, stones) = (FileKind::Database, self.index.stones());
         let identity = files::identity(rules.name, set, kind, stones);
         let shape = files::shape(self.index, identity.orientation);
         Division::new(self.path, &identity, &shape, files::range(kind, stones), codec, parts)
@@ -277,7 +277,8 @@ mod tests {
                 let alone = MemoryDisk::new();
                 let path = Path::new("alone");
                 let codec = settings.codec;
-                files::write(&alone, path, &settings, Kind::Database, &index, codec, [&scores(&index)[..]]).unwrap();
+                files::write(&alone, path, &settings, FileKind::Database, &index, codec, [&scores(&index)[..]])
+                    .unwrap();
                 let expected = alone.peek(path).unwrap();
                 for ranks in [1, 2, 3, 4, 20] {
                     let disk = MemoryDisk::new();

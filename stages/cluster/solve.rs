@@ -29,7 +29,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use store::{Codec, Identity, Kind, Scores, Shape, SlabShape, StoreError, Writer};
+use store::{Codec, FileKind, Identity, Scores, Shape, SlabShape, StoreError, Writer};
 
 /// Smaller databases are sooner swept again than saved.
 const WORTH_A_SNAPSHOT_POSITIONS: u64 = 50_000_000;
@@ -356,7 +356,7 @@ impl<'a> Member<'a> {
 
     /// The file of captures.
     fn captures(&self, index: &Index) -> Result<Scores, StageError> {
-        let file = files::open_windowed(self.disk, &self.task.captures, self.settings, Kind::Capture, index);
+        let file = files::open_windowed(self.disk, &self.task.captures, self.settings, FileKind::Capture, index);
         file.map_err(|error| files::unreadable(&files::capture(self.task.stones), error))
     }
 
@@ -402,7 +402,7 @@ impl<'a> Member<'a> {
         let Some(directory) = self.snapshots.as_ref().filter(|_| part.positions() > 0) else { return };
         let path = directory.join(format!("part-{}-of-{}", part.rank(), part.territories().ranks()));
         let (identity, shape) = (self.identity(), shape(part.positions()));
-        let range = files::range(Kind::Snapshot, self.task.stones);
+        let range = files::range(FileKind::Snapshot, self.task.stones);
         let written =
             Writer::create(self.disk, &path, &identity, &shape, range, Codec::Packed).and_then(|mut writer| {
                 part.runs().try_for_each(|run| writer.append(run))?;
@@ -416,7 +416,7 @@ impl<'a> Member<'a> {
     }
 
     fn identity(&self) -> Identity {
-        files::identity(self.settings.rules.name, self.settings.set, Kind::Snapshot, self.task.stones)
+        files::identity(self.settings.rules.name, self.settings.set, FileKind::Snapshot, self.task.stones)
     }
 }
 

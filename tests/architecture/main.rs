@@ -111,6 +111,7 @@ const ACYCLIC: &[&str] = &[
     "bench",
     "disk",
     "engines",
+    "exchange",
     "game",
     "messaging",
     "store",

@@ -8,7 +8,7 @@ use check::check_integrity;
 use disk::{Disk, MemoryDisk};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use store::{Codec, Identity, Kind, Orientation, Role, Scores, Shape, SlabShape, ValueRange};
+use store::{Codec, FileKind, FileOrientation, Identity, Role, Scores, Shape, SlabShape, ValueRange};
 use tests::Random;
 use tests::hostile::{self, SmallBuild, damage};
 
@@ -234,12 +234,12 @@ fn foreign(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
         Identity { positions: "reachable".to_owned(), ..identity.clone() },
         Identity { stones: identity.stones + 1, ..identity.clone() },
         Identity { stones: 48, ..identity.clone() },
-        Identity { kind: Kind::Snapshot, ..identity.clone() },
-        Identity { kind: Kind::Plane { role: Role::Won, bound: 7 }, ..identity.clone() },
+        Identity { kind: FileKind::Snapshot, ..identity.clone() },
+        Identity { kind: FileKind::Plane { role: Role::Won, bound: 7 }, ..identity.clone() },
         Identity {
             orientation: match identity.orientation {
-                Orientation::MoverMajor => Orientation::OpponentMajor,
-                Orientation::OpponentMajor => Orientation::MoverMajor,
+                FileOrientation::MoverMajor => FileOrientation::OpponentMajor,
+                FileOrientation::OpponentMajor => FileOrientation::MoverMajor,
             },
             ..identity.clone()
         },
@@ -254,7 +254,7 @@ fn foreign(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     }
     add("a wider range".to_owned(), &identity, &shape, ValueRange::new(i8::MIN, i8::MAX));
     // Planes are known by their shape once they are read.
-    if !matches!(identity.kind, Kind::Plane { .. }) {
+    if !matches!(identity.kind, FileKind::Plane { .. }) {
         let row = SlabShape { rows: 1, columns: shape.positions() as u32 };
         add("one row".to_owned(), &identity, &Shape::new(vec![row]).expect("it has columns"), range);
     }

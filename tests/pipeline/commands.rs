@@ -2,7 +2,7 @@
 
 use disk::{Disk, RealDisk};
 use game::Board;
-use game::reference::{Move, moves, solve_up_to};
+use game::reference::{ReferenceMove, moves, solve_up_to};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -375,14 +375,14 @@ fn probes_agree_with_the_rules() {
         for (pit, played) in ["A", "B", "C", "D", "E", "F"].into_iter().zip(moves(board.0)) {
             let find = |list: &[Value]| list.iter().find(|one| one["pit"] == pit).cloned();
             match played {
-                Move::Legal { captured, child } => {
+                ReferenceMove::Legal { captured, child } => {
                     let value = captured as i8 - solved[board.stones() as usize - usize::from(captured)][&child];
                     let expected =
                         serde_json::json!({"pit": pit, "captures": captured, "value": value, "best": value == score});
                     assert_eq!(find(legal), Some(expected));
                 }
-                Move::Empty => assert_eq!(find(illegal).unwrap()["reason"], "the pit is empty"),
-                Move::Starves => {
+                ReferenceMove::Empty => assert_eq!(find(illegal).unwrap()["reason"], "the pit is empty"),
+                ReferenceMove::Starves => {
                     assert!(find(illegal).unwrap()["reason"].as_str().unwrap().contains("without stones"));
                 }
             }

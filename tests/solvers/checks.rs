@@ -5,7 +5,9 @@ use disk::MemoryDisk;
 use game::reference;
 use game::{Index, PositionSet, Rules, Score};
 use std::path::{Path, PathBuf};
-use store::{CachedScores, Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, ValueRange};
+use store::{
+    CachedScores, Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, ValueRange,
+};
 use tests::Random;
 
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
@@ -51,11 +53,11 @@ fn path(stones: u32, set: PositionSet, codec: Codec) -> PathBuf {
 
 fn identity(stones: u32, set: PositionSet) -> Identity {
     Identity {
-        kind: Kind::Database,
+        kind: FileKind::Database,
         rules: Rules::AWARI.name.to_owned(),
         positions: set.to_string(),
         stones: stones as u8,
-        orientation: Orientation::OpponentMajor,
+        orientation: FileOrientation::OpponentMajor,
     }
 }
 

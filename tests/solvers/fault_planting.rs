@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use stages::{Awari, files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use store::{Codec, Kind, Orientation, Scores, ValueRange};
+use store::{Codec, FileKind, FileOrientation, Scores, ValueRange};
 use tests::Random;
 use tests::claims::{ClaimOutcome, Claims};
 use tests::equations::{Equations, Extremes};
@@ -126,14 +126,14 @@ fn path(stones: u32) -> PathBuf {
 }
 
 fn open(disk: &MemoryDisk, set: PositionSet, stones: u32) -> Scores {
-    let identity = files::identity(Rules::AWARI.name, set, Kind::Database, stones);
-    let shape = files::shape(&Index::new(stones, set), Orientation::OpponentMajor);
+    let identity = files::identity(Rules::AWARI.name, set, FileKind::Database, stones);
+    let shape = files::shape(&Index::new(stones, set), FileOrientation::OpponentMajor);
     Scores::open(disk, &path(stones)).unwrap().expect(&identity, &shape).unwrap()
 }
 
 fn write(disk: &MemoryDisk, set: PositionSet, stones: u32, scores: &[Score]) {
-    let identity = files::identity(Rules::AWARI.name, set, Kind::Database, stones);
-    let shape = files::shape(&Index::new(stones, set), Orientation::OpponentMajor);
+    let identity = files::identity(Rules::AWARI.name, set, FileKind::Database, stones);
+    let shape = files::shape(&Index::new(stones, set), FileOrientation::OpponentMajor);
     let range = ValueRange::new(-(stones as Score), stones as Score);
     store::write(disk, &path(stones), &identity, &shape, range, Codec::Packed, scores).unwrap();
 }
@@ -355,8 +355,8 @@ fn solutions(ground: &RightDatabases, table: &mut VerdictTable) {
 /// Files that are not what was written.
 fn files_changed(ground: &RightDatabases, table: &mut VerdictTable) {
     let disk = MemoryDisk::new();
-    let identity = files::identity(Rules::AWARI.name, ground.set, Kind::Database, 6);
-    let shape = files::shape(&Index::new(6, ground.set), Orientation::OpponentMajor);
+    let identity = files::identity(Rules::AWARI.name, ground.set, FileKind::Database, 6);
+    let shape = files::shape(&Index::new(6, ground.set), FileOrientation::OpponentMajor);
     for stones in 5..=6 {
         write(&disk, ground.set, stones, &ground.right[stones as usize]);
     }

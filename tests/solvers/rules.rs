@@ -1,7 +1,7 @@
 //! The fast rules against the slow twin: moves, un-moves, and the order of positions.
 
-use game::reference::{self, Move, Positions, Rows, Seat};
-use game::sow::{Class, SowMap, row_moves};
+use game::reference::{self, Positions, ReferenceMove, Rows, Seat};
+use game::sow::{SowClass, SowMap, row_moves};
 use game::{Board, Halves, Illegal, Index, Orientation, Pit, PositionSet, Rules};
 use std::collections::HashMap;
 use tests::Random;
@@ -19,9 +19,9 @@ fn check_moves(board: Board) {
     for (pit, expected) in Pit::ALL.into_iter().zip(expected) {
         let checked = board.play(RULES, pit);
         match expected {
-            Move::Empty => assert_eq!(checked, Err(Illegal::Empty(pit)), "{board:?}"),
-            Move::Starves => assert_eq!(checked, Err(Illegal::Starves(pit)), "{board:?}"),
-            Move::Legal { captured, child } => {
+            ReferenceMove::Empty => assert_eq!(checked, Err(Illegal::Empty(pit)), "{board:?}"),
+            ReferenceMove::Starves => assert_eq!(checked, Err(Illegal::Starves(pit)), "{board:?}"),
+            ReferenceMove::Legal { captured, child } => {
                 let played = checked.unwrap_or_else(|error| panic!("{board:?}: {error}"));
                 assert_eq!((played.captured, played.child.0), (captured, child));
                 legal.push((pit, played));
@@ -135,7 +135,7 @@ fn position_sets_hold_what_the_rules_say() {
 /// Sow maps by position set, opponent's stones and class.
 #[derive(Default)]
 struct SowMaps {
-    maps: HashMap<(PositionSet, u32, Class), SowMap>,
+    maps: HashMap<(PositionSet, u32, SowClass), SowMap>,
 }
 
 impl SowMaps {

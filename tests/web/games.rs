@@ -1,6 +1,6 @@
 //! Games in the terminal: analysed, played, and through the protocol of oware programs.
 
-use game::reference::{self, Move, solve_up_to};
+use game::reference::{self, ReferenceMove, solve_up_to};
 use std::fs;
 use std::process::Stdio;
 use tests::directory::{TestDirectory, ended};
@@ -25,8 +25,8 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     let (mut text, mut losses) = (format!("[Event \"a game\"]\n[FEN \"{START}\"]\n\n"), Vec::new());
     for number in 0..12 {
         let moves = reference::moves(at);
-        let value = |one: &Move| match one {
-            Move::Legal { captured, child } => {
+        let value = |one: &ReferenceMove| match one {
+            ReferenceMove::Legal { captured, child } => {
                 let left = child.iter().sum::<u8>();
                 Some((*captured as i8 - solved[usize::from(left)][child], *child))
             }

@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
+use store::{Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, ValueRange};
 use tower::ServiceExt;
 
 const STONES_MAX: u8 = 5;
@@ -35,11 +35,11 @@ fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Site> {
             .map(|position| solved[usize::from(stones)][&index.unrank(position, orientation).0])
             .collect();
         let identity = Identity {
-            kind: Kind::Database,
+            kind: FileKind::Database,
             rules: Rules::AWARI.name.to_owned(),
             positions: PositionSet::All.to_string(),
             stones,
-            orientation: Orientation::OpponentMajor,
+            orientation: FileOrientation::OpponentMajor,
         };
         let slabs = index.slabs().iter().map(|slab| {
             let (rows, columns) = slab.rows_columns(orientation);
@@ -111,7 +111,7 @@ fn answers_follow_the_rules() {
                     let pit = one["pit"].as_str().unwrap();
                     named.insert(pit.to_owned());
                     let at = usize::from(pit.as_bytes()[0] - b'A');
-                    let reference::Move::Legal { captured, child } = reference::moves(pits)[at] else {
+                    let reference::ReferenceMove::Legal { captured, child } = reference::moves(pits)[at] else {
                         panic!("{one} is not legal")
                     };
                     let left = usize::from(STONES_MAX - captured);

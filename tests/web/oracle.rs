@@ -7,7 +7,7 @@ use game::{Board, Index, Pit, PositionSet, Rules, Score};
 use oracle::{Answer, AnswerSource, Bounds, Library, LibraryFile, LineEnd, Oracle, OracleError};
 use std::path::Path;
 use std::sync::LazyLock;
-use store::{Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, ValueRange};
+use store::{Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, ValueRange};
 use tests::Random;
 
 const STONES_MAX: u8 = 7;
@@ -56,11 +56,11 @@ fn write_forged(
     });
     let scores: Vec<Score> = scores.collect();
     let identity = Identity {
-        kind: Kind::Database,
+        kind: FileKind::Database,
         rules: Rules::AWARI.name.to_owned(),
         positions: set.to_string(),
         stones: stones as u8,
-        orientation: Orientation::OpponentMajor,
+        orientation: FileOrientation::OpponentMajor,
     };
     let slabs = index.slabs().iter().map(|slab| {
         let (rows, columns) = slab.rows_columns(orientation);
@@ -113,13 +113,13 @@ fn answers_agree_with_the_reference() {
     }
 }
 
-fn compare_moves(answer: &Answer, moves: &[reference::Move]) {
+fn compare_moves(answer: &Answer, moves: &[reference::ReferenceMove]) {
     assert_eq!(answer.moves.len() + answer.illegal.len(), 6);
     assert_eq!(answer.moves.is_empty(), !answer.moves.iter().any(|one| one.is_best));
     for (pit, played) in Pit::ALL.into_iter().zip(moves) {
         let ours = answer.moves.iter().find(|one| one.pit == pit);
         match played {
-            reference::Move::Legal { captured, child } => {
+            reference::ReferenceMove::Legal { captured, child } => {
                 let ours = ours.unwrap();
                 let left = answer.board.stones() as usize - usize::from(*captured);
                 let value = *captured as i8 - SOLVED[left][child];
@@ -200,7 +200,9 @@ fn principal_lines_reach_the_score() {
             let mut seen = vec![pits];
             for one in &line.moves {
                 let moves = reference::moves(at);
-                let reference::Move::Legal { captured, child } = moves[one.pit.number()] else { panic!("{one:?}") };
+                let reference::ReferenceMove::Legal { captured, child } = moves[one.pit.number()] else {
+                    panic!("{one:?}")
+                };
                 assert_eq!((captured, Board(child)), (one.captured, one.child));
                 gained += sign * captured as i8;
                 (at, sign) = (child, -sign);
@@ -212,7 +214,9 @@ fn principal_lines_reach_the_score() {
                 LineEnd::Over => {
                     assert!(
                         !repeated
-                            && reference::moves(at).iter().all(|one| !matches!(one, reference::Move::Legal { .. }))
+                            && reference::moves(at)
+                                .iter()
+                                .all(|one| !matches!(one, reference::ReferenceMove::Legal { .. }))
                     );
                     gained -= sign * left as i8;
                     ends[0] += 1;
@@ -250,7 +254,7 @@ fn damage_and_contradictions_are_refused() {
 fn contradicts(forged: &[Solved], pits: [u8; 12]) -> bool {
     let moves = reference::moves(pits);
     let values = moves.iter().filter_map(|one| match one {
-        reference::Move::Legal { captured, child } => {
+        reference::ReferenceMove::Legal { captured, child } => {
             let left = child.iter().sum::<u8>();
             Some(*captured as i8 - forged[usize::from(left)][child])
         }
@@ -290,7 +294,7 @@ fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
         for stones in 4..=6 {
             for pits in boards(stones).into_iter().step_by(step) {
                 let children = reference::moves(pits).into_iter().filter_map(|one| match one {
-                    reference::Move::Legal { child, .. } => Some(child),
+                    reference::ReferenceMove::Legal { child, .. } => Some(child),
                     _ => None,
                 });
                 let visible =

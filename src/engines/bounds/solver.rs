@@ -8,7 +8,7 @@ use crate::kernels::tables::{PackedMove, Tables};
 use crate::layout::plane::{PARTS, PlaneLayout, PlaneUnit};
 use crate::word_update::WordUpdate;
 use crate::{DriverObserver, EndedPass, Stopped};
-use game::sow::{Class, Ends};
+use game::sow::{Ends, SowClass};
 use game::{HALF_PITS, Index, Orientation};
 use std::cmp::Reverse;
 use std::marker::PhantomData;
@@ -508,7 +508,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             let target = (opponent + crossing) as usize;
             workspace.wins.resize(self.wins_layout.slabs()[target].row_words);
             for ends in [Ends::Mover, Ends::Opponent] {
-                let class = Class { crossing: crossing as u8, ends };
+                let class = SowClass { crossing: crossing as u8, ends };
                 let captures = ends == Ends::Opponent && self.tables.rules().captures(after[last]);
                 if !captures && class.occurs() {
                     let push = &self.tables.pushes(opponent + crossing)[class.number()];

@@ -6,7 +6,7 @@
 //! capture or the rule against starving forbids are left out there.
 
 use crate::kernels::tables::{CHUNK, Parents, Tables};
-use game::sow::{Class, Ends};
+use game::sow::{Ends, SowClass};
 use game::{Halves, Index, STONES_MAX, Slab};
 
 /// No parent is of this class.
@@ -24,7 +24,7 @@ pub(crate) struct Unmoves<'a> {
     /// The most stones that can be taken back.
     crossing_max: u32,
     /// By class number: the parent of row 0 of the parent slab.
-    bases: [u64; Class::COUNT],
+    bases: [u64; SowClass::COUNT],
     /// By crossing stones: positions of a row of the parent slab.
     columns: [u64; STONES_MAX as usize + 1],
 }
@@ -40,7 +40,7 @@ impl<'a> Unmoves<'a> {
             start: 0,
             end: 0,
             crossing_max: 0,
-            bases: [NONE; Class::COUNT],
+            bases: [NONE; SowClass::COUNT],
             columns: [0; STONES_MAX as usize + 1],
         }
     }
@@ -82,7 +82,7 @@ impl<'a> Unmoves<'a> {
         debug_assert!(row < u64::from(Halves::count(slab.mover_stones)));
         let half = self.index.halves().unrank(slab.mover_stones, row as u32);
         for crossing in 0..=slab.mover_stones {
-            let gain = Class { crossing: crossing as u8, ends: Ends::Opponent }.gain();
+            let gain = SowClass { crossing: crossing as u8, ends: Ends::Opponent }.gain();
             // Pits gain more with every stone that crosses.
             if half.iter().zip(&gain).any(|(stones, gain)| stones < gain) {
                 break;
@@ -93,7 +93,7 @@ impl<'a> Unmoves<'a> {
             let parent = self.index.slab(slab.opponent_stones + crossing);
             self.columns[crossing as usize] = u64::from(parent.opponent_halves);
             for ends in [Ends::Mover, Ends::Opponent] {
-                let class = Class { crossing: crossing as u8, ends };
+                let class = SowClass { crossing: crossing as u8, ends };
                 let quiet = column.filter(|&column| {
                     class.occurs() && {
                         let quiet = &self.tables.columns(parent.opponent_stones, class.number()).quiet;

@@ -7,7 +7,7 @@
 //! they had before sowing grows with the position's column, for each pit and number of stones sown.
 
 use crate::layout::plane::WORD;
-use game::sow::{self, Class, SowMap};
+use game::sow::{self, SowClass, SowMap};
 use game::{Halves, Index};
 use std::ops::Range;
 
@@ -97,7 +97,7 @@ impl Push {
     /// By class number, for the parents' rows whose mover has `mover` stones.
     pub(crate) fn all(index: &Index, mover: u32) -> Vec<Push> {
         // Word of columns, pit and stones sown (each is monotone), rank of the parent, column in its word.
-        let mut by_class: Vec<Vec<(u32, u16, u32, u8)>> = vec![Vec::new(); Class::COUNT];
+        let mut by_class: Vec<Vec<(u32, u16, u32, u8)>> = vec![Vec::new(); SowClass::COUNT];
         for rank in 0..Halves::count(mover) {
             let half = index.halves().unrank(mover, rank);
             for from in sow::row_moves(&half) {
@@ -108,7 +108,7 @@ impl Push {
             }
         }
         let push = |(number, mut moves): (usize, Vec<_>)| {
-            let crossing = u32::from(Class::from_number(number).crossing);
+            let crossing = u32::from(SowClass::from_number(number).crossing);
             let columns = mover.checked_sub(crossing).map_or(0, |stones| index.set().opponent_halves(stones));
             moves.sort_unstable();
             Push::new(columns as usize, &moves)

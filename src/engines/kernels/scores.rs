@@ -20,14 +20,14 @@ use super::cpu;
 use super::tables::{CHUNK, Gather, GatherPiece, LaneMap, PackedMove};
 use crate::huge_pages::PAD;
 use crate::layout::rows::SlabRows;
-use game::sow::{Class, Ends};
+use game::sow::{Ends, SowClass};
 use game::{HALF_PITS, Slab};
 use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 /// The class of the moves that stay in the mover's half.
-pub(crate) const STRAIGHT: usize = Class { crossing: 0, ends: Ends::Mover }.number();
+pub(crate) const STRAIGHT: usize = SowClass { crossing: 0, ends: Ends::Mover }.number();
 
 /// Rows in a unit.
 pub(crate) const UNIT_ROWS: usize = 64;
@@ -184,7 +184,7 @@ impl<'a> SlabWork<'a> {
     }
 
     pub(crate) fn no_children() -> Vec<Option<ChildScores<'a>>> {
-        vec![None; Class::COUNT]
+        vec![None; SowClass::COUNT]
     }
 }
 
@@ -454,8 +454,8 @@ mod tests {
         let rules = Rules::AWARI;
         for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
             let (tables, halves) = (Tables::new(rules, set, 2 * stones), Halves::new(2 * stones));
-            for number in (0..Class::COUNT).filter(|&number| Class::from_number(number).occurs()) {
-                let class = Class::from_number(number);
+            for number in (0..SowClass::COUNT).filter(|&number| SowClass::from_number(number).occurs()) {
+                let class = SowClass::from_number(number);
                 if u32::from(class.crossing) > stones {
                     continue;
                 }

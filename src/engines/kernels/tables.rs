@@ -6,7 +6,7 @@
 
 use super::bit_maps::{Pull, Push};
 use crate::layout::plane;
-use game::sow::{self, Class, Ends, SowMap};
+use game::sow::{self, Ends, SowClass, SowMap};
 use game::{HALF_PITS, Halves, Index, PositionSet, Rules};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -54,7 +54,7 @@ impl PackedMove {
 
     const CLASS_BITS: u32 = 7;
 
-    pub(crate) fn new(rank: u32, class: Class, slot: usize) -> PackedMove {
+    pub(crate) fn new(rank: u32, class: SowClass, slot: usize) -> PackedMove {
         debug_assert!(rank < 1 << PackedMove::RANK_BITS && slot < HALF_PITS);
         let above_rank = (slot as u32) << PackedMove::CLASS_BITS | class.number() as u32;
         PackedMove(above_rank << PackedMove::RANK_BITS | rank)
@@ -72,7 +72,7 @@ impl PackedMove {
         (self.0 >> (PackedMove::RANK_BITS + 1)) & 0x3f
     }
 
-    /// [`Class::number`].
+    /// [`SowClass::number`].
     #[inline(always)]
     pub(crate) fn class(self) -> usize {
         (self.0 >> PackedMove::RANK_BITS) as usize & ((1 << PackedMove::CLASS_BITS) - 1)
@@ -156,7 +156,7 @@ impl Tables {
     /// Tables for databases of up to `stones_max` stones; nothing is computed yet.
     pub fn new(rules: Rules, set: PositionSet, stones_max: u32) -> Tables {
         let sizes = stones_max as usize + 1;
-        let locks = sizes * Class::COUNT;
+        let locks = sizes * SowClass::COUNT;
         Tables {
             rules,
             index: Index::new(stones_max, set),
@@ -187,22 +187,22 @@ impl Tables {
 
     /// The quiet columns of a class where the opponent has `stones` stones.
     pub(crate) fn gather(&self, stones: u32, class: usize) -> &Gather {
-        self.gathers[stones as usize * Class::COUNT + class].get_or_init(|| {
+        self.gathers[stones as usize * SowClass::COUNT + class].get_or_init(|| {
             Gather::new(&self.map(stones, class), {
-                Halves::count(stones + u32::from(Class::from_number(class).crossing)) as usize
+                Halves::count(stones + u32::from(SowClass::from_number(class).crossing)) as usize
             })
         })
     }
 
     /// The capturing columns of a class where the opponent has `stones` stones.
     pub(crate) fn captures(&self, stones: u32, class: usize) -> &CaptureLists {
-        self.captures[stones as usize * Class::COUNT + class]
+        self.captures[stones as usize * SowClass::COUNT + class]
             .get_or_init(|| CaptureLists::new(&self.map(stones, class)))
     }
 
     /// Which columns of a class capture, where the opponent has `stones` stones.
     pub(crate) fn columns(&self, stones: u32, class: usize) -> &Columns {
-        self.columns[stones as usize * Class::COUNT + class].get_or_init(|| {
+        self.columns[stones as usize * SowClass::COUNT + class].get_or_init(|| {
             let map = self.map(stones, class);
             let mut capturing = vec![0; map.quiet.len()];
             for capture in &map.captures {
@@ -221,7 +221,7 @@ impl Tables {
     pub(crate) fn pull(&self, stones: u32, crossing: u32) -> &Pull {
         self.pulls[stones as usize * (self.stones_max() as usize + 1) + crossing as usize].get_or_init(|| {
             let ends = if crossing == 0 { Ends::Mover } else { Ends::Opponent };
-            let class = Class { crossing: crossing as u8, ends };
+            let class = SowClass { crossing: crossing as u8, ends };
             let words = |columns: u32| columns.div_ceil(CHUNK as u32) as usize;
             let own = words(self.set().opponent_halves(stones));
             let child = words(Halves::count(stones + crossing));
@@ -236,7 +236,7 @@ impl Tables {
 
     /// Where a move of a class takes a column where the opponent has `stones` stones, if it captures nothing there and
     /// leaves the opponent stones: what [`gather`](Self::gather) says of all columns.
-    pub(crate) fn quiet_target(&self, stones: u32, class: Class, column: u32) -> Option<u32> {
+    pub(crate) fn quiet_target(&self, stones: u32, class: SowClass, column: u32) -> Option<u32> {
         let half = self.index.opponent_unrank(stones, column);
         class.quiet_half(&self.rules, &half).map(|half| Halves::rank(&half))
     }
@@ -247,7 +247,7 @@ impl Tables {
     }
 
     fn map(&self, stones: u32, class: usize) -> SowMap {
-        SowMap::new(&self.rules, self.index.halves(), self.set(), stones, Class::from_number(class))
+        SowMap::new(&self.rules, self.index.halves(), self.set(), stones, SowClass::from_number(class))
     }
 
     fn build_parents(&self) -> Vec<Parents> {
@@ -267,7 +267,7 @@ impl Tables {
         let mut next: Vec<Vec<u32>> = parents.iter().map(|of| of.first.clone()).collect();
         self.each_move(|half, to, row| {
             let next = &mut next[half][to.rank() as usize];
-            parents[half].entries[*next as usize] = PackedMove::new(row, Class::from_number(to.class()), to.slot());
+            parents[half].entries[*next as usize] = PackedMove::new(row, SowClass::from_number(to.class()), to.slot());
             *next += 1;
         });
         parents
@@ -279,7 +279,7 @@ impl Tables {
         for mover in 0..=self.stones_max() {
             for (row, moves) in self.rows(mover).iter().enumerate() {
                 for &to in moves.iter().take_while(|&&to| to != PackedMove::NONE) {
-                    let crossing = usize::from(Class::from_number(to.class()).crossing);
+                    let crossing = usize::from(SowClass::from_number(to.class()).crossing);
                     visit(mover as usize - crossing, to, row as u32);
                 }
             }

@@ -30,7 +30,7 @@ use crate::layout::rows::{ScoreRows, SlabRows, row_bytes};
 use crate::sweep::marks::{Marks, Own, SlabRegion};
 use crate::work_stealing::awake;
 use crate::{DriverObserver, EndedPass, Stopped};
-use game::sow::Class;
+use game::sow::SowClass;
 use game::{Index, Slab};
 use marked::MarkedPasses;
 use pair::SlabPair;
@@ -183,7 +183,7 @@ pub(crate) fn work<'a>(
 ) -> SlabWork<'a> {
     let mut children = SlabWork::no_children();
     for (number, child) in children.iter_mut().enumerate() {
-        let class = Class::from_number(number);
+        let class = SowClass::from_number(number);
         let crossing = u32::from(class.crossing);
         if class.occurs() && crossing <= slab.mover_stones {
             let to = rows[(slab.opponent_stones + crossing) as usize];

@@ -8,7 +8,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use game::notation::MoveText;
-use game::play::{End, Game, Outcome};
+use game::play::{Game, GameEnd, GameOutcome};
 use game::transcript::{Transcript, TranscriptError, side_name};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub(super) async fn read(State(site): State<Arc<Site>>, request: Request) -> Res
     let over = over(game).map(|(after, outcome)| Over {
         after,
         end: match outcome.end {
-            End::CannotMove(_) => "over",
-            End::Repeats { .. } => "repeats",
+            GameEnd::CannotMove(_) => "over",
+            GameEnd::Repeats { .. } => "repeats",
         },
         lead: outcome.lead,
     });
@@ -69,7 +69,7 @@ pub(super) async fn read(State(site): State<Arc<Site>>, request: Request) -> Res
 }
 
 /// The first end of a game, and after how many moves it came.
-fn over(game: &Game) -> Option<(usize, Outcome)> {
+fn over(game: &Game) -> Option<(usize, GameOutcome)> {
     let mut again = Game::from(*game.rules(), &game.start().text());
     for (after, turn) in game.turns().iter().enumerate() {
         if let Some(outcome) = again.outcome() {

@@ -7,7 +7,7 @@ use super::rans::{self, Band, Context};
 use super::{BLOCK_POSITIONS, Codec, packed, sparse, zstd};
 use crate::checksum;
 use crate::error::DecodeError;
-use crate::identity::Kind;
+use crate::identity::FileKind;
 use crate::value_range::ValueRange;
 
 /// A block to be encoded, all of its values in range.
@@ -42,13 +42,13 @@ pub(crate) fn admits_bytes(
 }
 
 /// The bytes of a block in a file of this codec and kind, and their form.
-pub(crate) fn encode<'a>(codec: Codec, kind: Kind, block: Values<'a>) -> (Cow<'a, [u8]>, Form) {
+pub(crate) fn encode<'a>(codec: Codec, kind: FileKind, block: Values<'a>) -> (Cow<'a, [u8]>, Form) {
     let Values { values, range, .. } = block;
     let packed_bytes = packed::packed_bytes(values.len(), range.bits());
     let compressed = match (codec, kind) {
         (Codec::Raw, _) => return (Cow::Borrowed(values), Form::Raw),
         (Codec::Packed, _) => None,
-        (Codec::Zstd, Kind::Plane { .. }) => Some((Cow::Owned(sparse::encode(values)), Form::Sparse)),
+        (Codec::Zstd, FileKind::Plane { .. }) => Some((Cow::Owned(sparse::encode(values)), Form::Sparse)),
         (Codec::Zstd, _) => Some(zstd::encode(values)),
         (Codec::Rans, _) => {
             rans::encode(block.block, values, block.band, range).map(|bytes| (Cow::Owned(bytes), Form::Strips))
@@ -67,8 +67,8 @@ pub(crate) fn encode<'a>(codec: Codec, kind: Kind, block: Values<'a>) -> (Cow<'a
 }
 
 /// A block of zeros in a file that has such forms: its bytes and their form.
-pub(crate) fn zeros(codec: Codec, kind: Kind, values: usize) -> Option<(Vec<u8>, Form)> {
-    let is_sparse = codec == Codec::Zstd && matches!(kind, Kind::Plane { .. });
+pub(crate) fn zeros(codec: Codec, kind: FileKind, values: usize) -> Option<(Vec<u8>, Form)> {
+    let is_sparse = codec == Codec::Zstd && matches!(kind, FileKind::Plane { .. });
     is_sparse.then(|| (vec![0; sparse::zeros_bytes(values)], Form::Sparse))
 }
 

@@ -25,9 +25,9 @@ mod floors;
 mod model;
 pub(crate) mod tiling;
 
-use self::coder::Place;
+use self::coder::OutputWindow;
 use self::floors::{FLOORED_CLASSES, FlooredClasses};
-use self::model::{CLASSES, CODES_MAX, Classes, Counts, Model, Slots};
+use self::model::{CLASSES, CODES_MAX, Classes, Counts, FrequencyModel, Slots};
 use self::tiling::{LANES, Step, Strip, Tiling};
 use super::packed;
 use crate::checksum;
@@ -173,7 +173,7 @@ fn encode_by<C: Copy + Into<usize> + Send + Sync>(
     let of_task = |first: usize| first..tiling.strips().min(first + STRIPS_A_TASK);
     let counted: Vec<(Vec<Coded<C>>, Box<Counts>)> = tasks
         .map(|first| {
-            let mut counts = Model::no_counts(context.classes());
+            let mut counts = FrequencyModel::no_counts(context.classes());
             let coded = of_task(first).map(|number| {
                 let coded = code(&tiling.strip(number));
                 coder::count(&coded.0, &coded.1, &mut counts);
@@ -182,11 +182,11 @@ fn encode_by<C: Copy + Into<usize> + Send + Sync>(
             (coded.collect(), counts)
         })
         .collect();
-    let mut counts = Model::no_counts(context.classes());
+    let mut counts = FrequencyModel::no_counts(context.classes());
     for (_, some) in &counted {
         counts.iter_mut().zip(some.iter()).for_each(|(sum, some)| *sum += some);
     }
-    let model = Model::new(&counts, range.values());
+    let model = FrequencyModel::new(&counts, range.values());
     let starts = model.starts();
     let strips: Vec<Vec<u8>> = counted
         .into_par_iter()
@@ -295,7 +295,7 @@ impl Head {
         first: usize,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
-        self.decode_to(block, number, bytes, None, Place { stride: self.band.columns, origin: first }, out)
+        self.decode_to(block, number, bytes, None, OutputWindow { stride: self.band.columns, origin: first }, out)
     }
 
     /// Decodes a strip given the floors of the whole band, and writes it to where it is in the band.
@@ -307,7 +307,7 @@ impl Head {
         floors: &[u8],
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
-        self.decode_to(block, number, bytes, Some(floors), Place { stride: self.band.columns, origin: 0 }, out)
+        self.decode_to(block, number, bytes, Some(floors), OutputWindow { stride: self.band.columns, origin: 0 }, out)
     }
 
     /// Decodes a strip: its values row by row.
@@ -316,7 +316,7 @@ impl Head {
         let stride = strip.columns.len();
         let mut values = vec![0; strip.values()];
         let origin = strip.rows.start * stride + strip.columns.start;
-        self.decode_to(block, number, bytes, None, Place { stride, origin }, bytes_of_mut(&mut values))?;
+        self.decode_to(block, number, bytes, None, OutputWindow { stride, origin }, bytes_of_mut(&mut values))?;
         Ok(values)
     }
 
@@ -326,7 +326,7 @@ impl Head {
         number: usize,
         bytes: &[u8],
         floors: Option<&[u8]>,
-        place: Place,
+        place: OutputWindow,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
         self.check(block, number, bytes)?;

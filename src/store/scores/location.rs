@@ -8,14 +8,14 @@ use crate::codec::rans::Head;
 use crate::codec::rans::tiling::Tiling;
 use crate::codec::{BLOCK_POSITIONS, Codec, zstd};
 use crate::error::StoreError;
-use crate::layout::Place;
+use crate::layout::BlockLocation;
 
 /// Where a score is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct ScoreLocation {
     pub(crate) block: usize,
     /// What is decoded together with it.
-    pub(crate) part: Part,
+    pub(crate) part: BlockPart,
     /// Its number in the part.
     pub(crate) at: usize,
     /// How many from it on are in the part, one behind the other in canonical order.
@@ -24,7 +24,7 @@ pub(crate) struct Spot {
 
 /// What of a block is decoded together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum BlockPart {
     /// All.
     Whole,
     /// Some values.
@@ -37,52 +37,52 @@ pub(crate) enum Part {
     Head,
 }
 
-/// What somebody reads.
+/// How scores are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// A score here or there.
-    Look,
+pub(crate) enum AccessPattern {
+    /// Single scores.
+    Single,
     /// Rows or longer ranges.
-    Run,
+    Range,
 }
 
 impl Scores {
     /// Where a score is, and what is worth decoding to see it.
     #[inline]
-    pub(crate) fn spot(&self, position: u64, reading: Reading) -> Spot {
-        let Place { block, index, ahead } = self.layout.place(position);
-        let whole = || Spot { block, part: Part::Whole, at: index, ahead };
+    pub(crate) fn locate(&self, position: u64, reading: AccessPattern) -> ScoreLocation {
+        let BlockLocation { block, index, ahead } = self.layout.place(position);
+        let whole = || ScoreLocation { block, part: BlockPart::Whole, at: index, ahead };
         match (self.codec(), reading, self.source.is_mapped()) {
-            (Codec::Rans, ..) => self.spot_in_band(block, index),
+            (Codec::Rans, ..) => self.locate_in_band(block, index),
             // Without a map, the whole block is read and compared with its checksum anyway.
-            (_, Reading::Run, _) | (_, _, false) => whole(),
-            (_, Reading::Look, true) => match self.entry(block).form {
-                Form::Frames => self.spot_in_piece(block, index, zstd::FRAME_VALUES),
-                Form::Raw | Form::Packed => Spot { block, part: Part::InPlace, at: 0, ahead: 1 },
+            (_, AccessPattern::Range, _) | (_, _, false) => whole(),
+            (_, AccessPattern::Single, true) => match self.entry(block).form {
+                Form::Frames => self.locate_in_piece(block, index, zstd::FRAME_VALUES),
+                Form::Raw | Form::Packed => ScoreLocation { block, part: BlockPart::InPlace, at: 0, ahead: 1 },
                 Form::Zstd | Form::Strips | Form::Floors | Form::Sparse => whole(),
             },
         }
     }
 
-    fn spot_in_piece(&self, block: usize, index: usize, values: usize) -> Spot {
+    fn locate_in_piece(&self, block: usize, index: usize, values: usize) -> ScoreLocation {
         let first = index - index % values;
         let end = self.layout.len_of(block).min(first + values);
-        let part = Part::Values { first: first as u32, end: end as u32 };
-        Spot { block, part, at: index - first, ahead: end - index }
+        let part = BlockPart::Values { first: first as u32, end: end as u32 };
+        ScoreLocation { block, part, at: index - first, ahead: end - index }
     }
 
-    fn spot_in_band(&self, block: usize, index: usize) -> Spot {
+    fn locate_in_band(&self, block: usize, index: usize) -> ScoreLocation {
         if self.entry(block).form != Form::Strips {
-            return self.spot_in_piece(block, index, BLOCK_POSITIONS);
+            return self.locate_in_piece(block, index, BLOCK_POSITIONS);
         }
         let band = self.layout.band_of(block);
         let tiling = Tiling::new(band.rows, band.columns);
         let (row, column) = (index / band.columns, index % band.columns);
         let number = tiling.strip_of(row, column);
         let strip = tiling.strip(number);
-        Spot {
+        ScoreLocation {
             block,
-            part: Part::Strip(number as u32),
+            part: BlockPart::Strip(number as u32),
             at: (row - strip.rows.start) * strip.columns.len() + column - strip.columns.start,
             ahead: strip.columns.end - column,
         }
@@ -97,13 +97,13 @@ impl Scores {
     pub(crate) fn decode_part(
         &self,
         block: usize,
-        part: Part,
+        part: BlockPart,
         head: impl FnOnce() -> Result<Arc<Head>, StoreError>,
     ) -> Result<Vec<i8>, StoreError> {
         let values = match part {
-            Part::Whole => 0..self.layout.len_of(block),
-            Part::Values { first, end } => first as usize..end as usize,
-            Part::Strip(strip) => {
+            BlockPart::Whole => 0..self.layout.len_of(block),
+            BlockPart::Values { first, end } => first as usize..end as usize,
+            BlockPart::Strip(strip) => {
                 let (head, strip) = (head()?, strip as usize);
                 return self.settled(|| {
                     let bytes = self.strip_bytes(block, &self.entry(block), head.bytes_of(strip))?;
@@ -111,7 +111,7 @@ impl Scores {
                     decoded.map_err(|error| self.damaged(block, error))
                 });
             }
-            Part::InPlace | Part::Head => unreachable!("there is nothing to decode"),
+            BlockPart::InPlace | BlockPart::Head => unreachable!("there is nothing to decode"),
         };
         let mut decoded = vec![0; values.len()];
         self.settled(|| self.decode_stored(block, values.start, &mut decoded))?;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use disk::{Digest, Disk};
 
-use super::source::Source;
+use super::source::FileSource;
 use crate::checksum;
 use crate::codec::Codec;
 use crate::error::{DecodeError, StoreError};
@@ -15,7 +15,7 @@ use crate::format::{
     check_index,
 };
 use crate::identity::Identity;
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 use crate::little_endian::u32_at;
 use crate::scores::Scores;
 use crate::shape::Shape;
@@ -25,9 +25,9 @@ use crate::value_range::ValueRange;
 /// nobody has compared yet with the file that is meant.
 pub struct Unverified {
     pub(crate) path: PathBuf,
-    pub(crate) source: Source,
+    pub(crate) source: FileSource,
     pub(crate) header: Header,
-    pub(crate) layout: Layout,
+    pub(crate) layout: BlockLayout,
     pub(crate) footer: Footer,
     pub(crate) index: Vec<u8>,
 }
@@ -46,7 +46,7 @@ impl Scores {
     /// [`StoreError::Disk`] if there is no such file; [`StoreError::NotOurs`],
     /// [`StoreError::Version`] or [`StoreError::Damaged`] if it is not a sound file of ours.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
-        Unverified::open(path, Source::mapped(disk.map(path)?))
+        Unverified::open(path, FileSource::mapped(disk.map(path)?))
     }
 
     /// As [`open`](Self::open), but without a map: the index is held in memory (24 bytes for 65,536
@@ -55,7 +55,7 @@ impl Scores {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_windowed(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
-        Unverified::open(path, Source::Windowed(disk.open(path)?))
+        Unverified::open(path, FileSource::Windowed(disk.open(path)?))
     }
 
     /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are wanted later.
@@ -63,13 +63,13 @@ impl Scores {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_scattered(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
-        Unverified::open(path, Source::Windowed(disk.open_scattered(path)?))
+        Unverified::open(path, FileSource::Windowed(disk.open_scattered(path)?))
     }
 
     fn new(file: Unverified) -> Self {
         let words = match file.source {
-            Source::Mapped(_) => file.layout.block_count().div_ceil(64),
-            Source::Windowed(_) => 0,
+            FileSource::Mapped(_) => file.layout.block_count().div_ceil(64),
+            FileSource::Windowed(_) => 0,
         };
         Scores {
             path: file.path,
@@ -84,7 +84,7 @@ impl Scores {
 }
 
 impl Unverified {
-    pub(crate) fn open(path: &Path, source: Source) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, source: FileSource) -> Result<Self, StoreError> {
         let not_ours =
             |expected: String, found: String| StoreError::NotOurs { path: path.to_path_buf(), expected, found };
         let damaged = |part: &str| {
@@ -137,7 +137,7 @@ impl Unverified {
         let header = Header::decode(&header_part).map_err(damaged("the header"))?;
         let footer = Footer::decode(&footer, &header_part).map_err(damaged("the footer"))?;
 
-        let layout = Layout::new(&header.shape, header.codec);
+        let layout = BlockLayout::new(&header.shape, header.codec);
         let index_bytes = layout.block_count() as u64 * INDEX_ENTRY_BYTES as u64;
         let fits = index_bytes <= index_end - header_bytes
             && footer.index_bytes == index_bytes

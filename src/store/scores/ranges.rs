@@ -15,13 +15,13 @@ pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);
 
 /// Blocks that were read together, not yet checked nor decoded.
 #[derive(Debug)]
-pub struct Run {
+pub struct BlockRun {
     blocks: Range<usize>,
     offset: u64,
     bytes: Vec<u8>,
 }
 
-impl Run {
+impl BlockRun {
     /// The blocks.
     pub fn blocks(&self) -> Range<usize> {
         self.blocks.clone()
@@ -91,7 +91,7 @@ impl Scores {
     ///
     /// # Panics
     /// If there is no such block.
-    pub fn read_run(&self, blocks: Range<usize>, bytes_max: u64) -> Result<Run, StoreError> {
+    pub fn read_run(&self, blocks: Range<usize>, bytes_max: u64) -> Result<BlockRun, StoreError> {
         self.read_blocks(blocks.start..self.run_end(blocks.start, bytes_max).min(blocks.end))
     }
 
@@ -102,7 +102,7 @@ impl Scores {
     ///
     /// # Panics
     /// If the run does not have the block, or `out` is not as long as it.
-    pub fn decode_block_of(&self, run: &Run, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
+    pub fn decode_block_of(&self, run: &BlockRun, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
         assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
         self.decode_of_run(run, block, 0, out)
     }
@@ -122,14 +122,14 @@ impl Scores {
     }
 
     /// Reads neighbouring blocks.
-    fn read_blocks(&self, blocks: Range<usize>) -> Result<Run, StoreError> {
+    fn read_blocks(&self, blocks: Range<usize>) -> Result<BlockRun, StoreError> {
         let (first, last) = (self.entry(blocks.start), self.entry(blocks.end - 1));
         let bytes = (last.offset - first.offset) as usize + last.bytes as usize;
         let bytes = self.source.copy(first.offset, bytes).map_err(|error| self.unread(blocks.start, error))?;
-        Ok(Run { blocks, offset: first.offset, bytes })
+        Ok(BlockRun { blocks, offset: first.offset, bytes })
     }
 
-    fn decode_of_run(&self, run: &Run, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
+    fn decode_of_run(&self, run: &BlockRun, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
         assert!(run.blocks.contains(&block), "block {block} of {:?}", run.blocks);
         let entry = self.entry(block);
         let stored = &run.bytes[(entry.offset - run.offset) as usize..][..entry.bytes as usize];

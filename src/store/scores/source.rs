@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use disk::{DiskError, InputFile, Mapping};
 
 /// An open file.
-pub(crate) enum Source {
+pub(crate) enum FileSource {
     /// All of it, mapped.
     Mapped(Mapped),
     /// Read piece by piece.
@@ -31,18 +31,18 @@ pub(crate) struct Mapped {
 /// The bit that says, in the number of an edition, that the map is lost. Low enough that editions can be summed.
 const LOST: u64 = 1 << 48;
 
-impl Source {
+impl FileSource {
     /// A mapped file.
-    pub(crate) fn mapped(mapping: Mapping) -> Source {
+    pub(crate) fn mapped(mapping: Mapping) -> FileSource {
         let stamp = AtomicU64::new(mapping.stamp());
-        Source::Mapped(Mapped { mapping, stamp, edition: AtomicU64::new(0) })
+        FileSource::Mapped(Mapped { mapping, stamp, edition: AtomicU64::new(0) })
     }
 
     /// The length of the file.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Source::Mapped(mapped) => mapped.mapping.len() as u64,
-            Source::Windowed(input) => input.bytes(),
+            FileSource::Mapped(mapped) => mapped.mapping.len() as u64,
+            FileSource::Windowed(input) => input.bytes(),
         }
     }
 
@@ -55,7 +55,7 @@ impl Source {
     /// The edition of a mapped file as far as is known, without asking the operating system.
     #[inline]
     pub(crate) fn edition(&self) -> Option<u64> {
-        let Source::Mapped(mapped) = self else { return None };
+        let FileSource::Mapped(mapped) = self else { return None };
         let lost = if mapped.mapping.is_whole() { 0 } else { LOST };
         Some(mapped.edition.load(Ordering::SeqCst) | lost)
     }
@@ -63,7 +63,7 @@ impl Source {
     /// Asks the operating system whether a mapped file was changed. If so, it has another edition, and `forget` is called
     /// before any other thread learns of it from [`edition`](Self::edition) alone.
     pub(crate) fn latest_edition(&self, forget: impl FnOnce()) -> Option<u64> {
-        let Source::Mapped(mapped) = self else { return None };
+        let FileSource::Mapped(mapped) = self else { return None };
         // What is read on demand is checked each time.
         if mapped.mapping.is_whole() {
             let stamp = mapped.mapping.stamp();
@@ -78,14 +78,14 @@ impl Source {
     }
 
     /// Bytes that lie within the file, as far as was known when it was opened: the caller compared with
-    /// [`bytes`](Source::bytes), so that no more is allocated than the file is long.
+    /// [`bytes`](FileSource::bytes), so that no more is allocated than the file is long.
     ///
     /// # Errors
     /// [`DiskError::Io`] if the file has become shorter, or what the operating system says; never for a map.
     #[inline]
     pub(crate) fn read(&self, offset: u64, bytes: usize) -> Result<Cow<'_, [u8]>, DiskError> {
         match self {
-            Source::Mapped(mapped) if self.is_mapped() => {
+            FileSource::Mapped(mapped) if self.is_mapped() => {
                 Ok(Cow::Borrowed(&mapped.mapping[offset as usize..][..bytes]))
             }
             _ => Ok(Cow::Owned(self.copy(offset, bytes)?)),
@@ -97,8 +97,8 @@ impl Source {
         assert!(offset.checked_add(bytes as u64).is_some_and(|end| end <= self.bytes()), "a read within the file");
         let mut read = vec![0; bytes];
         match self {
-            Source::Mapped(mapped) => mapped.mapping.read_at(offset, &mut read)?,
-            Source::Windowed(input) => input.read_at(offset, &mut read)?,
+            FileSource::Mapped(mapped) => mapped.mapping.read_at(offset, &mut read)?,
+            FileSource::Windowed(input) => input.read_at(offset, &mut read)?,
         }
         Ok(read)
     }

@@ -11,10 +11,11 @@ use crate::checksum;
 use crate::codec::block;
 use crate::codec::form::Form;
 use crate::format::{FOOTER_BYTES, Footer, INDEX_ENTRY_BYTES, IndexEntry, header_bytes, seal_header};
-use crate::layout::Layout;
+use crate::layout::BlockLayout;
 use crate::little_endian::{u16_at, u32_at};
 use crate::{
-    Codec, Identity, Kind, Orientation, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Written, write,
+    Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Written,
+    write,
 };
 
 /// The contents of a file.
@@ -41,11 +42,11 @@ impl Example {
             .collect();
         Example {
             identity: Identity {
-                kind: Kind::Database,
+                kind: FileKind::Database,
                 rules: "awari".into(),
                 positions: "all".into(),
                 stones: 12,
-                orientation: Orientation::OpponentMajor,
+                orientation: FileOrientation::OpponentMajor,
             },
             shape,
             range: ValueRange::new(low, high),
@@ -162,7 +163,7 @@ impl Parts {
         self.header[8] = 1;
         seal_header(&mut self.header);
         let (mut data, mut next, mut values) = (Vec::new(), 0, &example.scores[..]);
-        let layout = Layout::new(&example.shape, Codec::Zstd);
+        let layout = BlockLayout::new(&example.shape, Codec::Zstd);
         for (block, entry) in self.index.iter_mut().enumerate() {
             let mut stored = self.data[next..next + entry.bytes as usize].to_vec();
             next += stored.len();

@@ -2,16 +2,16 @@
 
 use disk::MemoryDisk;
 use std::path::Path;
-use store::{Codec, Identity, Kind, Orientation, Shape, SlabShape, ValueRange, Writer, write};
+use store::{Codec, FileKind, FileOrientation, Identity, Shape, SlabShape, ValueRange, Writer, write};
 
 /// The identity of every example.
 pub(super) fn identity() -> Identity {
     Identity {
-        kind: Kind::Database,
+        kind: FileKind::Database,
         rules: "awari".to_owned(),
         positions: "all".to_owned(),
         stones: 3,
-        orientation: Orientation::OpponentMajor,
+        orientation: FileOrientation::OpponentMajor,
     }
 }
 

@@ -7,7 +7,7 @@ use oracle::{Library, Oracle};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use store::{Codec, Kind, Scores, ValueRange, write};
+use store::{Codec, FileKind, Scores, ValueRange, write};
 
 /// The databases are those up to so many stones.
 const STONES: u8 = 3;
@@ -28,7 +28,7 @@ fn truth() -> &'static Truth {
         for (number, set) in SETS.into_iter().enumerate() {
             for (stones, scores) in solved.iter().enumerate() {
                 let index = game::Index::new(stones as u32, set);
-                let identity = stages::files::identity(Rules::AWARI.name, set, Kind::Database, stones as u32);
+                let identity = stages::files::identity(Rules::AWARI.name, set, FileKind::Database, stones as u32);
                 let shape = stages::files::shape(&index, identity.orientation);
                 let in_order = (0..shape.positions())
                     .map(|position| scores[&index.unrank(position, game::Orientation::OpponentMajor).0]);

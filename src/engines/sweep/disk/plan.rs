@@ -18,7 +18,7 @@
 use super::cells::{BUFFERS_BYTES, CELL_STATE_BYTES};
 use super::layout::{CellLayout, CellSlab};
 use crate::huge_pages::PAD;
-use game::sow::{self, Class, Ends};
+use game::sow::{self, Ends, SowClass};
 use game::{HALF_PITS, Half, Halves, Index, PositionSet};
 use std::ops::Range;
 
@@ -369,7 +369,7 @@ fn may_cross(mover: u32, crossing: u32) -> bool {
 impl ColumnStrip {
     /// The columns of the strip, ascending, for the halves of its task.
     pub(crate) fn columns<'h>(&self, halves: &'h [Half]) -> impl Iterator<Item = usize> + use<'h> {
-        let gain = Class { crossing: self.crossing as u8, ends: Ends::Opponent }.gain();
+        let gain = SowClass { crossing: self.crossing as u8, ends: Ends::Opponent }.gain();
         let rank = move |half: &Half| Halves::rank(&std::array::from_fn(|pit| half[pit] + gain[pit])) as usize;
         halves.iter().map(rank)
     }

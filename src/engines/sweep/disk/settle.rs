@@ -14,7 +14,7 @@ use crate::kernels::scores::{
 };
 use crate::kernels::tables::{CHUNK, Gather, PackedMove, chunks};
 use crate::layout::rows::SlabRows;
-use game::sow::{Class, Ends, SowMap};
+use game::sow::{Ends, SowClass, SowMap};
 use game::{HALF_PITS, Half, Halves};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -132,7 +132,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
     pub(super) fn recompute(&self, task: &SweepTask, rows: &mut SlabMoves, arena: &mut Bytes) -> u64 {
         let opponent = self.plan.layout.stones - task.slab as u32;
         let halves: Vec<Half> = task.rows.clone().map(|row| self.index.opponent_unrank(opponent, row as u32)).collect();
-        let classes: Vec<(&ColumnStrip, Class)> = task.strips.iter().flat_map(classes_of).collect();
+        let classes: Vec<(&ColumnStrip, SowClass)> = task.strips.iter().flat_map(classes_of).collect();
         let gathers: Vec<Gather> = classes
             .par_iter()
             .map(|&(_, class)| Gather::in_place(&self.columns(halves.len(), halves.iter().copied(), class)))
@@ -149,7 +149,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         }
     }
 
-    fn columns(&self, count: usize, halves: impl Iterator<Item = Half>, class: Class) -> SowMap {
+    fn columns(&self, count: usize, halves: impl Iterator<Item = Half>, class: SowClass) -> SowMap {
         SowMap::of_columns(self.rules, count, halves, class)
     }
 
@@ -224,7 +224,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         };
         let straight_rows: Vec<_> =
             block.columns.clone().into_par_iter().map(|rank| self.straight_of(high_stones, rank, slots)).collect();
-        let class = Class { crossing: 0, ends: Ends::Mover };
+        let class = SowClass { crossing: 0, ends: Ends::Mover };
         let others = (0..high.rows).map(|row| self.index.opponent_unrank(low_stones, row as u32));
         let across = Gather::new(&self.columns(high.rows, others, class), Halves::count(low_stones) as usize);
         let mut within = self.columns(halves.len(), halves.iter().copied(), class);
@@ -389,8 +389,8 @@ impl<W: CellFile> DiskSweep<'_, W> {
 }
 
 /// The classes of moves that lead to a strip.
-fn classes_of(strip: &ColumnStrip) -> impl Iterator<Item = (&ColumnStrip, Class)> {
-    let class = |ends| Class { crossing: strip.crossing as u8, ends };
+fn classes_of(strip: &ColumnStrip) -> impl Iterator<Item = (&ColumnStrip, SowClass)> {
+    let class = |ends| SowClass { crossing: strip.crossing as u8, ends };
     [class(Ends::Mover), class(Ends::Opponent)]
         .into_iter()
         .filter(|class| class.occurs())

@@ -14,7 +14,7 @@ use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks, halves_of};
 use crate::sweep::marks::Own;
 use crate::sweep::pair::Cuts;
 use game::Slab;
-use game::sow::Class;
+use game::sow::SowClass;
 use std::ops::Range;
 
 /// What the ranks of a job own of one database: a function of the database and the number of ranks.
@@ -252,7 +252,7 @@ impl ScorePartition {
         number: usize,
     ) -> impl Iterator<Item = usize> + use<'t> {
         let own = self.own(rank, mover).chunks;
-        let is_any = !own.is_empty() && Class::from_number(number).occurs();
+        let is_any = !own.is_empty() && SowClass::from_number(number).occurs();
         let opponent = (self.slabs.len() - 1 - mover) as u32;
         let inverse = if is_any { &tables.gather(opponent, number).inverse[..] } else { &[] };
         let leads =
@@ -267,7 +267,7 @@ impl ScorePartition {
         let mut all = vec![0..0; self.slabs.len()];
         for mover in 0..=last / 2 {
             let own = halves_of(&self.own(rank, mover).chunks, self.slabs[mover].opponent_halves);
-            for class in (0..Class::COUNT).map(Class::from_number).filter(|class| class.occurs()) {
+            for class in (0..SowClass::COUNT).map(SowClass::from_number).filter(|class| class.occurs()) {
                 let crossing = usize::from(class.crossing);
                 if crossing <= mover {
                     let target = |column| tables.quiet_target((last - mover) as u32, class, column as u32);
@@ -314,7 +314,7 @@ impl Needs {
             territories.each_row_led_to(tables, rank, |slab, row| set(&mut needs.slabs[slab].rows, row, rank));
             for mover in 0..=last / 2 {
                 for number in 0..=2 * mover + 1 {
-                    let slab = last - mover + Class::from_number(number).crossing as usize;
+                    let slab = last - mover + SowClass::from_number(number).crossing as usize;
                     territories.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
                         set(&mut needs.slabs[slab].chunks, chunk, rank);
                     });

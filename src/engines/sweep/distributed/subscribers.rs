@@ -9,7 +9,7 @@
 use super::partition::ScorePartition;
 use crate::kernels::tables::{CHUNK, Tables, chunks};
 use game::Slab;
-use game::sow::Class;
+use game::sow::SowClass;
 use rayon::prelude::*;
 
 /// Who reads what of the scores that a rank changes.
@@ -39,16 +39,16 @@ struct Mover(u32);
 
 impl Mover {
     fn new(rank: u32, class: usize) -> Mover {
-        debug_assert!(class < Class::COUNT && rank < u32::MAX / Class::COUNT as u32);
-        Mover(rank * Class::COUNT as u32 + class as u32)
+        debug_assert!(class < SowClass::COUNT && rank < u32::MAX / SowClass::COUNT as u32);
+        Mover(rank * SowClass::COUNT as u32 + class as u32)
     }
 
     fn rank(self) -> usize {
-        self.0 as usize / Class::COUNT
+        self.0 as usize / SowClass::COUNT
     }
 
     fn class(self) -> usize {
-        self.0 as usize % Class::COUNT
+        self.0 as usize % SowClass::COUNT
     }
 }
 
@@ -153,7 +153,7 @@ impl Readers<'_> {
 
 /// The columns of a slab to which moves of a class lead.
 fn led_to(tables: &Tables, slab: usize, number: usize) -> &[u64] {
-    let class = Class::from_number(number);
+    let class = SowClass::from_number(number);
     match slab.checked_sub(class.crossing.into()) {
         Some(opponent) if class.occurs() => &tables.gather(opponent as u32, number).led_to,
         _ => &[],
@@ -203,7 +203,7 @@ mod tests {
                 some.into_iter().flat_map(|(rows, columns)| rows.map(move |row| (row, columns.clone())))
             {
                 for to in tables.rows(mover as u32)[row].iter().take_while(|&&to| to != PackedMove::NONE) {
-                    let class = Class::from_number(to.class());
+                    let class = SowClass::from_number(to.class());
                     let targets =
                         columns.clone().filter_map(|o| tables.quiet_target((last - mover) as u32, class, o as u32));
                     let child = last - mover + to.crossing() as usize;

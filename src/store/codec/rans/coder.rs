@@ -71,13 +71,13 @@ fn pad(strip: &Strip, lane: usize, steps: &mut [Step]) {
 
 /// Where values of a band go: the value in row r and column c to r times `stride` plus c less `origin`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct OutputWindow {
     pub(crate) stride: usize,
     pub(crate) origin: usize,
 }
 
 /// The way back from [`gather`]: writes the values of a strip to where they go in `out`, as far as that is there.
-pub(crate) fn scatter(strip: &Strip, steps: &[Step], low: u8, place: Place, out: &mut [u8]) {
+pub(crate) fn scatter(strip: &Strip, steps: &[Step], low: u8, place: OutputWindow, out: &mut [u8]) {
     let width = strip.cell_columns;
     // Sixteen steps of all lanes are sixteen values of each: a matrix to be transposed.
     let mut blocks = vec![[[0; LANES]; LANES]; width.div_ceil(LANES)];
@@ -366,7 +366,7 @@ impl<'a> Decoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::rans::model::{CLASSES, Model};
+    use crate::codec::rans::model::{CLASSES, FrequencyModel};
     use crate::codec::rans::tiling::Tiling;
 
     #[test]
@@ -383,11 +383,11 @@ mod tests {
             let mut back = vec![0; values.len()];
             for number in 0..tiling.strips() {
                 let strip = tiling.strip(number);
-                let (mut steps, mut classes, mut counts) = (Vec::new(), Vec::new(), Model::no_counts(CLASSES));
+                let (mut steps, mut classes, mut counts) = (Vec::new(), Vec::new(), FrequencyModel::no_counts(CLASSES));
                 gather(&strip, &values, columns, 250, &mut steps);
                 classify(&strip, &steps, &rule, &mut classes);
                 count(&steps, &classes, &mut counts);
-                let model = Model::new(&counts, codes);
+                let model = FrequencyModel::new(&counts, codes);
                 let mut bytes = Vec::new();
                 model.encode(&mut bytes);
                 let slots = Slots::decode(&bytes, codes, CLASSES).unwrap();
@@ -398,7 +398,7 @@ mod tests {
                 assert!(decoded == steps);
                 decode_by(true, &strip, &bytes, &rule, &slots, &mut decoded).unwrap();
                 assert!(decoded == steps);
-                scatter(&strip, &decoded, 250, Place { stride: columns, origin: 0 }, &mut back);
+                scatter(&strip, &decoded, 250, OutputWindow { stride: columns, origin: 0 }, &mut back);
                 for length in [0, 3, STATES_BYTES - 1, bytes.len() - 1, bytes.len() - 2] {
                     let cut = &bytes[..length.min(bytes.len() - 1)];
                     assert!(decode(&strip, cut, &rule, &slots, &mut decoded).is_err());

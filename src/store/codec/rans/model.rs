@@ -77,7 +77,7 @@ pub(crate) struct Slots {
 }
 
 /// The frequencies of the codes in each class, and where their slots begin: `class << 8 | code`.
-pub(crate) struct Model {
+pub(crate) struct FrequencyModel {
     frequencies: Box<[u16]>,
 }
 
@@ -139,7 +139,7 @@ impl Classes {
     }
 }
 
-impl Model {
+impl FrequencyModel {
     /// Counts to begin with.
     pub(crate) fn no_counts(classes: usize) -> Box<Counts> {
         vec![0; classes << 8].into()
@@ -151,7 +151,7 @@ impl Model {
         for (counts, frequencies) in counts.chunks_exact(256).zip(frequencies.chunks_exact_mut(256)) {
             scale(&counts[..codes], &mut frequencies[..codes]);
         }
-        Model { frequencies }
+        FrequencyModel { frequencies }
     }
 
     /// Appends its bytes.
@@ -305,7 +305,7 @@ mod tests {
     }
 
     fn counts(codes: usize, seed: u32) -> Box<Counts> {
-        let mut counts = Model::no_counts(CLASSES);
+        let mut counts = FrequencyModel::no_counts(CLASSES);
         for class in 0..CLASSES {
             for code in 0..codes {
                 let hash = ((class * 256 + code) as u32 ^ seed).wrapping_mul(0x9E37_79B9) >> 12;
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn models_are_whole_or_refused() {
         for codes in [1, 2, 41, 97, 254] {
-            let model = Model::new(&counts(codes, 3), codes);
+            let model = FrequencyModel::new(&counts(codes, 3), codes);
             let mut bytes = Vec::new();
             model.encode(&mut bytes);
             let slots = |bytes: &[u8], codes| Slots::decode(bytes, codes, CLASSES);
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn what_occurs_has_slots_and_nothing_else() {
         let counts = counts(41, 9);
-        let model = Model::new(&counts, 41);
+        let model = FrequencyModel::new(&counts, 41);
         let mut bytes = Vec::new();
         model.encode(&mut bytes);
         let (starts, slots) = (model.starts(), Slots::decode(&bytes, 41, CLASSES).unwrap());

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 
 use crate::codec::form::Form;
 use crate::scores::tests::{Example, Parts, Way};
-use crate::{BlockCache, CachedScores, Codec, Kind, Orientation, Role, StoreError, Window, Writer, Written, write};
+use crate::{
+    BlockCache, CachedScores, Codec, FileKind, FileOrientation, Role, StoreError, Window, Writer, Written, write,
+};
 
 #[track_caller]
 fn check(example: &Example, codec: Codec) {
@@ -225,8 +227,10 @@ fn files_of_version_1_are_read() {
 
 #[test]
 fn kinds_and_orientations_come_back() {
-    for kind in [Kind::Database, Kind::Capture, Kind::Snapshot, Kind::Plane { role: Role::Lost, bound: 7 }] {
-        for orientation in [Orientation::MoverMajor, Orientation::OpponentMajor] {
+    for kind in
+        [FileKind::Database, FileKind::Capture, FileKind::Snapshot, FileKind::Plane { role: Role::Lost, bound: 7 }]
+    {
+        for orientation in [FileOrientation::MoverMajor, FileOrientation::OpponentMajor] {
             let mut example = Example::small();
             example.identity.kind = kind;
             example.identity.orientation = orientation;
@@ -237,7 +241,7 @@ fn kinds_and_orientations_come_back() {
     }
     // Planes are read in order, and have no restart points.
     let mut plane = Example::large();
-    plane.identity.kind = Kind::Plane { role: Role::Won, bound: 7 };
+    plane.identity.kind = FileKind::Plane { role: Role::Won, bound: 7 };
     check(&plane, Codec::Zstd);
     assert!(Parts::of(&plane, Codec::Zstd).index.iter().all(|entry| entry.form != Form::Frames));
 }

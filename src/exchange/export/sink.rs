@@ -11,39 +11,39 @@ use std::path::{Path, PathBuf};
 const COMPARED_BYTES: usize = 1 << 20;
 
 /// A file on its way, or one that is there already and should be the same.
-pub(crate) struct Sink<'d> {
+pub(crate) struct ExportSink<'d> {
     path: PathBuf,
     bytes: u64,
-    route: Route<'d>,
+    route: ExportRoute<'d>,
 }
 
-enum Route<'d> {
+enum ExportRoute<'d> {
     Write(Staged<'d>),
     Compare { file: Box<dyn InputFile>, buffer: Vec<u8> },
 }
 
-impl<'d> Sink<'d> {
+impl<'d> ExportSink<'d> {
     /// Begins a file. `expected_bytes` are reserved for it; 0 reserves nothing.
     pub(crate) fn begin(
         disk: &'d dyn Disk,
         path: &Path,
         replace: bool,
         expected_bytes: u64,
-    ) -> Result<Sink<'d>, ExchangeError> {
+    ) -> Result<ExportSink<'d>, ExchangeError> {
         disk.check_replaceable(path)?;
         let is_there = !replace && disk.bytes(path)?.is_some();
         let route = match is_there {
-            true => Route::Compare { file: disk.open(path)?, buffer: Vec::new() },
-            false => Route::Write(Staged::create(disk, path, expected_bytes)?),
+            true => ExportRoute::Compare { file: disk.open(path)?, buffer: Vec::new() },
+            false => ExportRoute::Write(Staged::create(disk, path, expected_bytes)?),
         };
-        Ok(Sink { path: path.to_path_buf(), bytes: 0, route })
+        Ok(ExportSink { path: path.to_path_buf(), bytes: 0, route })
     }
 
     /// Appends bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
         match &mut self.route {
-            Route::Write(staged) => staged.write(bytes)?,
-            Route::Compare { file, buffer } => {
+            ExportRoute::Write(staged) => staged.write(bytes)?,
+            ExportRoute::Compare { file, buffer } => {
                 for piece in bytes.chunks(COMPARED_BYTES) {
                     let differs = |offset| Err(ExchangeError::Exists { path: self.path.clone(), offset });
                     let there = file.bytes().saturating_sub(self.bytes).min(piece.len() as u64) as usize;
@@ -67,9 +67,9 @@ impl<'d> Sink<'d> {
     /// Completes the file. Returns its length, and whether it is new.
     pub(crate) fn finish(self) -> Result<(u64, bool), ExchangeError> {
         match self.route {
-            Route::Write(staged) => Ok((staged.publish()?, true)),
-            Route::Compare { file, .. } if file.bytes() == self.bytes => Ok((self.bytes, false)),
-            Route::Compare { .. } => Err(ExchangeError::Exists { path: self.path, offset: self.bytes }),
+            ExportRoute::Write(staged) => Ok((staged.publish()?, true)),
+            ExportRoute::Compare { file, .. } if file.bytes() == self.bytes => Ok((self.bytes, false)),
+            ExportRoute::Compare { .. } => Err(ExchangeError::Exists { path: self.path, offset: self.bytes }),
         }
     }
 }
@@ -80,7 +80,7 @@ mod tests {
     use disk::MemoryDisk;
 
     fn write(disk: &MemoryDisk, replace: bool, portions: &[&str]) -> Result<(u64, bool), ExchangeError> {
-        let mut sink = Sink::begin(disk, Path::new("a/b"), replace, 0)?;
+        let mut sink = ExportSink::begin(disk, Path::new("a/b"), replace, 0)?;
         for portion in portions {
             sink.write(portion.as_bytes())?;
         }

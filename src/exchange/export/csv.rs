@@ -1,8 +1,8 @@
 //! A database as text: `position,score`, a line for each position in canonical order. A position is written as twelve
 //! numbers from A round to f with spaces between, as every command takes it.
 
+use super::Exporter;
 use crate::ExchangeError;
-use crate::export::Going;
 use game::Orientation;
 use game::notation::PositionText;
 use rayon::prelude::*;
@@ -14,15 +14,15 @@ const PIECE_POSITIONS: u64 = 1 << 13;
 const PIECES: u64 = 64;
 
 /// Writes `NN.csv`.
-pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
-    let (scores, index) = (going.scores, going.index);
+pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
+    let (scores, index) = (exporter.scores, exporter.index);
     let positions = scores.shape().positions();
     let name = format!("{:02}.csv", index.stones());
-    let mut sink = going.begin(&name, 0)?;
+    let mut sink = exporter.begin(&name, 0)?;
     sink.write(b"position,score\n")?;
     let pieces = positions.div_ceil(PIECE_POSITIONS);
     for first_piece in (0..pieces).step_by(PIECES as usize) {
-        going.check_stop()?;
+        exporter.check_stop()?;
         let texts: Vec<String> = (first_piece..pieces.min(first_piece + PIECES))
             .into_par_iter()
             .map(|piece| {
@@ -42,5 +42,5 @@ pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
             sink.write(text.as_bytes())?;
         }
     }
-    going.finish(&name, sink)
+    exporter.finish(&name, sink)
 }

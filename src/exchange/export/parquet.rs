@@ -8,9 +8,9 @@
 //!
 //! Written with the crate `parquet` of the Arrow project without Arrow itself.
 
+use super::Exporter;
+use super::sink::ExportSink;
 use crate::ExchangeError;
-use crate::export::Going;
-use crate::sink::Sink;
 use bytes::Bytes;
 use game::{HALF_PITS, Index};
 use parquet::basic::{Compression, ZstdLevel};
@@ -35,28 +35,28 @@ const COLUMNS: usize = 2 * HALF_PITS + 1;
 const LETTERS: [char; HALF_PITS] = ['a', 'b', 'c', 'd', 'e', 'f'];
 
 /// Writes `NN.parquet`.
-pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
-    write_groups(going, GROUP_POSITIONS)
+pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
+    write_groups(exporter, GROUP_POSITIONS)
 }
 
-fn write_groups(going: &mut Going<'_>, group_positions: u64) -> Result<(), ExchangeError> {
-    let (scores, index) = (going.scores, going.index);
+fn write_groups(exporter: &mut Exporter<'_>, group_positions: u64) -> Result<(), ExchangeError> {
+    let (scores, index) = (exporter.scores, exporter.index);
     let positions = scores.shape().positions();
     let name = format!("{:02}.parquet", index.stones());
-    let path = going.path(&name);
+    let path = exporter.path(&name);
     let failure = Arc::new(Mutex::new(None));
     let broken = |error: ParquetError| {
         let sinks = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         sinks.unwrap_or_else(|| ExchangeError::Encoder { path: path.clone(), what: error.to_string() })
     };
-    let target = Target { sink: going.begin(&name, 0)?, failure: Arc::clone(&failure) };
+    let target = EncoderSink { sink: exporter.begin(&name, 0)?, failure: Arc::clone(&failure) };
     let schema = parse_message_type(&schema()).expect("the schema is a text of ours");
-    let properties = Arc::new(properties(going));
+    let properties = Arc::new(properties(exporter));
     let mut writer = SerializedFileWriter::new(target, Arc::new(schema), Arc::clone(&properties)).map_err(broken)?;
     let descriptors = writer.schema_descr().columns().to_vec();
     let mut group_scores = Vec::new();
     for first in (0..positions).step_by(group_positions as usize) {
-        going.check_stop()?;
+        exporter.check_stop()?;
         let here = first..positions.min(first + group_positions);
         group_scores.resize((here.end - here.start) as usize, 0);
         scores.read_range(here.clone(), &mut group_scores)?;
@@ -78,7 +78,7 @@ fn write_groups(going: &mut Going<'_>, group_positions: u64) -> Result<(), Excha
         group.close().map_err(broken)?;
     }
     let target = writer.into_inner().map_err(broken)?;
-    going.finish(&name, target.sink)
+    exporter.finish(&name, target.sink)
 }
 
 fn schema() -> String {
@@ -88,13 +88,13 @@ fn schema() -> String {
     format!("message awari {{ {} required int32 score (integer(8, true)); }}", pits.collect::<String>())
 }
 
-fn properties(going: &Going<'_>) -> WriterProperties {
-    let identity = going.scores.identity();
+fn properties(exporter: &Exporter<'_>) -> WriterProperties {
+    let identity = exporter.scores.identity();
     let entries = [
         ("awari.stones", identity.stones.to_string()),
         ("awari.rules", identity.rules.clone()),
         ("awari.positions", identity.positions.clone()),
-        ("awari.digest", going.scores.digest().to_string()),
+        ("awari.digest", exporter.scores.digest().to_string()),
     ];
     let entries = entries.map(|(key, value)| KeyValue::new(key.to_owned(), value));
     WriterProperties::builder()
@@ -151,12 +151,12 @@ fn encode(
 }
 
 /// A sink as the encoder wants it. What goes wrong is kept, for the encoder only passes on texts.
-struct Target<'a> {
-    sink: Sink<'a>,
+struct EncoderSink<'a> {
+    sink: ExportSink<'a>,
     failure: Arc<Mutex<Option<ExchangeError>>>,
 }
 
-impl Write for Target<'_> {
+impl Write for EncoderSink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.sink.write(bytes).map_err(|error| {
             let text = error.to_string();
@@ -198,8 +198,8 @@ mod tests {
             let stop = AtomicBool::new(false);
             let options = Options { format: Format::Parquet, force: false, memory_bytes: 1, stop: &stop };
             let disk = MemoryDisk::new();
-            let mut going = Going::new(&disk, &scores, &index, Path::new("out"), &options);
-            write_groups(&mut going, 1_000).unwrap();
+            let mut exporter = Exporter::new(&disk, &scores, &index, Path::new("out"), &options);
+            write_groups(&mut exporter, 1_000).unwrap();
             let reader =
                 SerializedFileReader::new(Bytes::from(disk.peek(Path::new("out/05.parquet")).unwrap())).unwrap();
             assert_eq!(reader.num_row_groups() as u64, index.positions().div_ceil(1_000));
@@ -224,8 +224,8 @@ mod tests {
         let options = Options { format: Format::Parquet, force: false, memory_bytes: 1, stop: &stop };
         let disk = MemoryDisk::new();
         disk.put(Path::new("out/02.parquet"), b"PAR0");
-        let mut going = Going::new(&disk, &scores, &index, Path::new("out"), &options);
-        let error = write(&mut going).unwrap_err();
+        let mut exporter = Exporter::new(&disk, &scores, &index, Path::new("out"), &options);
+        let error = write(&mut exporter).unwrap_err();
         assert!(matches!(error, ExchangeError::Exists { offset: 3, .. }), "{error}");
     }
 }

@@ -10,8 +10,8 @@
 //! }
 //! ```
 
+use super::Exporter;
 use crate::ExchangeError;
-use crate::export::Going;
 use disk::{Digest, bytes_of};
 use serde_json::json;
 use store::{BLOCK_POSITIONS, StoreError};
@@ -24,15 +24,15 @@ const ORDER: &str = "one signed byte a position; slabs ascending by the stones o
     both in descending lexicographic order of their pits, the first pit first";
 
 /// Writes `NN.raw` and `NN.json`.
-pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
-    let (scores, stones) = (going.scores, going.index.stones());
+pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
+    let (scores, stones) = (exporter.scores, exporter.index.stones());
     let positions = scores.shape().positions();
     let name = format!("{stones:02}.raw");
-    let mut sink = going.begin(&name, positions)?;
+    let mut sink = exporter.begin(&name, positions)?;
     let mut hasher = blake3::Hasher::new();
     let mut buffer = Vec::new();
     for first in (0..positions).step_by(BATCH_POSITIONS as usize) {
-        going.check_stop()?;
+        exporter.check_stop()?;
         let end = positions.min(first + BATCH_POSITIONS);
         buffer.resize((end - first) as usize, 0);
         scores.read_range(first..end, &mut buffer)?;
@@ -44,7 +44,7 @@ pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
         let (path, expected) = (scores.path().to_path_buf(), scores.digest());
         return Err(StoreError::DigestDiffers { path, expected, found }.into());
     }
-    going.finish(&name, sink)?;
+    exporter.finish(&name, sink)?;
     let identity = scores.identity();
     let slabs = scores.shape().slabs().iter().enumerate();
     let slabs: Vec<_> = slabs
@@ -54,5 +54,5 @@ pub(crate) fn write(going: &mut Going<'_>) -> Result<(), ExchangeError> {
         "layout": "awari-raw", "version": 1, "stones": stones, "rules": identity.rules, "positions": identity.positions,
         "count": positions, "order": ORDER, "slabs": slabs, "scores": name, "blake3": found.to_string(),
     });
-    going.write(&format!("{stones:02}.json"), format!("{text:#}\n").as_bytes())
+    exporter.write(&format!("{stones:02}.json"), format!("{text:#}\n").as_bytes())
 }
