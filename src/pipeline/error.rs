@@ -1,4 +1,4 @@
-//! What can end a run early: cause, consequence and remedy, and the exit code of each.
+//! Errors that end a run early, each with cause, remedy and exit code.
 
 use std::path::{Path, PathBuf};
 
@@ -14,21 +14,21 @@ use crate::preflight::PreflightError;
 use crate::report::StageError;
 use crate::stage::StageName;
 
-/// What a single stage reads is not there.
+/// A missing input of a single stage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{stage} reads {artifact}, which {what}; {maker} makes it")]
 pub struct MissingInput {
     /// The stage to be rerun, or one before it.
     pub stage: StageName,
-    /// What it reads.
+    /// The input.
     pub artifact: ArtifactName,
-    /// What is the matter with it.
+    /// What is wrong with it.
     pub what: String,
     /// The stage that makes it.
     pub maker: StageName,
 }
 
-/// Why the pipeline did not do what was asked.
+/// An error of the pipeline.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PipelineError {
@@ -38,15 +38,15 @@ pub enum PipelineError {
     /// No stage has this name.
     #[error("{}; {}", unknown(name), suggestion(suggestions))]
     UnknownStage {
-        /// What the user wrote.
+        /// The name as given.
         name: String,
-        /// Names near to it, or examples.
+        /// Similar names, or examples.
         suggestions: Vec<StageName>,
     },
-    /// A stage is forced that comes after the last one to run.
+    /// A forced stage comes after the last stage to run.
     #[error("--force {stage} contradicts --until {until}: {stage} comes after {until}; leave out one of the two")]
     ForcedTooLate {
-        /// The stage that is forced.
+        /// The forced stage.
         stage: StageName,
         /// The last stage to run.
         until: StageName,
@@ -54,7 +54,7 @@ pub enum PipelineError {
     /// Disk, memory or directory do not allow the run.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
-    /// Another process works in the directory.
+    /// Another process holds the directory.
     #[error(
         "{} is in use by {holder}; wait for it to end, or stop it with `awari stop --dir {}`",
         directory.display(), directory.display()
@@ -62,18 +62,18 @@ pub enum PipelineError {
     Locked {
         /// The run directory.
         directory: PathBuf,
-        /// Who holds the lock.
+        /// The holder of the lock.
         holder: String,
     },
-    /// Something is stale and must not be rebuilt.
+    /// Something is stale, and `--frozen` forbids rebuilding it.
     #[error("{}; {}", frozen(stale), unfreezing(*replaces))]
     Frozen {
         /// The stages that would run.
         stale: Vec<PlannedStage>,
-        /// Whether finished files would be replaced by files of something else, for which `replace` is needed.
+        /// Whether `replace` would be needed too, because finished files are for other parameters.
         replaces: bool,
     },
-    /// Finished files would be replaced by files of something else, and nobody said that they may be.
+    /// Finished files are for other parameters, and `--replace` was not given.
     #[error(
         "{}; build in another directory with --dir, or replace them with --replace",
         replacing(directory, replaced)
@@ -104,10 +104,10 @@ pub enum PipelineError {
         /// What to do.
         remedy: &'static str,
     },
-    /// A single stage was to be rerun, but what it reads is not there.
+    /// An input of a single stage is missing.
     #[error(transparent)]
     InputMissing(Box<MissingInput>),
-    /// The scratch directory and the run directory are not apart.
+    /// The scratch directory overlaps the run directory.
     #[error("the scratch directory {} overlaps the run directory; choose another", scratch.display())]
     ScratchInRunDirectory {
         /// The scratch directory.
@@ -137,7 +137,7 @@ pub enum PipelineError {
 }
 
 impl PipelineError {
-    /// The exit code that tells scripts what happened.
+    /// Returns the exit code of the error.
     pub fn exit(&self) -> Exit {
         match self {
             PipelineError::Manifest(_) => Exit::ManifestInvalid,
@@ -153,14 +153,14 @@ impl PipelineError {
             PipelineError::Integrity { .. } => Exit::Integrity,
             PipelineError::SingleStopped { .. } => Exit::Stopped,
             PipelineError::Journal(JournalError::Overtaken { .. }) => Exit::Locked,
-            // While a run goes on these are as if the stage at hand had failed.
+            // During a run these count as failures of the current stage.
             PipelineError::Journal(_) | PipelineError::Disk(_) => Exit::StageFailed,
             PipelineError::Graph(_) => Exit::Internal,
         }
     }
 }
 
-/// The error of a directory that cannot be used.
+/// Returns the error of a directory that cannot be used.
 pub(crate) fn unusable(path: &Path, source: DiskError) -> PipelineError {
     if source.is_overtaken() {
         return PipelineError::Disk(source);

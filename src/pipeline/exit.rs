@@ -1,30 +1,30 @@
-//! Exit codes: part of the interface, so none ever changes its meaning.
+//! Exit codes. Part of the interface: no code ever changes its meaning.
 
 use std::process::ExitCode;
 
-/// How the program ends.
+/// An exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Exit {
-    /// All that was asked for is there.
+    /// Everything requested is done.
     Done = 0,
-    /// A mistake in the program.
+    /// A defect of the program.
     Internal = 1,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage = 2,
     /// No database can answer the question.
     NoAnswer = 3,
-    /// There is work to do (`plan --check`).
+    /// Work is pending (`plan --check`).
     WorkPending = 10,
     /// The manifest has mistakes.
     ManifestInvalid = 11,
     /// Disk, memory or directory do not allow the run.
     PreflightFailed = 12,
-    /// Another process works in the directory.
+    /// Another process holds the directory.
     Locked = 13,
     /// A stage failed.
     StageFailed = 14,
-    /// Something is stale and must not be rebuilt.
+    /// Something is stale, and rebuilding it is forbidden.
     Frozen = 15,
     /// An artifact is damaged or wrong.
     Integrity = 16,
@@ -52,7 +52,7 @@ impl Exit {
         Exit::SecondSignal,
     ];
 
-    /// The number.
+    /// Returns the number.
     pub fn code(self) -> u8 {
         self as u8
     }

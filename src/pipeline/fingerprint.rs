@@ -1,9 +1,9 @@
-//! Fingerprints: what decides the content of an artifact, and so whether it is still the right one.
+//! Fingerprints: everything that determines the content of an artifact, and so whether it is up to date.
 //!
-//! A fingerprint belongs to the artifact, not to the stage that made it. It holds what the content
-//! is, the version of its algorithm, the parameters that change it, and the content digests of the
-//! artifacts it derives from, with intermediates followed through to their own sources. Method,
-//! codec, threads, memory and paths are absent, so none of them makes anything stale.
+//! A fingerprint belongs to the artifact, not to the stage that made it. It holds the kind of content, the version of the
+//! algorithm, the parameters that change the content, and the content digests of the artifacts that it derives from;
+//! intermediates are replaced by their own sources. Method, codec, threads, memory and paths are absent, so none of them
+//! makes anything stale.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::{ArtifactName, ArtifactSpec};
 
-/// What decides the content of an artifact.
+/// The fingerprint of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// [`ArtifactSpec::content`].
@@ -35,7 +35,7 @@ pub(crate) struct FieldDifference {
 }
 
 impl Fingerprint {
-    /// The fingerprint of an artifact as declared, made from inputs of these digests.
+    /// Makes the fingerprint of a declared artifact, made from inputs with these digests.
     pub fn new(artifact: &ArtifactSpec, inputs: BTreeMap<ArtifactName, Digest>) -> Self {
         Fingerprint {
             content: artifact.content.clone(),
@@ -45,7 +45,7 @@ impl Fingerprint {
         }
     }
 
-    /// One digest of all of it.
+    /// Returns a digest of all fields.
     pub fn digest(&self) -> Digest {
         let mut bytes = Vec::new();
         // Lengths first, so that no two fingerprints share an encoding.
@@ -67,8 +67,7 @@ impl Fingerprint {
         Digest::of(&bytes)
     }
 
-    /// The first field in which what was recorded (`self`) is not what `artifact` asks for, inputs
-    /// aside.
+    /// Returns the first field, inputs excluded, in which the recorded fingerprint (`self`) differs from the declaration.
     pub(crate) fn outdated(&self, artifact: &ArtifactSpec) -> Option<FieldDifference> {
         let differ = |field: &str, was: &str, is: &str| {
             Some(FieldDifference { field: field.to_owned(), was: was.to_owned(), is: is.to_owned() })
@@ -93,7 +92,7 @@ impl Fingerprint {
     }
 }
 
-/// The start of a digest, enough to tell two apart in a sentence.
+/// Returns the start of a digest, for messages.
 pub(crate) fn short(digest: &Digest) -> String {
     digest.to_string().chars().take(12).collect()
 }

@@ -1,8 +1,7 @@
 //! The graph of stages and artifacts.
 //!
-//! Invariants, checked by [`Graph::new`]: every artifact is made by exactly one stage; every input is
-//! made by an earlier stage; a verification vouches for targets it reads; names are unique. So the order of the stages is an order in which they
-//! can run, and it is the one in which they do.
+//! Invariants, checked by [`Graph::new`]: every artifact is made by exactly one stage; every input is made by an earlier
+//! stage; a verification vouches for targets that it reads; names are unique. So stages can run in their order, and do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +13,11 @@ use crate::stage::{StageName, StageSpec};
 pub struct Graph {
     stages: Vec<StageSpec>,
     index: BTreeMap<StageName, usize>,
-    /// By name; the *number* of an artifact is its place here.
+    /// Sorted by name; the *number* of an artifact is its position here.
     artifacts: Vec<ArtifactSpec>,
-    /// What is known of each artifact.
+    /// The stages that make and use each artifact.
     uses: Vec<ArtifactUses>,
-    /// What each stage has to do with artifacts, by their numbers.
+    /// The artifacts of each stage, by number.
     numbers: Vec<StageArtifacts>,
 }
 
@@ -27,21 +26,21 @@ pub struct Graph {
 pub(crate) struct StageArtifacts {
     pub(crate) inputs: Vec<usize>,
     pub(crate) outputs: Vec<usize>,
-    /// The inputs that count, see [`Graph::sources`].
+    /// See [`Graph::sources`].
     pub(crate) sources: BTreeSet<usize>,
 }
 
-/// Who makes an artifact, and who reads it.
+/// The stages that make and use an artifact.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ArtifactUses {
     maker: Option<usize>,
-    /// The places of the stages that read it, ascending.
+    /// The positions of the stages that read it, ascending.
     pub(crate) readers: Vec<usize>,
-    /// The verifications that vouch for it: the place of the stage, the number.
+    /// The verifications that vouch for it: position of the stage, number of the artifact.
     pub(crate) verifications: Vec<(usize, usize)>,
 }
 
-/// A graph that breaks an invariant: a mistake in the program, not of its user.
+/// A graph that breaks an invariant: a defect of the program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stages do not fit together: {what}")]
 pub struct GraphError {
@@ -136,12 +135,12 @@ impl Graph {
         self.position(name).map(|at| &self.stages[at])
     }
 
-    /// The place of a stage in the order.
+    /// The position of a stage in the order.
     pub fn position(&self, name: &StageName) -> Option<usize> {
         self.index.get(name).copied()
     }
 
-    /// The number of an artifact: its place among all of them by name.
+    /// The number of an artifact: its position in the order of names.
     pub(crate) fn number(&self, name: &ArtifactName) -> Option<usize> {
         self.artifacts.binary_search_by(|artifact| artifact.name.cmp(name)).ok()
     }
@@ -161,7 +160,7 @@ impl Graph {
         &self.numbers[at]
     }
 
-    /// Who has to do with the artifact of a number.
+    /// The stages that make and use the artifact of a number.
     pub(crate) fn uses(&self, number: usize) -> &ArtifactUses {
         &self.uses[number]
     }
@@ -171,14 +170,13 @@ impl Graph {
         self.number(name).map(|number| &self.artifacts[number])
     }
 
-    /// The place of the stage that makes an artifact.
+    /// The position of the stage that makes an artifact.
     pub fn maker(&self, name: &ArtifactName) -> Option<usize> {
         self.uses[self.number(name)?].maker
     }
 
-    /// The artifacts whose content decides what stage `at` makes, by name: its inputs, with every intermediate
-    /// replaced by what it was itself made from. So it does not matter by which intermediates, that
-    /// is by which method, an artifact was made.
+    /// The artifacts that determine the content of the outputs of stage `at`, by name: its inputs, with every intermediate
+    /// replaced by its own sources. So the intermediates, and with them the method, do not matter.
     pub fn sources(&self, at: usize) -> impl Iterator<Item = &ArtifactName> {
         self.numbers[at].sources.iter().map(|&number| &self.artifacts[number].name)
     }
@@ -192,7 +190,7 @@ impl Graph {
         self.number(name).is_some_and(|number| self.is_intermediate_number(number))
     }
 
-    /// Names of the graph near to one that is not in it, or examples of each kind if none is near.
+    /// Returns stages with a name similar to an unknown one, or an example of each kind.
     pub fn suggest(&self, name: &str) -> Vec<StageName> {
         let kind = name.split(':').next().unwrap_or(name);
         let of_kind = |kind: &str| -> Vec<StageName> {

@@ -1,4 +1,4 @@
-//! Manifests: TOML text and `--set` arguments, checked against a schema, all mistakes at once.
+//! Manifests: TOML text and `--set` arguments, checked against a schema. All mistakes are reported at once.
 
 mod diagnostic;
 mod schema;
@@ -41,7 +41,7 @@ struct ManifestEntry {
     source: ValueSource,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ValueSource {
     Default,
@@ -159,7 +159,7 @@ impl Manifest {
         self.entry(path).source != ValueSource::Default
     }
 
-    /// A mistake in the value of a key that only its user can see, placed where the value stands.
+    /// Makes a diagnostic for the value of a key, for checks that the schema cannot make.
     pub fn diagnose(&self, path: &str, message: &str, help: Option<&str>) -> Diagnostic {
         let (origin, text, span) = match &self.entry(path).source {
             ValueSource::Default => (Origin::File(self.file_name.clone()), &self.text, 0..0),
@@ -170,7 +170,7 @@ impl Manifest {
         Diagnostic { origin, line, column, span, message: format!("{path} {message}"), help: help.map(str::to_owned) }
     }
 
-    /// The manifest with every key and its value, as TOML that reads as the same manifest.
+    /// Returns the manifest as TOML with every key and its value.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         for (table, doc) in &self.tables {
@@ -192,7 +192,7 @@ impl Manifest {
         text
     }
 
-    /// A digest of every key and its value.
+    /// Returns a digest of every key and its value.
     pub fn digest(&self) -> Digest {
         let lines: Vec<String> =
             self.entries.iter().map(|entry| format!("{} = {}", entry.path, entry.value.to_toml())).collect();
@@ -222,10 +222,10 @@ struct ManifestReader<'a> {
     text: &'a str,
     file_name: &'a str,
     values: Vec<Option<(Value, ValueSource)>>,
-    /// Keys that were given, but not rightly: they are not missing as well.
+    /// Keys that were given with a mistake, so that they are not reported as missing too.
     mistaken: Vec<bool>,
     diagnostics: Vec<Diagnostic>,
-    /// Whether the text is not TOML, and what is read is what recovery made of it.
+    /// Whether the text is not TOML, and the reader works on what recovery made of it.
     recovering: bool,
 }
 
@@ -237,7 +237,7 @@ impl ManifestReader<'_> {
         for error in &errors {
             let end = self.text.len();
             let span = error.span().unwrap_or(end..end);
-            // The first complaint about a line tells; others follow from it.
+            // Only the first error of a line is reported: the others follow from it.
             if broken_lines.insert(1 + line_ends.partition_point(|&at| at < span.start)) {
                 self.note(span, first_line(error.message()), None);
             }
@@ -248,7 +248,7 @@ impl ManifestReader<'_> {
             self.read_table(name, value);
         }
         if !errors.is_empty() {
-            // What recovery made of a broken line, or up, is not worth a second complaint.
+            // Recovery invents values for broken lines: their mistakes are not reported.
             let mut found = self.diagnostics.split_off(syntax);
             found.retain(|d| !broken_lines.contains(&d.line) && !d.span.is_empty());
             self.diagnostics.extend(found);
@@ -289,7 +289,7 @@ impl ManifestReader<'_> {
                         format!("the tables are {}", all.join(", "))
                     }
                 };
-                // Its keys are given, as it were, in the table that was meant.
+                // Its keys count as given in the suggested table.
                 for (at, key) in self.schema.keys.iter().enumerate() {
                     self.mistaken[at] |= near.is_some_and(|near| key.table() == near);
                 }
@@ -338,7 +338,7 @@ impl ManifestReader<'_> {
         self.note(name.span(), message, Some(help));
     }
 
-    /// What somebody may have meant who wrote an unknown key in a table.
+    /// Suggests a known key for an unknown key in a table.
     fn meant(&self, table: &str, name: &str) -> (String, Option<usize>) {
         let keys = || self.schema.keys.iter().enumerate();
         let here = || keys().filter(|(_, key)| key.table() == table);
@@ -458,7 +458,7 @@ impl ManifestReader<'_> {
         self.diagnostics.len() >= DIAGNOSTICS_MAX
     }
 
-    /// Notes a mistake in the file.
+    /// Adds a mistake in the file.
     fn note(&mut self, span: Range<usize>, message: String, help: Option<String>) {
         if self.is_full() {
             return;

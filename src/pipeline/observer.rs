@@ -1,4 +1,4 @@
-//! What a run tells about itself while it goes on.
+//! Events of a run, and their observers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::plan::{Reason, StageCounts};
 use crate::progress::ProgressReading;
 use crate::stage::{Cost, StageName};
 
-/// Whoever shows a run. Called from the thread of the run and, for [`Event::Progress`], from another.
+/// An observer of a run. Called from the thread of the run and, for [`Event::Progress`], from another.
 pub trait Observer: Sync {
-    /// Takes notice of an event. It should return soon: the run waits.
+    /// Handles an event. It should return soon: the run waits.
     fn notice(&self, event: &Event);
 
-    /// How often progress is reported.
+    /// Returns the time between reports of progress.
     fn interval(&self) -> Duration {
         Duration::from_millis(250)
     }
 }
 
-/// Shows nothing.
+/// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SilentObserver;
 
@@ -31,32 +31,32 @@ impl Observer for SilentObserver {
     fn notice(&self, _event: &Event) {}
 }
 
-/// Something that happened. Serialises to one JSON object with its name under `event`.
+/// An event of a run. Serialises to one JSON object with its name under `event`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// The directory is locked, the plan is made.
+    /// The run starts: the directory is locked, and the plan is made.
     RunStarted {
         /// The run directory, or the scratch directory of a single-stage run.
         #[serde(serialize_with = "path_text::one")]
         directory: PathBuf,
         /// The number of this run in its directory, from 1.
         run: u64,
-        /// Steps that the plan now holds; later steps may turn out unnecessary.
+        /// Steps of the plan; later steps may turn out to be unnecessary.
         steps: usize,
         /// The stages of the plan by standing.
         counts: StageCounts,
         /// Predicted seconds of all steps.
         seconds: f64,
     },
-    /// Files that the journal did not know were taken over on the word of their headers.
+    /// Files that were not in the journal were adopted by their headers.
     Adopted {
         /// Which.
         artifacts: Vec<ArtifactName>,
     },
-    /// The end of the journal was torn by a crash and has been cut off.
+    /// The end of the journal was torn by a crash and has been truncated.
     JournalCut {
-        /// Bytes cut off.
+        /// Bytes truncated.
         bytes: u64,
     },
     /// A stage begins.
@@ -67,16 +67,16 @@ pub enum Event {
         reason: Reason,
         /// Its number among the steps of this run, from 1.
         number: usize,
-        /// The steps of this run, as now planned.
+        /// The steps of this run, as currently planned.
         steps: usize,
         /// Prediction.
         cost: Cost,
     },
-    /// A running stage reports, at [`Observer::interval`].
+    /// A running stage reports its progress, at [`Observer::interval`].
     Progress {
         /// Which.
         stage: StageName,
-        /// How far it is.
+        /// Its progress.
         #[serde(flatten)]
         reading: ProgressReading,
         /// Seconds since the stage began.
@@ -86,12 +86,12 @@ pub enum Event {
     StageDone {
         /// Which.
         stage: StageName,
-        /// What it took.
+        /// Its measured cost.
         measured: Measured,
         /// Bytes of its outputs.
         bytes: u64,
     },
-    /// A stage left early on request.
+    /// A stage stopped early on request.
     StageStopped {
         /// Which.
         stage: StageName,
@@ -103,7 +103,7 @@ pub enum Event {
         /// Why.
         message: String,
     },
-    /// Damage was found; what is damaged will be rebuilt.
+    /// Damage was found; the artifact will be rebuilt.
     DamageFound {
         /// Which artifact.
         artifact: ArtifactName,
@@ -114,7 +114,7 @@ pub enum Event {
     Removed {
         /// Which.
         artifacts: Vec<ArtifactName>,
-        /// Their length in all.
+        /// Their total length.
         bytes: u64,
     },
     /// The run is over.

@@ -1,8 +1,8 @@
-//! The orchestrator: carries out the plan, one stage at a time.
+//! The orchestrator: plans, runs and inspects the stages of a directory.
 //!
-//! Each stage is: start in the journal, work, outputs durable under their final names, done in the
-//! journal. Killed in between, the next run finds the outputs absent, or complete and adopts or
-//! remakes them. After each stage the plan is made anew.
+//! A run does for each stage: record the start, run the stage, which publishes its outputs durably under their final names,
+//! and record the end. After a kill in between the next run finds the outputs absent, or complete, and then adopts or
+//! remakes them. A new plan is made after each stage. Single stages, explanations and garbage have a module each.
 
 mod execution;
 mod explain;
@@ -35,30 +35,30 @@ use crate::plan::{Keep, Plan, PlanOptions, evaluate, plan_of};
 use crate::preflight::Resources;
 use crate::work::Work;
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The last stage to run, in the order of the graph.
     pub until: Option<String>,
-    /// Stages to run though they are fresh.
+    /// Stages to run although they are fresh.
     pub force: Vec<String>,
-    /// Refuse to rebuild what is there but stale.
+    /// Whether to refuse to rebuild what exists but is stale.
     pub frozen: bool,
-    /// Whether finished files may be replaced by files of something else: other rules, other positions.
+    /// Whether finished files for other parameters (rules, positions) may be replaced.
     pub replace: bool,
-    /// What is kept.
+    /// Which artifacts are kept.
     pub keep: Keep,
     /// Threads for a stage; at least 1.
     pub threads: usize,
-    /// Memory for a stage.
+    /// Memory budget for a stage.
     pub memory: Budget,
-    /// How often long stages snapshot.
+    /// Time between snapshots of long stages.
     pub snapshot_interval: Duration,
     /// The command line, for the lock and the journal.
     pub command: String,
     /// Name and version of the program, for the journal.
     pub program: String,
-    /// The resolved manifest, to be put into the directory as `manifest.toml`.
+    /// The resolved manifest, written into the directory as `manifest.toml`.
     pub manifest: String,
 }
 
@@ -90,11 +90,11 @@ pub struct Orchestrator<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// A flag that nobody raises.
+/// A flag that is never raised.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl<'a> Orchestrator<'a> {
-    /// An orchestrator that nobody watches or stops.
+    /// Makes an orchestrator without an observer or a stop flag.
     pub fn new(disk: &'a dyn Disk, directory: &Path, work: &'a dyn Work, options: RunOptions) -> Self {
         Orchestrator {
             disk,
@@ -106,21 +106,21 @@ impl<'a> Orchestrator<'a> {
         }
     }
 
-    /// Sets who watches.
+    /// Sets the observer.
     #[must_use]
     pub fn observer(mut self, observer: &'a dyn Observer) -> Self {
         self.observer = observer;
         self
     }
 
-    /// Sets the flag that asks to stop, raised by a signal handler.
+    /// Sets the stop flag, which a signal handler raises.
     #[must_use]
     pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = stop;
         self
     }
 
-    /// The plan that [`run`](Self::run) would begin with. Writes nothing and takes no lock.
+    /// Makes the plan that [`run`](Self::run) would start with. Writes nothing and takes no lock.
     ///
     /// # Errors
     /// As [`crate::plan::plan`], or if the journal cannot be read.
@@ -134,26 +134,26 @@ impl<'a> Orchestrator<'a> {
         plan_of(graph, &evaluate(graph, &state, &found), &found, &space, &self.plan_options(forced))
     }
 
-    /// The disk space that is taken already.
+    /// Measures the disk space that is already taken.
     fn space(&self, found: &Inspections) -> Result<Space, PipelineError> {
         let folders = self.directories();
         let folders = folders.iter().map(PathBuf::as_path);
         Space::survey(self.disk, &self.directory, found, folders).map_err(|source| unusable(&self.directory, source))
     }
 
-    /// Whether the directory can be a run directory. Writes nothing.
+    /// Checks that the directory can be a run directory. Writes nothing.
     ///
     /// # Errors
-    /// [`PipelineError::Preflight`] if it holds files of others, or cannot be read.
+    /// [`PipelineError::Preflight`] if it holds foreign files, or cannot be read.
     pub fn check_directory(&self) -> Result<(), PipelineError> {
         let holds = || holds_artifacts(self.disk, &self.directory, self.work);
         Directory::check(self.disk, &self.directory, &holds)
     }
 
-    /// Whether the room there is suffices for a plan.
+    /// Checks that the available resources suffice for a plan.
     ///
     /// # Errors
-    /// [`PipelineError::Preflight`] with what is short.
+    /// [`PipelineError::Preflight`] with the resource that is short.
     pub fn preflight(&self, plan: &Plan) -> Result<(), PipelineError> {
         let directory = &self.directory;
         let disk_free = self.disk.free_bytes(directory);
@@ -165,7 +165,7 @@ impl<'a> Orchestrator<'a> {
         Ok(room.check(&plan.prediction, directory)?)
     }
 
-    /// Whether the options allow a plan: finished files of something else are replaced only if asked to.
+    /// Checks that the options allow a plan: finished files for other parameters are replaced only on request.
     ///
     /// # Errors
     /// [`PipelineError::Replaces`].
@@ -176,7 +176,7 @@ impl<'a> Orchestrator<'a> {
         Err(PipelineError::Replaces { directory: self.directory.clone(), replaced: plan.replaced.clone() })
     }
 
-    /// Takes the directory.
+    /// Locks the directory.
     pub(crate) fn open(&self) -> Result<Directory<'_>, PipelineError> {
         let holds_artifacts = || holds_artifacts(self.disk, &self.directory, self.work);
         Directory::open(self.disk, &self.directory, &self.options.command, &holds_artifacts)
@@ -186,7 +186,7 @@ impl<'a> Orchestrator<'a> {
         PlanOptions { until: self.options.until.clone(), force, frozen: self.options.frozen, keep: self.options.keep }
     }
 
-    /// The directories that hold files of a run.
+    /// Returns the folders that hold artifacts, and the directory itself.
     pub(crate) fn directories(&self) -> BTreeSet<PathBuf> {
         let mut directories = BTreeSet::from([self.directory.clone()]);
         for artifact in self.work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {

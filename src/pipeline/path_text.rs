@@ -1,13 +1,13 @@
 //! Paths as text for JSON.
 //!
-//! A path is any bytes, JSON is Unicode: each sequence of a path that is not UTF-8 becomes U+FFFD, as in messages. So a
-//! reader can show such a path, but not open it. `serde` alone fails on such a path.
+//! A path may be any bytes, but JSON is Unicode: invalid UTF-8 becomes U+FFFD, as in messages. A reader can show such a
+//! path, but not open it. `serde` alone fails on such a path.
 
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-/// A path that is serialised as text.
+/// A path that serialises as text.
 #[derive(Clone, Copy, Debug)]
 pub struct PathText<'a>(pub &'a Path);
 

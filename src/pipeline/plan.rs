@@ -1,15 +1,14 @@
-//! The plan: which stages run, and why; a pure function of graph, journal and what is on disk.
+//! Planning: which stages run, and why. A pure function of the graph, the journal and the files on disk.
 //!
 //! A stage runs if
 //!
-//! * one of its outputs that is wanted for its own sake is not fresh (module `freshness`),
+//! * one of its targets or reports is not fresh (module `freshness`),
 //! * or the user forces it,
-//! * or a stage that runs reads an intermediate of its that is not fresh.
+//! * or a stage that runs reads one of its intermediates, and that is not fresh.
 //!
-//! Contents depend on fingerprints alone, so what is merely absent, damaged or forced is expected to
-//! come out with the digest it had, and nothing after it is planned. If it does come out otherwise,
-//! the next plan says so: plans are made anew after each stage, and one that turns out as it was
-//! stops the change there.
+//! Contents depend on fingerprints alone. So an artifact that is only absent, damaged or forced is expected to get its old
+//! digest, and no stage after it is planned. A new plan is made after each stage: if the digest did change, the new plan
+//! contains the stages after it; if an artifact that was expected to change did not, the stages after it are dropped.
 
 mod counts;
 mod freshness;
@@ -35,7 +34,7 @@ use crate::graph::{Graph, StageArtifacts};
 use crate::journal::JournalState;
 use crate::stage::{StageName, StageSpec};
 
-/// Makes a plan, as if no space were taken yet by what it rebuilds.
+/// Makes a plan. Its prediction of disk space assumes an empty directory.
 ///
 /// # Errors
 /// [`PipelineError::UnknownStage`] if `until` or `force` names none; [`PipelineError::ForcedTooLate`] if `until` comes
@@ -49,7 +48,7 @@ pub fn plan(
     plan_of(graph, &evaluate(graph, state, found), found, &Space::default(), options)
 }
 
-/// The same of a graph and of a directory that have been looked at.
+/// Makes a plan from the freshness of all artifacts and a survey of the directory.
 pub(crate) fn plan_of(
     graph: &Graph,
     freshness: &FreshnessTable,
@@ -112,7 +111,7 @@ pub(crate) fn plan_of(
     if options.keep == Keep::Targets {
         plan.removable = removable(graph, freshness, &runs, found);
         let removed: BTreeSet<&ArtifactName> = plan.removable.iter().collect();
-        // What a run removes is not needed, whether it is still there or not.
+        // What a run removes is not needed, even while it exists.
         for settled in plan.fresh.iter_mut().filter(|settled| settled.why != SettledReason::NotRequested) {
             let outputs = graph.stage(&settled.stage).map_or(&[][..], |stage| &stage.outputs);
             if !outputs.is_empty() && outputs.iter().all(|output| removed.contains(output)) {
@@ -124,7 +123,7 @@ pub(crate) fn plan_of(
     Ok(plan)
 }
 
-/// A target that is there and is one of something else. Of another version or from other sources it is only out of date.
+/// Returns a target that exists for other parameters. One of another version or from other sources is only out of date.
 fn replaced(spec: &ArtifactSpec, freshness: &Freshness) -> Option<ReplacedArtifact> {
     let Reason::Changed { field, was, is, .. } = freshness.reason()? else { return None };
     let is_other = spec.kind == ArtifactKind::Target && spec.identity.contains_key(field);
@@ -132,7 +131,7 @@ fn replaced(spec: &ArtifactSpec, freshness: &Freshness) -> Option<ReplacedArtifa
     is_other.then(|| ReplacedArtifact { artifact: spec.name.clone(), field, was, is })
 }
 
-/// The place of the stage that a user named.
+/// Returns the position of a stage named by the user.
 pub(crate) fn find(graph: &Graph, name: &str) -> Result<usize, PipelineError> {
     let known = name.parse().ok().and_then(|name| graph.position(&name));
     known.ok_or_else(|| PipelineError::UnknownStage {
@@ -141,10 +140,10 @@ pub(crate) fn find(graph: &Graph, name: &str) -> Result<usize, PipelineError> {
     })
 }
 
-/// Why each stage of the graph runs, if it does. From last to first, since readers demand.
+/// Returns why each stage of the graph runs, if it does. From last to first: a stage that runs demands its intermediates.
 fn demand(graph: &Graph, freshness: &FreshnessTable, forced: &BTreeSet<usize>, keep: Keep) -> Vec<Option<Reason>> {
     let mut reasons = vec![None; graph.stages().len()];
-    // Of each intermediate, the first stage that runs and reads it.
+    // For each intermediate, the first stage that runs and reads it.
     let mut readers: Vec<Option<&StageName>> = vec![None; graph.artifacts().len()];
     for (at, stage) in graph.stages().iter().enumerate().rev() {
         let wanted = |&number: &usize| {
@@ -175,7 +174,7 @@ fn why_settled(graph: &Graph, at: usize, freshness: &FreshnessTable) -> SettledR
     let mut why = SettledReason::Recorded;
     for &output in &graph.numbers(at).outputs {
         match freshness.of(output) {
-            // Only intermediates can be stale here, or the stage would run.
+            // Only intermediates can be stale here: otherwise the stage would run.
             Freshness::Stale { .. } => return SettledReason::NotNeeded,
             Freshness::Fresh { adopted, .. } => {
                 if adopted.is_some() {
@@ -187,11 +186,11 @@ fn why_settled(graph: &Graph, at: usize, freshness: &FreshnessTable) -> SettledR
     why
 }
 
-/// Intermediates on disk that nothing will read: every target made from them is fresh and verified.
+/// Returns the intermediates on disk that no stage will read: every target made from them is fresh and verified.
 fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &Inspections) -> Vec<ArtifactName> {
     let is_fresh = |number: usize| freshness.of(number).reason().is_none();
     let is_verified = |number| graph.uses(number).verifications.iter().all(|&(_, number)| is_fresh(number));
-    // From last to first: whether a stage needs its inputs no more.
+    // From last to first: whether a stage no longer needs its inputs.
     let mut settled = vec![false; graph.stages().len()];
     let mut removable = Vec::new();
     for at in (0..graph.stages().len()).rev() {
@@ -219,13 +218,13 @@ fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &I
     removable
 }
 
-/// Adds up the costs of the stages at some places. Intermediates take space until the last stage that keeps them from
-/// being removed. What is taken already is counted only as far as it goes.
+/// Adds up the costs of the stages at `places`. Intermediates take space until the last stage that needs them. Space that
+/// is already taken counts towards the demand.
 fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> PlanPrediction {
     let mut prediction = PlanPrediction::default();
     let mut steps = vec![None; graph.stages().len()];
     places.iter().enumerate().for_each(|(step, &at)| steps[at] = Some(step));
-    // Per stage of the graph, from last to first: the last step that may still need what it makes.
+    // For each stage of the graph, from last to first: the last step that may need its outputs.
     let mut last_use = vec![0; graph.stages().len()];
     for at in (0..graph.stages().len()).rev() {
         let mut last = steps[at].unwrap_or(0);
@@ -240,7 +239,7 @@ fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> PlanPr
         }
         last_use[at] = last;
     }
-    // Against what is taken now.
+    // Relative to the space that is taken now.
     let mut held: i64 = 0;
     let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     let mut released = vec![0u64; places.len()];

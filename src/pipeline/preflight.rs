@@ -1,4 +1,4 @@
-//! Preflight: whether what the plan will take is there, before hours are spent on finding out.
+//! Preflight: compares the predicted memory and disk space of a plan with what is available.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::budget::Budget;
 use crate::plan::PlanPrediction;
 use crate::stage::StageName;
 
-/// What does not allow a run.
+/// Why a run cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreflightError {
@@ -52,7 +52,7 @@ pub enum PreflightError {
         /// Bytes free.
         free: u64,
     },
-    /// The file system has room, but not for us.
+    /// The file system has free space that this process may not use.
     #[error(
         "cannot reserve {needed} of disk space in {}, although {free} are free: {source}; a quota or reserved blocks \
          forbid it; raise the quota, or choose another directory",
@@ -61,14 +61,14 @@ pub enum PreflightError {
     Quota {
         /// The directory.
         directory: PathBuf,
-        /// Bytes that were to be set aside.
+        /// Bytes to reserve.
         needed: u64,
         /// Bytes free.
         free: u64,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: DiskError,
     },
-    /// The directory holds files of others, and none of a run.
+    /// The directory holds foreign files, and none of a run.
     #[error(
         "{} holds files that are not awari's ({}); choose an empty directory, or move them away; nothing was \
          changed",
@@ -90,7 +90,7 @@ pub enum PreflightError {
     },
 }
 
-/// The first of some names, and how many there are besides, on one line.
+/// Lists the first names, and the number of the others, on one line.
 fn few(names: &[String]) -> String {
     const NAMES_MAX: usize = 3;
     let shown = names.iter().take(NAMES_MAX).map(|name| name.replace(char::is_control, "\u{fffd}"));
@@ -98,22 +98,22 @@ fn few(names: &[String]) -> String {
     shown.chain(more).collect::<Vec<_>>().join(", ")
 }
 
-/// What there is.
+/// The available resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// The memory that the user allows.
+    /// The memory budget.
     pub memory: Budget,
-    /// The memory that the machine has available, where known.
+    /// The memory available on the machine, where known.
     pub memory_available: Option<u64>,
     /// Free disk space in bytes.
     pub disk_free: u64,
 }
 
 impl Resources {
-    /// Compares a prediction with what there is.
+    /// Checks that the resources suffice for a prediction.
     ///
     /// # Errors
-    /// What is short, with both numbers.
+    /// The resource that is short, with both numbers.
     pub fn check(&self, prediction: &PlanPrediction, directory: &Path) -> Result<(), PreflightError> {
         let needed = prediction.memory_bytes;
         if let Some(stage) = &prediction.memory_stage {

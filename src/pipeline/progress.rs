@@ -1,4 +1,4 @@
-//! Progress of the running stage: written by its threads, read by the observers of the run.
+//! Progress of the running stage: written by its threads, read by observers.
 
 mod forecast;
 mod passes;
@@ -28,71 +28,70 @@ struct Course {
     passes: Option<ActivePasses>,
 }
 
-/// Passes, one of them at hand.
+/// The passes of a stage, and the start of the current one.
 #[derive(Debug)]
 struct ActivePasses {
     passes: Passes,
-    /// When the pass at hand began, on the steady side of a clock.
+    /// When the current pass began, in steady time.
     begun: Duration,
 }
 
-/// A bound of a stage that takes one after the other, from `of` down to 1.
+/// The current bound of a stage that processes bounds from `of` down to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundReading {
-    /// The bound at hand.
+    /// The current bound.
     pub bound: u32,
     /// The first one.
     pub of: u32,
 }
 
-/// The pass at hand of a stage that repeats passes until one changes nothing.
+/// The current pass of a stage that repeats passes until one changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PassReading {
     /// Its number, from 1.
     pub number: u64,
-    /// The share of all that the pass before has changed.
+    /// The share of positions that the previous pass changed.
     pub changed_share: Option<f64>,
-    /// Whether it is expected to change nothing, and so to be the last.
+    /// Whether the pass is expected to change nothing, and so to be the last.
     pub is_last: bool,
-    /// Seconds until the last pass ends, where the passes so far tell.
+    /// Estimated seconds until the last pass ends.
     pub left_seconds: Option<f64>,
 }
 
 /// One reading of a [`StageProgress`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ProgressReading {
-    /// Units done: of the pass at hand, where there are passes.
+    /// Completed units of the stage, or of the current pass.
     pub done: u64,
-    /// Units in all; 0 if not known.
+    /// Units in total; 0 if unknown.
     pub total: u64,
-    /// What is counted: `positions`, `rows`. Empty until the stage says.
+    /// Name of the unit, such as `positions` or `rows`. Empty until the stage sets it.
     pub unit: &'static str,
-    /// The bound at hand, where there are bounds.
+    /// The current bound, where there are bounds.
     pub bound: Option<BoundReading>,
-    /// The pass at hand, where there are passes.
+    /// The current pass, where there are passes.
     pub pass: Option<PassReading>,
 }
 
 impl StageProgress {
-    /// Nothing done of an unknown total.
+    /// Makes a progress of 0 of an unknown total.
     pub fn new() -> Self {
         StageProgress::default()
     }
 
-    /// Begins a count from 0: of `total` units (0: not known), each a `unit`. Bounds and passes are over.
+    /// Starts to count from 0 to `total` (0: unknown) in `unit`s. Ends bounds and passes.
     pub fn begin(&self, total: u64, unit: &'static str) {
         *self.course() = Course { unit, ..Course::default() };
         self.reach(0, total);
     }
 
-    /// Begins passes at the steady time `now`, each of which changes at most `changes_max`, in the unit of
-    /// [`end_pass`](Self::end_pass).
+    /// Begins passes at the steady time `now`, each of which makes at most `changes_max` changes.
     pub fn begin_passes(&self, changes_max: u64, now: Duration) {
         self.reach(0, 0);
         self.course().passes = Some(ActivePasses { passes: Passes::new(changes_max), begun: now });
     }
 
-    /// Ends a pass at the steady time `now`, and begins the next one. Without passes it does nothing.
+    /// Ends a pass at the steady time `now`, and begins the next one. Does nothing without passes.
     pub fn end_pass(&self, is_full: bool, is_next_full: bool, changed: u64, now: Duration) {
         if let Some(under_way) = &mut self.course().passes {
             let seconds = now.saturating_sub(under_way.begun).as_secs_f64();
@@ -106,23 +105,23 @@ impl StageProgress {
         self.course().bound = Some(BoundReading { bound, of });
     }
 
-    /// Adds units done.
+    /// Adds completed units.
     pub fn advance(&self, units: u64) {
         self.done.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Sets the units done.
+    /// Sets the completed units.
     pub fn set(&self, done: u64) {
         self.done.store(done, Ordering::Relaxed);
     }
 
-    /// Sets the units done, and those in all; 0 if not known.
+    /// Sets the completed and the total units (0: unknown).
     pub fn reach(&self, done: u64, total: u64) {
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Reads it at the steady time `now`. The values may be of slightly different moments.
+    /// Reads the progress at the steady time `now`. The values may be of slightly different moments.
     pub fn read(&self, now: Duration) -> ProgressReading {
         let course = self.course();
         ProgressReading {
@@ -143,36 +142,35 @@ impl StageProgress {
 }
 
 impl PassReading {
-    /// The pass after those that have ended, `seconds` after it began.
+    /// Describes the current pass, `seconds` after it began.
     pub fn new(passes: &Passes, seconds: f64) -> PassReading {
         PassReading {
             number: passes.number(),
             changed_share: passes.changed_share(),
             is_last: passes.is_last(),
-            // A pass that takes longer than all was estimated to take has refuted the estimate.
+            // A pass that exceeds the estimate for all passes refutes the estimate.
             left_seconds: passes.left_seconds().map(|left| left - seconds).filter(|left| *left > 0.0),
         }
     }
 }
 
 impl ProgressReading {
-    /// The share that is done, of the pass at hand where there are passes; `None` where the total is not known, or is
-    /// reached although the stage goes on.
+    /// Returns the completed share of the stage, or of the current pass; `None` if the total is unknown or reached.
     pub fn share(&self) -> Option<f64> {
         (self.done < self.total).then(|| self.done as f64 / self.total as f64)
     }
 
-    /// How far the stage is, for a forecast.
+    /// Returns the progress of the step, for a forecast.
     pub fn at_hand(&self) -> StepProgress {
         match (self.pass, self.bound, self.share()) {
             (Some(PassReading { left_seconds: Some(left), .. }), ..) => StepProgress::Left(left),
-            // Times of bounds are as different as the positions that they decide are many.
+            // The time of a bound depends on the number of positions that it decides.
             (Some(_), ..) | (_, Some(_), _) | (.., None) => StepProgress::Unknown,
             (None, None, Some(share)) => StepProgress::Share(share),
         }
     }
 
-    /// Seconds left for a stage that has run for `seconds`, where that can be told.
+    /// Estimates the seconds left for a stage that has run for `seconds`.
     pub fn left_seconds(&self, seconds: f64) -> Option<f64> {
         match self.at_hand() {
             StepProgress::Left(left) => Some(left),

@@ -1,4 +1,4 @@
-//! What a stage gives back: a report of its run, or why it did not finish.
+//! The result of a stage: a report, or an error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,26 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::ArtifactName;
 
-/// What a stage says about its run; time and memory are measured around it.
+/// The report of a completed stage. The pipeline measures time and memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
-    /// Positions it worked through.
+    /// Positions processed.
     pub positions: u64,
-    /// Anything worth counting: passes, changes, cache misses.
+    /// Counters such as passes, changes or cache misses.
     pub counters: BTreeMap<String, Counter>,
-    /// Digests of files without a checksum of their own, as the stage wrote them: a file that reads otherwise afterwards was
-    /// damaged meanwhile.
+    /// Digests of the bytes written to files that have no checksum of their own, to detect damage right after.
     #[serde(skip)]
     pub written: BTreeMap<ArtifactName, Digest>,
 }
 
 impl StageReport {
-    /// A report without counters.
+    /// Makes a report without counters.
     pub fn new(positions: u64) -> Self {
         StageReport { positions, ..StageReport::default() }
     }
 
-    /// Adds the digest of a file as it was written.
+    /// Adds the digest of a written file.
     #[must_use]
     pub fn wrote(mut self, name: ArtifactName, digest: Digest) -> Self {
         self.written.insert(name, digest);
@@ -46,14 +45,14 @@ impl StageReport {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Counter {
-    /// Counted.
+    /// A count.
     Integer(u64),
-    /// Measured; JSON cannot say infinity or NaN, which come back as 0.
+    /// A measurement; infinity and NaN, which JSON lacks, are read back as 0.
     Real(#[serde(deserialize_with = "real_or_zero")] f64),
 }
 
 impl Counter {
-    /// The number, rounded if it is a large integer.
+    /// Returns the number, rounded if it is a large integer.
     pub fn as_f64(self) -> f64 {
         match self {
             Counter::Integer(value) => value as f64,
@@ -82,22 +81,22 @@ fn real_or_zero<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StageError {
-    /// It was asked to stop, and did; it continues when run again.
+    /// It stopped on request, and continues when run again.
     #[error("stopped on request")]
     Stopped,
     /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// An artifact is not what it must be: a checksum differs, or a check of its content failed.
-    /// Recorded as damage, so the next run rebuilds it.
+    /// An artifact is damaged: a checksum differs, or a check of its content failed. Recorded, so the next run rebuilds
+    /// it.
     #[error("{artifact} is damaged: {what}")]
     Damaged {
         /// Which artifact.
         artifact: ArtifactName,
-        /// What was expected and what was found, in words.
+        /// What was expected and found, in words.
         what: String,
-        /// Whether a stage that reads it does not notice: a score is wrong, but every checksum is right. What was made
-        /// from it since it was last known good is then rebuilt too.
+        /// Whether a stage that reads it does not notice: its content is wrong, but every checksum is right. What was made
+        /// from it since it was last known to be good is then rebuilt too.
         silent: bool,
     },
     /// Anything else.
@@ -111,7 +110,7 @@ impl StageError {
         StageError::Failed(error.into())
     }
 
-    /// Threads cannot be had, with the remedy.
+    /// Returns the error of a thread that cannot be started, with the remedy.
     pub fn no_threads(error: impl fmt::Display) -> Self {
         StageError::failed(format!(
             "threads cannot be started: {error}; allow more (ulimit -u, ulimit -v, or the pids control \

@@ -1,4 +1,4 @@
-//! Stages: named steps with declared inputs, outputs and cost.
+//! Stages: steps with declared inputs, outputs and cost.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,19 +17,19 @@ pub struct StageName {
     parameters: Vec<u32>,
 }
 
-/// Not the name of a stage.
+/// A text that is not the name of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is not the name of a stage; expected a kind and numbers, such as sweep:16 or process:36:12")]
 pub struct StageNameError {
-    /// What was given instead.
+    /// The text that was given.
     pub found: String,
 }
 
 impl StageName {
-    /// More parameters than any stage has.
+    /// The largest number of parameters.
     const PARAMETERS_MAX: usize = 8;
 
-    /// Puts a name together.
+    /// Makes a name.
     ///
     /// # Panics
     /// If `kind` is not made of lower-case letters, digits and hyphens, beginning with a letter:
@@ -113,41 +113,41 @@ impl From<StageName> for String {
     }
 }
 
-/// What a stage is predicted to take.
+/// The predicted cost of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// Positions it works through.
+    /// Positions processed.
     pub positions: u64,
     /// Wall-clock seconds.
     pub seconds: f64,
     /// Peak memory, maps of finished files not counted.
     pub memory_bytes: u64,
-    /// Most disk space that it takes while it runs, outputs included.
+    /// Peak disk space, outputs included.
     pub disk_bytes: u64,
-    /// Disk space that its outputs keep after it.
+    /// Disk space of its outputs.
     pub disk_kept_bytes: u64,
 }
 
-/// A stage as declared.
+/// The declaration of a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageSpec {
     /// Its name.
     pub name: StageName,
     /// The artifacts it reads.
     pub inputs: Vec<ArtifactName>,
-    /// The artifacts it makes, all of them in one go.
+    /// The artifacts it makes.
     pub outputs: Vec<ArtifactName>,
-    /// Stages that come first if they run at all, though this one reads nothing of theirs.
+    /// Stages that come first if they run, although this one reads none of their outputs.
     pub after: Vec<StageName>,
-    /// Prediction.
+    /// The predicted cost.
     pub cost: Cost,
-    /// Where intermediates lie whose space its own [`Cost::disk_bytes`] holds, whichever stage makes them: how their
-    /// names begin.
+    /// The prefix of names of intermediates whose space is part of its own [`Cost::disk_bytes`], whichever stage makes
+    /// them.
     pub folder: Option<String>,
 }
 
 impl StageSpec {
-    /// A stage without inputs, outputs and cost; set the fields.
+    /// Makes a stage without inputs, outputs and cost.
     pub fn new(name: StageName) -> Self {
         StageSpec {
             name,

@@ -1,7 +1,7 @@
-//! Status: how far a run directory is, by its journal and a look at its files.
+//! The status of a run directory, from its journal and its files.
 //!
-//! Reads only, so it works while a run goes on. Whether one does, only the lock can tell: if the
-//! journal leaves it open, the lock is tried for a moment.
+//! Only reads, so it works while a run is active. If the journal does not record the end of the last run, the lock decides
+//! whether it is active.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,21 +21,21 @@ use crate::plan::{Keep, Plan, PlanOptions, Reason, SettledReason, StageCounts, p
 use crate::stage::StageName;
 use crate::work::Work;
 
-/// How far a run directory is.
+/// The status of a run directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     /// The directory.
     #[serde(serialize_with = "path_text::one")]
     pub directory: PathBuf,
-    /// The latest run, if the journal knows any.
+    /// The latest run, if there is one.
     pub run: Option<RunStatus>,
-    /// The stages, in the order in which they run; by name if the graph is not known.
+    /// The stages, in the order in which they run; by name if the graph is unknown.
     pub stages: Vec<StageStatus>,
-    /// The stages by standing, as `plan` counts them; `None` if the graph is not known.
+    /// The number of stages of each standing, as in a plan; `None` if the graph is unknown.
     pub counts: Option<StageCounts>,
-    /// The files and what the journal says of them; those that are not there are left out.
+    /// The recorded artifacts that exist.
     pub artifacts: Vec<ArtifactStatus>,
-    /// Bytes of the journal that a crash has torn; the next run cuts them off.
+    /// Torn bytes at the end of the journal; the next run truncates them.
     pub journal_torn_bytes: u64,
 }
 
@@ -56,21 +56,21 @@ pub struct RunStatus {
     pub started_at: u64,
     /// When it ended, in seconds since 1970.
     pub ended_at: Option<u64>,
-    /// Seconds from its start to its end or, while it goes on, to this moment; if it was killed, to the last sign of it.
+    /// Seconds from its start to its end; while it is active, until now; if it was killed, until its last sign of life.
     pub seconds: f64,
-    /// What became of it.
+    /// Its state.
     pub state: RunState,
-    /// What it does just now, if it goes on and has been seen to.
+    /// Its latest heartbeat, if it is active.
     pub heartbeat: Option<Heartbeat>,
 }
 
-/// What became of a run.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// It goes on.
+    /// It is active.
     Running,
-    /// It did all it was asked to.
+    /// It is done.
     Done,
     /// It was stopped on request; the same command resumes.
     Stopped,
@@ -80,12 +80,12 @@ pub enum RunState {
     Interrupted,
 }
 
-/// How far a stage is.
+/// The status of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageStatus {
     /// Which.
     pub stage: StageName,
-    /// How far.
+    /// Its state.
     pub state: StageState,
     /// Why it will run, if it will.
     pub reason: Option<String>,
@@ -93,35 +93,35 @@ pub struct StageStatus {
     pub started_at: Option<u64>,
     /// When it was last done, in seconds since 1970.
     pub done_at: Option<u64>,
-    /// What it took then.
+    /// Its measured cost then.
     pub measured: Option<Measured>,
-    /// Positions a second of wall-clock time then.
+    /// Positions per second of wall-clock time then.
     pub rate: Option<f64>,
 }
 
-/// How far a stage is.
+/// The state of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StageState {
-    /// Its outputs are there and up to date; without a graph: it was done.
+    /// Its outputs are up to date; without a graph: it was done.
     Done,
-    /// It runs now.
+    /// It is running.
     Running,
-    /// It is held to run, but nothing moves; in words.
+    /// It counts as running, but shows no progress; in words.
     Stalled(String),
-    /// It was begun and not finished.
+    /// It was started and not finished.
     Interrupted,
     /// It failed with this error.
     Failed(String),
-    /// Its outputs are there, but no longer right.
+    /// Its outputs exist, but are out of date.
     Stale,
-    /// Its outputs are not there yet.
+    /// Its outputs do not exist yet.
     Pending,
-    /// It makes intermediates, which were not kept, or are not needed.
+    /// It makes intermediates that are not needed.
     NotNeeded,
 }
 
-/// An artifact of the directory.
+/// The status of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArtifactStatus {
     /// Which.
@@ -131,7 +131,7 @@ pub struct ArtifactStatus {
     pub digest: Digest,
     /// The length of its file, as recorded.
     pub bytes: u64,
-    /// The stage that made it; `None` if it was taken over on the word of its header.
+    /// The stage that made it; `None` if it was adopted.
     pub stage: Option<StageName>,
     /// When, in seconds since 1970.
     pub at: u64,
@@ -139,7 +139,7 @@ pub struct ArtifactStatus {
     pub damage: Option<String>,
 }
 
-/// The status of a run directory, for a run that keeps `keep`. Without `work`, it tells what the journal knows.
+/// Returns the status of a run directory, for a run that keeps `keep`. Without `work`, it is limited to the journal.
 ///
 /// # Errors
 /// If the journal cannot be read.
@@ -173,7 +173,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
     };
     let counts = planned.as_ref().map(|(_, plan)| {
         let mut counts = plan.counts();
-        // Those that are forced, whose outputs are up to date until they are replaced.
+        // Forced stages run although their outputs are up to date.
         let is_running = |stage: &&StageStatus| stage.state == StageState::Running;
         stages.iter().filter(is_running).for_each(|stage| counts.run(plan.standing(&stage.stage)));
         counts
@@ -203,7 +203,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
     })
 }
 
-/// Who holds the lock, in words. A directory where it cannot be tried is not being written.
+/// Returns the holder of the lock, in words. A directory whose lock cannot be tried has none.
 pub fn holder(disk: &dyn Disk, directory: &Path) -> Option<String> {
     disk.lock_holder(&lock_path(directory)).ok()?
 }
@@ -257,7 +257,7 @@ fn with_graph(graph: &Graph, state: &JournalState, running: Option<u64>, plan: &
     stages.collect()
 }
 
-/// What became of the latest start of a stage, unless it was done.
+/// Returns the state of the latest start of a stage, unless it was done.
 fn ended(history: &StageHistory, running: Option<u64>) -> Option<StageState> {
     match (&history.ended, history.started) {
         (Some(StageEnd::Done), _) => None,

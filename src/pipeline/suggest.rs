@@ -1,8 +1,8 @@
-//! "Did you mean": the nearest of the names that would have been right.
+//! Suggestions of a similar name.
 
-/// The candidate nearest to `word`, if one is near enough to be a slip of the finger.
+/// Returns the candidate nearest to `word`, if it is near enough to be a typing error.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A hostile word costs its length times that of each candidate.
+    // The cost is the length of the word times that of each candidate.
     let word: String = word.chars().take(100).flat_map(char::to_lowercase).collect();
     let distance_max = (word.chars().count() / 3).clamp(1, 3);
     candidates
@@ -17,7 +17,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn slips_are_recognised_and_other_words_are_not() {
+    fn typing_errors_are_recognised_and_other_words_are_not() {
         let names = ["stones", "method", "memory", "threads"];
         let check = |word, expect| assert_eq!(nearest(word, names.into_iter()), expect, "{word}");
         check("stone", Some("stones"));

@@ -1,4 +1,4 @@
-//! A toy for tests: databases of a few bytes, each computed from all smaller ones.
+//! Toy stages for tests: databases of a few bytes, each computed from all smaller ones.
 //!
 //! Per n: `capture:n` digests the smaller databases, `solve:n` (or another method's name) makes the
 //! database, `verify:n` recomputes it, `stats:n` reports on it.
@@ -25,7 +25,7 @@ pub(crate) const DIRECTORY: &str = "/run";
 
 pub(crate) struct Toy {
     graph: Graph,
-    /// Databases whose solver adds a salt: content that no fingerprint foresees.
+    /// Databases whose solver adds a salt, which is not part of the fingerprint.
     pub(crate) salted: BTreeSet<u32>,
     /// Stages that fail.
     pub(crate) fail: BTreeSet<String>,
@@ -125,9 +125,9 @@ fn encode(identity: &BTreeMap<String, String>, content: &[u8], digest: Digest) -
 
 struct Decoded {
     identity: BTreeMap<String, String>,
-    /// What the content is said to have: only verification compares it.
+    /// The digest in the header: only verification compares it.
     digest: Digest,
-    /// What every reader compares.
+    /// Every reader compares it.
     checksum: Digest,
     length: usize,
     content: Vec<u8>,
@@ -359,7 +359,7 @@ impl Bench {
         directory.journal().append(record).unwrap();
     }
 
-    /// All files that must not depend on how the run went.
+    /// Returns all files that must not depend on the course of the run.
     pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         for path in self.disk.paths() {

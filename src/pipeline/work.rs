@@ -1,4 +1,4 @@
-//! The seam between the pipeline and the stages: what a stage is given, and what it gives back.
+//! The interface between the pipeline and its stages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,18 @@ use crate::progress::StageProgress;
 use crate::report::{StageError, StageReport};
 use crate::stage::StageSpec;
 
-/// The work that a pipeline orders: implemented by the stages, and by a toy in tests.
+/// The stages of a pipeline: implemented by the crate `stages`, and by a toy in tests.
 pub trait Work: Sync {
-    /// All stages and artifacts, in the order in which they run.
+    /// Returns the graph of all stages and artifacts.
     fn graph(&self) -> &Graph;
 
-    /// A cheap look at the file of an artifact, in the run directory or in a scratch one. Never
-    /// called for an [`ArtifactKind::Verification`](crate::ArtifactKind::Verification).
+    /// Inspects the file of an artifact, cheaply, in the run directory or a scratch directory. Never called for an [`ArtifactKind::Verification`](crate::ArtifactKind::Verification).
     ///
     /// # Errors
-    /// If the operating system fails: that is no reason to rebuild the file, so nothing runs. What is
-    /// wrong with its bytes is a [`Inspection`].
+    /// If the operating system fails; nothing then runs. Wrong bytes are an [`Inspection`], not an error.
     fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Inspection, DiskError>;
 
-    /// The folders of a run directory in which the artifacts of any graph of this work lie.
+    /// Returns the folders of a run directory that hold artifacts of any graph of this work.
     fn folders(&self) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -35,7 +33,7 @@ pub trait Work: Sync {
     /// Whether an artifact of any graph of this work can have this name.
     fn is_name(&self, name: &ArtifactName) -> bool;
 
-    /// Whether a file begins as the artifacts of this work do, whole or damaged. What cannot be read does not.
+    /// Whether a file begins like an artifact of this work, complete or damaged. An unreadable file does not.
     fn is_ours(&self, disk: &dyn Disk, path: &Path) -> bool;
 
     /// Whether the file of a name is a complete artifact, of this graph or of one for another method or other bounds.
@@ -47,25 +45,25 @@ pub trait Work: Sync {
         Ok(false)
     }
 
-    /// Where stages have snapshots outside of the run directory, of this run alone, as seen from this machine.
-    fn apart(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
+    /// Returns the folder outside of the run directory in which stages of this run keep snapshots on this machine.
+    fn local_snapshots(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
         let _ = (disk, directory);
         None
     }
 
-    /// Runs a stage: reads its inputs, publishes its outputs, all at the paths that `context` gives.
+    /// Runs a stage: reads its inputs and publishes its outputs, at the paths of `context`.
     ///
     /// # Errors
-    /// [`StageError::Stopped`] if it left early because [`StageContext::stop_requested`]; anything
-    /// else fails the run. No output may then have a final name unless it is complete.
+    /// [`StageError::Stopped`] if it ended early because of [`StageContext::stop_requested`]; any other error fails the
+    /// run. Only complete outputs may have their final names.
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError>;
 }
 
-/// Where and with what a stage runs.
+/// The paths and resources of a running stage.
 pub struct StageContext<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) directory: &'a Path,
-    /// In a single-stage run: where outputs go, and which artifacts were made there.
+    /// The scratch directory of a single stage.
     pub(crate) scratch: Option<ScratchArtifacts<'a>>,
     pub(crate) snapshots: Snapshots<'a>,
     pub(crate) threads: usize,
@@ -74,19 +72,19 @@ pub struct StageContext<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// The scratch directory of a single-stage run.
+/// The scratch directory of a single stage, and the artifacts in it.
 pub(crate) struct ScratchArtifacts<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) made: &'a BTreeSet<ArtifactName>,
 }
 
 impl<'a> StageContext<'a> {
-    /// The door to the operating system.
+    /// The disk.
     pub fn disk(&self) -> &'a dyn Disk {
         self.disk
     }
 
-    /// Where to read an input.
+    /// Returns the path of an input.
     pub fn input(&self, name: &ArtifactName) -> PathBuf {
         match &self.scratch {
             Some(scratch) if scratch.made.contains(name) => name.below(scratch.directory),
@@ -94,7 +92,7 @@ impl<'a> StageContext<'a> {
         }
     }
 
-    /// Where to publish an output.
+    /// Returns the path at which to publish an output.
     pub fn output(&self, name: &ArtifactName) -> PathBuf {
         match &self.scratch {
             Some(scratch) => name.below(scratch.directory),
@@ -102,12 +100,12 @@ impl<'a> StageContext<'a> {
         }
     }
 
-    /// The place for snapshots of unfinished work.
+    /// The snapshots of the stage.
     pub fn snapshots(&self) -> &Snapshots<'a> {
         &self.snapshots
     }
 
-    /// Measures time from here on.
+    /// Starts a stopwatch.
     pub fn stopwatch(&self) -> Stopwatch<'a> {
         Stopwatch::start(self.disk.clock())
     }
@@ -117,23 +115,23 @@ impl<'a> StageContext<'a> {
         self.threads
     }
 
-    /// Memory to stay within.
+    /// The memory budget.
     pub fn memory(&self) -> Budget {
         self.memory
     }
 
-    /// The progress of this stage, to be advanced from any thread.
+    /// The progress of the stage, which any thread may advance.
     pub fn progress(&self) -> &'a StageProgress {
         self.progress
     }
 
-    /// Whether to stop at the end of the current unit: snapshot if worth it, then return
-    /// [`StageError::Stopped`]. As cheap as a load.
+    /// Whether to stop at the end of the current unit: save a snapshot if worthwhile, then return
+    /// [`StageError::Stopped`]. Costs one atomic load.
     pub fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The flag behind [`stop_requested`](Self::stop_requested), for engines that know no pipeline.
+    /// The flag behind [`stop_requested`](Self::stop_requested), for engines.
     pub fn stop_flag(&self) -> &'a AtomicBool {
         self.stop
     }

@@ -1,36 +1,36 @@
-//! Mistakes in a manifest, each with the place where it was made.
+//! Mistakes in a manifest, each with its location.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Mistakes that are reported at once. A longer list helps no one, and each costs a search of the text for its line.
+/// The largest number of mistakes that are reported. Each costs a search of the text for its line.
 pub const DIAGNOSTICS_MAX: usize = 50;
 
-/// One mistake.
+/// A mistake in a manifest or on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where the text stands in which it was made.
+    /// The text that contains it.
     pub origin: Origin,
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The bytes of the text at fault.
+    /// The byte range of the mistake in the text.
     pub span: Range<usize>,
     /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// What to write instead.
     pub help: Option<String>,
 }
 
-/// Where a text stands.
+/// The origin of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// In the manifest of this name.
+    /// The manifest of this name.
     File(String),
-    /// On the command line: this is `KEY=VALUE` of `--set KEY=VALUE`.
+    /// The argument `KEY=VALUE` of `--set`.
     Set(String),
-    /// On the command line: an option, such as `--memory`, that stands for a key.
+    /// An option, such as `--memory`, that sets a key.
     Option(&'static str),
 }
 
@@ -49,12 +49,12 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The beginning of a text that someone else wrote, on one line.
+/// Returns the start of an untrusted text, on one line.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Line and column, both from 1, of a byte of a text; of its end for a byte beyond it.
+/// Returns the line and column, from 1, of a byte of a text, or of the end of the text.
 pub(crate) fn position(text: &str, byte: usize) -> (usize, usize) {
     let byte = text.floor_char_boundary(byte.min(text.len()));
     let before = &text[..byte];

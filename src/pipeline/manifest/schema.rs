@@ -1,4 +1,4 @@
-//! Which keys a manifest has: data, given by whoever knows what they mean.
+//! The schema of a manifest: its keys, as data.
 
 use crate::manifest::value::{Value, ValueType};
 
@@ -15,34 +15,33 @@ pub(crate) struct SchemaTable {
     pub(crate) doc: String,
 }
 
-/// Tells what is wrong with a value that has the right type, if anything is.
+/// Checks a value of the right type. The error is a message.
 type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 
-/// One key.
+/// A key of a manifest.
 pub struct ManifestKey {
     /// Its table and name: `build.memory`.
     pub(crate) path: String,
     pub(crate) r#type: ValueType,
-    /// The value if it is not given, as after `--set KEY=`; `None` if it must be given.
+    /// The default, as after `--set KEY=`; `None` if the key is required.
     pub(crate) default: Option<String>,
     pub(crate) doc: String,
     pub(crate) check: Option<Check>,
 }
 
 impl ManifestKey {
-    /// A key with a default, written as a user would after `--set KEY=`. `path` is its table and
-    /// name: `build.memory`. A table by range has the default `{}`.
+    /// Makes a key with a default, written as after `--set KEY=`. `path` is its table and name: `build.memory`. A table by
+    /// range has the default `{}`.
     pub fn new(path: &str, r#type: ValueType, default: &str, doc: &str) -> Self {
         ManifestKey { default: Some(default.to_owned()), ..ManifestKey::required(path, r#type, doc) }
     }
 
-    /// A key that must be given.
+    /// Makes a required key.
     pub fn required(path: &str, r#type: ValueType, doc: &str) -> Self {
         ManifestKey { path: path.to_owned(), r#type, default: None, doc: doc.to_owned(), check: None }
     }
 
-    /// Adds a check for what the type cannot say. The message stands after the key's name: `must be
-    /// a power of two`.
+    /// Adds a check that the type cannot express. Its message follows the name of the key: `must be a power of two`.
     #[must_use]
     pub fn check(mut self, check: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.check = Some(Box::new(check));
@@ -69,15 +68,15 @@ impl std::fmt::Debug for ManifestKey {
 }
 
 impl Schema {
-    /// No keys.
+    /// Makes an empty schema.
     pub fn new() -> Self {
         Schema::default()
     }
 
-    /// Begins a table; the keys added next are in it.
+    /// Begins a table for the keys added next.
     ///
     /// # Panics
-    /// If there is one of this name: schemas are constants of the program.
+    /// If the table exists: schemas are constants of the program.
     #[must_use]
     pub fn table(mut self, name: &str, doc: &str) -> Self {
         assert!(self.tables.iter().all(|table| table.name != name), "two tables {name}");
@@ -88,8 +87,7 @@ impl Schema {
     /// Adds a key.
     ///
     /// # Panics
-    /// If it is not in the table begun last, is there already, or its default is not a value of its
-    /// type.
+    /// If it is not in the last table, exists already, or its default is not a value of its type.
     #[must_use]
     pub fn key(mut self, key: ManifestKey) -> Self {
         let table = self.tables.last().map_or("", |table| &table.name);
@@ -104,7 +102,7 @@ impl Schema {
         self
     }
 
-    /// The paths of all keys.
+    /// Returns the paths of all keys.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| key.path.as_str())
     }

@@ -1,4 +1,4 @@
-//! Values of manifest keys: typed, checked and printed.
+//! Typed values of manifest keys.
 
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::budget::{Budget, BudgetError};
 use crate::manifest::diagnostic::DIAGNOSTICS_MAX;
 use crate::suggest::nearest;
 
-/// What values a key takes.
+/// The type of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueType {
     /// Any text.
@@ -68,22 +68,22 @@ pub enum Value {
 pub struct ByRange(Vec<(RangeInclusive<u32>, String)>);
 
 impl ByRange {
-    /// The word of a number, if it has one.
+    /// Returns the word of a number, if it has one.
     pub fn get(&self, number: u32) -> Option<&str> {
         let entry = self.0.iter().find(|(range, _)| range.contains(&number));
         entry.map(|(_, word)| word.as_str())
     }
 
-    /// Ranges and words, ascending.
+    /// Returns ranges and words, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (&RangeInclusive<u32>, &str)> {
         self.0.iter().map(|(range, word)| (range, word.as_str()))
     }
 
-    /// Gives a range a word, whatever words its numbers had.
+    /// Sets the word of a range, replacing earlier words of its numbers.
     pub(crate) fn set(&mut self, range: RangeInclusive<u32>, word: String) {
         let mut entries = Vec::with_capacity(self.0.len() + 2);
         for (old, other) in self.0.drain(..) {
-            // What is left of it below and above the new range.
+            // The remainder below and above the new range.
             if *old.start() < *range.start() {
                 let end = (*old.end()).min(*range.start() - 1);
                 entries.push((*old.start()..=end, other.clone()));
@@ -104,7 +104,7 @@ impl ByRange {
     }
 }
 
-/// What is wrong with a value, and where.
+/// A mistake in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueMistake {
     pub(crate) span: Range<usize>,
@@ -113,8 +113,7 @@ pub(crate) struct ValueMistake {
 }
 
 impl Value {
-    /// The value that a manifest gives; all mistakes in it at once. Messages go on after the key's
-    /// name.
+    /// Reads a value of a manifest; returns all mistakes at once. Messages follow the name of the key.
     pub(crate) fn of_toml(r#type: &ValueType, value: &Spanned<DeValue<'_>>) -> Result<Self, Vec<ValueMistake>> {
         if let (ValueType::ByRange(first, last, words), DeValue::Table(table)) = (r#type, value.get_ref()) {
             let mut by_range = ByRange::default();
@@ -141,7 +140,7 @@ impl Value {
             .map_err(|(message, help)| vec![ValueMistake { span: value.span(), message, help }])
     }
 
-    /// The value that an argument gives: TOML, or else a plain string. Spans are of the argument.
+    /// Reads a value of an argument: TOML, or else a plain string. Spans are positions in the argument.
     pub(crate) fn of_argument(r#type: &ValueType, text: &str) -> Result<Self, Vec<ValueMistake>> {
         let plain = || {
             let value = DeValue::String(text.into());
@@ -157,8 +156,8 @@ impl Value {
         }
     }
 
-    /// One entry of a [`ValueType::ByRange`], from its key and an argument, which begins at `start` of the text that mistakes
-    /// are placed in.
+    /// Reads one entry of a [`ValueType::ByRange`] from its key and an argument, which begins at `start` of the text that
+    /// spans refer to.
     pub(crate) fn of_entry_argument(
         r#type: &ValueType,
         key: &Spanned<std::borrow::Cow<'_, str>>,
@@ -174,7 +173,7 @@ impl Value {
         entry(*first..=*last, words, key, &Spanned::new(span, value.into_inner()))
     }
 
-    /// The value as TOML.
+    /// Returns the value as TOML.
     pub(crate) fn to_toml(&self) -> String {
         match self {
             Value::String(text) => quote(text),
@@ -293,7 +292,7 @@ fn range(text: &str, limits: &RangeInclusive<u32>) -> Result<RangeInclusive<u32>
     let number = |text: &str| {
         let text = text.trim();
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        // More digits than fit are a number all the same, and out of every limit.
+        // A number of too many digits is out of every limit.
         digits.then(|| text.parse::<u32>().unwrap_or(u32::MAX))
     };
     let (first, last) = text.split_once("..").unwrap_or((text, text));
@@ -346,7 +345,7 @@ fn list(words: &[String]) -> String {
     words.join(", ")
 }
 
-/// Text as a TOML string.
+/// Quotes text as a TOML string.
 pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

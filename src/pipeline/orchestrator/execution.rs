@@ -1,4 +1,4 @@
-//! The execution of one stage: reporting its progress, measuring it, and checking what it made.
+//! The execution of one stage: reports its progress, measures it, and checks its outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -16,11 +16,11 @@ use crate::report::StageError;
 use crate::stage::StageSpec;
 use crate::work::{StageContext, Work};
 
-/// How often to look how much memory there is in use.
+/// Time between samples of the resident memory.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The most memory that was resident during a stage: what the kernel says if it was never more, else the most that was
-/// seen. (The kernel could be told to forget its mark, but then whoever watches the process from outside would lose it.)
+/// Measures the peak resident memory of a stage: the peak of the kernel if the stage raised it, otherwise the largest
+/// sample. (Resetting the peak of the kernel would hide it from observers of the process.)
 struct PeakMeter {
     peak_before: Option<u64>,
     seen: Option<u64>,
@@ -42,7 +42,7 @@ impl PeakMeter {
     }
 }
 
-/// What a stage that is done made and took.
+/// The outputs and the cost of a completed stage.
 pub(crate) struct ExecutedStage {
     pub(crate) artifacts: Vec<ArtifactRecord>,
     pub(crate) found: Inspections,
@@ -53,7 +53,7 @@ pub(crate) struct ExecutedStage {
 pub(crate) struct Fingerprints(BTreeMap<ArtifactName, Fingerprint>);
 
 impl Fingerprints {
-    /// One digest of all of them.
+    /// Returns a digest of all of them.
     pub(crate) fn digest(&self) -> Digest {
         let mut text = String::new();
         for (name, fingerprint) in &self.0 {
@@ -62,7 +62,7 @@ impl Fingerprints {
         Digest::of(text.as_bytes())
     }
 
-    /// What snapshots serve: the same results from the same sources, none of which was found wrong since.
+    /// Returns the fingerprint of snapshots: the same results from the same sources, none of which was found wrong since.
     pub(crate) fn snapshots(&self, state: &JournalState) -> Digest {
         let inputs: BTreeSet<&ArtifactName> = self.0.values().flat_map(|of| of.inputs.keys()).collect();
         let wrong = inputs.iter().flat_map(|name| state.silent_damage(name).iter().map(move |found| (name, found)));
@@ -78,8 +78,8 @@ impl Fingerprints {
     }
 }
 
-/// The fingerprints of what a stage makes from sources of the given digests; `None` if one of these
-/// is missing.
+/// Returns the fingerprints of the outputs of a stage, made from sources with the given digests; `None` if a digest is
+/// missing.
 pub(crate) fn fingerprints_of(
     graph: &Graph,
     at: usize,
@@ -97,7 +97,7 @@ pub(crate) fn fingerprints_of(
     Some(Fingerprints(fingerprints.collect()))
 }
 
-/// Runs a stage and checks that it made what it should.
+/// Runs a stage and checks its outputs.
 pub(crate) fn execute(
     work: &dyn Work,
     stage: &StageSpec,
@@ -108,14 +108,14 @@ pub(crate) fn execute(
     let watch = context.stopwatch();
     let cpu_start = clock::cpu_seconds();
     let traffic_start = context.disk.traffic();
-    // What the stages before left behind counts too, but taking it again costs time.
+    // Freed heap of earlier stages counts as resident; returning it to the kernel costs time.
     if clock::resident_bytes() > Some(context.memory.bytes() / 2) {
         heap::release();
     }
     let mut memory = PeakMeter::start();
     let mut report = std::thread::scope(|scope| {
         let (_running, ended) = mpsc::channel::<()>();
-        // Ends when the sender goes, also if the stage panics.
+        // The thread ends when the sender is dropped, also if the stage panics.
         let memory = &mut memory;
         let show = move || {
             let start = Instant::now();
@@ -169,7 +169,7 @@ pub(crate) fn execute(
     Ok(done)
 }
 
-/// The digest of what a stage made, if it is what it should have made.
+/// Returns the digest of an output, if it is what the stage should have made.
 fn made(artifact: &ArtifactSpec, found: &Inspection) -> Result<Digest, StageError> {
     let name = &artifact.name;
     let wrong = |what: String| Err(StageError::failed(format!("it should have made {name}, {what}")));

@@ -1,4 +1,4 @@
-//! Why a stage is or is not up to date, field by field: what was recorded, what is on disk, what is asked for.
+//! Explains why a stage is or is not up to date, field by field: recorded, on disk, requested.
 
 use disk::clock;
 use serde::Serialize;
@@ -12,52 +12,52 @@ use crate::orchestrator::Orchestrator;
 use crate::plan::{Freshness, Reason, StageCounts, Standing, evaluate, find, plan};
 use crate::stage::StageName;
 
-/// Why a stage would run, or not.
+/// The explanation of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The stage.
     pub stage: StageName,
     /// Whether the next run runs it.
     pub runs: bool,
-    /// What the plan says of it.
+    /// Its standing in the plan.
     pub standing: Standing,
-    /// All stages by standing.
+    /// The number of stages of each standing.
     pub counts: StageCounts,
-    /// Why it does or does not, in a sentence.
+    /// Why it does or does not run, in a sentence.
     pub why: String,
-    /// What it makes, each compared.
+    /// Its outputs.
     pub outputs: Vec<ExplainedArtifact>,
 }
 
-/// An artifact, compared.
+/// An output, compared field by field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainedArtifact {
     /// Which.
     pub artifact: ArtifactName,
-    /// What it is for.
+    /// Its purpose.
     pub kind: ArtifactKind,
-    /// Why it is not what is asked for; `None` if it is.
+    /// Why it is stale; `None` if it is fresh.
     pub stale: Option<String>,
-    /// The stage that made it, as recorded; `None` if nothing is, or if it was taken over by its header.
+    /// The stage that made it; `None` if not recorded, or adopted.
     pub made_by: Option<StageName>,
     /// When, in seconds since 1970.
     pub made_at: Option<u64>,
-    /// What decides whether it is, one by one.
+    /// The fields that decide whether it is fresh.
     pub fields: Vec<ComparedField>,
 }
 
-/// One thing that decides whether an artifact is up to date.
+/// A field that decides whether an artifact is fresh.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComparedField {
-    /// Its name; for something read, `reads NAME`.
+    /// Its name; for a source, `reads NAME`.
     pub field: String,
-    /// What the journal says.
+    /// The value in the journal.
     pub recorded: Option<String>,
-    /// What the file says.
+    /// The value in the file.
     pub on_disk: Option<String>,
-    /// What is asked for.
+    /// The requested value.
     pub asked: Option<String>,
-    /// Whether they agree, as far as they are known. What is not needed does not differ from anything asked for.
+    /// Whether the known values agree. Always true for a stage that is not needed.
     pub agrees: bool,
 }
 
@@ -187,7 +187,7 @@ fn explained(
 }
 
 impl ComparedField {
-    /// A field whose known values must all be the same.
+    /// Makes a field whose known values must all be equal.
     fn new(field: &str, recorded: Option<String>, on_disk: Option<String>, asked: Option<String>) -> ComparedField {
         let known: Vec<&String> = [&recorded, &on_disk, &asked].into_iter().flatten().collect();
         let agrees = known.windows(2).all(|two| two[0] == two[1]);

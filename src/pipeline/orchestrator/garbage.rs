@@ -1,10 +1,9 @@
-//! Garbage: what in a run directory nothing needs any more.
+//! Garbage: files in a run directory that nothing needs.
 //!
-//! A run removes by itself what it no longer needs. What it cannot know about is left: what a manifest that was changed
-//! since no longer asks for, what is kept because the manifest says so, snapshots of stages that another method has
-//! made needless, what was published and never recorded. So the folders are walked, and each file is something needed, or
-//! garbage for a reason, or strange: neither the manifest nor the journal nor its header says that it is ours. Strange
-//! files are listed and never touched.
+//! A run removes what it no longer needs itself. It leaves files that the manifest requested before it was changed, files
+//! that the manifest asks to keep, snapshots of stages of another method, and files that were published but never recorded.
+//! Garbage collection classifies every file of the directory as needed, as garbage with a reason, or as strange: strange
+//! files are identified by neither manifest, journal nor header, and are listed but never removed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,50 +22,50 @@ use crate::path_text;
 use crate::plan::{Keep, PlanOptions, SettledReason, SettledStage, plan};
 use crate::status::holder;
 
-/// Why something is not needed.
+/// Why a file is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GarbageReason {
-    /// A dead run has not finished writing it.
+    /// It is an unfinished file of a dead run.
     Leftover,
-    /// It is saved work of a stage that is done, or of another result.
+    /// It is a snapshot of a stage that is done, or of another result.
     Snapshot,
-    /// It is an intermediate that nothing will read, and the manifest does not ask to keep it.
+    /// It is an intermediate that no stage will read, and the manifest does not keep it.
     Unread,
-    /// It is an intermediate that nothing will read. The manifest asks to keep it: the next run makes it again.
+    /// It is an intermediate that no stage will read. The manifest keeps it: the next run makes it again.
     Kept,
-    /// The manifest no longer asks for it.
+    /// The manifest does not request it.
     Unasked,
 }
 
-/// Something that could be removed.
+/// A file or folder of snapshots that could be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GarbageItem {
-    /// The file, or the directory of a snapshot.
+    /// The file, or the folder of snapshots.
     #[serde(serialize_with = "path_text::one")]
     pub path: PathBuf,
-    /// Its length, or that of the files in it.
+    /// Its length, or the total length of its files.
     pub bytes: u64,
     /// Why it is not needed.
     pub why: GarbageReason,
-    /// The artifact that it is, if it is one.
+    /// The artifact, if it is one.
     pub artifact: Option<ArtifactName>,
 }
 
-/// What could be removed from a run directory.
+/// The garbage of a run directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Garbage {
-    /// What nothing needs, by reason and path.
+    /// Files that nothing needs, by reason and path.
     pub items: Vec<GarbageItem>,
-    /// Files that neither the manifest, nor the journal, nor their header says are ours. Never removed.
+    /// Files that neither manifest, journal nor header identify. Never removed.
     #[serde(serialize_with = "path_text::many")]
     pub strange: Vec<PathBuf>,
-    /// Who holds the directory, if a command is at work in it: its temporary files and snapshots are left out.
+    /// The holder of the lock, if a command is active: its temporary files and snapshots are not listed.
     pub holder: Option<String>,
 }
 
 impl Orchestrator<'_> {
-    /// What could be removed. Writes nothing and takes no lock.
+    /// Lists the garbage. Writes nothing and takes no lock.
     ///
     /// # Errors
     /// As [`Orchestrator::plan`].
@@ -81,16 +80,16 @@ impl Orchestrator<'_> {
         Ok(Garbage { holder, ..garbage })
     }
 
-    /// Removes what is needless for one of the reasons given, and returns it.
+    /// Removes garbage of the given reasons, and returns it.
     ///
     /// # Errors
-    /// [`PipelineError::Locked`] while a run goes on; what the operating system says.
+    /// [`PipelineError::Locked`] while a run is active; if the operating system fails.
     pub fn remove_garbage(&self, reasons: &BTreeSet<GarbageReason>) -> Result<Vec<GarbageItem>, PipelineError> {
         let mut directory = self.open()?;
         let journal = directory.journal();
         let mut items = self.collect(journal.state())?.items;
         items.retain(|item| reasons.contains(&item.why));
-        // First the record: what is recorded as removed and still there is found again, not the other way round.
+        // The record comes first: a file that is recorded as removed but still exists is found again.
         let artifacts: Vec<ArtifactName> = items.iter().filter_map(|item| item.artifact.clone()).collect();
         if !artifacts.is_empty() {
             journal.append(Record::Removed { artifacts })?;
@@ -138,7 +137,7 @@ impl Orchestrator<'_> {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let is_ours = stages.contains(&name) || is_snapshots(self.disk, &path).map_err(unusable)?;
             if stages.contains(&name) && !settled.contains(&name) {
-                // The stage will go on from them, but for what is half written.
+                // The stage will resume from its snapshots, but not from unfinished ones.
                 for path in files.into_iter().filter(|path| is_leftover(path)) {
                     let bytes = length(self.disk, std::slice::from_ref(&path));
                     put(path, bytes, GarbageReason::Leftover, None);
@@ -162,7 +161,7 @@ impl Orchestrator<'_> {
         };
         let known = |path: &Path| {
             name_of(path).is_some_and(|name| {
-                // What a run publishes meanwhile is in the graph, though it was not there a moment ago.
+                // A run may have published an artifact of the graph since the survey.
                 graph.artifact(&name).is_some() || state.built(&name).is_some()
             })
         };
@@ -175,7 +174,7 @@ impl Orchestrator<'_> {
         }
         files.extend(self.disk.list(&self.directory).map_err(unusable)?);
         files.extend(self.disk.list(&self.directory.join(LOGS)).map_err(unusable)?);
-        // Snapshots are directories.
+        // Snapshots are folders.
         files.extend(self.disk.list(&snapshots_path(&self.directory)).map_err(unusable)?);
         for path in files {
             if is_leftover_of(&self.directory, &path, self.work) {
@@ -208,22 +207,22 @@ impl Orchestrator<'_> {
     }
 }
 
-/// Folders are no deeper than this: `snapshots/STAGE/` and `planes/NN/` hold files.
+/// The depth of folders: `snapshots/STAGE/` and `planes/NN/` hold files.
 const DEPTH_MAX: u32 = 4;
 
-/// The folder of logs. They are nobody's garbage.
+/// The folder of logs, which are never garbage.
 const LOGS: &str = "logs";
 
 /// The folder of snapshots.
 const SNAPSHOTS: &str = "snapshots";
 
-/// Whether a file at the top of a run directory is one that runs have there.
+/// Whether a file at the top of a run directory belongs to runs.
 fn is_of_run(directory: &Path, path: &Path) -> bool {
     let own = [journal_path(directory), manifest_path(directory), heartbeat_path(directory), stop_path(directory)];
     own.iter().any(|own| own == path) || path == directory.join("lock")
 }
 
-/// The files of a directory and of those in it.
+/// Lists the files below a directory.
 fn files_below(disk: &dyn Disk, directory: &Path, depth_max: u32) -> Result<Vec<PathBuf>, DiskError> {
     let mut files = disk.list(directory)?;
     if depth_max > 0 {
@@ -234,7 +233,7 @@ fn files_below(disk: &dyn Disk, directory: &Path, depth_max: u32) -> Result<Vec<
     Ok(files)
 }
 
-/// The length of files together.
+/// Adds up the lengths of files.
 fn length(disk: &dyn Disk, files: &[PathBuf]) -> u64 {
     files.iter().filter_map(|path| disk.bytes(path).ok().flatten()).sum()
 }

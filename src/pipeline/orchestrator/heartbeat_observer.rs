@@ -14,10 +14,10 @@ use crate::journal::{Contents, JOURNAL_BYTES_MAX};
 use crate::observer::{Event, Observer};
 use crate::progress::{Forecast, PassReading, ProgressReading};
 
-/// How often it is given.
+/// Time between heartbeats.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// An observer that gives signs of life, heeds requests to stop, and passes all on to another.
+/// An observer that writes heartbeats, obeys stop requests, and forwards all events to another observer.
 pub struct HeartbeatObserver<'a> {
     disk: &'a dyn Disk,
     directory: PathBuf,
@@ -26,24 +26,24 @@ pub struct HeartbeatObserver<'a> {
     pulse: Mutex<Pulse<'a>>,
 }
 
-/// Where the run is.
+/// The state of the run.
 struct Pulse<'a> {
     begun: Stopwatch<'a>,
     forecast: Forecast,
-    /// None before the first stage.
+    /// `None` before the first stage.
     heartbeat: Option<Heartbeat>,
-    /// The latest of the stage at hand.
+    /// The latest reading of the current stage.
     reading: ProgressReading,
     run: u64,
-    /// How much of the journal is known to be of no later run.
+    /// Bytes of the journal that are known to belong to no later run.
     journal_bytes: u64,
     written: Option<Stopwatch<'a>>,
-    /// When the other observer was last told of progress.
-    told: Stopwatch<'a>,
+    /// Time since the other observer last received progress.
+    forwarded: Stopwatch<'a>,
 }
 
 impl<'a> HeartbeatObserver<'a> {
-    /// Gives signs of life in `directory`, and raises `stop` when somebody asks for it there.
+    /// Writes heartbeats into `directory`, and raises `stop` when a stop is requested there.
     pub fn new(
         disk: &'a dyn Disk,
         directory: &Path,
@@ -59,17 +59,17 @@ impl<'a> HeartbeatObserver<'a> {
             run: 0,
             journal_bytes: 0,
             written: None,
-            told: now,
+            forwarded: now,
         };
         HeartbeatObserver { disk, directory: directory.to_path_buf(), inner, stop, pulse: Mutex::new(pulse) }
     }
 
-    /// A stopwatch that begins to run.
+    /// Starts a stopwatch.
     fn stopwatch(&self) -> Stopwatch<'a> {
         Stopwatch::start(self.disk.clock())
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     fn now_seconds(&self) -> u64 {
         self.disk.clock().utc().as_secs()
     }
@@ -85,7 +85,7 @@ impl<'a> HeartbeatObserver<'a> {
         let elapsed = pulse.begun.elapsed().as_secs_f64();
         heartbeat.run_left_seconds = pulse.forecast.left(pulse.reading.at_hand(), seconds, elapsed);
         heartbeat.memory_bytes = clock::resident_bytes();
-        // Whoever watches sees no more of it; the run itself has other ways to find a disk that fails.
+        // A failure only delays observers; the run finds a failing disk by itself.
         if let Ok(text) = serde_json::to_vec(heartbeat) {
             let _ = self.disk.post(&heartbeat_path(&self.directory), &text);
         }
@@ -101,7 +101,7 @@ impl<'a> HeartbeatObserver<'a> {
         }
     }
 
-    /// A run that has begun since. It is the journal that keeps this one from writing; here it learns of it early.
+    /// Returns a later run in the journal. The fence keeps this run from writing; here it notices early.
     fn later_run(&self, pulse: &mut Pulse) -> Option<u64> {
         let path = journal_path(&self.directory);
         let found = self.disk.open(&path).ok()?.bytes();
@@ -118,11 +118,11 @@ impl<'a> HeartbeatObserver<'a> {
 impl Observer for HeartbeatObserver<'_> {
     fn notice(&self, event: &Event) {
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut tell = true;
+        let mut is_forwarded = true;
         match event {
             Event::RunStarted { run, seconds, .. } => {
                 pulse.run = *run;
-                // Nobody can have meant this one: the journal does not have it yet.
+                // A request cannot be for this run: the journal does not have it yet.
                 StopRequest::remove(self.disk, &self.directory);
                 (pulse.begun, pulse.forecast) = (self.stopwatch(), Forecast::new(*seconds));
             }
@@ -147,7 +147,7 @@ impl Observer for HeartbeatObserver<'_> {
                     memory_bytes: None,
                 });
                 pulse.reading = ProgressReading::default();
-                pulse.told = self.stopwatch();
+                pulse.forwarded = self.stopwatch();
                 self.beat(&mut pulse);
             }
             Event::Progress { reading, seconds, .. } => {
@@ -164,14 +164,14 @@ impl Observer for HeartbeatObserver<'_> {
                     unit.clone_into(&mut heartbeat.unit);
                 }
                 self.beat(&mut pulse);
-                tell = pulse.told.elapsed() >= self.inner.interval();
-                if tell {
-                    pulse.told = self.stopwatch();
+                is_forwarded = pulse.forwarded.elapsed() >= self.inner.interval();
+                if is_forwarded {
+                    pulse.forwarded = self.stopwatch();
                 }
             }
             Event::StageDone { .. } => pulse.forecast.end(),
             Event::RunEnded { .. } => {
-                // Those of a later run stay.
+                // The files of a later run stay.
                 if Heartbeat::read(self.disk, &self.directory).is_none_or(|found| found.run <= pulse.run) {
                     let _ = self.disk.remove(&heartbeat_path(&self.directory));
                 }
@@ -182,7 +182,7 @@ impl Observer for HeartbeatObserver<'_> {
             _ => {}
         }
         drop(pulse);
-        if tell {
+        if is_forwarded {
             self.inner.notice(event);
         }
     }
@@ -243,7 +243,7 @@ mod tests {
         let seen = Heartbeat::read(&disk, directory).unwrap();
         assert_eq!((seen.done, seen.total, seen.stage_left_seconds), (30, 40, Some(2.0)));
         assert_eq!(seen.run_left_seconds, Some(70.0));
-        // Passes whose end cannot be told, longer than the stage was predicted to take.
+        // Passes without an estimate, longer than the predicted time of the stage.
         beating.pulse.lock().unwrap().written = None;
         let reading = ProgressReading { pass: Some(pass), ..reading };
         beating.notice(&Event::Progress { stage, reading, seconds: 1e6 });
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_heeds_the_request_that_is_meant_for_it() {
+    fn a_run_obeys_only_requests_for_itself() {
         let disk = MemoryDisk::new();
         let directory = Path::new("/run");
         let (inner, stop) = (EventCounter::default(), AtomicBool::new(false));
@@ -279,7 +279,7 @@ mod tests {
         assert!(!beat(), "of another run");
         ask(7);
         assert!(beat());
-        assert_eq!(StopRequest::read(&disk, directory), None, "heeded");
+        assert_eq!(StopRequest::read(&disk, directory), None, "obeyed");
         ask(7);
         beating.notice(&Event::RunEnded { how: RunEnd::Stopped, seconds: 6.0 });
         assert_eq!(StopRequest::read(&disk, directory), None, "too late");
@@ -290,7 +290,7 @@ mod tests {
         beating.notice(&Event::StageStarted { stage, reason, number: 1, steps: 1, cost });
     }
 
-    /// A heartbeat that is due; whether the run is to stop then.
+    /// Makes a heartbeat due. Returns whether the run is to stop.
     fn beat(beating: &HeartbeatObserver, stop: &AtomicBool) -> bool {
         beating.pulse.lock().unwrap().written = None;
         let stage = "sweep:9".parse().unwrap();
@@ -324,7 +324,7 @@ mod tests {
         let mut second = open();
         second.append(ended()).unwrap();
         assert!(beat());
-        // What is there is of the later one by now.
+        // The files belong to the later run by now.
         let own = Heartbeat { run: second.run(), ..Heartbeat::read(&disk, directory).unwrap() };
         disk.post(&heartbeat_path(directory), &serde_json::to_vec(&own).unwrap()).unwrap();
         StopRequest { run: second.run() }.post(&disk, directory).unwrap();

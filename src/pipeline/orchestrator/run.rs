@@ -1,4 +1,4 @@
-//! One run: plans, starts, adopts, removes and executes, one stage at a time.
+//! One run of a directory: plans, adopts, removes and executes, one stage at a time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,23 +26,23 @@ use crate::report::StageError;
 use crate::stage::StageName;
 use crate::work::StageContext;
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {
     /// [`RunEnd::Done`] or [`RunEnd::Stopped`].
     pub how: RunEnd,
-    /// The stages that ran, in order.
+    /// The completed stages, in order.
     pub ran: Vec<CompletedStage>,
-    /// The plan at the end: steps left if it was stopped, and what is up to date.
+    /// The plan at the end.
     pub plan: Plan,
     /// Wall-clock seconds.
     pub seconds: f64,
-    /// The most memory that the process had resident up to the end of the run, where known.
+    /// Peak resident memory of the process up to the end of the run, where known.
     pub memory_peak_bytes: Option<u64>,
 }
 
 impl RunSummary {
-    /// The exit code: done or stopped.
+    /// Returns the exit code: done or stopped.
     pub fn exit(&self) -> Exit {
         match self.how {
             RunEnd::Done => Exit::Done,
@@ -52,27 +52,27 @@ impl RunSummary {
     }
 }
 
-/// A stage that ran.
+/// A completed stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompletedStage {
     /// Which.
     pub stage: StageName,
     /// Why.
     pub reason: Reason,
-    /// What it took.
+    /// Its measured cost.
     pub measured: Measured,
-    /// What it made.
+    /// Its outputs.
     pub artifacts: Vec<ArtifactRecord>,
 }
 
-/// A stage that takes less is not probed for again: the probe at the start has seen as much.
+/// A stage that needs less is not probed for: the probe at the start of the run suffices.
 const PROBED_BYTES_MIN: u64 = 64 << 20;
 
 impl Orchestrator<'_> {
-    /// Runs what the plan says until nothing is left, or until asked to stop.
+    /// Runs the plan to its end, or until a stop is requested.
     ///
     /// # Errors
-    /// Whatever ended the run early; what was finished is kept.
+    /// The error that ended the run early; finished work is kept.
     pub fn run(&self) -> Result<RunSummary, PipelineError> {
         let start = Instant::now();
         let mut directory = self.open()?;
@@ -118,11 +118,11 @@ impl Orchestrator<'_> {
         Ok(RunSummary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
     }
 
-    /// Sets so many bytes aside for a moment: what is free may not be free for us.
+    /// Reserves bytes for a moment: a quota may forbid this process to use free space.
     fn probe(&self, bytes: u64) -> Result<(), PipelineError> {
         let directory = &self.directory;
         let probed = self.disk.probe(directory, bytes);
-        // The bytes of all files are more than a limit may allow to one.
+        // The probe is one file, and may exceed a size limit that no real file reaches.
         if matches!(probed, Err(DiskError::FileSizeLimit { .. })) {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl Orchestrator<'_> {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 struct ActiveRun<'r, 'a, 'd> {
     orchestrator: &'r Orchestrator<'a>,
     graph: &'r Graph,
@@ -169,10 +169,10 @@ struct ActiveRun<'r, 'a, 'd> {
     found: Inspections,
     space: Space,
     freshness: FreshnessTable<'r>,
-    /// The place of the first stage to what of which something happened since `freshness` looked.
+    /// The position of the first stage whose artifacts changed since `freshness` was evaluated.
     touched: usize,
     forced: BTreeSet<String>,
-    /// Whether the journal knows of this run: a run with nothing to do leaves no trace.
+    /// Whether the run is in the journal: a run with nothing to do leaves no trace.
     started: bool,
     ran: Vec<CompletedStage>,
 }
@@ -201,7 +201,7 @@ impl ActiveRun<'_, '_, '_> {
             if !plan.removable.is_empty() {
                 self.remove(&plan.removable)?;
                 if plan.steps.is_empty() {
-                    // What was removed is not up to date, but not needed.
+                    // The removed files are now not needed, instead of up to date.
                     continue;
                 }
             }
@@ -239,7 +239,7 @@ impl ActiveRun<'_, '_, '_> {
         made
     }
 
-    /// Puts a record of some artifacts into the journal.
+    /// Appends a record about some artifacts to the journal.
     fn append<'n>(
         &mut self,
         record: Record,
@@ -272,7 +272,7 @@ impl ActiveRun<'_, '_, '_> {
             threads: options.threads,
             memory_bytes: options.memory.bytes(),
             manifest: Digest::of(options.manifest.as_bytes()),
-            // The next heartbeat takes the place of this one, which only a run that was killed leaves.
+            // Only a killed run leaves a heartbeat; the next heartbeat of this run replaces it.
             killed: Heartbeat::read(orchestrator.disk, &orchestrator.directory)
                 .filter(|heartbeat| heartbeat.run < self.journal.run())
                 .map(|heartbeat| LastSign { run: heartbeat.run, at: heartbeat.at }),
@@ -309,7 +309,7 @@ impl ActiveRun<'_, '_, '_> {
             self.found.insert(name.clone(), Inspection::Absent);
             self.space.look(orchestrator.disk, &orchestrator.directory, name)?;
         }
-        // Not those at the top, which every run directory has.
+        // The folders at the top stay: every run directory has them.
         let nested = names.iter().filter(|name| name.as_str().matches('/').count() > 1);
         let emptied: BTreeSet<PathBuf> =
             nested.filter_map(|name| name.below(&orchestrator.directory).parent().map(Path::to_path_buf)).collect();
@@ -324,7 +324,7 @@ impl ActiveRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Looks again at the targets that a stage reads. Returns the first that is not the file that the plan was made for.
+    /// Inspects the targets that a stage reads again. Returns the first that changed since the plan was made.
     fn exchanged(&mut self, stage: &StageName) -> Result<Option<ArtifactName>, PipelineError> {
         let orchestrator = self.orchestrator;
         let stage = self.graph.stage(stage).expect("steps are stages of the graph");
@@ -343,7 +343,7 @@ impl ActiveRun<'_, '_, '_> {
         Ok(exchanged)
     }
 
-    /// Runs one stage. Returns whether it got done; if not, it was stopped on request.
+    /// Runs one stage. Returns `false` if it was stopped on request.
     fn step(&mut self, step: &PlannedStage, steps_left: usize) -> Result<bool, PipelineError> {
         let orchestrator = self.orchestrator;
         let (disk, directory) = (orchestrator.disk, orchestrator.directory.as_path());
@@ -373,7 +373,7 @@ impl ActiveRun<'_, '_, '_> {
         }
         for output in &stage.outputs {
             if let Some(Inspection::Damaged(what) | Inspection::Unreadable(what)) = self.found.get(output) {
-                // What was verified before is about to be another file.
+                // The verified file is about to be replaced.
                 self.note_damage(output, &what.clone(), false)?;
             }
         }
@@ -422,14 +422,14 @@ impl ActiveRun<'_, '_, '_> {
                 Some(Inspection::Unreadable(what)) => what.clone(),
                 _ => format!("{artifact} was exchanged while {name} read it"),
             };
-            // They are in their places already.
+            // The outputs have their final names already.
             for output in stage.outputs.iter().filter(|name| done.found.contains_key(*name)) {
                 self.note_damage(output, &what, false)?;
             }
             return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
         }
         let bytes = done.artifacts.iter().map(|artifact| artifact.bytes).sum();
-        // First the snapshots: once the journal says done, nobody looks for them.
+        // Before the record: once the stage is recorded as done, its snapshots are not read again.
         context.snapshots.remove()?;
         let (artifacts, measured) = (done.artifacts.clone(), done.measured.clone());
         self.append(Record::StageDone { stage: name.clone(), artifacts, measured }, &stage.outputs)?;
@@ -457,7 +457,7 @@ impl ActiveRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Removes what was snapshot for stages that need not run: a crash between their end and the removal leaves it.
+    /// Removes the snapshots of stages that need not run, which a crash after the end of a stage leaves.
     fn remove_snapshots(&self, plan: &Plan) -> Result<(), DiskError> {
         let Orchestrator { disk, directory, .. } = self.orchestrator;
         for settled in plan.fresh.iter().filter(|settled| settled.why != SettledReason::NotRequested) {
@@ -469,7 +469,7 @@ impl ActiveRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// An artifact that cannot be read, if it cannot be read again either: it is damaged.
+    /// Returns the artifact that a read error names, if reading it fails again: it is damaged.
     fn unreadable(&self, error: &DiskError) -> Option<ArtifactName> {
         const PIECE_BYTES: u64 = 1 << 20;
         let orchestrator = self.orchestrator;
@@ -488,7 +488,7 @@ impl ActiveRun<'_, '_, '_> {
         read().is_err_and(|error| error.is_unreadable()).then(|| name.clone())
     }
 
-    /// Puts a failure into the journal and turns it into the error of the run.
+    /// Records a failure and returns the error of the run.
     fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
         let error = match error {
             StageError::Disk(disk) => match self.unreadable(&disk) {

@@ -1,7 +1,7 @@
-//! One stage again, aside: from its recorded inputs, into a scratch directory.
+//! Reruns a single stage from its recorded inputs in a scratch directory.
 //!
-//! Intermediates that were not kept are rebuilt there first. The run directory is only read: it may
-//! be read-only, or in use by a run. The result is compared by content digest with what was recorded.
+//! Intermediates that were not kept are rebuilt there first. The run directory is only read: it may be read-only, or in use
+//! by a run. The outputs are compared with the recorded ones by content digest.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,27 +26,27 @@ use crate::report::StageError;
 use crate::stage::StageName;
 use crate::work::{ScratchArtifacts, StageContext};
 
-/// Where a single stage works.
+/// The directory in which a single stage works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScratchDirectory {
-    /// In this directory; what it makes stays there.
+    /// This directory, where the outputs stay.
     Directory(PathBuf),
-    /// In a new directory within this one, removed afterwards.
+    /// A new directory in this one, removed afterwards.
     Temporary(PathBuf),
 }
 
-/// What a single stage came to.
+/// The result of rerunning a single stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageRerun {
-    /// Which stage.
+    /// The stage.
     pub stage: StageName,
-    /// Stages that ran before it, to rebuild what it reads.
+    /// Stages that ran before it, to rebuild its inputs.
     pub rebuilt: Vec<StageName>,
-    /// Each of its outputs, compared.
+    /// Its outputs.
     pub outputs: Vec<StageOutput>,
-    /// What it took.
+    /// Its measured cost.
     pub measured: Measured,
-    /// Where its outputs are, if they were kept.
+    /// The directory of its outputs, if they were kept.
     #[serde(serialize_with = "path_text::optional")]
     pub directory: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ pub struct StageRerun {
 pub struct StageOutput {
     /// Which.
     pub artifact: ArtifactName,
-    /// The digest of its content now.
+    /// The digest of its content.
     #[serde(with = "hex")]
     pub digest: Digest,
     /// How it compares with the recorded one.
@@ -69,11 +69,11 @@ pub struct StageOutput {
 pub enum OutputComparison {
     /// The same content.
     Identical,
-    /// Another content than this digest, which was recorded.
+    /// Different content; this is the recorded digest.
     Different(#[serde(with = "hex")] Digest),
     /// Nothing was recorded.
     NothingRecorded,
-    /// There is no content: the check passed.
+    /// A verification, which has no content: it passed.
     Passed,
 }
 
@@ -85,7 +85,7 @@ impl StageRerun {
     }
 }
 
-/// A directory that goes when its owner does, if it is temporary.
+/// A scratch directory, removed on drop if it is temporary.
 struct ScratchGuard<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
@@ -115,11 +115,10 @@ impl<'d> ScratchGuard<'d> {
 }
 
 impl Orchestrator<'_> {
-    /// Runs one stage aside and compares what it makes with what was recorded.
+    /// Reruns one stage in a scratch directory and compares its outputs with the recorded ones.
     ///
     /// # Errors
-    /// [`PipelineError::InputMissing`] if a target that it reads is not there; whatever fails in the
-    /// stage.
+    /// [`PipelineError::InputMissing`] if a target that it reads is missing; otherwise the error of the stage.
     pub fn single(&self, stage: &str, scratch: &ScratchDirectory) -> Result<StageRerun, PipelineError> {
         let graph = self.work.graph();
         let last = find(graph, stage)?;
@@ -163,13 +162,13 @@ impl Orchestrator<'_> {
     }
 }
 
-/// Stages running aside.
+/// Stages that run in a scratch directory.
 struct StageReruns<'a> {
     orchestrator: &'a Orchestrator<'a>,
     state: JournalState,
     found: Inspections,
     scratch: &'a Path,
-    /// What was made in the scratch directory.
+    /// The artifacts in the scratch directory.
     made: BTreeSet<ArtifactName>,
 }
 
@@ -262,7 +261,7 @@ impl StageReruns<'_> {
     }
 }
 
-/// The error of a single stage. Damage is not recorded here: the run directory is only read.
+/// Returns the error of a single stage. Damage is not recorded: the run directory is only read.
 fn failed(stage: &StageName, error: StageError) -> PipelineError {
     let stage = stage.clone();
     match error {
@@ -277,8 +276,7 @@ fn failed(stage: &StageName, error: StageError) -> PipelineError {
     }
 }
 
-/// The stages to run, in order: the last one, and before it those that make the intermediates it
-/// reads, as far as these are not there.
+/// Returns the stages to run, in order: the stage itself, and before it those that make its missing intermediates.
 fn chain(graph: &Graph, state: &JournalState, found: &Inspections, last: usize) -> Result<Vec<usize>, PipelineError> {
     let mut chain = BTreeSet::from([last]);
     for at in (0..=last).rev() {
@@ -307,7 +305,7 @@ fn chain(graph: &Graph, state: &JournalState, found: &Inspections, last: usize) 
     Ok(chain.into_iter().collect())
 }
 
-/// Whether an input is there and is what was recorded.
+/// Checks that an input exists and matches its record.
 fn usable(graph: &Graph, state: &JournalState, found: &Inspections, name: &ArtifactName) -> Result<(), String> {
     let built = state.built(name);
     if let Some(damage) = state.damage(name) {
@@ -334,8 +332,7 @@ fn usable(graph: &Graph, state: &JournalState, found: &Inspections, name: &Artif
     }
 }
 
-/// A scratch directory that is the run directory, or lies in it, is a slip: the run directory must not
-/// change.
+/// Refuses a scratch directory that is the run directory, or lies in it: the run directory must not change.
 fn refuse_run_directory(disk: &dyn Disk, directory: &Path, scratch: &Path) -> Result<(), PipelineError> {
     if disk.canonical(scratch).starts_with(disk.canonical(directory)) {
         return Err(PipelineError::ScratchInRunDirectory { scratch: scratch.to_path_buf() });

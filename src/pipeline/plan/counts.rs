@@ -1,4 +1,4 @@
-//! Standing of the stages of a build, and how many have which: one classification for every command.
+//! The standing of stages in a plan, and the number of stages of each: one classification for every command.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde::Serialize;
 use crate::plan::steps::{Plan, SettledReason};
 use crate::stage::StageName;
 
-/// What a plan says of a stage.
+/// The standing of a stage in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// It runs.
+    /// The stage runs.
     ToRun,
-    /// Its outputs are what is asked for.
+    /// Its outputs are up to date.
     UpToDate,
     /// It makes only intermediates, and no stage that runs reads them.
     NotNeeded,
@@ -22,10 +22,10 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// All of them, in the order in which they are shown.
+    /// Every standing, in display order.
     pub const ALL: [Standing; 4] = [Standing::ToRun, Standing::UpToDate, Standing::NotNeeded, Standing::NotRequested];
 
-    /// In words.
+    /// Returns the words of the standing.
     pub fn words(self) -> &'static str {
         match self {
             Standing::ToRun => "to run",
@@ -52,7 +52,7 @@ impl From<SettledReason> for Standing {
     }
 }
 
-/// The number of stages of each standing; together all stages of the build.
+/// The number of stages of each standing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StageCounts {
     /// Stages to run.
@@ -63,13 +63,12 @@ pub struct StageCounts {
     pub not_needed: usize,
     /// Stages that are not requested.
     pub not_requested: usize,
-    /// Of the stages that are up to date, those whose outputs are adopted: the journal has no record of them, their headers
-    /// say what is asked for.
+    /// Those of the stages that are up to date whose outputs are adopted.
     pub adopted: usize,
 }
 
 impl StageCounts {
-    /// The number of stages of a standing.
+    /// Returns the number of stages of a standing.
     pub fn of(&self, standing: Standing) -> usize {
         match standing {
             Standing::ToRun => self.to_run,
@@ -79,7 +78,7 @@ impl StageCounts {
         }
     }
 
-    /// Counts a stage of a standing as one to run.
+    /// Moves a stage of a standing to those that run.
     pub(crate) fn run(&mut self, standing: Standing) {
         let from = match standing {
             Standing::ToRun => return,
@@ -91,13 +90,13 @@ impl StageCounts {
         self.to_run += 1;
     }
 
-    /// All stages.
+    /// Returns the number of all stages.
     pub fn stages(&self) -> usize {
         Standing::ALL.iter().map(|standing| self.of(*standing)).sum()
     }
 }
 
-/// `12 to run, 38 up to date (2 adopted), 2 not needed`. What there is none of is left out.
+/// `12 to run, 38 up to date (2 adopted), 2 not needed`, without the zeros.
 impl fmt::Display for StageCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
@@ -113,7 +112,7 @@ impl fmt::Display for StageCounts {
 }
 
 impl Plan {
-    /// The number of stages of each standing.
+    /// Counts the stages of each standing.
     pub fn counts(&self) -> StageCounts {
         let count = |is: fn(SettledReason) -> bool| self.fresh.iter().filter(|settled| is(settled.why)).count();
         StageCounts {
@@ -125,7 +124,7 @@ impl Plan {
         }
     }
 
-    /// The standing of a stage of the build.
+    /// Returns the standing of a stage.
     pub fn standing(&self, stage: &StageName) -> Standing {
         let settled = self.fresh.iter().find(|settled| settled.stage == *stage);
         settled.map_or(Standing::ToRun, |settled| settled.why.into())
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_name_what_there_is() {
+    fn zeros_are_not_shown() {
         let check = |counts: StageCounts, text: &str| assert_eq!(counts.to_string(), text);
         check(StageCounts::default(), "no stages");
         check(StageCounts { to_run: 3, ..StageCounts::default() }, "3 to run");

@@ -1,14 +1,13 @@
-//! Freshness: whether an artifact is there and is what is now asked for.
+//! Freshness: whether an artifact exists and is up to date.
 //!
-//! An artifact is *fresh* if its file is there, undamaged, and its fingerprint in the journal agrees
-//! with the declaration and with the digests that its sources have, or are expected to have. One
-//! that the journal does not know is *adopted* if its header holds all of its identity and agrees.
-//! A verification has no file: it is fresh if its fingerprint agrees and no damage to what it vouches
-//! for was found since.
+//! An artifact is *fresh* if its file exists undamaged, and its fingerprint in the journal agrees with the declaration and
+//! with the actual or expected digests of its sources. One that is not in the journal is *adopted* if its header holds all
+//! of its identity and agrees. A verification has no file: it is fresh if its fingerprint agrees and no damage to its
+//! targets was found since.
 //!
-//! What was made from something that was found wrong later is doubtful if it was made after that was last known to be
-//! good: its fingerprint holds the digest that the source should have had, not the one it had. Damage that every reader
-//! runs into casts no doubt, for nothing can have been made from it.
+//! An artifact is *doubtful* if a source of it was found wrong later and was not known to be good after the artifact was
+//! made: the fingerprint holds the digest that the source should have had, not the one it had. Damage that every reader
+//! notices casts no doubt, since nothing can have been made from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
@@ -25,18 +24,18 @@ use crate::plan::reason::Reason;
 /// The state of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
-    /// As it should be.
+    /// Up to date.
     Fresh {
         digest: Digest,
-        /// Only its header says so; this is the fingerprint that the journal should give it.
+        /// For an adopted file, the fingerprint to record.
         adopted: Option<Fingerprint>,
     },
-    /// To be made, if wanted; with this digest, if that can be foreseen.
+    /// To be made, if wanted; with this digest, if it is known in advance.
     Stale { reason: Reason, expected: Option<Digest> },
 }
 
 impl Freshness {
-    /// The digest it has, or is expected to have once made.
+    /// Returns the actual or expected digest.
     pub(crate) fn digest(&self) -> Option<Digest> {
         match self {
             Freshness::Fresh { digest, .. } => Some(*digest),
@@ -44,7 +43,7 @@ impl Freshness {
         }
     }
 
-    /// Why it is not fresh.
+    /// Returns why it is not fresh.
     pub(crate) fn reason(&self) -> Option<&Reason> {
         match self {
             Freshness::Fresh { .. } => None,
@@ -53,20 +52,20 @@ impl Freshness {
     }
 }
 
-/// The state of every artifact of a graph. Plans are made after every stage, of graphs of thousands: artifacts go by
-/// number here, and stages before the first that something happened to are not looked at again.
+/// The freshness of every artifact of a graph. Plans are made after every stage of graphs with thousands of stages, so
+/// artifacts are numbered here, and only stages from the first changed one on are evaluated again.
 pub(crate) struct FreshnessTable<'g> {
     graph: &'g Graph,
     all: Vec<Option<Freshness>>,
 }
 
 impl<'g> FreshnessTable<'g> {
-    /// Of a graph that nobody has looked at.
+    /// Makes an empty table.
     pub(crate) fn none(graph: &'g Graph) -> Self {
         FreshnessTable { graph, all: vec![None; graph.artifacts().len()] }
     }
 
-    /// Looks at what the stages from a place on make. What those before it make is as it was when it was looked at last.
+    /// Evaluates the outputs of the stages from position `from` on. Those before it are unchanged.
     pub(crate) fn look(&mut self, from: usize, state: &JournalState, found: &Inspections) {
         let suspects = Suspects::new(self.graph, state);
         for at in from..self.graph.stages().len() {
@@ -78,7 +77,7 @@ impl<'g> FreshnessTable<'g> {
                 } else {
                     file(output, &sources, state, found)
                 };
-                // What is absent or was made for other values has a reason already.
+                // An artifact that is absent or was made for other values has a reason already.
                 let doubt = match freshness.reason() {
                     None | Some(Reason::After { .. }) => suspects.doubt(number, &sources),
                     Some(_) => None,
@@ -91,13 +90,13 @@ impl<'g> FreshnessTable<'g> {
         }
     }
 
-    /// The artifacts, by name.
+    /// Returns the freshness of all artifacts, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'g ArtifactName, &Freshness)> {
         let names = self.graph.artifacts().map(|artifact| &artifact.name);
         names.zip(&self.all).filter_map(|(name, freshness)| Some((name, freshness.as_ref()?)))
     }
 
-    /// That of the artifact of a number.
+    /// Returns the freshness of the artifact of a number.
     pub(crate) fn of(&self, number: usize) -> &Freshness {
         self.all[number].as_ref().expect("stages come after those that make what they read")
     }
@@ -111,18 +110,18 @@ impl Index<&ArtifactName> for FreshnessTable<'_> {
     }
 }
 
-/// The state of every artifact of a graph.
+/// Evaluates every artifact of a graph.
 pub(crate) fn evaluate<'g>(graph: &'g Graph, state: &JournalState, found: &Inspections) -> FreshnessTable<'g> {
     let mut evaluated = FreshnessTable::none(graph);
     evaluated.look(0, state, found);
     evaluated
 }
 
-/// What the outputs of a stage derive from.
+/// The sources of the outputs of a stage.
 struct Sources<'g> {
-    /// The digests, as far as they can be foreseen, by name.
+    /// The known digests, by name.
     known: Vec<(&'g ArtifactName, Digest)>,
-    /// The first source whose digest cannot be foreseen, as a reason.
+    /// The first source of unknown digest, as a reason.
     unknown: Option<Reason>,
 }
 
@@ -141,7 +140,7 @@ impl<'g> Sources<'g> {
         sources
     }
 
-    /// Whether these, and no others, are what something was made from.
+    /// Whether exactly these sources were used.
     fn are(&self, inputs: &BTreeMap<ArtifactName, Digest>) -> bool {
         self.unknown.is_none() && self.known.iter().copied().eq(inputs.iter().map(|(name, digest)| (name, *digest)))
     }
@@ -151,12 +150,11 @@ impl<'g> Sources<'g> {
     }
 }
 
-/// What was found wrong in a way that stages which read it do not notice, and what follows for the rest.
+/// Silently damaged artifacts, and the artifacts in which the error may have its cause.
 struct Suspects<'s> {
     graph: &'s Graph,
     state: &'s JournalState,
-    /// The intermediates that something wrong was made from, with what it is and when it was found: the error may be
-    /// in them.
+    /// The intermediates of a wrong artifact, with its name and the time of the finding: the error may be in them.
     condemned: BTreeMap<usize, (&'s ArtifactName, JournalMoment)>,
 }
 
@@ -179,7 +177,7 @@ impl<'s> Suspects<'s> {
         Suspects { graph, state, condemned }
     }
 
-    /// Why an artifact that is otherwise as it should be has to be made again, if it has.
+    /// Returns why an otherwise fresh artifact has to be made again, if it has.
     fn doubt(&self, number: usize, sources: &Sources) -> Option<Reason> {
         let artifact = self.graph.numbered(number).name.clone();
         let known = self.state.built(&artifact);
@@ -194,7 +192,7 @@ impl<'s> Suspects<'s> {
             good_at: good.map(|good| good.at),
         };
         let Some(known) = known else {
-            // Nothing says when it was made.
+            // The time at which it was made is unknown.
             let mut found =
                 sources.known.iter().filter_map(|&(name, _)| Some((name, self.state.silent_damage(name).last()?)));
             return found.next().map(|(name, found)| doubtful(name, *found, None));
@@ -208,7 +206,7 @@ impl<'s> Suspects<'s> {
         })
     }
 
-    /// When an artifact was last made or compared with its digest, by a verification that vouches for it or otherwise.
+    /// Returns when an artifact was last made or compared with its digest, by a verification or otherwise.
     fn last_good(&self, name: &ArtifactName, before: JournalMoment) -> Option<JournalMoment> {
         let verifications =
             self.graph.number(name).into_iter().flat_map(|number| &self.graph.uses(number).verifications);
@@ -223,8 +221,7 @@ fn after(graph: &Graph, name: &ArtifactName) -> Reason {
     Reason::After { stage: graph.stages()[maker].name.clone(), artifact: name.clone() }
 }
 
-/// The first target that a verification vouches for whose file is broken: another file will replace
-/// the one it saw.
+/// Returns the first target of a verification whose file is damaged or unreadable, and will be replaced.
 fn broken(spec: &ArtifactSpec, all: &FreshnessTable) -> Option<ArtifactName> {
     let is_broken =
         |name: &&ArtifactName| matches!(all[*name].reason(), Some(Reason::Damaged { .. } | Reason::Unreadable { .. }));
@@ -279,7 +276,7 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &JournalState, found: &In
     for (key, is) in &spec.identity {
         if let Some(was) = identity.get(key).filter(|was| !spec.is_satisfied(key, was)) {
             if known.is_some() && expected.is_some() {
-                // Not what was made here.
+                // It is not the file that the stage made.
                 let what = format!("it is for {key} {was}, but the journal records {key} {is}");
                 return stale(Reason::Unreadable { artifact: artifact(), what });
             }
@@ -295,7 +292,7 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &JournalState, found: &In
             if !spec.kind.is_adoptable() || !says_all {
                 return stale(Reason::NotRecorded { artifact: artifact() });
             }
-            // Without the digests of its sources it cannot be given a fingerprint yet.
+            // Its fingerprint needs the digests of its sources.
             match &sources.unknown {
                 Some(after) => stale(after.clone()),
                 None => Freshness::Fresh { digest, adopted: Some(sources.fingerprint(spec)) },
@@ -314,7 +311,7 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &JournalState, found: &In
     }
 }
 
-/// In what the fingerprint of an artifact differs from the one it would be given now.
+/// Returns how the recorded fingerprint of an artifact differs from the current one, if it does.
 fn outdated(spec: &ArtifactSpec, sources: &Sources, known: &BuiltArtifact) -> Option<Reason> {
     let was = &known.artifact.fingerprint;
     let changed = |field: &str, was: String, is: String| {

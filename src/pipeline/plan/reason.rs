@@ -1,4 +1,4 @@
-//! Why a stage runs, in one sentence that names the two values that differ.
+//! The reason why a stage runs, as a sentence that names the two values that differ.
 
 use std::fmt;
 
@@ -8,30 +8,29 @@ use serde::Serialize;
 use crate::artifact::ArtifactName;
 use crate::stage::StageName;
 
-/// Why a stage runs.
+/// The reason why a stage runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum Reason {
-    /// An output is not there.
+    /// An output is absent.
     Absent {
         /// Which.
         artifact: ArtifactName,
     },
-    /// An output was made for other values than those now asked for.
+    /// An output was made for other values than the requested ones.
     Changed {
         /// Which.
         artifact: ArtifactName,
         /// The field that differs: a parameter, `version`, `content digest`, or the name of an input.
         field: String,
-        /// The value it was made for.
+        /// The recorded value.
         was: String,
-        /// The value now asked for or found.
+        /// The value requested or found.
         is: String,
     },
-    /// The user asked for it.
+    /// The user forced the stage.
     Forced,
-    /// An input comes from a stage that runs as well. If it comes out as it was, this one need not
-    /// run after all.
+    /// An input comes from a stage that runs too. If its content does not change, this stage need not run.
     After {
         /// The other stage.
         stage: StageName,
@@ -45,15 +44,15 @@ pub enum Reason {
         /// What is wrong with it.
         what: String,
     },
-    /// An output was made from something that was found wrong later, and may have been wrong then.
+    /// An output was made from a source that was found wrong later, and may have been wrong already.
     Doubtful {
         /// Which.
         artifact: ArtifactName,
-        /// What it was made from.
+        /// The source.
         source: ArtifactName,
-        /// When that was found wrong, in seconds since 1970.
+        /// When the source was found wrong, in seconds since 1970.
         found_at: u64,
-        /// When that was last known to be good before; `None` if the journal does not say.
+        /// When the source was last known to be good before that; `None` if unknown.
         good_at: Option<u64>,
     },
     /// An output cannot be read.
@@ -63,13 +62,12 @@ pub enum Reason {
         /// Why not.
         what: String,
     },
-    /// Its check has not been made, or not since damage was found.
+    /// Targets have not been checked, or not since damage was found.
     NotVerified {
-        /// What is to be checked.
+        /// The targets.
         artifacts: Vec<ArtifactName>,
     },
-    /// An output is there, but the journal does not know it, and its kind is believed only if it
-    /// does.
+    /// An output exists, but is not in the journal, and its kind is not adopted.
     NotRecorded {
         /// Which.
         artifact: ArtifactName,
@@ -84,8 +82,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether something is there that is no longer right, as against something not yet there or
-    /// asked for: what `frozen` forbids to rebuild.
+    /// Whether something exists that is out of date, as opposed to absent or forced: `frozen` forbids rebuilding it.
     pub fn is_stale(&self) -> bool {
         match self {
             Reason::Changed { .. }

@@ -1,4 +1,4 @@
-//! The parts of a plan: what runs and why, what need not, and what it takes.
+//! The parts of a plan.
 
 use std::collections::BTreeSet;
 
@@ -10,43 +10,43 @@ use crate::fingerprint::Fingerprint;
 use crate::plan::reason::Reason;
 use crate::stage::{Cost, StageName};
 
-/// What is kept once it is no longer needed.
+/// Which artifacts are kept once no stage needs them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// Targets and reports.
     #[default]
     Targets,
-    /// Intermediates as well: they are then wanted for their own sake.
+    /// Intermediates too.
     All,
 }
 
-/// What the user asks of a plan.
+/// Options of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanOptions {
     /// The last stage to run, in the order of the graph.
     pub until: Option<String>,
-    /// Stages to run though they are fresh. Nothing else follows from it.
+    /// Stages to run although they are fresh, without the stages after them.
     pub force: BTreeSet<String>,
-    /// Refuse to rebuild what is there but stale.
+    /// Whether to refuse to rebuild what exists but is stale.
     pub frozen: bool,
-    /// What is kept.
+    /// Which artifacts are kept.
     pub keep: Keep,
 }
 
-/// What would run now, and what need not.
+/// The stages that run, those that need not, and the predicted cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plan {
     /// Stages to run, in order.
     pub steps: Vec<PlannedStage>,
     /// Stages that need not run.
     pub fresh: Vec<SettledStage>,
-    /// Files to take over on the word of their headers, with their fingerprints and digests.
+    /// Files to adopt by their headers.
     pub adopted: Vec<AdoptedArtifact>,
     /// Intermediates that are no longer needed.
     pub removable: Vec<ArtifactName>,
-    /// Finished files that the steps replace by files of something else.
+    /// Finished files for other parameters that the steps replace.
     pub replaced: Vec<ReplacedArtifact>,
-    /// What the steps are predicted to take.
+    /// The predicted cost of the steps.
     pub prediction: PlanPrediction,
 }
 
@@ -57,9 +57,9 @@ pub struct PlannedStage {
     pub stage: StageName,
     /// Why.
     pub reason: Reason,
-    /// Prediction.
+    /// The predicted cost.
     pub cost: Cost,
-    /// Of the disk space that it takes at most, what is taken already: an interrupted stage goes on in it.
+    /// The part of its disk space that is already taken: an interrupted stage continues in it.
     pub disk_there_bytes: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct PlannedStage {
 pub struct SettledStage {
     /// Which.
     pub stage: StageName,
-    /// Why not.
+    /// Why it need not run.
     pub why: SettledReason,
 }
 
@@ -76,18 +76,18 @@ pub struct SettledStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SettledReason {
-    /// Its outputs are as the journal says.
+    /// Its outputs match the journal.
     Recorded,
-    /// The headers of its outputs say what is asked for; the journal does not know them.
+    /// Its outputs are not in the journal, and their headers match the declaration.
     Adopted,
-    /// It makes only intermediates, and nothing that runs reads them.
+    /// It makes only intermediates, and no stage that runs reads them.
     NotNeeded,
-    /// It would run, but comes after the last stage that was requested.
+    /// It would run, but comes after the last requested stage.
     #[serde(rename = "not-asked")]
     NotRequested,
 }
 
-/// The reason, to follow the words of its [`Standing`](crate::Standing).
+/// A sentence that follows the words of the [`Standing`](crate::plan::Standing).
 impl std::fmt::Display for SettledReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -99,43 +99,43 @@ impl std::fmt::Display for SettledReason {
     }
 }
 
-/// A file to take over on the word of its header.
+/// A file to adopt by its header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AdoptedArtifact {
     /// Which.
     pub artifact: ArtifactName,
-    /// The digest that its header holds.
+    /// The digest in its header.
     #[serde(with = "crate::fingerprint::hex")]
     pub digest: Digest,
-    /// The fingerprint it is given.
+    /// The fingerprint to record.
     #[serde(skip)]
     pub fingerprint: Fingerprint,
 }
 
-/// A finished file of something else than what is asked for.
+/// A finished file for other parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplacedArtifact {
     /// Which.
     pub artifact: ArtifactName,
     /// The parameter that differs.
     pub field: String,
-    /// The value that it was made for.
+    /// The value in the file.
     pub was: String,
-    /// The value now asked for.
+    /// The requested value.
     pub is: String,
 }
 
-/// What the steps of a plan are predicted to take in all.
+/// The predicted cost of all steps of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanPrediction {
-    /// Positions worked through.
+    /// Positions processed.
     pub positions: u64,
     /// Wall-clock seconds.
     pub seconds: f64,
     /// Peak memory.
     pub memory_bytes: u64,
-    /// The stage that takes it.
+    /// The stage with the peak.
     pub memory_stage: Option<StageName>,
-    /// The most disk space taken at any time, in addition to what is taken now.
+    /// Peak disk space, in addition to the space that is already taken.
     pub disk_bytes: u64,
 }

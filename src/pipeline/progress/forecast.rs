@@ -1,52 +1,52 @@
-//! How long a run will still take: what the plan predicts, corrected by how it went so far.
+//! Forecast of the time left of a run: the prediction of the plan, corrected by the progress so far.
 
-/// Less than this says nothing about the speed of the machine.
+/// The shortest time that measures the speed of the machine.
 const SECONDS_MIN: f64 = 1.0;
 
-/// The time that a run will take.
+/// The forecast of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Forecast {
     /// Predicted seconds of all steps.
     total: f64,
-    /// Predicted seconds of the steps that are done.
+    /// Predicted seconds of the completed steps.
     done: f64,
-    /// Predicted seconds of the step at hand.
+    /// Predicted seconds of the current step.
     current: f64,
 }
 
-/// How far the step at hand is.
+/// The progress of the current step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepProgress {
-    /// This share of it is done.
+    /// The completed share.
     Share(f64),
-    /// It takes so many seconds more.
+    /// The seconds left.
     Left(f64),
-    /// It does not tell.
+    /// Unknown.
     Unknown,
 }
 
 impl Forecast {
-    /// A run whose steps are predicted to take so many seconds together.
+    /// Makes the forecast of a run whose steps are predicted to take `total` seconds.
     pub fn new(total: f64) -> Forecast {
         Forecast { total, done: 0.0, current: 0.0 }
     }
 
-    /// A step begins that is predicted to take so many seconds.
+    /// Begins a step that is predicted to take `seconds`.
     pub fn begin(&mut self, seconds: f64) {
         self.current = seconds;
     }
 
-    /// The step at hand is done.
+    /// Ends the current step.
     pub fn end(&mut self) {
         self.done += std::mem::take(&mut self.current);
     }
 
-    /// Seconds left, when `elapsed` seconds have passed, `elapsed_at_hand` of them with the step at hand. A step that does
-    /// not tell how far it is, and takes longer than predicted, leaves nothing to go by.
+    /// Estimates the seconds left, after `elapsed` seconds, `elapsed_at_hand` of them in the current step. `None` if the
+    /// current step has unknown progress and exceeds its prediction.
     pub fn left(&self, at_hand: StepProgress, elapsed_at_hand: f64, elapsed: f64) -> Option<f64> {
         let others = (self.total - self.done - self.current).max(0.0);
         let elapsed_before = elapsed - elapsed_at_hand;
-        // Seconds that a predicted second takes.
+        // Actual seconds per predicted second.
         let slowness = if elapsed_before < SECONDS_MIN || self.done <= 0.0 { 1.0 } else { elapsed_before / self.done };
         match at_hand {
             StepProgress::Share(share) => {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn experience_corrects_the_prediction() {
+    fn completed_steps_correct_the_prediction() {
         let mut forecast = Forecast::new(100.0);
         forecast.begin(20.0);
         let share =
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_does_not_tell_is_taken_to_be_as_predicted_until_it_is_not() {
+    fn a_step_of_unknown_progress_is_expected_to_take_its_prediction() {
         let mut forecast = Forecast::new(100.0);
         forecast.begin(20.0);
         assert_eq!(forecast.left(StepProgress::Unknown, 5.0, 5.0), Some(95.0));

@@ -1,75 +1,75 @@
-//! Time left of a stage that repeats passes until one changes nothing, estimated from the passes so far.
+//! Estimates the time left of a stage that repeats passes until one changes nothing.
 //!
-//! What a pass changes falls about geometrically, so the number of passes to come follows from the last changes and their
-//! ratio. Passes that recompute everything take equal times; later passes, which recompute only what may have changed,
-//! get shorter, about geometrically as well. Where changes do not fall yet, there is no estimate.
+//! The changes of a pass fall roughly geometrically, so the number of remaining passes follows from the last changes and
+//! their ratio. Full passes take equal times; later passes, which recompute only what may have changed, shorten roughly
+//! geometrically too. There is no estimate until the changes fall.
 
-/// A pass that has ended.
+/// A completed pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassSample {
     /// Whether it recomputed everything.
     pub is_full: bool,
     /// Whether the next one does.
     pub is_next_full: bool,
-    /// What it changed, in a unit that is the same for all passes.
+    /// The number of changes, in the same unit for all passes.
     pub changed: u64,
     /// Seconds it took.
     pub seconds: f64,
 }
 
-/// The passes of a stage so far.
+/// The completed passes of a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passes {
-    /// The most that a pass can change.
+    /// The largest number of changes of a pass.
     changes_max: u64,
     ended: Vec<PassSample>,
 }
 
-/// Ratios that an estimate is made from, at most: the last ones.
+/// The largest number of ratios that an estimate uses.
 const RATIOS_MAX: usize = 3;
 
-/// Changes that fall more slowly than this do not say how many passes are to come.
+/// Changes that fall more slowly than this do not determine the number of remaining passes.
 const CHANGE_RATIO_MAX: f64 = 0.9;
 
-/// The ratio of times of passes is taken to be in this range.
+/// The range of the ratio of pass times.
 const SECONDS_RATIOS: (f64, f64) = (0.1, 0.9);
 
-/// Passes after the full ones take this share of the time of these, together: 0.08 to 0.25 for 17 to 20 stones.
+/// Time of all later passes as a share of the time of the full passes: 0.08 to 0.25 for 17 to 20 stones.
 const REST_SHARE: f64 = 0.2;
 
-/// Passes are full until one changes less than this share of all, and one more is.
+/// Passes are full until one pass after the first that changes less than this share.
 const FULL_UNTIL: f64 = 1.0 / 30.0;
 
 impl Passes {
-    /// No pass has ended. Each changes at most `changes_max`.
+    /// Makes an empty list of passes, each of which makes at most `changes_max` changes.
     pub fn new(changes_max: u64) -> Passes {
         Passes { changes_max, ended: Vec::new() }
     }
 
-    /// Adds a pass that has ended.
+    /// Adds a completed pass.
     pub fn end(&mut self, pass: PassSample) {
         self.ended.push(pass);
     }
 
-    /// The number of the pass at hand, from 1.
+    /// Returns the number of the current pass, from 1.
     pub fn number(&self) -> u64 {
         self.ended.len() as u64 + 1
     }
 
-    /// The share of all that the last pass has changed.
+    /// Returns the share of positions that the last pass changed.
     pub fn changed_share(&self) -> Option<f64> {
         let last = self.ended.last().filter(|_| self.changes_max > 0)?;
         Some(last.changed as f64 / self.changes_max as f64)
     }
 
-    /// Whether the pass at hand is expected to change nothing, and so to be the last.
+    /// Whether the current pass is expected to change nothing, and so to be the last.
     pub fn is_last(&self) -> bool {
         let [.., before, last] = &self.ended[..] else { return false };
         let (before, changed) = (before.changed as f64, last.changed as f64);
         !last.is_next_full && changed * changed < before
     }
 
-    /// Seconds left when the pass at hand began, as far as the passes so far tell.
+    /// Estimates the seconds left when the current pass began.
     pub fn left_seconds(&self) -> Option<f64> {
         let last = self.ended.last()?;
         let so_far: f64 = self.ended.iter().map(|pass| pass.seconds).sum();
@@ -89,13 +89,13 @@ impl Passes {
         // The pass that changes nothing included.
         let passes = passes_until(1.0).floor().max(0.0) + 1.0;
         let same = self.ended.iter().rev().take_while(|pass| !pass.is_full).count();
-        // Half the changes do not take half the time: what may have changed is more.
+        // Half the changes take more than half the time: more must be recomputed than changes.
         let seconds = self.ratio(same, |pass| pass.seconds).unwrap_or(0.0).max(ratio.sqrt());
         let seconds = seconds.clamp(SECONDS_RATIOS.0, SECONDS_RATIOS.1);
         Some(last.seconds * seconds * (1.0 - seconds.powf(passes)) / (1.0 - seconds))
     }
 
-    /// The geometric mean of the last ratios of successive passes, of which there are `known`.
+    /// Returns the geometric mean of the last ratios of successive passes, among the last `known` passes.
     fn ratio(&self, known: usize, of: impl Fn(&PassSample) -> f64) -> Option<f64> {
         let ratios = known.checked_sub(1)?.min(RATIOS_MAX);
         let last = self.ended.len() - 1;
@@ -108,8 +108,7 @@ impl Passes {
 mod tests {
     use super::*;
 
-    /// Recorded passes: what they may change, how many are full, what they changed and when they ended; the last one, which
-    /// changed nothing, has its time only.
+    /// Recorded passes. The last one, which changed nothing, has only its time.
     struct RecordedPasses {
         changes_max: u64,
         full: usize,
@@ -117,8 +116,8 @@ mod tests {
         ended_at: &'static [f64],
     }
 
-    /// Sweep in memory of 17 and 18 stones; on disk of 17 stones, in cells; bounds 1 and 2 of 16 stones by two bits. Two
-    /// threads on a machine that did other work besides.
+    /// Sweep in memory of 17 and 18 stones; sweep on disk of 17 stones, in cells; bounds 1 and 2 of 16 stones by the
+    /// two-bit method. Two threads on a loaded machine.
     const RECORDED: [RecordedPasses; 5] = [
         RecordedPasses {
             changes_max: 21_474_180,
@@ -162,7 +161,7 @@ mod tests {
     ];
 
     impl RecordedPasses {
-        /// Gives the passes so far after each pass, and the seconds that were left.
+        /// Calls `each` after each pass, with the passes so far and the seconds left.
         fn replay(&self, mut each: impl FnMut(&Passes, f64)) {
             let mut passes = Passes::new(self.changes_max);
             let mut begun = 0.0;
@@ -180,20 +179,20 @@ mod tests {
     fn estimates_are_near_what_was_left() {
         for (number, recorded) in RECORDED.iter().enumerate() {
             let total = recorded.ended_at[recorded.changed.len()];
-            let (mut told, mut all) = (0, 0);
+            let (mut estimated, mut all) = (0, 0);
             recorded.replay(|passes, left| {
-                // A moment before the end nothing is to be told any more.
+                // Shortly before the end no estimate is needed.
                 if left < total / 20.0 {
                     return;
                 }
                 all += 1;
                 if let Some(estimate) = passes.left_seconds() {
-                    told += 1;
+                    estimated += 1;
                     let ratio = estimate / left;
                     assert!((0.4..2.5).contains(&ratio), "{number}: {estimate} s for {left} s, {passes:?}");
                 }
             });
-            assert!(told * 3 >= all, "{number}: {told} of {all}");
+            assert!(estimated * 3 >= all, "{number}: {estimated} of {all}");
         }
     }
 
@@ -220,7 +219,7 @@ mod tests {
             assert_eq!((passes.left_seconds(), passes.is_last()), (None, false), "{changed}");
         }
         assert_eq!((passes.number(), passes.changed_share()), (5, Some(0.68)));
-        // Nothing to divide by, from a snapshot that was as good as done.
+        // No changes at all, after a snapshot of an almost finished stage.
         for changed in [0, 0, 3, 0] {
             passes.end(PassSample { is_full: true, is_next_full: changed > 0, changed, seconds: 0.0 });
             assert!(passes.left_seconds().is_none_or(f64::is_finite), "{passes:?}");
