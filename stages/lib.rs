@@ -220,7 +220,7 @@ impl Work for Awari {
         Ok(*name == named)
     }
 
-    fn apart(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
+    fn local_snapshots(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
         let databases = files::database(0).below(directory);
         let scratch = self.settings().scratch.as_ref()?;
         Some(scratch.join(cluster::name_of(disk, databases.parent().unwrap_or(directory))))

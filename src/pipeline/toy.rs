@@ -218,7 +218,7 @@ impl Work for Toy {
         Ok(decode(&disk.read(path, 1 << 20)?).is_some())
     }
 
-    fn apart(&self, _disk: &dyn Disk, _directory: &Path) -> Option<PathBuf> {
+    fn local_snapshots(&self, _disk: &dyn Disk, _directory: &Path) -> Option<PathBuf> {
         Some(PathBuf::from("/scratch/toy"))
     }
 

@@ -148,8 +148,8 @@ impl Orchestrator<'_> {
                 strange.extend(files);
             }
         }
-        let apart = self.work.apart(self.disk, &self.directory);
-        if let Some(path) = apart.as_ref().filter(|_| plan.steps.is_empty()) {
+        let local = self.work.local_snapshots(self.disk, &self.directory);
+        if let Some(path) = local.as_ref().filter(|_| plan.steps.is_empty()) {
             let files = files_below(self.disk, path, DEPTH_MAX).map_err(unusable)?;
             if !files.is_empty() && is_snapshots(self.disk, path).map_err(unusable)? {
                 put(path.clone(), length(self.disk, &files), GarbageReason::Snapshot, None);
@@ -197,7 +197,7 @@ impl Orchestrator<'_> {
         let is_known = |path: &PathBuf| {
             let holds = |folder: &PathBuf| folder.starts_with(path);
             let is_ours = [LOGS, SNAPSHOTS].iter().any(|name| path.ends_with(name));
-            is_ours || folders.iter().any(holds) || apart.as_ref().is_some_and(holds)
+            is_ours || folders.iter().any(holds) || local.as_ref().is_some_and(holds)
         };
         let directories = self.disk.list_directories(&self.directory).map_err(unusable)?;
         strange.extend(directories.into_iter().filter(|path| !is_known(path)));

@@ -1,0 +1,159 @@
+//! Runs that fail: at any disk operation, for want of space, memory or permission.
+
+use std::path::Path;
+
+use disk::{Among, Fault, MemoryDisk, Operation, PlannedFault};
+
+use crate::budget::Budget;
+use crate::exit::Exit;
+use crate::orchestrator::tests::{reference, toy};
+use crate::orchestrator::{Orchestrator, RunOptions};
+use crate::toy::{Bench, DIRECTORY};
+
+/// Runs with a fault at each operation in turn, and then without faults to the end.
+fn interrupt(inject: impl Fn(&MemoryDisk, u64), recover: impl Fn(&MemoryDisk)) {
+    let expect = reference();
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    let operations = bench.disk.operations();
+    assert!(operations > 200);
+    for k in 0..operations {
+        let bench = Bench::default();
+        inject(&bench.disk, k);
+        let failed = bench.run(&toy());
+        if let Err(error) = failed {
+            let exit = error.exit();
+            assert!(matches!(exit, Exit::StageFailed | Exit::PreflightFailed), "{k}: {error}");
+        }
+        recover(&bench.disk);
+        let half = bench.files();
+        for (name, bytes) in &half {
+            let is_whole = expect.get(name).is_none_or(|expect| expect == bytes);
+            assert!(is_whole || name.contains("/."), "{name} is half written after {k}");
+        }
+        bench.disk.fail_never();
+        bench.run(&toy()).unwrap();
+        assert_eq!(bench.files(), expect, "operation {k}");
+        assert_eq!(bench.steps(&toy()), "");
+    }
+}
+
+#[test]
+fn a_run_survives_one_failed_operation() {
+    interrupt(|disk, k| disk.fail_at(k, Fault::Io), |_| {});
+}
+
+#[test]
+fn a_run_survives_power_loss_at_every_operation() {
+    interrupt(|disk, k| disk.fail_from(k, Fault::Io), MemoryDisk::crash);
+    interrupt(|disk, k| disk.fail_from(k, Fault::Io), |disk| disk.crash_torn(7));
+}
+
+#[test]
+fn a_run_survives_a_kill_at_every_operation() {
+    // What was written stays, durable or not.
+    interrupt(|disk, k| disk.fail_from(k, Fault::Io), |_| {});
+}
+
+#[test]
+fn a_full_disk_is_reported_and_leaves_only_whole_files() {
+    interrupt(|disk, k| disk.fail_from(k, Fault::NoSpace), |_| {});
+    let mut small = Bench::default();
+    small.options.until = Some("capture:1".to_owned());
+    small.run(&toy()).unwrap();
+    let operations = small.disk.operations();
+    let bench = Bench::default();
+    bench.disk.fail_from(operations + 3, Fault::NoSpace);
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::StageFailed);
+    assert!(error.to_string().contains("no space left"), "{error}");
+    assert!(error.to_string().contains("the same command resumes"), "{error}");
+}
+
+/// From some read on, no database can be read: the run names the damaged one, and the next run, on a working disk, rebuilds
+/// it. A read that fails once costs no database.
+#[test]
+fn a_file_that_cannot_be_read_twice_is_damaged() {
+    let expect = reference();
+    let mut damaged = 0;
+    for first in 0..30 {
+        for count in [1, u64::MAX] {
+            let bench = Bench::default();
+            let among = Among::Below(Operation::Read, "databases");
+            bench.disk.fail(PlannedFault { among, first, count, fault: Fault::Unreadable });
+            let ended = bench.run(&toy());
+            bench.disk.fail_never();
+            let text = ended.as_ref().err().map(ToString::to_string).unwrap_or_default();
+            match ended.as_ref().map_or_else(|error| error.exit(), |summary| summary.exit()) {
+                Exit::Done => {}
+                Exit::StageFailed => assert!(count == 1 && text.contains("cannot read"), "{first}: {text}"),
+                Exit::Integrity => {
+                    assert!(
+                        count > 1 && text.contains("cannot read") && text.contains("next run rebuilds it"),
+                        "{text}"
+                    );
+                    damaged += 1;
+                }
+                other => panic!("{first}, {count}: {other:?}, {text}"),
+            }
+            let toy = toy();
+            bench.run(&toy).unwrap();
+            let again = toy.take_log();
+            assert!(!text.contains("next run rebuilds it") || again.iter().any(|stage| stage.starts_with("solve")));
+            assert_eq!(bench.files(), expect);
+        }
+    }
+    assert!(damaged > 3, "{damaged}");
+}
+
+#[test]
+fn a_read_only_directory_is_reported() {
+    let bench = Bench::default();
+    bench.disk.fail_from(0, Fault::ReadOnly);
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::PreflightFailed);
+    assert!(error.to_string().contains("read-only"), "{error}");
+    assert!(bench.disk.paths().is_empty());
+}
+
+#[test]
+fn preflight_refuses_before_anything_is_written() {
+    let mut bench = Bench::default();
+    bench.options.memory = Budget::new(99);
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::PreflightFailed);
+    let expect = "capture:0 needs 100 B of memory, the budget is 99 B";
+    assert!(error.to_string().starts_with(expect), "{error}");
+    assert!(bench.files().is_empty());
+
+    let bench = Bench::default();
+    bench.disk.set_bytes_max(2000);
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::PreflightFailed);
+    assert!(error.to_string().contains("need 2.05 KiB of disk space"), "{error}");
+}
+
+/// A quota forbids the use of free space: the run fails before its first stage, and leaves nothing.
+#[test]
+fn a_quota_is_found_before_the_first_stage() {
+    let toy = toy();
+    let undisturbed = MemoryDisk::new();
+    Orchestrator::new(&undisturbed, Path::new(DIRECTORY), &toy, RunOptions::default()).run().unwrap();
+    let mut refused = 0;
+    for operation in 0..undisturbed.operations() {
+        let disk = MemoryDisk::new();
+        disk.fail_at(operation, Fault::NoSpace);
+        let orchestrator = Orchestrator::new(&disk, Path::new(DIRECTORY), &toy, RunOptions::default());
+        if let Err(error) = orchestrator.run()
+            && error.to_string().contains("of disk space in /run, although")
+        {
+            refused += 1;
+            assert_eq!(error.exit(), Exit::PreflightFailed);
+            // Where even the removal fails, the next run removes it.
+            let left: Vec<_> = disk.paths().into_iter().filter(|path| !disk::is_leftover(path)).collect();
+            assert_eq!(left, [Path::new(DIRECTORY).join("lock")]);
+        }
+    }
+    // Making the file, reserving, writing and syncing it.
+    assert!(refused >= 3, "{refused}");
+}
