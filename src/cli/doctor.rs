@@ -118,7 +118,7 @@ fn of_directory(disk: &RealDisk, dir: &Path, findings: &mut Vec<DoctorFinding>) 
     }
 }
 
-fn of_machine(machine: &Machine, kernels: &[String], findings: &mut Vec<DoctorFinding>) {
+fn of_machine(machine: &MachineFacts, kernels: &[String], findings: &mut Vec<DoctorFinding>) {
     if kernels.len() == 1 {
         findings.push(DoctorFinding::note(
             "the processor has neither AVX2 nor AVX-512; solving takes three times as long".to_owned(),
@@ -186,7 +186,7 @@ fn of_lock(disk: &RealDisk, place_at: &Path, exists: bool, findings: &mut Vec<Do
 
 /// All that was seen.
 struct MachineReport<'a> {
-    machine: Machine,
+    machine: MachineFacts,
     kernels: Vec<String>,
     dir: &'a Path,
     exists: bool,
