@@ -108,9 +108,8 @@ fn main() {
     for &ranks in &arguments.ranks {
         let ready = std::sync::Barrier::new(ranks + 1);
         let run = |end: &mut dyn Communicator| {
-            let territories = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
-            let mut part =
-                RankScores::zeroed(&tables, territories, end.rank()).expect("there is memory for the scores");
+            let partition = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
+            let mut part = RankScores::zeroed(&tables, partition, end.rank()).expect("there is memory for the scores");
             let read = |positions: Range<u64>, out: &mut [Score]| {
                 out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
                 Ok::<_, std::io::Error>(())

@@ -408,11 +408,11 @@ struct Swept {
 
 fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
     let JobInput { tables, index, best, .. } = ground;
-    let territories = Arc::new(ScorePartition::new(tables, index.slabs(), ranks));
+    let partition = Arc::new(ScorePartition::new(tables, index.slabs(), ranks));
     let (ready, done) = (Barrier::new(ranks + 1), Barrier::new(ranks + 1));
     let before = resident_bytes();
     let run = |end: &mut dyn Communicator| {
-        let mut part = RankScores::zeroed(tables, Arc::clone(&territories), end.rank()).expect("there is memory");
+        let mut part = RankScores::zeroed(tables, Arc::clone(&partition), end.rank()).expect("there is memory");
         let read = |positions: Range<u64>, out: &mut [Score]| {
             out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
             Ok::<_, std::io::Error>(())

@@ -9,16 +9,16 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// The threads of the current pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordUpdate {
-    One,
-    Many,
+    Plain,
+    Atomic,
 }
 
 impl WordUpdate {
     /// Those of the pool of this thread: whoever has words changed by them must stay in it.
-    pub(crate) fn here() -> WordUpdate {
+    pub(crate) fn for_pool() -> WordUpdate {
         match rayon::current_num_threads() {
-            1 => WordUpdate::One,
-            _ => WordUpdate::Many,
+            1 => WordUpdate::Plain,
+            _ => WordUpdate::Atomic,
         }
     }
 
@@ -26,12 +26,12 @@ impl WordUpdate {
     #[inline(always)]
     pub(crate) fn set(self, word: &AtomicU64, bits: u64) -> u64 {
         match self {
-            WordUpdate::One => {
+            WordUpdate::Plain => {
                 let before = word.load(Relaxed);
                 word.store(before | bits, Relaxed);
                 before
             }
-            WordUpdate::Many => word.fetch_or(bits, SeqCst),
+            WordUpdate::Atomic => word.fetch_or(bits, SeqCst),
         }
     }
 
@@ -39,12 +39,12 @@ impl WordUpdate {
     #[inline(always)]
     pub(crate) fn take(self, word: &AtomicU64) -> u64 {
         match self {
-            WordUpdate::One => {
+            WordUpdate::Plain => {
                 let before = word.load(Relaxed);
                 word.store(0, Relaxed);
                 before
             }
-            WordUpdate::Many => word.swap(0, Relaxed),
+            WordUpdate::Atomic => word.swap(0, Relaxed),
         }
     }
 
@@ -52,12 +52,12 @@ impl WordUpdate {
     #[inline(always)]
     pub(crate) fn clear(self, word: &AtomicU64, bits: u64) -> u64 {
         match self {
-            WordUpdate::One => {
+            WordUpdate::Plain => {
                 let before = word.load(Relaxed);
                 word.store(before & !bits, Relaxed);
                 before
             }
-            WordUpdate::Many => word.fetch_and(!bits, SeqCst),
+            WordUpdate::Atomic => word.fetch_and(!bits, SeqCst),
         }
     }
 }
@@ -67,16 +67,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_does_as_many() {
-        for hands in [WordUpdate::One, WordUpdate::Many] {
+    fn plain_and_atomic_updates_agree() {
+        for update in [WordUpdate::Plain, WordUpdate::Atomic] {
             let word = AtomicU64::new(0b0011);
-            assert_eq!((hands.set(&word, 0b0110), word.load(Relaxed)), (0b0011, 0b0111));
-            assert_eq!((hands.clear(&word, 0b1010), word.load(Relaxed)), (0b0111, 0b0101));
-            assert_eq!((hands.take(&word), word.load(Relaxed)), (0b0101, 0));
+            assert_eq!((update.set(&word, 0b0110), word.load(Relaxed)), (0b0011, 0b0111));
+            assert_eq!((update.clear(&word, 0b1010), word.load(Relaxed)), (0b0111, 0b0101));
+            assert_eq!((update.take(&word), word.load(Relaxed)), (0b0101, 0));
         }
-        for (threads, expected) in [(1, WordUpdate::One), (2, WordUpdate::Many)] {
+        for (threads, expected) in [(1, WordUpdate::Plain), (2, WordUpdate::Atomic)] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            assert_eq!(pool.install(WordUpdate::here), expected);
+            assert_eq!(pool.install(WordUpdate::for_pool), expected);
         }
     }
 }

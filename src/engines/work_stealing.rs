@@ -19,7 +19,7 @@ thread_local! {
 }
 
 /// Runs a driver on this thread, while the others of the current pool wait for what it has to do without going to sleep.
-pub(crate) fn awake<T>(driver: impl FnOnce() -> T) -> T {
+pub(crate) fn with_spinning_pool<T>(driver: impl FnOnce() -> T) -> T {
     if rayon::current_num_threads() == 1 {
         return driver();
     }
@@ -32,7 +32,7 @@ pub(crate) fn awake<T>(driver: impl FnOnce() -> T) -> T {
                 help_until(|| is_done.load(Ordering::Acquire));
             }
         });
-        let _driving = Driving::begin(&is_done);
+        let _driving = DriverGuard::begin(&is_done);
         driver()
     })
 }
@@ -41,7 +41,7 @@ pub(crate) fn awake<T>(driver: impl FnOnce() -> T) -> T {
 ///
 /// Each thread has neighbours among them, and of the same number of pieces always the same: what it left in its cache is
 /// there for the next work on them.
-pub(crate) fn share<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
+pub(crate) fn for_each_piece<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
     let threads = rayon::current_num_threads();
     let mut rest = pieces;
     let parts = (1..=threads).rev().map(|left| {
@@ -50,11 +50,11 @@ pub(crate) fn share<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
         rest = others;
         part
     });
-    share_parts(parts, work);
+    for_each_part(parts, work);
 }
 
 /// The same, given what each thread has. It takes that in this order, and then what others have left, the last first.
-pub(crate) fn share_parts<'t, T: Send + 't>(parts: impl Iterator<Item = &'t mut [T]>, work: impl Fn(&mut T) + Sync) {
+pub(crate) fn for_each_part<'t, T: Send + 't>(parts: impl Iterator<Item = &'t mut [T]>, work: impl Fn(&mut T) + Sync) {
     let parts: Vec<_> = parts.collect();
     let pieces: usize = parts.iter().map(|part| part.len()).sum();
     let others = (rayon::current_num_threads() - 1).min(pieces.saturating_sub(1));
@@ -81,7 +81,7 @@ pub(crate) fn share_parts<'t, T: Send + 't>(parts: impl Iterator<Item = &'t mut 
     rayon::in_place_scope(|scope| {
         for _ in 0..others {
             scope.spawn(|_| {
-                let _less = Less(&working);
+                let _less = CountDown(&working);
                 take_all();
             });
         }
@@ -111,18 +111,18 @@ fn help_until(is_done: impl Fn() -> bool) {
 }
 
 /// A driver on this thread, until it is dropped, by a panic too.
-struct Driving<'a> {
+struct DriverGuard<'a> {
     is_done: &'a AtomicBool,
 }
 
-impl Driving<'_> {
-    fn begin(is_done: &AtomicBool) -> Driving<'_> {
+impl DriverGuard<'_> {
+    fn begin(is_done: &AtomicBool) -> DriverGuard<'_> {
         DRIVERS.set(DRIVERS.get() + 1);
-        Driving { is_done }
+        DriverGuard { is_done }
     }
 }
 
-impl Drop for Driving<'_> {
+impl Drop for DriverGuard<'_> {
     fn drop(&mut self) {
         DRIVERS.set(DRIVERS.get() - 1);
         self.is_done.store(true, Ordering::Release);
@@ -130,9 +130,9 @@ impl Drop for Driving<'_> {
 }
 
 /// One less when it is dropped, by a panic too.
-struct Less<'a>(&'a AtomicUsize);
+struct CountDown<'a>(&'a AtomicUsize);
 
-impl Drop for Less<'_> {
+impl Drop for CountDown<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Release);
     }
@@ -151,11 +151,11 @@ mod tests {
     fn every_piece_is_done_once_by_drivers_side_by_side() {
         let drive = |pieces: usize| {
             let mut done = vec![0; pieces];
-            awake(|| {
+            with_spinning_pool(|| {
                 for _ in 0..20 {
-                    share(&mut done, |piece| {
+                    for_each_piece(&mut done, |piece| {
                         let mut inner = [0; 5];
-                        share(&mut inner, |inner| *inner += 1);
+                        for_each_piece(&mut inner, |inner| *inner += 1);
                         *piece += inner.iter().sum::<usize>();
                     });
                 }
@@ -169,11 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn every_piece_is_done_once_whoever_has_it() {
+    fn every_piece_is_done_once_by_any_thread() {
         for threads in 1..=4 {
             let mut parts = [vec![0; 0], vec![0; 40], vec![0; 1], vec![0; 3]];
             pool(threads).install(|| {
-                awake(|| share_parts(parts.iter_mut().map(Vec::as_mut_slice), |piece| *piece += 1));
+                with_spinning_pool(|| for_each_part(parts.iter_mut().map(Vec::as_mut_slice), |piece| *piece += 1));
             });
             assert!(parts.iter().flatten().all(|&done| done == 1), "{threads} threads: {parts:?}");
         }
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn a_panic_of_a_piece_comes_out() {
         let fails = || {
-            awake(|| {
-                share(&mut [1, 2, 3, 4], |piece| assert!(*piece < 3, "this one fails"));
+            with_spinning_pool(|| {
+                for_each_piece(&mut [1, 2, 3, 4], |piece| assert!(*piece < 3, "this one fails"));
             });
         };
         let result = pool(2).install(|| std::panic::catch_unwind(fails));

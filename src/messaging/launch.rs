@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn launchers_are_told_by_what_they_set() {
+    fn launchers_are_recognized_by_their_variables() {
         let check = |variables: &[(&str, &str)], expect: Option<u64>| {
             let variable =
                 |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());

@@ -60,7 +60,7 @@ struct Peer {
     /// How long nothing has come from it while this rank looked.
     silence: Duration,
     /// When anything was sent to it.
-    told: Instant,
+    last_sent: Instant,
     /// The last that it said of itself.
     said: MessageKind,
 }
@@ -83,7 +83,8 @@ impl MpiCommunicator {
         }
         let library = MpiLibrary::start()?;
         let now = Instant::now();
-        let other = || Peer { inbox: VecDeque::new(), silence: Duration::ZERO, told: now, said: MessageKind::Alive };
+        let other =
+            || Peer { inbox: VecDeque::new(), silence: Duration::ZERO, last_sent: now, said: MessageKind::Alive };
         Ok(Some(MpiCommunicator {
             rank: library.rank(),
             others: (0..library.size()).map(|_| other()).collect(),
@@ -144,8 +145,8 @@ impl MpiCommunicator {
         }
         for (to, other) in self.others.iter_mut().enumerate() {
             // One that has left waits until this one does, and wants to know that it lives; a farewell is the last word.
-            if to != self.rank && !self.leaving && now.duration_since(other.told) >= self.patience / SIGNS {
-                other.told = now;
+            if to != self.rank && !self.leaving && now.duration_since(other.last_sent) >= self.patience / SIGNS {
+                other.last_sent = now;
                 self.sending.push(library.send(to, MessageKind::Alive, Vec::new())?);
             }
         }
@@ -156,7 +157,7 @@ impl MpiCommunicator {
         let sent = self.library.as_mut().expect(UNTIL_DROPPED).send(to, kind, bytes);
         self.broken |= sent.is_err();
         self.sending.push(sent?);
-        self.others[to].told = Instant::now();
+        self.others[to].last_sent = Instant::now();
         Ok(())
     }
 

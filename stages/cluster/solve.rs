@@ -362,8 +362,8 @@ impl<'a> Member<'a> {
 
     /// What this rank owns, from a snapshot or 0, and its captures.
     fn prepare(&self, index: &Index, ranks: usize, rank: usize) -> Result<(RankScores, RankCaptures), StageError> {
-        let territories = Arc::new(ScorePartition::new(self.tables, index.slabs(), ranks));
-        let mut part = RankScores::zeroed(self.tables, territories, rank).map_err(StageError::failed)?;
+        let partition = Arc::new(ScorePartition::new(self.tables, index.slabs(), ranks));
+        let mut part = RankScores::zeroed(self.tables, partition, rank).map_err(StageError::failed)?;
         if let Some(directory) = &self.snapshots {
             self.restore(directory, index, &mut part)?;
         }
@@ -381,14 +381,14 @@ impl<'a> Member<'a> {
         for path in self.disk.list(directory)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some((rank, ranks)) = numbers(name) else { continue };
-            let territories = ScorePartition::new(self.tables, index.slabs(), ranks);
-            if territories.positions(rank) == 0 {
+            let partition = ScorePartition::new(self.tables, index.slabs(), ranks);
+            if partition.positions(rank) == 0 {
                 continue;
             }
-            let (identity, shape) = (self.identity(), shape(territories.positions(rank)));
+            let (identity, shape) = (self.identity(), shape(partition.positions(rank)));
             let read = Scores::open_windowed(self.disk, &path)
                 .and_then(|file| file.expect(&identity, &shape))
-                .and_then(|file| part.take_over(&territories, rank, |positions, to| file.read_range(positions, to)));
+                .and_then(|file| part.take_over(&partition, rank, |positions, to| file.read_range(positions, to)));
             if let Err(error) = read {
                 tracing::warn!("ignoring the rest of a snapshot: {error}");
                 files::begin_anew(directory, error)?;
@@ -400,7 +400,7 @@ impl<'a> Member<'a> {
     /// Publishes what this rank owns.
     fn save(&self, part: &RankScores) {
         let Some(directory) = self.snapshots.as_ref().filter(|_| part.positions() > 0) else { return };
-        let path = directory.join(format!("part-{}-of-{}", part.rank(), part.territories().ranks()));
+        let path = directory.join(format!("part-{}-of-{}", part.rank(), part.partition().ranks()));
         let (identity, shape) = (self.identity(), shape(part.positions()));
         let range = files::range(FileKind::Snapshot, self.task.stones);
         let written =

@@ -43,7 +43,7 @@ pub struct Solver<W, U, E> {
     first_units: Vec<usize>,
     /// The units of the candidates, in the order of a pass.
     order: Vec<usize>,
-    hands: WordUpdate,
+    update: WordUpdate,
     errors: PhantomData<fn() -> E>,
 }
 
@@ -56,7 +56,7 @@ const WAITING: u64 = 0x0001_0101_0101_0100;
 const WOKEN_ROWS: usize = 64;
 
 /// Words of a row that are asked for ahead, at most: the processor itself sees where long runs go on.
-const ASKED_WORDS: usize = 128;
+const PREFETCH_WORDS: usize = 128;
 
 /// What a bound took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     pub fn new(tables: Arc<Tables>, index: Index, kernel: BitKernel, wins: W, candidates: U) -> Self {
         let units = PlaneLayout::new(&index, Orientation::MoverMajor).units();
         let solver = Solver::of_units(tables, index, kernel, wins, candidates, units);
-        Solver { hands: WordUpdate::here(), ..solver }
+        Solver { update: WordUpdate::for_pool(), ..solver }
     }
 
     /// The same for some of the units, or parts of them, ascending: other candidates are nobody's here, and never tested. Any
@@ -153,7 +153,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             layout,
             wins_units,
             units,
-            hands: WordUpdate::Many,
+            update: WordUpdate::Atomic,
             errors: PhantomData,
         }
     }
@@ -261,17 +261,17 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         self.lost[unit].swap(false, Relaxed)
     }
 
-    /// Adds wins of rows, which `tell` gives by slab, row and word.
-    pub(crate) fn add_rows<T>(&self, tell: impl FnOnce(&mut dyn FnMut(usize, usize, &[(u32, u64)])) -> T) -> T {
+    /// Adds the wins that `give_rows` passes on, by slab, row and word.
+    pub(crate) fn add_rows<T>(&self, give_rows: impl FnOnce(&mut dyn FnMut(usize, usize, &[(u32, u64)])) -> T) -> T {
         let mut changed = Vec::new();
-        let told = tell(&mut |slab, row, bits| {
+        let result = give_rows(&mut |slab, row, bits| {
             self.set(slab, row, bits, &mut changed, |_, _| {});
             if changed.len() >= WOKEN_ROWS {
                 self.wake_parents(&mut changed);
             }
         });
         self.wake_parents(&mut changed);
-        told
+        result
     }
 
     /// Takes everything for changed: for planes that are at no fixpoint.
@@ -301,7 +301,10 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         progress: &dyn DriverObserver,
         checkpoint: &mut dyn FnMut() -> Result<(), E>,
     ) -> Result<BoundReport, SolverError<E>> {
-        assert!(self.hands == WordUpdate::Many || WordUpdate::here() == WordUpdate::One, "a solver stays in its pool");
+        assert!(
+            self.update == WordUpdate::Atomic || WordUpdate::for_pool() == WordUpdate::Plain,
+            "a solver stays in its pool"
+        );
         let mut report = BoundReport::default();
         loop {
             let (done, any) = self.pass(progress)?;
@@ -370,13 +373,13 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                     let next = to_test(&needs[..at]);
                     for at in [(asked != Some(at)).then_some(at), next].into_iter().flatten() {
                         let parts = needs[at].load(Relaxed) & TO_TEST;
-                        self.ask(unit.slab, &words[at * slab.row_words..][..slab.row_words], parts, &moves[at]);
+                        self.prefetch(unit.slab, &words[at * slab.row_words..][..slab.row_words], parts, &moves[at]);
                     }
                     asked = next;
                     // While they are tested they wait for every child. Whoever sets a win that is not seen below sees that
                     // the need was taken, and sets it again: either comes first in the one order of these operations.
-                    self.hands.set(need, parts * WAITING);
-                    parts &= self.hands.clear(need, parts);
+                    self.update.set(need, parts * WAITING);
+                    parts &= self.update.clear(need, parts);
                     let words = &mut words[at * slab.row_words..][..slab.row_words];
                     self.test_row(unit.slab, unit.rows.start + at, words, parts, &moves[at], workspace, any);
                 }
@@ -390,14 +393,14 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     }
 
     /// Asks for what a test of some parts of a row will read.
-    fn ask(&self, slab: usize, candidates: &[u64], parts: u64, moves: &[PackedMove; HALF_PITS]) {
+    fn prefetch(&self, slab: usize, candidates: &[u64], parts: u64, moves: &[PackedMove; HALF_PITS]) {
         if parts == 0 {
             return;
         }
         let shift = self.layout.slabs()[slab].part_shift();
         let first = (parts.trailing_zeros() as usize) << shift;
         let end = ((u64::BITS - parts.leading_zeros()) as usize) << shift;
-        let words = first..end.min(candidates.len()).min(first + ASKED_WORDS);
+        let words = first..end.min(candidates.len()).min(first + PREFETCH_WORDS);
         if words.is_empty() {
             return;
         }
@@ -438,12 +441,12 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
         let settled = (parts * WAITING) & !waiting;
         if settled != 0 {
-            self.hands.clear(&self.needs[layout.first_row + row], settled);
+            self.update.clear(&self.needs[layout.first_row + row], settled);
         }
         if !workspace.lost.is_empty() {
             workspace.report.lost += workspace.lost.iter().map(|(_, bits)| u64::from(bits.count_ones())).sum::<u64>();
             self.candidates.lost(slab, row, &workspace.lost);
-            self.tell_parents(slab, row, workspace, any);
+            self.notify_parents(slab, row, workspace, any);
         }
     }
 
@@ -490,7 +493,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     }
 
     /// Whoever can move, quietly, to one of the lost positions of a row wins.
-    fn tell_parents(&self, slab: usize, row: usize, workspace: &mut SolverBuffers, any: &AtomicBool) {
+    fn notify_parents(&self, slab: usize, row: usize, workspace: &mut SolverBuffers, any: &AtomicBool) {
         // The parents' opponent has this half less what crossed. A move that leaves nothing is not quiet.
         let mut half = self.index.halves().unrank(slab as u32, row as u32);
         let after = half;
@@ -537,21 +540,21 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
     }
 
-    /// Sets wins of a row; if any were not set before, adds it to those changed. `tell` is told which, by word.
+    /// Sets wins of a row; if any were not set before, adds it to those changed. `notify` is told which, by word.
     fn set(
         &self,
         slab: usize,
         row: usize,
         bits: &[(u32, u64)],
         changed: &mut Vec<ChangedRow>,
-        mut tell: impl FnMut(u32, u64),
+        mut notify: impl FnMut(u32, u64),
     ) {
         let layout = &self.wins_layout.slabs()[slab];
         let shift = layout.share_shift();
         let mut shares = 0u64;
         self.wins.set(slab, row, bits, |word, new| {
             shares |= 1 << (word >> shift);
-            tell(word, new);
+            notify(word, new);
         });
         if shares != 0 {
             self.won[self.first_units[slab] + row / layout.unit_rows()].store(true, Relaxed);
@@ -584,7 +587,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 let now = need.load(SeqCst);
                 let tested = changed & now >> (PARTS * (parent.slot() + 1));
                 if tested & !now & TO_TEST != 0 {
-                    self.hands.set(need, tested & TO_TEST);
+                    self.update.set(need, tested & TO_TEST);
                 }
             }
         }

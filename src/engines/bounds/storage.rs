@@ -32,7 +32,7 @@ pub trait Wins<E>: Sync {
     fn expect_bits(&self, _slab: usize, _row: usize, _bits: &[(u32, u64)]) {}
 
     /// Sets bits of a row, and tells by word which were not set before.
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], tell: impl FnMut(u32, u64));
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], notify: impl FnMut(u32, u64));
 
     /// Reads whole rows of a slab.
     fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]);
@@ -55,7 +55,7 @@ pub trait Units<E>: Sync {
 pub struct WinsInMemory {
     words: Words,
     slabs: Vec<PlaneSlab>,
-    hands: WordUpdate,
+    update: WordUpdate,
 }
 
 /// Units in memory.
@@ -67,7 +67,11 @@ pub struct UnitsInMemory {
 impl WinsInMemory {
     /// No wins. The current pool is the one whose threads will set them.
     pub fn none(layout: &PlaneLayout) -> WinsInMemory {
-        WinsInMemory { words: Words::zeroed(layout.words()), slabs: layout.slabs().to_vec(), hands: WordUpdate::here() }
+        WinsInMemory {
+            words: Words::zeroed(layout.words()),
+            slabs: layout.slabs().to_vec(),
+            update: WordUpdate::for_pool(),
+        }
     }
 }
 
@@ -96,8 +100,8 @@ impl<E> Wins<E> for WinsInMemory {
         }
     }
 
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
-        debug_assert_eq!(self.hands, WordUpdate::here());
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut notify: impl FnMut(u32, u64)) {
+        debug_assert_eq!(self.update, WordUpdate::for_pool());
         let slab = &self.slabs[slab];
         let words = &self.words[slab.word(row)..][..slab.row_words];
         for &(at, bits) in bits {
@@ -106,9 +110,9 @@ impl<E> Wins<E> for WinsInMemory {
             if bits & !word.load(Relaxed) == 0 {
                 continue;
             }
-            let new = bits & !self.hands.set(word, bits);
+            let new = bits & !self.update.set(word, bits);
             if new != 0 {
-                tell(at, new);
+                notify(at, new);
             }
         }
     }

@@ -119,7 +119,7 @@ impl CaptureStripe<'_> {
     ) -> Result<(), CaptureError<S::Error>> {
         let &CaptureStripe { tables, index, .. } = self;
         self.begin(best);
-        let mut told = StripeRows::new(self, best);
+        let mut stripe_rows = StripeRows::new(self, best);
         let numbers = tables.rules().smaller(index.stones());
         let total: u64 = numbers.clone().map(|stones| index.set().positions(stones)).sum();
         let mut done = 0;
@@ -127,13 +127,13 @@ impl CaptureStripe<'_> {
         for stones in numbers {
             for slab in index.set().slabs(stones) {
                 let child = ChildSlab { tables, captured: index.stones() - stones, slab: &slab };
-                let mut heard = |end: u64| {
+                let mut advance = |end: u64| {
                     let share = (done + end - slab.offset) as f64 / total as f64;
                     let positions = self.first + (share * (self.end - self.first) as f64) as u64;
                     if progress.advance(positions, index.positions()).is_break() { Err(Stopped) } else { Ok(()) }
                 };
-                for asked in self.asked(smaller, &child) {
-                    self.tell(smaller, &child, asked, &mut told, &mut buffer, &mut heard)?;
+                for needed in self.needed(smaller, &child) {
+                    self.read_rows(smaller, &child, needed, &mut stripe_rows, &mut buffer, &mut advance)?;
                 }
                 done += slab.positions();
             }
@@ -153,17 +153,17 @@ impl CaptureStripe<'_> {
 
     /// The positions of a slab of children that captures of the stripe lead to, in whole rows. What lies between two
     /// ranges ends a block: none is decoded for both.
-    fn asked<S: Sequential>(&self, smaller: &S, child: &ChildSlab) -> Vec<Range<u64>> {
+    fn needed<S: Sequential>(&self, smaller: &S, child: &ChildSlab) -> Vec<Range<u64>> {
         let (stones, columns) = (self.index.stones() - child.captured, u64::from(child.slab.mover_halves));
         let parents = child.tables.parents(child.slab.opponent_stones);
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for row in 0..child.slab.opponent_halves {
-            let is_asked = parents.of(row).iter().any(|&parent| {
+            let is_needed = parents.of(row).iter().any(|&parent| {
                 let mover = child.slab.opponent_stones + parent.crossing();
                 self.piece_with(mover, parent.rank()).is_some()
                     && child.entries(self.index.stones() - mover, parent.class()).is_some()
             });
-            if is_asked {
+            if is_needed {
                 let start = child.slab.offset + u64::from(row) * columns;
                 match ranges.last_mut() {
                     Some(last) if start == last.end || start < smaller.run_end(stones, last.end - 1) => {
@@ -188,24 +188,24 @@ impl CaptureStripe<'_> {
     }
 
     /// Reads some rows of children and tells of them, and then up to where.
-    fn tell<S: Sequential>(
+    fn read_rows<S: Sequential>(
         &self,
         smaller: &S,
         child: &ChildSlab,
-        asked: Range<u64>,
-        told: &mut StripeRows,
+        needed: Range<u64>,
+        stripe_rows: &mut StripeRows,
         buffer: &mut Vec<Score>,
-        heard: &mut dyn FnMut(u64) -> Result<(), Stopped>,
+        advance: &mut dyn FnMut(u64) -> Result<(), Stopped>,
     ) -> Result<(), CaptureError<S::Error>> {
         let (stones, columns) = (self.index.stones() - child.captured, u64::from(child.slab.mover_halves));
         let most = RUN_POSITIONS.min((self.end - self.first) / RUN_SHARE).max(columns);
-        let mut row = ((asked.start - child.slab.offset) / columns) as usize;
-        let mut next = asked.start;
+        let mut row = ((needed.start - child.slab.offset) / columns) as usize;
+        let mut next = needed.start;
         buffer.clear();
-        while next < asked.end {
+        while next < needed.end {
             let mut run_end = next;
-            while run_end < asked.end && run_end - next < most {
-                run_end = smaller.run_end(stones, run_end).min(asked.end);
+            while run_end < needed.end && run_end - next < most {
+                run_end = smaller.run_end(stones, run_end).min(needed.end);
             }
             let kept = buffer.len();
             buffer.reserve_exact((run_end - next) as usize);
@@ -213,10 +213,10 @@ impl CaptureStripe<'_> {
             smaller.read(stones, next..run_end, &mut buffer[kept..]).map_err(CaptureError::Failed)?;
             next = run_end;
             let rows = buffer.len() / columns as usize;
-            told.hear(child, row, &buffer[..rows * columns as usize]);
+            stripe_rows.improve_rows(child, row, &buffer[..rows * columns as usize]);
             buffer.drain(..rows * columns as usize);
             row += rows;
-            heard(next)?;
+            advance(next)?;
         }
         Ok(())
     }
@@ -268,7 +268,7 @@ impl<'a> StripeRows<'a> {
     }
 
     /// Takes rows of a slab into account.
-    fn hear(&mut self, child: &ChildSlab, first_row: usize, scores: &[Score]) {
+    fn improve_rows(&mut self, child: &ChildSlab, first_row: usize, scores: &[Score]) {
         let (threads, stripe) = (self.owners.len(), self.stripe);
         let stones = stripe.index.stones();
         let left = child.slab.opponent_stones;

@@ -136,7 +136,7 @@ pub fn capture<S: SmallerDatabases>(
     for batch in batches(tables, index, all_rows) {
         best.resize(batch.positions, 0);
         batch.capture(smaller, &mut best).and_then(|()| receive(&best)).map_err(CaptureError::Failed)?;
-        batch.tell(progress)?;
+        batch.report(progress)?;
     }
     Ok(())
 }
@@ -164,7 +164,7 @@ pub fn capture_into<S: SmallerDatabases>(
             receive(&best[received..end]).map_err(CaptureError::Failed)?;
             received = end;
         }
-        batch.tell(progress)?;
+        batch.report(progress)?;
     }
     receive(&best[received..]).map_err(CaptureError::Failed)
 }
@@ -250,7 +250,7 @@ impl CaptureBatch<'_> {
         )
     }
 
-    fn tell(&self, progress: &dyn DriverObserver) -> Result<(), Stopped> {
+    fn report(&self, progress: &dyn DriverObserver) -> Result<(), Stopped> {
         if progress.advance(self.end, self.index.positions()).is_break() { Err(Stopped) } else { Ok(()) }
     }
 }

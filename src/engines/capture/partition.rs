@@ -69,7 +69,7 @@ impl CapturePartition {
                 |slab: &Slab| first[cell + 1][slab.mover_stones as usize] - first[cell][slab.mover_stones as usize];
             slabs.iter().map(|slab| u64::from(rows(slab)) * u64::from(slab.opponent_halves)).sum()
         };
-        let owners = dealt(&(0..first.len() - 1).map(weight).collect::<Vec<_>>(), ranks);
+        let owners = assign_cells(&(0..first.len() - 1).map(weight).collect::<Vec<_>>(), ranks);
         CapturePartition { slabs: slabs.to_vec(), owners, first, piece_positions }
     }
 
@@ -125,15 +125,15 @@ fn cells_of(slabs: &[Slab], total: u64, cells: u64) -> Vec<Vec<u32>> {
 }
 
 /// Deals cells of some weights to ranks, in turn; to rank 0, which writes, as many less.
-fn dealt(weights: &[u64], ranks: usize) -> Vec<usize> {
+fn assign_cells(weights: &[u64], ranks: usize) -> Vec<usize> {
     let (ranks_all, percent) = (ranks as u64, WRITING_PERCENT);
     // Of a share of each rank that makes all take as long: 100 * own + percent * all = 100 * other.
     let leader = 100u64.saturating_sub((ranks_all - 1) * percent);
     let other = if ranks == 1 || leader == 0 { 100 } else { 100 + percent };
     let shares: Vec<u64> = (0..ranks).map(|rank| if rank == 0 { leader } else { other }).collect();
-    let mut dealt = vec![0u64; ranks];
+    let mut assign_cells = vec![0u64; ranks];
     let next = |&weight: &u64| {
-        let after = |rank: usize| u128::from(dealt[rank] + weight);
+        let after = |rank: usize| u128::from(assign_cells[rank] + weight);
         // Who would have least of what is due; shares are no less than 1 here.
         let mut least = ranks - 1;
         for rank in (0..ranks).rev().filter(|&rank| shares[rank] > 0) {
@@ -141,7 +141,7 @@ fn dealt(weights: &[u64], ranks: usize) -> Vec<usize> {
                 least = rank;
             }
         }
-        dealt[least] += weight;
+        assign_cells[least] += weight;
         least
     };
     weights.iter().map(next).collect()

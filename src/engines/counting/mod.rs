@@ -178,9 +178,9 @@ pub fn counting(
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(captures.len() as u64 == index.positions() && values.len() as u64 == index.positions());
     assert!(distribution.processors > 0 && distribution.batch > 0, "{distribution:?}");
-    let deal = UnitPartition::new(index.positions(), distribution.processors);
-    let processors = (0..deal.processors()).map(|me| Processor::new(&deal, me, distribution)).collect();
-    let mut counting = CountingSolver { tables, index, captures, deal, processors, supersteps: 0 };
+    let partition = UnitPartition::new(index.positions(), distribution.processors);
+    let processors = (0..partition.processors()).map(|me| Processor::new(&partition, me, distribution)).collect();
+    let mut counting = CountingSolver { tables, index, captures, partition, processors, supersteps: 0 };
     let first = counting.restore(values);
     for bound in (1..=first).rev() {
         progress.begin_bound(bound as u32, index.stones());
@@ -198,7 +198,7 @@ struct CountingSolver<'a> {
     tables: &'a Tables,
     index: &'a Index,
     captures: &'a Bytes,
-    deal: UnitPartition,
+    partition: UnitPartition,
     processors: Vec<Processor>,
     supersteps: u64,
 }
@@ -231,7 +231,7 @@ impl CountingSolver<'_> {
             }
             parts.par_iter_mut().for_each(|part| {
                 part.receive(&work);
-                part.tell(&work);
+                part.notify(&work);
             });
             supersteps += 1;
             if parts.iter().any(ActiveProcessor::is_inconsistent) {
@@ -249,13 +249,15 @@ impl CountingSolver<'_> {
 
     /// The processors, each with its part of the array.
     fn parts<'v>(&'v mut self, bound: i8, values: &'v mut Bytes) -> (ProcessorInputs<'v>, Vec<ActiveProcessor<'v>>) {
-        let CountingSolver { tables, index, captures, deal, processors, .. } = self;
-        let units =
-            deal.split(values.chunks_mut(deal.unit())).into_iter().zip(deal.split(captures.chunks(deal.unit())));
+        let CountingSolver { tables, index, captures, partition, processors, .. } = self;
+        let units = partition
+            .split(values.chunks_mut(partition.unit()))
+            .into_iter()
+            .zip(partition.split(captures.chunks(partition.unit())));
         let parts = processors.iter_mut().zip(units);
         let parts =
             parts.map(|(processor, (units, captures))| ActiveProcessor::new(processor, units, captures)).collect();
-        (ProcessorInputs { tables, index, deal, bound }, parts)
+        (ProcessorInputs { tables, index, partition, bound }, parts)
     }
 
     fn report(&self) -> CountingReport {

@@ -116,18 +116,19 @@ mod tests {
     fn every_position_has_one_place() {
         for positions in [1, 63, 64, 65, 1000, 200_000] {
             for processors in [1, 2, 3, 8] {
-                let deal = UnitPartition::new(positions, processors);
+                let partition = UnitPartition::new(positions, processors);
                 let mut values = vec![0; positions as usize];
-                let mut parts = deal.split(values.chunks_mut(deal.unit()));
-                let parts_positions: Vec<u64> = (0..processors).map(|processor| deal.positions(processor)).collect();
+                let mut parts = partition.split(values.chunks_mut(partition.unit()));
+                let parts_positions: Vec<u64> =
+                    (0..processors).map(|processor| partition.positions(processor)).collect();
                 assert_eq!(parts_positions.iter().sum::<u64>(), positions);
                 for (part, &positions) in parts.iter().zip(&parts_positions) {
                     assert_eq!(part.iter().map(|unit| unit.len() as u64).sum::<u64>(), positions);
                 }
                 for position in 0..positions {
-                    let (processor, place) = deal.find(position);
-                    let (unit, within) = (place >> deal.bits(), place & ((1 << deal.bits()) - 1));
-                    assert_eq!(deal.starts(processor)[unit as usize] + u64::from(within), position);
+                    let (processor, place) = partition.find(position);
+                    let (unit, within) = (place >> partition.bits(), place & ((1 << partition.bits()) - 1));
+                    assert_eq!(partition.starts(processor)[unit as usize] + u64::from(within), position);
                     parts[processor][unit as usize][within as usize] += 1;
                 }
                 assert!(values.iter().all(|&times| times == 1));
@@ -137,8 +138,8 @@ mod tests {
 
     #[test]
     fn parts_are_no_larger_than_an_update_can_say() {
-        let deal = UnitPartition::new(5 << PART_BITS, 2);
-        assert_eq!(deal.processors(), 5);
-        assert!((0..5).all(|processor| deal.positions(processor) <= 1 << PART_BITS));
+        let partition = UnitPartition::new(5 << PART_BITS, 2);
+        assert_eq!(partition.processors(), 5);
+        assert!((0..5).all(|processor| partition.positions(processor) <= 1 << PART_BITS));
     }
 }

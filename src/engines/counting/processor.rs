@@ -17,7 +17,7 @@ pub(crate) const QUEUES_BYTES: u64 = 4 * super::UPDATE_BYTES * QUEUED as u64;
 pub(crate) struct ProcessorInputs<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) index: &'a Index,
-    pub(crate) deal: &'a UnitPartition,
+    pub(crate) partition: &'a UnitPartition,
     pub(crate) bound: i8,
 }
 
@@ -61,21 +61,21 @@ pub(crate) struct ActiveProcessor<'v> {
 
 impl Processor {
     /// Processor `me` of a deal.
-    pub(crate) fn new(deal: &UnitPartition, me: usize, distribution: Distribution) -> Processor {
+    pub(crate) fn new(partition: &UnitPartition, me: usize, distribution: Distribution) -> Processor {
         let Distribution { batch, queued, .. } = distribution;
-        let many = deal.processors();
+        let many = partition.processors();
         let messages = (queued / many / batch).max(1);
         Processor {
             me,
             batch,
             full: messages * batch,
-            pending: Pending::new(deal.starts(me).len() << deal.bits()),
+            pending: Pending::new(partition.starts(me).len() << partition.bits()),
             queues: (0..many).map(|_| Vec::new()).collect(),
             received: (0..many).map(|_| Vec::new()).collect(),
             touched: Vec::new(),
             decided: 0,
             inconsistent: false,
-            traffic: UpdateCounts { positions: deal.positions(me), ..UpdateCounts::default() },
+            traffic: UpdateCounts { positions: partition.positions(me), ..UpdateCounts::default() },
         }
     }
 
@@ -125,9 +125,9 @@ impl<'v> ActiveProcessor<'v> {
         let mut least = None;
         for (number, unit) in self.units.iter_mut().enumerate() {
             if unit.contains(&0) {
-                count_children(work, work.deal.starts(self.processor.me)[number], unit);
+                count_children(work, work.partition.starts(self.processor.me)[number], unit);
             }
-            let first = number << work.deal.bits();
+            let first = number << work.partition.bits();
             for (within, value) in unit.iter_mut().enumerate() {
                 let untold = match *value {
                     value if value > stones => Some(value - stones),
@@ -151,7 +151,7 @@ impl<'v> ActiveProcessor<'v> {
     /// Marks what has yet to tell its parents: what [`ActiveProcessor::restore`] reads.
     pub(crate) fn save(&mut self, work: &ProcessorInputs) {
         let (stones, most) = (work.index.stones() as i8, work.most_children());
-        let bits = work.deal.bits();
+        let bits = work.partition.bits();
         while let Some((word, places)) = self.processor.pending.take() {
             for place in each_place(word, places) {
                 let value = &mut self.units[place as usize >> bits][place as usize & ((1 << bits) - 1)];
@@ -166,7 +166,7 @@ impl<'v> ActiveProcessor<'v> {
         let decides = |value: i8, best: i8| (value <= none) & ((best == bound) | (best == -bound) & (value == none));
         let Processor { pending, decided, traffic, .. } = &mut *self.processor;
         for (number, (unit, captures)) in self.units.iter_mut().zip(&self.captures).enumerate() {
-            let first = (number << work.deal.bits()) / CHUNK;
+            let first = (number << work.partition.bits()) / CHUNK;
             for (word, (values, captures)) in unit.chunks_mut(CHUNK).zip(captures.chunks(CHUNK)).enumerate() {
                 let pairs = || values.iter().zip(captures);
                 if !pairs().fold(false, |any, (&value, &best)| any | decides(value, best)) {
@@ -201,9 +201,9 @@ impl<'v> ActiveProcessor<'v> {
     }
 
     /// Tells parents until there is nothing left to tell, or a queue is full.
-    pub(crate) fn tell(&mut self, work: &ProcessorInputs) {
-        let (me, full, bits) = (self.processor.me, self.processor.full, work.deal.bits());
-        let starts = work.deal.starts(me);
+    pub(crate) fn notify(&mut self, work: &ProcessorInputs) {
+        let (me, full, bits) = (self.processor.me, self.processor.full, work.partition.bits());
+        let starts = work.partition.starts(me);
         let mut unmoves = Unmoves::new(work.tables, work.index);
         loop {
             while let Some((word, places)) = self.processor.pending.take() {
@@ -217,7 +217,7 @@ impl<'v> ActiveProcessor<'v> {
                     let mut wait = false;
                     let queues = &mut self.processor.queues;
                     unmoves.each_parent(starts[number] + within as u64, |parent| {
-                        let (processor, place) = work.deal.find(parent);
+                        let (processor, place) = work.partition.find(parent);
                         let queue = &mut queues[processor];
                         queue.push(Update::new(place, lost));
                         wait |= queue.len() >= full && processor != me;
@@ -252,7 +252,7 @@ impl<'v> ActiveProcessor<'v> {
     /// Updates positions. Without branches on what they hold: a mispredicted one would wait for memory each time.
     fn update(&mut self, work: &ProcessorInputs, updates: &[Update]) {
         let Processor { pending, touched, decided, inconsistent, traffic, .. } = &mut *self.processor;
-        let (bits, bound, none) = (work.deal.bits(), work.bound, work.no_children());
+        let (bits, bound, none) = (work.partition.bits(), work.bound, work.no_children());
         touched.resize(updates.len(), Update(0));
         let mut count = 0;
         let mut wrong = false;
@@ -261,10 +261,10 @@ impl<'v> ActiveProcessor<'v> {
             let value = &mut self.units[place >> bits][place & ((1 << bits) - 1)];
             let undecided = *value <= none;
             wrong |= *value == none;
-            let told = if lost { bound } else { *value + 1 };
-            *value = if undecided { told } else { *value };
+            let updated = if lost { bound } else { *value + 1 };
+            *value = if undecided { updated } else { *value };
             touched[count] = update;
-            count += usize::from(undecided & (lost | (told == none)));
+            count += usize::from(undecided & (lost | (updated == none)));
         }
         if wrong {
             // What was touched may be there twice.
@@ -314,7 +314,7 @@ impl<'v> ActiveProcessor<'v> {
     /// The same, as [`write`](Self::write) wrote it; whether it is of positions that the processor has.
     pub(crate) fn read(&mut self, work: &ProcessorInputs, from: usize, bytes: &[u8]) -> bool {
         let (words, rest) = bytes.as_chunks();
-        let bits = work.deal.bits();
+        let bits = work.partition.bits();
         let mut updates = self.take_spare(from);
         let mut known = rest.is_empty();
         updates.extend(words.iter().map(|&word| {

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_pushed_is_taken() {
+    fn pushed_numbers_are_taken_back() {
         let numbers = [0, 1, 127, 128, u64::from(u32::MAX), 1 << 62, u64::MAX, u64::MAX - 1, 5];
         let (mut bytes, mut before) = (Vec::new(), 0);
         for number in numbers {

@@ -54,7 +54,7 @@ pub(crate) fn apply(
     staged: &[i8],
     array: &mut [i8],
     first_column: usize,
-    mut tell: impl FnMut(&ChangedChunk),
+    mut notify: impl FnMut(&ChangedChunk),
 ) -> u64 {
     let slab = work.to;
     assert!(unit.row + unit.rows <= slab.columns, "a unit lies inside its slab");
@@ -76,7 +76,7 @@ pub(crate) fn apply(
         let mut changed = [0; CHUNK];
         let here = write(kernel, &staged[at * CHUNK..], unit.stride(), wanted, array, to, &mut changed);
         if here > 0 {
-            tell(&ChangedChunk { first: column, first_row: unit.row, rows: &changed[..to.columns] });
+            notify(&ChangedChunk { first: column, first_row: unit.row, rows: &changed[..to.columns] });
         }
         changes += here;
     }

@@ -240,21 +240,21 @@ impl Kernel {
     }
 
     /// Derives a chunk of a row. Lanes behind the last column are anything.
-    pub(crate) fn recompute_spot(self, work: &SlabWork, spot: RowChunk, values: &[i8]) -> [i8; CHUNK] {
-        let row = &work.rows[spot.row as usize];
-        let floor = &work.captures[spot.row as usize * work.captures_stride + spot.chunk as usize * CHUNK..];
+    pub(crate) fn recompute_row_chunk(self, work: &SlabWork, row_chunk: RowChunk, values: &[i8]) -> [i8; CHUNK] {
+        let row = &work.rows[row_chunk.row as usize];
+        let floor = &work.captures[row_chunk.row as usize * work.captures_stride + row_chunk.chunk as usize * CHUNK..];
         let floor = floor.first_chunk().expect("captures are padded");
         if self == Kernel::Avx512 {
-            simd::recompute_spot_avx512(work, row, spot.chunk as usize, values, floor)
+            simd::recompute_row_chunk_avx512(work, row, row_chunk.chunk as usize, values, floor)
         } else {
-            recompute_chunk(work, row.iter().copied(), spot.chunk as usize, values, floor, permute)
+            recompute_chunk(work, row.iter().copied(), row_chunk.chunk as usize, values, floor, permute)
         }
     }
 
     /// Asks the caches for what a spot is derived from, and for the scores asked for.
-    pub(crate) fn ask(self, work: &SlabWork, spot: RowChunk, values: &[i8]) {
+    pub(crate) fn prefetch(self, work: &SlabWork, row_chunk: RowChunk, values: &[i8]) {
         if self == Kernel::Avx512 {
-            simd::ask_avx512(work, spot, values);
+            simd::prefetch_avx512(work, row_chunk, values);
         }
     }
 
@@ -524,8 +524,8 @@ mod tests {
                             apply(kernel, &work, &unit, &staged, after.bytes_mut(), 0, |_| {});
                             // Lanes behind the last column hold anything.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
-                            let spot = RowChunk { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
-                            let one = kernel.recompute_spot(&work, spot, scores.bytes().padded());
+                            let row_chunk = RowChunk { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
+                            let one = kernel.recompute_row_chunk(&work, row_chunk, scores.bytes().padded());
                             assert!(one[..columns.min(CHUNK)] == staged[..columns.min(CHUNK)], "{kernel:?}, spot");
                             for row in staged.chunks(unit.stride()) {
                                 staged_all.extend_from_slice(&row[..columns]);

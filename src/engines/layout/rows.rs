@@ -228,7 +228,7 @@ mod tests {
     use game::PositionSet;
 
     #[test]
-    fn what_is_filled_in_comes_out_and_rows_are_aligned() {
+    fn filled_rows_are_read_back_and_aligned() {
         for (set, stones) in [(PositionSet::All, 12), (PositionSet::Reachable, 13), (PositionSet::All, 0)] {
             let index = Index::new(stones, set);
             let mut rows = ScoreRows::zeroed(&index).unwrap();

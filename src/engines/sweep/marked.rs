@@ -10,7 +10,7 @@ use crate::kernels::scores::{Kernel, RowChunk, SlabWork};
 use crate::kernels::tables::{CHUNK, Tables};
 use crate::layout::rows::ScoreRows;
 use crate::sweep::marks::{Marks, SlabRegion};
-use crate::work_stealing::share;
+use crate::work_stealing::for_each_piece;
 use game::Slab;
 use std::ops::{Range, RangeInclusive};
 
@@ -36,7 +36,7 @@ struct ScoreChange {
 /// What some rows come to.
 #[derive(Default)]
 struct RecomputedRows {
-    spots: u64,
+    marked: u64,
     changes: Vec<ScoreChange>,
 }
 
@@ -56,16 +56,16 @@ impl MarkedPasses<'_> {
         &self,
         pair: &SlabPair,
         values: &mut ScoreRows,
-        tell: impl Fn(&Slab, &ChangedColumn) + Sync,
+        notify: impl Fn(&Slab, &ChangedColumn) + Sync,
     ) -> PassCounts {
         let [high, low] = [&pair.high, &pair.low].map(|work| self.marks.own(work.slab.mover_stones as usize));
         let mut all = PassCounts::default();
         for _ in 0..ROUNDS_MAX {
-            let mut done = self.slab(&pair.high, &high.rows, values, &tell);
+            let mut done = self.slab(&pair.high, &high.rows, values, &notify);
             if !pair.is_one() {
-                done = done.add(self.slab(&pair.low, &low.rows, values, &tell));
+                done = done.add(self.slab(&pair.low, &low.rows, values, &notify));
             }
-            done = done.add(self.slab(&pair.low, &(0..low.rows_end), values, &tell));
+            done = done.add(self.slab(&pair.low, &(0..low.rows_end), values, &notify));
             all = all.add(done);
             if done.changed == 0 {
                 break;
@@ -79,43 +79,43 @@ impl MarkedPasses<'_> {
         work: &SlabWork,
         rows: &Range<usize>,
         values: &mut ScoreRows,
-        tell: &(impl Fn(&Slab, &ChangedColumn) + Sync),
+        notify: &(impl Fn(&Slab, &ChangedColumn) + Sync),
     ) -> PassCounts {
         let old = values.bytes().padded();
         let rows_at_once = (POSITIONS_AT_ONCE / work.columns).clamp(1, ROWS_AT_ONCE_MAX);
         let mut found: Vec<_> =
             rows.clone().step_by(rows_at_once).map(|first| (first, RecomputedRows::default())).collect();
-        share(&mut found, |(first, found)| {
-            let mut spots = Vec::new();
+        for_each_piece(&mut found, |(first, found)| {
+            let mut marked = Vec::new();
             for row in *first..rows.end.min(*first + rows_at_once) {
                 self.marks.take(work.slab.mover_stones as usize, row, |chunk, lanes| {
-                    spots.push(RowChunk { row: row as u32, chunk: chunk as u32, lanes });
+                    marked.push(RowChunk { row: row as u32, chunk: chunk as u32, lanes });
                 });
             }
-            for at in 0..spots.len() {
-                if let Some(&ahead) = spots.get(at + AHEAD) {
-                    self.kernel.ask(work, ahead, old);
+            for at in 0..marked.len() {
+                if let Some(&ahead) = marked.get(at + AHEAD) {
+                    self.kernel.prefetch(work, ahead, old);
                 }
-                self.spot(work, spots[at], old, &mut found.changes);
+                self.row_chunk(work, marked[at], old, &mut found.changes);
             }
-            found.spots = spots.len() as u64;
+            found.marked = marked.len() as u64;
         });
         let (to, array) = (work.to, values.bytes_mut());
         let mut done = PassCounts::default();
         for (_, found) in &found {
-            done.recomputed += found.spots * (CHUNK as u64).min(work.columns as u64);
+            done.recomputed += found.marked * (CHUNK as u64).min(work.columns as u64);
             done.changed += found.changes.len() as u64;
             for change in &found.changes {
                 array[to.offset + change.column as usize * to.stride + change.row as usize] = change.score;
             }
         }
-        share(&mut found, |(_, found)| {
+        for_each_piece(&mut found, |(_, found)| {
             for change in &found.changes {
                 let first_row = change.row as usize / CHUNK * CHUNK;
                 let rows = 1 << (change.row as usize - first_row);
                 let change = ChangedColumn { column: change.column, first_row, rows };
                 self.mark_parents(work.slab, &change, None);
-                tell(work.slab, &change);
+                notify(work.slab, &change);
             }
         });
         done
@@ -138,16 +138,16 @@ impl MarkedPasses<'_> {
     }
 
     /// Derives a spot, and what is new of it.
-    fn spot(&self, work: &SlabWork, spot: RowChunk, old: &[i8], changes: &mut Vec<ScoreChange>) {
-        let scores = self.kernel.recompute_spot(work, spot, old);
-        let mut lanes = spot.lanes;
+    fn row_chunk(&self, work: &SlabWork, row_chunk: RowChunk, old: &[i8], changes: &mut Vec<ScoreChange>) {
+        let scores = self.kernel.recompute_row_chunk(work, row_chunk, old);
+        let mut lanes = row_chunk.lanes;
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize;
             lanes &= lanes - 1;
-            let column = spot.chunk as usize * CHUNK + lane;
-            let at = work.to.offset + column * work.to.stride + spot.row as usize;
+            let column = row_chunk.chunk as usize * CHUNK + lane;
+            let at = work.to.offset + column * work.to.stride + row_chunk.row as usize;
             if column < work.columns && old[at] != scores[lane] {
-                changes.push(ScoreChange { row: spot.row, column: column as u32, score: scores[lane] });
+                changes.push(ScoreChange { row: row_chunk.row, column: column as u32, score: scores[lane] });
             }
         }
     }

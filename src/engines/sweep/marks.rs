@@ -17,7 +17,7 @@ pub(crate) struct Marks {
     words: Words,
     /// By the mover's stones.
     slabs: Vec<SlabMarks>,
-    hands: WordUpdate,
+    update: WordUpdate,
 }
 
 struct SlabMarks {
@@ -77,7 +77,7 @@ impl Marks {
             SlabMarks { first, stride, chunks, own, rows: (0..rows).map(|_| AtomicBool::new(false)).collect() }
         };
         let slabs = slabs.iter().zip(own).map(marks).collect();
-        Marks { words: Words::zeroed(words), slabs, hands: WordUpdate::here() }
+        Marks { words: Words::zeroed(words), slabs, update: WordUpdate::for_pool() }
     }
 
     /// Bytes that marks take in a database of these slabs.
@@ -110,7 +110,7 @@ impl Marks {
         let words = &self.words[slab.first + row * slab.stride..][slab.chunks.clone()];
         for (chunk, word) in slab.chunks.clone().zip(words) {
             if word.load(Relaxed) != 0 {
-                visit(chunk, self.hands.take(word));
+                visit(chunk, self.update.take(word));
             }
         }
     }
@@ -157,7 +157,7 @@ impl Marks {
         let word = &self.words[slab.first + row * slab.stride + chunk];
         // Many are set already: looking first spares the locked operation.
         if word.load(Relaxed) & lanes != lanes {
-            self.hands.set(word, lanes);
+            self.update.set(word, lanes);
         }
         if !slab.rows[row].load(Relaxed) {
             slab.rows[row].store(true, Relaxed);

@@ -28,7 +28,7 @@ use crate::kernels::scores::{ChildScores, Kernel, SlabWork};
 use crate::kernels::tables::Tables;
 use crate::layout::rows::{ScoreRows, SlabRows, row_bytes};
 use crate::sweep::marks::{Marks, Own, SlabRegion};
-use crate::work_stealing::awake;
+use crate::work_stealing::with_spinning_pool;
 use crate::{DriverObserver, EndedPass, Stopped};
 use game::sow::SowClass;
 use game::{Index, Slab};
@@ -107,7 +107,7 @@ pub fn sweep(
     let captures_of = |slab: &Slab| (&captures.padded()[slab.offset as usize..], slab.opponent_halves as usize);
     let pairs = pairs(tables, slabs, captures_of, [&rows, &rows]);
     let mut tiles = Tiles::new(&pairs, kernel);
-    let spots = MarkedPasses {
+    let marked = MarkedPasses {
         tables,
         stones: index.stones(),
         kernel,
@@ -124,18 +124,18 @@ pub fn sweep(
             report.changed += done.changed;
             progress.advance(report.recomputed, expected.max(report.recomputed)).is_break()
         };
-        let tell =
-            |slab: &Slab, change: &ChangedColumn, again: &SlabRegion| spots.mark_parents(slab, change, Some(again));
+        let notify =
+            |slab: &Slab, change: &ChangedColumn, again: &SlabRegion| marked.mark_parents(slab, change, Some(again));
         if pass == SweepPass::Marked {
             for pair in &pairs {
-                if add(spots.pair(pair, values, |_, _| {})) {
+                if add(marked.pair(pair, values, |_, _| {})) {
                     return Err(Stopped);
                 }
             }
         } else {
             let is_marking = pass == SweepPass::FullMarking;
             for wave in 0..tiles.waves() {
-                if add(tiles.wave(wave, is_marking, values, is_marking.then_some(&tell))) {
+                if add(tiles.wave(wave, is_marking, values, is_marking.then_some(&notify))) {
                     return Err(Stopped);
                 }
             }
@@ -152,7 +152,7 @@ pub fn sweep(
         progress.end_pass(EndedPass { is_full: was_full, is_next_full: pass != SweepPass::Marked, changed });
         checkpoint(values);
     };
-    awake(passes)
+    with_spinning_pool(passes)
 }
 
 /// The slabs of a database, two by two. Those of the most unequal players first: what crosses from the few stones of the

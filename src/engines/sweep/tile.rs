@@ -16,7 +16,7 @@ use crate::kernels::scores::{
 use crate::kernels::tables::CHUNK;
 use crate::layout::rows::{ScoreRows, SlabRows};
 use crate::sweep::marks::SlabRegion;
-use crate::work_stealing::{share, share_parts};
+use crate::work_stealing::{for_each_part, for_each_piece};
 use game::Slab;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -165,20 +165,20 @@ impl<'a> Tiles<'a> {
         wave: usize,
         settle: bool,
         values: &mut ScoreRows,
-        tell: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
+        notify: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
     ) -> PassCounts {
         let (mut bases, mut had) = (std::mem::take(&mut self.bases), std::mem::take(&mut self.had));
         let sides = |block: &TileBlock| Some((block.pair, self.sides(block)?));
-        let mut hands = hand_out(self.waves[wave].iter().filter_map(sides).collect(), &mut had, bases.len());
-        for (hand, bases) in hands.iter_mut().zip(&mut bases) {
-            let needed = hand.iter().map(bytes).sum();
+        let mut by_thread = assign_tiles(self.waves[wave].iter().filter_map(sides).collect(), &mut had, bases.len());
+        for (one_thread, bases) in by_thread.iter_mut().zip(&mut bases) {
+            let needed = one_thread.iter().map(bytes).sum();
             if bases.len() < needed {
                 bases.resize(needed, 0);
             }
-            hand.iter_mut().flatten().fold(&mut bases[..], |rest, side| side.place(rest));
+            one_thread.iter_mut().flatten().fold(&mut bases[..], |rest, side| side.place(rest));
         }
-        let done = self.settle(&mut hands, if settle { usize::MAX } else { ROUNDS_MAX }, values, tell);
-        drop(hands);
+        let done = self.settle(&mut by_thread, if settle { usize::MAX } else { ROUNDS_MAX }, values, notify);
+        drop(by_thread);
         (self.bases, self.had) = (bases, had);
         done
     }
@@ -199,46 +199,46 @@ impl<'a> Tiles<'a> {
     /// Brings together the bases of the tiles that each thread has, then takes these.
     fn settle(
         &self,
-        hands: &mut [Vec<[TileSide; 2]>],
+        by_thread: &mut [Vec<[TileSide; 2]>],
         rounds: usize,
         values: &mut ScoreRows,
-        tell: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
+        notify: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
     ) -> PassCounts {
         let old = values.bytes().padded();
-        let mut units: Vec<Vec<_>> = hands
+        let mut units: Vec<Vec<_>> = by_thread
             .iter_mut()
-            .map(|hand| {
-                let units = hand.iter_mut().flatten().flat_map(|side| {
+            .map(|one_thread| {
+                let units = one_thread.iter_mut().flatten().flat_map(|side| {
                     let (work, inside) = (side.work, &side.inside);
                     side.units.iter_mut().map(move |(unit, base)| (work, inside, unit, base))
                 });
                 units.collect()
             })
             .collect();
-        share_parts(units.iter_mut().map(Vec::as_mut_slice), |(work, inside, unit, base)| {
+        for_each_part(units.iter_mut().map(Vec::as_mut_slice), |(work, inside, unit, base)| {
             let moves = Moves::all_but((*inside).clone());
             self.kernel.recompute(work, unit, old, &moves, work.floor(unit), base);
         });
         drop(units);
         let mut slabs: Vec<_> = values.slabs_mut().into_iter().map(Some).collect();
-        let mut hands: Vec<Vec<_>> = hands
+        let mut by_thread: Vec<Vec<_>> = by_thread
             .iter()
-            .map(|hand| {
-                let tiles = hand.iter().map(|sides| {
+            .map(|one_thread| {
+                let tiles = one_thread.iter().map(|sides| {
                     let [high, low] = sides.each_ref().map(|side| slabs[side.work.slab.mover_stones as usize].take());
                     (sides, high.expect("each slab is of one pair"), low, PassCounts::default())
                 });
                 tiles.collect()
             })
             .collect();
-        let left = AtomicUsize::new(hands.iter().map(Vec::len).sum());
-        share_parts(hands.iter_mut().map(Vec::as_mut_slice), |(sides, high, low, done)| {
+        let left = AtomicUsize::new(by_thread.iter().map(Vec::len).sum());
+        for_each_part(by_thread.iter_mut().map(Vec::as_mut_slice), |(sides, high, low, done)| {
             let mut room = pop(&self.rooms.tiles);
-            *done = self.take(sides, rounds, high, low.as_deref_mut(), &mut room, &left, tell);
+            *done = self.take(sides, rounds, high, low.as_deref_mut(), &mut room, &left, notify);
             left.fetch_sub(1, Relaxed);
             push(&self.rooms.tiles, room);
         });
-        hands.iter().flatten().fold(PassCounts::default(), |all, (.., done)| all.add(*done))
+        by_thread.iter().flatten().fold(PassCounts::default(), |all, (.., done)| all.add(*done))
     }
 
     /// Takes a tile again and again while anything changes in it. `low` is absent where both slabs are one. `left` are the
@@ -252,7 +252,7 @@ impl<'a> Tiles<'a> {
         mut low: Option<&mut [i8]>,
         room: &mut TileBuffer,
         left: &AtomicUsize,
-        tell: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
+        notify: Option<&(impl Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync)>,
     ) -> PassCounts {
         let TileBuffer { changed, stale } = room;
         for (changed, side) in changed.iter_mut().zip(sides) {
@@ -274,7 +274,7 @@ impl<'a> Tiles<'a> {
                 Some(&*stale)
             };
             changed[1 - at].fill(0);
-            let turn = SideTurn { kernel: self.kernel, side, other, stale, tell };
+            let turn = SideTurn { kernel: self.kernel, side, other, stale, notify };
             let (read, write) = match &mut low {
                 Some(low) if at == 0 => (&**low, &mut *high),
                 Some(low) => (&*high, &mut **low),
@@ -286,9 +286,9 @@ impl<'a> Tiles<'a> {
             // Shares cost something, which is for nothing where each thread has a tile.
             let threads = rayon::current_num_threads();
             let shares = if left.load(Relaxed) < threads { threads * SHARES_PER_THREAD } else { 1 };
-            let mut shares = side.deal(shares, write, &mut changed[at]);
-            share(&mut shares, |share| turn.take(share, read, &self.rooms));
-            all = shares.iter().fold(all, |all, share| all.add(share.done));
+            let mut shares = side.split_columns(shares, write, &mut changed[at]);
+            for_each_piece(&mut shares, |for_each_piece| turn.take(for_each_piece, read, &self.rooms));
+            all = shares.iter().fold(all, |all, for_each_piece| all.add(for_each_piece.done));
         }
         all
     }
@@ -309,20 +309,27 @@ struct SideTurn<'t, 'a, 'b, F> {
     other: &'t TileSide<'a, 'b>,
     /// What of each row, where that is not all.
     stale: Option<&'t Vec<u64>>,
-    tell: Option<&'t F>,
+    notify: Option<&'t F>,
 }
 
 impl<F: Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync> SideTurn<'_, '_, '_, F> {
     /// Takes a share, from a slab that nobody writes.
-    fn take(&self, share: &mut ColumnShare, read: &[i8], rooms: &TileBuffers) {
+    fn take(&self, for_each_piece: &mut ColumnShare, read: &[i8], rooms: &TileBuffers) {
         let mut staged: Vec<i8> = pop(&rooms.staged);
         staged.resize(UNIT_BYTES_MAX, 0);
-        let first_column = share.columns.start * CHUNK;
+        let first_column = for_each_piece.columns.start * CHUNK;
         for (unit, base) in &self.side.units {
-            if let Some(unit) = unit.within(&share.columns).and_then(|unit| self.wanted(unit)) {
+            if let Some(unit) = unit.within(&for_each_piece.columns).and_then(|unit| self.wanted(unit)) {
                 self.recompute(&unit, base, read, &mut staged);
-                let done = self.apply(&unit, &staged, share.write, first_column, share.changed, first_column);
-                share.done = share.done.add(done);
+                let done = self.apply(
+                    &unit,
+                    &staged,
+                    for_each_piece.write,
+                    first_column,
+                    for_each_piece.changed,
+                    first_column,
+                );
+                for_each_piece.done = for_each_piece.done.add(done);
             }
         }
         push(&rooms.staged, staged);
@@ -366,8 +373,8 @@ impl<F: Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync> SideTurn<'_, '_, '_, F> {
         let (side, again, reached) = (self.side, self.other.region(), self.other.reached(unit.row));
         let changes = apply(self.kernel, side.straight, unit, staged, write, write_column, |chunk| {
             chunk.mark(changed, changed_column, reached);
-            if let Some(tell) = self.tell {
-                chunk.each().for_each(|change| tell(side.work.slab, &change, &again));
+            if let Some(notify) = self.notify {
+                chunk.each().for_each(|change| notify(side.work.slab, &change, &again));
             }
         });
         PassCounts { recomputed: side.straight.recomputed(unit), changed: changes }
@@ -423,7 +430,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
     }
 
     /// Cuts the columns, of the slab and of what is told of them, into so many shares, or fewer if they were too small.
-    fn deal<'t>(&self, shares: usize, slab: &'t mut [i8], changed: &'t mut [u64]) -> Vec<ColumnShare<'t>> {
+    fn split_columns<'t>(&self, shares: usize, slab: &'t mut [i8], changed: &'t mut [u64]) -> Vec<ColumnShare<'t>> {
         let to = self.straight.to;
         let (mut slab, mut changed) = (slab, changed);
         let mut first = 0;
@@ -435,9 +442,9 @@ impl<'a, 'b> TileSide<'a, 'b> {
             let (write, rest) = rest.split_at_mut(end - begin);
             slab = rest;
             first = end;
-            let (told, rest) = std::mem::take(&mut changed).split_at_mut(columns.len() * CHUNK);
+            let (marks, rest) = std::mem::take(&mut changed).split_at_mut(columns.len() * CHUNK);
             changed = rest;
-            ColumnShare { columns, write, changed: told, done: PassCounts::default() }
+            ColumnShare { columns, write, changed: marks, done: PassCounts::default() }
         };
         cut(&self.columns, shares.min(self.columns.len() / SHARED_CHUNKS_MIN).max(1)).map(one).collect()
     }
@@ -471,7 +478,7 @@ fn cut(all: &Range<usize>, parts: usize) -> impl Iterator<Item = Range<usize>> +
 
 /// Gives so many threads tiles of pairs, to each about as much: those first that only one thread can take, then the
 /// largest.
-fn hand_out<'a, 'b>(
+fn assign_tiles<'a, 'b>(
     mut tiles: Vec<(usize, [TileSide<'a, 'b>; 2])>,
     had: &mut [usize],
     threads: usize,
@@ -479,17 +486,17 @@ fn hand_out<'a, 'b>(
     tiles.sort_by_key(|(_, sides)| (sides[0].work.slab != sides[1].work.slab, Reverse(bytes(sides))));
     let all: usize = tiles.iter().map(|(_, sides)| bytes(sides)).sum();
     let most = (all as f64 / threads as f64 * STAYS_BELOW) as usize;
-    let mut hands: Vec<_> = (0..threads).map(|_| (0, Vec::new())).collect();
+    let mut by_thread: Vec<_> = (0..threads).map(|_| (0, Vec::new())).collect();
     for (pair, sides) in tiles {
         let bytes = bytes(&sides);
-        if hands[had[pair]].0 + bytes > most {
-            had[pair] = (0..threads).min_by_key(|&thread| hands[thread].0).expect("there is a thread");
+        if by_thread[had[pair]].0 + bytes > most {
+            had[pair] = (0..threads).min_by_key(|&thread| by_thread[thread].0).expect("there is a thread");
         }
-        let hand = &mut hands[had[pair]];
-        hand.0 += bytes;
-        hand.1.push(sides);
+        let one_thread = &mut by_thread[had[pair]];
+        one_thread.0 += bytes;
+        one_thread.1.push(sides);
     }
-    hands.into_iter().map(|(_, tiles)| tiles).collect()
+    by_thread.into_iter().map(|(_, tiles)| tiles).collect()
 }
 
 /// Bytes that the bases of a tile take.

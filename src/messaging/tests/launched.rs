@@ -114,12 +114,12 @@ fn any_thread_may_call() {
 }
 
 #[test]
-fn who_computes_for_long_and_polls_is_not_silent() {
+fn a_rank_that_polls_is_not_silent() {
     check_done("compute", 3);
 }
 
 #[test]
-fn who_leaves_is_gone() {
+fn a_rank_that_left_is_gone() {
     for ranks in 2..=4 {
         check_done("leave", ranks);
         check_done("unread", ranks);
@@ -127,7 +127,7 @@ fn who_leaves_is_gone() {
 }
 
 #[test]
-fn who_exits_early_hangs_nobody() {
+fn a_rank_that_exits_hangs_no_other() {
     for ranks in 2..=3 {
         check_broken("fail", ranks);
         // The launcher of MPICH ends the others at once, but calls the job a success if this exit code says so.
@@ -138,14 +138,14 @@ fn who_exits_early_hangs_nobody() {
 }
 
 #[test]
-fn who_panics_hangs_nobody() {
+fn a_rank_that_panics_hangs_no_other() {
     if let Some(output) = check_broken("panic", 3) {
         assert!(output.contains("of this rank, on purpose"), "{output}");
     }
 }
 
 #[test]
-fn who_is_silent_hangs_nobody() {
+fn a_silent_rank_hangs_no_other() {
     if let Some(output) = check_broken("silent", 3) {
         assert!(output.contains("no message from rank 2 for 2 s"), "{output}");
     }

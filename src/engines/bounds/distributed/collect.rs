@@ -155,9 +155,9 @@ fn stop(
 /// The letters of some units, each behind its length.
 fn piece(log: &mut DecisionLog, band: &Range<usize>) -> Vec<u8> {
     let mut piece = Vec::new();
-    for letter in band.clone().map(|unit| log.take(unit)).filter(|letter| !letter.is_empty()) {
-        piece.extend_from_slice(&(letter.len() as u32).to_le_bytes());
-        piece.extend_from_slice(&letter);
+    for bound_message in band.clone().map(|unit| log.take(unit)).filter(|bound_message| !bound_message.is_empty()) {
+        piece.extend_from_slice(&(bound_message.len() as u32).to_le_bytes());
+        piece.extend_from_slice(&bound_message);
     }
     piece
 }
@@ -166,9 +166,9 @@ fn piece(log: &mut DecisionLog, band: &Range<usize>) -> Vec<u8> {
 fn add(layout: &PlaneLayout, words: &Range<usize>, mut piece: &[u8], to: &mut [u64]) -> Result<(), Malformed> {
     while !piece.is_empty() {
         let (length, rest) = piece.split_first_chunk().ok_or(Malformed)?;
-        let (letter, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Malformed)?;
+        let (bound_message, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Malformed)?;
         piece = rest;
-        read(letter, |row, bits| {
+        read(bound_message, |row, bits| {
             let (slab, row) = place(layout, row).ok_or(Malformed)?;
             let slab = &layout.slabs()[slab];
             for &(word, bits) in bits {

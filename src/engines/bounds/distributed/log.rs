@@ -12,7 +12,7 @@ pub(super) struct DecisionLog {
     slabs: Vec<PlaneSlab>,
     /// By slab, its first unit.
     first_units: Vec<usize>,
-    letters: Vec<Mutex<BoundMessage>>,
+    bound_messages: Vec<Mutex<BoundMessage>>,
 }
 
 impl DecisionLog {
@@ -22,31 +22,31 @@ impl DecisionLog {
         DecisionLog {
             slabs: layout.slabs().to_vec(),
             first_units: (0..layout.slabs().len()).map(first).collect(),
-            letters: units.iter().map(|_| Mutex::default()).collect(),
+            bound_messages: units.iter().map(|_| Mutex::default()).collect(),
         }
     }
 
     /// Notes bits of a row, by word.
     pub(super) fn write(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
         let layout = &self.slabs[slab];
-        let letter = &self.letters[self.first_units[slab] + row / layout.unit_rows()];
-        let mut letter = letter.lock().unwrap_or_else(PoisonError::into_inner);
-        letter.write((layout.first_row + row) as u32, bits);
+        let bound_message = &self.bound_messages[self.first_units[slab] + row / layout.unit_rows()];
+        let mut bound_message = bound_message.lock().unwrap_or_else(PoisonError::into_inner);
+        bound_message.write((layout.first_row + row) as u32, bits);
     }
 
     /// What was noted of a unit; it is then forgotten.
     pub(super) fn take(&mut self, unit: usize) -> Vec<u8> {
-        self.letters[unit].get_mut().unwrap_or_else(PoisonError::into_inner).take()
+        self.bound_messages[unit].get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Whether anything was noted of a unit.
     pub(super) fn has(&mut self, unit: usize) -> bool {
-        self.letters[unit].get_mut().unwrap_or_else(PoisonError::into_inner).len() > 0
+        self.bound_messages[unit].get_mut().unwrap_or_else(PoisonError::into_inner).len() > 0
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        self.letters.iter_mut().for_each(|letter| drop(take(letter)));
+        self.bound_messages.iter_mut().for_each(|bound_message| drop(take(bound_message)));
     }
 }
 

@@ -24,22 +24,22 @@ pub fn solve_in_memory(
     mut each: impl FnMut(u32, Option<DistributedBoundReport>),
 ) -> Result<Vec<Score>, JobError> {
     let stones = index.stones();
-    let shares = RowPartition::new(stones, index.set(), communicator.size());
-    let mut holding = RankPlanes::empty(Arc::clone(tables), index, &shares, communicator.rank(), kernel);
+    let partition = RowPartition::new(stones, index.set(), communicator.size());
+    let mut planes = RankPlanes::empty(Arc::clone(tables), index, &partition, communicator.rank(), kernel);
     let layout = PlaneLayout::new(index, Orientation::MoverMajor);
     let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
     let captures = in_both_orientations(index, captures);
     let mut scores = vec![0; captures[1].len()];
     for bound in (1..=stones as Score).rev() {
-        for unit in holding.wins_units() {
-            holding.add_seeds(unit, &mut plane(&wins_layout, unit, &captures[1], |best| best == bound));
+        for unit in planes.wins_units() {
+            planes.add_seeds(unit, &mut plane(&wins_layout, unit, &captures[1], |best| best == bound));
         }
         let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);
-        for (number, unit) in holding.units().iter().enumerate() {
-            holding.add_candidates(number, &plane(&layout, unit, &captures[0], free));
+        for (number, unit) in planes.units().iter().enumerate() {
+            planes.add_candidates(number, &plane(&layout, unit, &captures[0], free));
         }
         each(bound as u32, None);
-        each(bound as u32, Some(holding.solve(communicator, progress)?));
+        each(bound as u32, Some(planes.solve(communicator, progress)?));
         for (decided, layout) in [(Decided::Won, &wins_layout), (Decided::Lost, &layout)] {
             let mut words = Vec::with_capacity(layout.words());
             let mut sink = |run: PlaneRun| {
@@ -49,7 +49,7 @@ pub fn solve_in_memory(
                 }
                 ControlFlow::Continue(())
             };
-            assert!(holding.collect(decided, communicator, &mut sink)?, "the sink takes all");
+            assert!(planes.collect(decided, communicator, &mut sink)?, "the sink takes all");
             if communicator.rank() != 0 {
                 continue;
             }

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_messages_are_read_back() {
         let noise = |at: u64| (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 % 64);
         let rows: Vec<(u32, Vec<(u32, u64)>)> = vec![
             (5, vec![(0, 1)]),
@@ -114,10 +114,10 @@ mod tests {
             (0, (0..50).map(|at| (3 * at, 1 << at)).collect()),
             (3, vec![(9, 0)]),
         ];
-        let mut letter = BoundMessage::default();
-        rows.iter().for_each(|(row, bits)| letter.write(*row, bits));
-        let bytes = letter.take();
-        assert_eq!(letter.len(), 0);
+        let mut bound_message = BoundMessage::default();
+        rows.iter().for_each(|(row, bits)| bound_message.write(*row, bits));
+        let bytes = bound_message.take();
+        assert_eq!(bound_message.len(), 0);
         let mut found = Vec::new();
         let mut keep = |row: u32, bits: &[(u32, u64)]| {
             found.push((row, bits.to_vec()));
@@ -127,12 +127,12 @@ mod tests {
         assert_eq!(found, rows[..5]);
         // Nothing that is cut short is taken for whole.
         for length in 0..bytes.len() {
-            let mut told = 0;
+            let mut read_bits = 0;
             let cut = read(&bytes[..length], |_, bits| {
-                told += bits.len();
+                read_bits += bits.len();
                 Ok(())
             });
-            assert!(cut == Err(Malformed) || told < 185, "{length} of {}", bytes.len());
+            assert!(cut == Err(Malformed) || read_bits < 185, "{length} of {}", bytes.len());
         }
         assert_eq!(read(&[0xff; 9], |_, _| Ok(())), Err(Malformed));
         assert_eq!(read(&[0, 2, 0xff, 0xff, 0xff, 0xff, 0x0f], |_, _| Ok(())), Err(Malformed));

@@ -90,20 +90,21 @@ impl RankPlanes {
     pub fn empty(
         tables: Arc<Tables>,
         index: &Index,
-        shares: &RowPartition,
+        partition: &RowPartition,
         rank: usize,
         kernel: BitKernel,
     ) -> RankPlanes {
-        assert!(rank < shares.ranks() && shares.slabs() == index.slabs(), "rank {rank} shares the database");
+        assert!(rank < partition.ranks() && partition.slabs() == index.slabs(), "rank {rank} shares the database");
         let layout = PlaneLayout::new(index, Orientation::MoverMajor);
         let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
-        let units: Vec<_> = layout.units().into_iter().filter_map(|unit| owned(&layout, unit, shares, rank)).collect();
-        let wins = KeptWins::none(&wins_layout, RowKeepers::new(&tables, shares), rank);
+        let units: Vec<_> =
+            layout.units().into_iter().filter_map(|unit| owned(&layout, unit, partition, rank)).collect();
+        let wins = KeptWins::none(&wins_layout, RowKeepers::new(&tables, partition), rank);
         let candidates = OwnedCandidates::none(&layout, &units);
         let solver = Solver::of_units(tables, index.clone(), kernel, wins, candidates, units);
-        let holding = RankPlanes { rank, ranks: shares.ranks(), layout, wins_layout, solver };
-        holding.settle();
-        holding
+        let planes = RankPlanes { rank, ranks: partition.ranks(), layout, wins_layout, solver };
+        planes.settle();
+        planes
     }
 
     /// The units of candidates that this rank owns, or what it owns of them.
@@ -198,7 +199,7 @@ impl RankPlanes {
         let others = || (0..self.ranks).filter(|&other| other != self.rank);
         let wins = self.solver.wins();
         wins.expect_from(WinSource::Own);
-        let courier = PassMessenger {
+        let messenger = PassMessenger {
             wins,
             rank: self.rank,
             progress,
@@ -207,30 +208,30 @@ impl RankPlanes {
             has_sent: AtomicBool::new(false),
             failed: Mutex::new(None),
         };
-        let done = self.solver.pass(&courier);
-        let (wants_stop, has_sent) = (courier.wants_stop.into_inner(), courier.has_sent.into_inner());
-        if let Some(error) = courier.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let done = self.solver.pass(&messenger);
+        let (wants_stop, has_sent) = (messenger.wants_stop.into_inner(), messenger.has_sent.into_inner());
+        if let Some(error) = messenger.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error.into());
         }
-        let communicator = courier.communicator.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let communicator = messenger.communicator.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (done, found) = match done {
             Ok(done) => done,
             Err(SolverError::Stopped) => Default::default(),
             Err(SolverError::Storage(never)) => match never {},
         };
-        let letters: Vec<_> = others().map(|to| (to, wins.letters(to, false))).collect();
-        let found = found || has_sent || letters.iter().any(|(_, letters)| !letters.is_empty());
+        let bound_messages: Vec<_> = others().map(|to| (to, wins.bound_messages(to, false))).collect();
+        let found = found || has_sent || bound_messages.iter().any(|(_, bound_messages)| !bound_messages.is_empty());
         let mut vote = Vote { found: u64::from(found), lost: done.lost, rows: done.rows, stop: u64::from(wants_stop) };
         wins.expect_from(WinSource::Others);
-        for (to, letters) in letters {
-            communicator.send(to, vote.with(&letters))?;
+        for (to, bound_messages) in bound_messages {
+            communicator.send(to, vote.with(&bound_messages))?;
         }
         for from in others() {
             loop {
                 let message = communicator.receive(from)?;
                 let read = SuperstepMessage::read(&message).ok_or(Malformed);
                 let last = read.and_then(|message| {
-                    self.take_in(&message.letters)?;
+                    self.take_in(&message.bound_messages)?;
                     Ok(message.vote)
                 });
                 match last.map_err(|Malformed| unexpected(from))? {
@@ -246,10 +247,10 @@ impl RankPlanes {
     }
 
     /// Adds the wins of letters from another rank.
-    fn take_in(&self, letters: &[&[u8]]) -> Result<(), Malformed> {
-        letters.par_iter().try_for_each(|letter| {
+    fn take_in(&self, bound_messages: &[&[u8]]) -> Result<(), Malformed> {
+        bound_messages.par_iter().try_for_each(|bound_message| {
             self.solver.add_rows(|add| {
-                message::read(letter, |row, bits| {
+                message::read(bound_message, |row, bits| {
                     let (slab, row) = place(&self.wins_layout, row).ok_or(Malformed)?;
                     if !self.solver.wins().takes(slab, row, bits) {
                         return Err(Malformed);
@@ -263,8 +264,8 @@ impl RankPlanes {
 }
 
 /// What a rank owns of a unit of candidates.
-fn owned(layout: &PlaneLayout, unit: PlaneUnit, shares: &RowPartition, rank: usize) -> Option<PlaneUnit> {
-    let owned = shares.rows(rank, unit.slab as u32);
+fn owned(layout: &PlaneLayout, unit: PlaneUnit, partition: &RowPartition, rank: usize) -> Option<PlaneUnit> {
+    let owned = partition.rows(rank, unit.slab as u32);
     let rows = unit.rows.start.max(owned.start as usize)..unit.rows.end.min(owned.end as usize);
     let slab = &layout.slabs()[unit.slab];
     (!rows.is_empty()).then(|| PlaneUnit { words: slab.word(rows.start)..slab.word(rows.end), rows, ..unit })
@@ -284,8 +285,8 @@ struct PassMessenger<'a, 'c> {
 impl PassMessenger<'_, '_> {
     fn send(&self, communicator: &mut dyn Communicator) -> Result<(), CommunicationError> {
         for to in (0..communicator.size()).filter(|&to| to != self.rank) {
-            for letter in self.wins.letters(to, true) {
-                communicator.send(to, more(letter))?;
+            for bound_message in self.wins.bound_messages(to, true) {
+                communicator.send(to, more(bound_message))?;
                 self.has_sent.store(true, Relaxed);
             }
         }
@@ -328,14 +329,14 @@ struct Vote {
 /// A message: 0 and a letter; or 1, a vote, and letters each behind its length.
 struct SuperstepMessage<'a> {
     vote: Option<Vote>,
-    letters: Vec<&'a [u8]>,
+    bound_messages: Vec<&'a [u8]>,
 }
 
 /// A letter that leaves before the pass is over.
-fn more(letter: Vec<u8>) -> Vec<u8> {
-    let mut message = Vec::with_capacity(letter.len() + 1);
+fn more(bound_message: Vec<u8>) -> Vec<u8> {
+    let mut message = Vec::with_capacity(bound_message.len() + 1);
     message.push(0);
-    message.extend_from_slice(&letter);
+    message.extend_from_slice(&bound_message);
     message
 }
 
@@ -351,14 +352,14 @@ impl Vote {
     }
 
     /// The last message of a superstep.
-    fn with(self, letters: &[Vec<u8>]) -> Vec<u8> {
+    fn with(self, bound_messages: &[Vec<u8>]) -> Vec<u8> {
         let mut message = vec![1];
         for number in [self.found, self.lost, self.rows, self.stop] {
             message.extend_from_slice(&number.to_le_bytes());
         }
-        for letter in letters {
-            message.extend_from_slice(&(letter.len() as u32).to_le_bytes());
-            message.extend_from_slice(letter);
+        for bound_message in bound_messages {
+            message.extend_from_slice(&(bound_message.len() as u32).to_le_bytes());
+            message.extend_from_slice(bound_message);
         }
         message
     }
@@ -367,20 +368,20 @@ impl Vote {
 impl SuperstepMessage<'_> {
     fn read(message: &[u8]) -> Option<SuperstepMessage<'_>> {
         match message.split_first()? {
-            (0, letter) => Some(SuperstepMessage { vote: None, letters: vec![letter] }),
+            (0, bound_message) => Some(SuperstepMessage { vote: None, bound_messages: vec![bound_message] }),
             (1, rest) => {
                 let (numbers, mut rest) = rest.split_at_checked(32)?;
                 let mut numbers = numbers.as_chunks().0.iter().map(|&number| u64::from_le_bytes(number));
                 let mut next = || numbers.next();
                 let vote = Vote { found: next()?, lost: next()?, rows: next()?, stop: next()? };
-                let mut letters = Vec::new();
+                let mut bound_messages = Vec::new();
                 while !rest.is_empty() {
                     let (length, others) = rest.split_first_chunk()?;
-                    let (letter, others) = others.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-                    letters.push(letter);
+                    let (bound_message, others) = others.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+                    bound_messages.push(bound_message);
                     rest = others;
                 }
-                Some(SuperstepMessage { vote: Some(vote), letters })
+                Some(SuperstepMessage { vote: Some(vote), bound_messages })
             }
             _ => None,
         }

@@ -154,12 +154,12 @@ mod tests {
         for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 12), (PositionSet::All, 0)] {
             let halves = Halves::new(stones);
             for ranks in [1, 2, 3, 4, 7, 40] {
-                let shares = RowPartition::new(stones, set, ranks);
-                assert_eq!((0..ranks).map(|rank| shares.positions(rank)).sum::<u64>(), set.positions(stones));
+                let partition = RowPartition::new(stones, set, ranks);
+                assert_eq!((0..ranks).map(|rank| partition.positions(rank)).sum::<u64>(), set.positions(stones));
                 for mover in 0..=stones {
                     let mut last = 0;
                     for rank in 0..ranks {
-                        let rows = shares.rows(rank, mover);
+                        let rows = partition.rows(rank, mover);
                         assert_eq!(rows.start, last);
                         last = rows.end;
                         if rank > 0 && rows.start > 0 && rows.start < Halves::count(mover) {
@@ -176,23 +176,23 @@ mod tests {
     #[test]
     fn ranks_own_about_the_same() {
         for ranks in [2, 3, 4, 8] {
-            let shares = RowPartition::new(20, PositionSet::All, ranks);
+            let partition = RowPartition::new(20, PositionSet::All, ranks);
             let fair = PositionSet::All.positions(20) as f64 / ranks as f64;
             for rank in 0..ranks {
-                let share = shares.positions(rank) as f64 / fair;
+                let share = partition.positions(rank) as f64 / fair;
                 assert!((0.97..1.03).contains(&share), "rank {rank} of {ranks} owns {share} of its share");
             }
         }
     }
 
     #[test]
-    fn moves_lead_to_what_is_held() {
+    fn moves_lead_to_held_rows() {
         let (set, stones) = (PositionSet::Reachable, 10);
         let tables = Tables::new(Rules::AWARI, set, stones);
-        let shares = RowPartition::new(stones, set, 3);
-        for (rank, held) in shares.held_by_all(&tables).iter().enumerate() {
+        let partition = RowPartition::new(stones, set, 3);
+        for (rank, held) in partition.held_by_all(&tables).iter().enumerate() {
             for mover in 0..=stones {
-                let moves = tables.rows(mover)[as_usize(&shares.rows(rank, mover))].iter().flatten();
+                let moves = tables.rows(mover)[as_usize(&partition.rows(rank, mover))].iter().flatten();
                 for to in moves.filter(|&&to| to != PackedMove::NONE) {
                     let held = &held[(stones - mover + to.crossing()) as usize];
                     let before = (0..to.rank()).filter(|&row| held.find(row).is_some()).count() as u32;

@@ -84,7 +84,7 @@ impl DriverObserver for StopAfterCalls {
 }
 
 #[test]
-fn what_one_rank_stops_all_stop() {
+fn all_ranks_stop_when_one_stops() {
     let (set, stones) = (PositionSet::All, 8);
     let expected = alone(set, stones);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
@@ -125,9 +125,9 @@ fn rows_of_wins_are_shared_out() {
     for set in [PositionSet::All, PositionSet::Reachable] {
         let (stones, ranks) = (12, 4);
         let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
-        let shares = RowPartition::new(stones, set, ranks);
+        let partition = RowPartition::new(stones, set, ranks);
         let holdings: Vec<_> = (0..ranks)
-            .map(|rank| RankPlanes::empty(Arc::clone(&tables), &index, &shares, rank, BitKernel::detect()))
+            .map(|rank| RankPlanes::empty(Arc::clone(&tables), &index, &partition, rank, BitKernel::detect()))
             .collect();
         let layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
         for (number, slab) in layout.slabs().iter().enumerate() {
@@ -145,7 +145,7 @@ fn rows_of_wins_are_shared_out() {
 }
 
 #[test]
-fn who_collects_may_have_enough() {
+fn a_sink_may_stop_a_collection() {
     let index = Index::new(22, PositionSet::All);
     let layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
     let rows: Vec<_> = (0..layout.rows() as u32).step_by(97).map(|row| place(&layout, row).unwrap()).collect();
@@ -194,12 +194,12 @@ fn messages_are_understood() {
     let bytes = vote.with(&[vec![1, 2, 3], vec![], vec![4]]);
     let message = SuperstepMessage::read(&bytes).unwrap();
     assert_eq!(message.vote, Some(vote));
-    assert_eq!(message.letters, [&[1, 2, 3][..], &[], &[4]]);
-    assert_eq!(SuperstepMessage::read(&[0, 7, 8]).unwrap().letters, [[7, 8]]);
+    assert_eq!(message.bound_messages, [&[1, 2, 3][..], &[], &[4]]);
+    assert_eq!(SuperstepMessage::read(&[0, 7, 8]).unwrap().bound_messages, [[7, 8]]);
     assert_eq!(SuperstepMessage::read(&[0, 7, 8]).unwrap().vote, None);
     for length in 0..bytes.len() {
         let cut = SuperstepMessage::read(&bytes[..length]);
-        assert!(cut.is_none_or(|message| message.letters.len() < 3), "{length}");
+        assert!(cut.is_none_or(|message| message.bound_messages.len() < 3), "{length}");
     }
     assert!(SuperstepMessage::read(&[2]).is_none());
 }
@@ -219,12 +219,12 @@ fn nonsense_is_refused() {
                 end.send(0, message.clone()).unwrap();
                 return true;
             }
-            let shares = RowPartition::new(stones, set, 2);
-            let mut holding = RankPlanes::empty(Arc::clone(&tables), &index, &shares, 0, BitKernel::detect());
-            let solved = holding.solve(end, &());
+            let partition = RowPartition::new(stones, set, 2);
+            let mut planes = RankPlanes::empty(Arc::clone(&tables), &index, &partition, 0, BitKernel::detect());
+            let solved = planes.solve(end, &());
             let refused = matches!(solved, Err(JobError::Communication(_)));
             let mut sink = |_: PlaneRun| ControlFlow::Continue(());
-            refused && holding.collect(Decided::Won, end, &mut sink).is_err()
+            refused && planes.collect(Decided::Won, end, &mut sink).is_err()
         });
         assert_eq!(refused, [true; 2], "{message:?}");
     }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A letter of so many bytes leaves before the pass is over.
-const LETTER_BYTES: usize = 256 << 10;
+const LONG_MESSAGE_BYTES: usize = 256 << 10;
 
 /// Which rows of wins every rank keeps: a function of the database and the number of ranks.
 #[derive(Debug)]
@@ -26,11 +26,11 @@ pub(super) struct RowKeepers {
 }
 
 impl RowKeepers {
-    pub(super) fn new(tables: &Tables, shares: &RowPartition) -> RowKeepers {
-        let held = shares.held_by_all(tables);
-        let ranks = shares.ranks() as u64;
-        let mut words: Vec<Vec<Vec<u64>>> = vec![Vec::new(); shares.ranks()];
-        for (number, slab) in shares.slabs().iter().enumerate() {
+    pub(super) fn new(tables: &Tables, partition: &RowPartition) -> RowKeepers {
+        let held = partition.held_by_all(tables);
+        let ranks = partition.ranks() as u64;
+        let mut words: Vec<Vec<Vec<u64>>> = vec![Vec::new(); partition.ranks()];
+        for (number, slab) in partition.slabs().iter().enumerate() {
             let chunks = (slab.opponent_halves as usize).div_ceil(CHUNK);
             for (words, held) in words.iter_mut().zip(&held) {
                 words.push((0..chunks).map(|chunk| held[number].of(chunk)).collect());
@@ -86,7 +86,7 @@ pub(super) struct KeptWins {
 #[derive(Debug)]
 struct Outbox {
     /// By rank.
-    letters: Vec<BoundMessage>,
+    bound_messages: Vec<BoundMessage>,
     /// The new bits of a row.
     new: Vec<(u32, u64)>,
 }
@@ -124,8 +124,12 @@ impl KeptWins {
         });
         let reported = reported.collect();
         let ranks = keepers.rows.len();
-        let outbox =
-            || Mutex::new(Outbox { letters: (0..ranks).map(|_| BoundMessage::default()).collect(), new: Vec::new() });
+        let outbox = || {
+            Mutex::new(Outbox {
+                bound_messages: (0..ranks).map(|_| BoundMessage::default()).collect(),
+                new: Vec::new(),
+            })
+        };
         KeptWins {
             rank,
             keepers,
@@ -189,13 +193,13 @@ impl KeptWins {
     }
 
     /// The letters for a rank, or those of them that are long.
-    pub(super) fn letters(&self, to: usize, only_long: bool) -> Vec<Vec<u8>> {
-        let least = if only_long { LETTER_BYTES } else { 1 };
-        let letters = self.outboxes.iter().filter_map(|outbox| {
-            let letter = &mut lock(outbox).letters[to];
-            (letter.len() >= least).then(|| letter.take())
+    pub(super) fn bound_messages(&self, to: usize, only_long: bool) -> Vec<Vec<u8>> {
+        let least = if only_long { LONG_MESSAGE_BYTES } else { 1 };
+        let bound_messages = self.outboxes.iter().filter_map(|outbox| {
+            let bound_message = &mut lock(outbox).bound_messages[to];
+            (bound_message.len() >= least).then(|| bound_message.take())
         });
-        letters.collect()
+        bound_messages.collect()
     }
 
     /// The words of a row here.
@@ -212,9 +216,9 @@ impl KeptWins {
     }
 
     /// Passes on to all other ranks that keep a row what this one found.
-    fn tell(&self, letters: &mut [BoundMessage], slab: usize, row: usize, bits: &[(u32, u64)]) {
+    fn notify(&self, bound_messages: &mut [BoundMessage], slab: usize, row: usize, bits: &[(u32, u64)]) {
         for to in self.keepers.keep(slab, row).filter(|&to| to != self.rank) {
-            letters[to].write((self.slabs[slab].first_row + row) as u32, bits);
+            bound_messages[to].write((self.slabs[slab].first_row + row) as u32, bits);
         }
     }
 }
@@ -237,12 +241,12 @@ impl Wins<Infallible> for KeptWins {
         }
     }
 
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut notify: impl FnMut(u32, u64)) {
         let is_telling = self.is_telling.load(Relaxed);
         let outbox = || lock(&self.outboxes[rayon::current_thread_index().unwrap_or(0) % self.outboxes.len()]);
         let Some(words) = self.place(slab, row) else {
             if is_telling {
-                self.tell(&mut outbox().letters, slab, row, bits);
+                self.notify(&mut outbox().bound_messages, slab, row, bits);
             }
             return;
         };
@@ -251,17 +255,17 @@ impl Wins<Infallible> for KeptWins {
         if bits.iter().all(|&(at, bits)| bits & !words[at as usize].load(Relaxed) == 0) {
             return;
         }
-        let Outbox { letters, new } = &mut *outbox();
+        let Outbox { bound_messages, new } = &mut *outbox();
         new.clear();
         for &(at, bits) in bits {
             let bits = bits & !words[at as usize].fetch_or(bits, SeqCst);
             if bits != 0 {
-                tell(at, bits);
+                notify(at, bits);
                 new.push((at, bits));
             }
         }
         if is_telling {
-            self.tell(letters, slab, row, new);
+            self.notify(bound_messages, slab, row, new);
         }
         if self.is_logging.load(Relaxed) && self.reports(slab, row) {
             self.won.write(slab, row, new);

@@ -26,7 +26,7 @@ use std::ops::Range;
 /// What a rank has of a database: the values of its processors, one after the other, of each unit by unit.
 #[derive(Debug)]
 pub struct RankValues {
-    deal: UnitPartition,
+    partition: UnitPartition,
     rank: usize,
     ranks: usize,
     slabs: Vec<Slab>,
@@ -71,18 +71,18 @@ impl RankValues {
     pub fn zeroed(index: &Index, ranks: usize, rank: usize, processors: usize) -> io::Result<RankValues> {
         assert!(rank < ranks && processors > 0, "rank {rank} of {ranks}, {processors} processors");
         let slabs = index.slabs().to_vec();
-        let deal = dealt(index, ranks, processors);
-        let each = deal.processors() / ranks;
+        let partition = partitioned(index, ranks, processors);
+        let each = partition.processors() / ranks;
         let mut end = 0;
         let mut offset = |&start: &u64| {
             let offset = end;
-            end += deal.length(start) as usize;
+            end += partition.length(start) as usize;
             offset
         };
         let own = rank * each..(rank + 1) * each;
-        let offsets = own.map(|processor| deal.starts(processor).iter().map(&mut offset).collect()).collect();
+        let offsets = own.map(|processor| partition.starts(processor).iter().map(&mut offset).collect()).collect();
         let values = Bytes::zeroed(end)?;
-        Ok(RankValues { deal, rank, ranks, slabs, offsets, values })
+        Ok(RankValues { partition, rank, ranks, slabs, offsets, values })
     }
 
     /// Whose hand it is.
@@ -113,8 +113,8 @@ impl RankValues {
 
     /// The positions of the hand (`MoverMajor`), in its order.
     pub fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        let starts = self.own().flat_map(|processor| self.deal.starts(processor));
-        starts.map(|&start| start..start + self.deal.length(start))
+        let starts = self.own().flat_map(|processor| self.partition.starts(processor));
+        starts.map(|&start| start..start + self.partition.length(start))
     }
 
     /// Processors of each rank.
@@ -140,8 +140,8 @@ impl RankValues {
             let start = slab.offset + half as u64 * u64::from(slab.opponent_halves);
             let mut row = band.rows.start;
             while row < band.rows.end {
-                let (processor, place) = self.deal.find(start + row as u64);
-                let left = self.deal.unit() - (place as usize & (self.deal.unit() - 1));
+                let (processor, place) = self.partition.find(start + row as u64);
+                let left = self.partition.unit() - (place as usize & (self.partition.unit() - 1));
                 let end = band.rows.end.min(row + left);
                 visit(processor, place as usize, half, row - band.rows.start..end - band.rows.start);
                 row = end;
@@ -157,11 +157,11 @@ impl RankValues {
 /// When there is no rank, or no processor.
 pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64>>> {
     assert!(ranks > 0 && processors > 0, "{ranks} ranks, {processors} processors");
-    let deal = dealt(index, ranks, processors);
-    let run = |&start: &u64| start..start + deal.length(start);
-    let each = deal.processors() / ranks;
+    let partition = partitioned(index, ranks, processors);
+    let run = |&start: &u64| start..start + partition.length(start);
+    let each = partition.processors() / ranks;
     let of_rank =
-        |rank| (rank * each..(rank + 1) * each).flat_map(|processor| deal.starts(processor)).map(run).collect();
+        |rank| (rank * each..(rank + 1) * each).flat_map(|processor| partition.starts(processor)).map(run).collect();
     (0..ranks).map(of_rank).collect()
 }
 
@@ -170,24 +170,24 @@ pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64
 /// # Panics
 /// When there is no rank, or no processor.
 pub fn processors_a_rank(index: &Index, ranks: usize, processors: usize) -> usize {
-    dealt(index, ranks, processors).processors() / ranks
+    partitioned(index, ranks, processors).processors() / ranks
 }
 
 /// A database dealt to as many processors of every rank, or more, see [`RankValues::zeroed`].
-fn dealt(index: &Index, ranks: usize, processors: usize) -> UnitPartition {
+fn partitioned(index: &Index, ranks: usize, processors: usize) -> UnitPartition {
     let positions = index.slabs().iter().map(Slab::positions).sum();
-    let deal = UnitPartition::new(positions, ranks * processors);
-    if deal.processors().is_multiple_of(ranks) {
-        return deal;
+    let partition = UnitPartition::new(positions, ranks * processors);
+    if partition.processors().is_multiple_of(ranks) {
+        return partition;
     }
-    UnitPartition::new(positions, deal.processors().next_multiple_of(ranks))
+    UnitPartition::new(positions, partition.processors().next_multiple_of(ranks))
 }
 
 /// Bytes that a rank takes of so many positions: its hand and captures, a bit a position and one for 64 of them, queues
 /// and messages.
 pub fn memory_bytes(positions: u64, ranks: usize, processors: usize) -> u64 {
-    let hand = positions.div_ceil(ranks as u64);
-    hand * 2 + hand / 8 * 65 / 64 + 2 * processors as u64 * QUEUES_BYTES
+    let rank_values = positions.div_ceil(ranks as u64);
+    rank_values * 2 + rank_values / 8 * 65 / 64 + 2 * processors as u64 * QUEUES_BYTES
 }
 
 impl ScoreShare for RankValues {
@@ -197,11 +197,11 @@ impl ScoreShare for RankValues {
 
     /// One half of the mover after the other.
     fn give(&self, band: &RowBand, piece: &mut Vec<u8>) {
-        let (own, bits) = (self.own(), self.deal.bits());
+        let (own, bits) = (self.own(), self.partition.bits());
         self.each_run(band, |processor, place, _, rows| {
             if own.contains(&processor) {
                 let unit = self.offsets[processor - own.start][place >> bits];
-                let first = unit + (place & (self.deal.unit() - 1));
+                let first = unit + (place & (self.partition.unit() - 1));
                 piece.extend(self.values[first..first + rows.len()].iter().map(|&score| score as u8));
             }
         });
@@ -236,16 +236,16 @@ pub fn counting(
     tables: &Tables,
     index: &Index,
     captures: &Bytes,
-    hand: &mut RankValues,
+    rank_values: &mut RankValues,
     communicator: &mut dyn Communicator,
     watch: &dyn JobObserver<RankValues>,
 ) -> Result<DistributedCountingReport, JobError> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-    assert!(hand.slabs == index.slabs() && captures.len() == hand.values.len());
-    assert!((hand.rank, hand.ranks) == (communicator.rank(), communicator.size()));
+    assert!(rank_values.slabs == index.slabs() && captures.len() == rank_values.values.len());
+    assert!((rank_values.rank, rank_values.ranks) == (communicator.rank(), communicator.size()));
     let before = communicator.traffic();
-    let distribution = Distribution::new(hand.deal.processors());
-    let processors = hand.own().map(|me| Processor::new(&hand.deal, me, distribution)).collect();
+    let distribution = Distribution::new(rank_values.partition.processors());
+    let processors = rank_values.own().map(|me| Processor::new(&rank_values.partition, me, distribution)).collect();
     let mut member = CountingRank {
         tables,
         index,
@@ -255,17 +255,17 @@ pub fn counting(
         decided: 0,
         report: DistributedCountingReport::default(),
     };
-    let first = member.restore(hand)?;
+    let first = member.restore(rank_values)?;
     for bound in (1..=first).rev() {
         watch.begin_bound(bound as u32, index.stones());
-        member.bound(bound, hand, watch)?;
+        member.bound(bound, rank_values, watch)?;
         if member.communicator.sum(&[u64::from(watch.is_due())])? != [0] {
-            watch.checkpoint(hand);
+            watch.checkpoint(rank_values);
         }
     }
-    let report = member.report(hand)?;
+    let report = member.report(rank_values)?;
     let undecided = -(index.stones() as i8);
-    hand.values.par_iter_mut().filter(|value| **value < undecided).for_each(|value| *value = 0);
+    rank_values.values.par_iter_mut().filter(|value| **value < undecided).for_each(|value| *value = 0);
     Ok(DistributedCountingReport { traffic: communicator.traffic().since(&before), ..report })
 }
 
@@ -292,9 +292,9 @@ struct Exchanged {
 
 impl CountingRank<'_> {
     /// Counts children where nobody has, finds what has yet to tell its parents, and the bound to go on at.
-    fn restore(&mut self, hand: &mut RankValues) -> Result<i8, JobError> {
+    fn restore(&mut self, rank_values: &mut RankValues) -> Result<i8, JobError> {
         let stones = self.index.stones() as usize;
-        let (work, mut parts) = parts(self.tables, self.index, self.captures, &mut self.processors, hand, 0);
+        let (work, mut parts) = parts(self.tables, self.index, self.captures, &mut self.processors, rank_values, 0);
         let least = parts.par_iter_mut().filter_map(|part| part.restore(&work)).min();
         let mut vote = vec![0; stones + 1];
         if let Some(least) = least {
@@ -305,15 +305,21 @@ impl CountingRank<'_> {
     }
 
     /// All supersteps of a bound.
-    fn bound(&mut self, bound: i8, hand: &mut RankValues, watch: &dyn JobObserver<RankValues>) -> Result<(), JobError> {
+    fn bound(
+        &mut self,
+        bound: i8,
+        rank_values: &mut RankValues,
+        watch: &dyn JobObserver<RankValues>,
+    ) -> Result<(), JobError> {
         let CountingRank { tables, index, captures, processors, communicator, decided: known, report } = self;
-        let mut route = QueueRoute { rank: hand.rank, ranks: hand.ranks, each: hand.each(), report };
-        let (work, mut parts) = parts(tables, index, captures, processors, hand, bound);
+        let mut route =
+            QueueRoute { rank: rank_values.rank, ranks: rank_values.ranks, each: rank_values.each(), report };
+        let (work, mut parts) = parts(tables, index, captures, processors, rank_values, bound);
         parts.par_iter_mut().for_each(|part| part.look_at_captures(&work));
         loop {
             parts.par_iter_mut().for_each(|part| {
                 part.receive(&work);
-                part.tell(&work);
+                part.notify(&work);
             });
             let exchanged = route.exchange(&work, &mut parts, Flush::Idle, &mut **communicator)?;
             let wants_stop = u64::from(watch.advance(*known).is_break());
@@ -344,12 +350,12 @@ impl CountingRank<'_> {
             part.save(&work);
         });
         drop(parts);
-        watch.checkpoint(hand);
+        watch.checkpoint(rank_values);
         Err(JobError::Stopped)
     }
 
     /// What all ranks did.
-    fn report(&mut self, hand: &RankValues) -> Result<DistributedCountingReport, JobError> {
+    fn report(&mut self, rank_values: &RankValues) -> Result<DistributedCountingReport, JobError> {
         let own = self.processors.iter().fold(UpdateCounts::default(), |sum, one| sum.add(one.traffic()));
         let UpdateCounts { positions, decided, kept, sent, received, messages } = own;
         let mine = [positions, decided, kept, sent, received, messages, self.report.sent, self.report.messages];
@@ -362,7 +368,7 @@ impl CountingRank<'_> {
             received: all[4],
             messages: all[5],
         };
-        let processors = hand.deal.processors() as u64;
+        let processors = rank_values.partition.processors() as u64;
         Ok(DistributedCountingReport { processors, total, sent: all[6], messages: all[7], ..self.report })
     }
 }
@@ -373,13 +379,13 @@ fn parts<'v>(
     index: &'v Index,
     captures: &'v Bytes,
     processors: &'v mut [Processor],
-    hand: &'v mut RankValues,
+    rank_values: &'v mut RankValues,
     bound: i8,
 ) -> (ProcessorInputs<'v>, Vec<ActiveProcessor<'v>>) {
-    let (deal, first) = (&hand.deal, hand.rank * hand.offsets.len());
-    let (mut values, mut captures) = (&mut hand.values[..], &captures[..]);
+    let (partition, first) = (&rank_values.partition, rank_values.rank * rank_values.offsets.len());
+    let (mut values, mut captures) = (&mut rank_values.values[..], &captures[..]);
     let part = |(at, processor): (usize, &'v mut Processor)| {
-        let lengths = deal.starts(first + at).iter().map(|&start| deal.length(start) as usize);
+        let lengths = partition.starts(first + at).iter().map(|&start| partition.length(start) as usize);
         let (units, of_units) = lengths
             .map(|length| {
                 let unit = values.split_off_mut(..length).expect("the hand has all its units");
@@ -389,7 +395,7 @@ fn parts<'v>(
         ActiveProcessor::new(processor, units, of_units)
     };
     let parts = processors.iter_mut().enumerate().map(part).collect();
-    (ProcessorInputs { tables, index, deal, bound }, parts)
+    (ProcessorInputs { tables, index, partition, bound }, parts)
 }
 
 /// Where updates go.

@@ -19,10 +19,10 @@ fn whole_captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Byt
 }
 
 /// Those of a hand.
-fn captures(hand: &RankValues, whole: &[i8]) -> Bytes {
-    let mut best = Bytes::zeroed(hand.values().len()).unwrap();
+fn captures(rank_values: &RankValues, whole: &[i8]) -> Bytes {
+    let mut best = Bytes::zeroed(rank_values.values().len()).unwrap();
     let mut rest = &mut best[..];
-    for run in hand.runs() {
+    for run in rank_values.runs() {
         let run = &whole[run.start as usize..run.end as usize];
         rest.split_off_mut(..run.len()).unwrap().copy_from_slice(run);
     }
@@ -31,13 +31,13 @@ fn captures(hand: &RankValues, whole: &[i8]) -> Bytes {
 }
 
 /// What a rank collects: its range of a database.
-fn collected(hand: &RankValues, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
+fn collected(rank_values: &RankValues, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
     let mut scores = Vec::new();
     let mut sink = |run: &[Score]| {
         scores.extend_from_slice(run);
         ControlFlow::Continue(())
     };
-    assert!(collect(hand, &ranges(index, end.size()), end, &mut sink).unwrap());
+    assert!(collect(rank_values, &ranges(index, end.size()), end, &mut sink).unwrap());
     scores
 }
 
@@ -49,10 +49,10 @@ fn solved(
     end: &mut dyn Communicator,
     processors: usize,
 ) -> (Vec<Score>, DistributedCountingReport) {
-    let mut hand = RankValues::zeroed(index, end.size(), end.rank(), processors).unwrap();
-    let captures = captures(&hand, whole);
-    let report = counting(tables, index, &captures, &mut hand, end, &()).unwrap();
-    (collected(&hand, index, end), report)
+    let mut rank_values = RankValues::zeroed(index, end.size(), end.rank(), processors).unwrap();
+    let captures = captures(&rank_values, whole);
+    let report = counting(tables, index, &captures, &mut rank_values, end, &()).unwrap();
+    (collected(&rank_values, index, end), report)
 }
 
 #[test]
@@ -127,10 +127,10 @@ impl JobObserver<RankValues> for StopAtBound<'_> {
         self.is_due
     }
 
-    fn checkpoint(&self, hand: &RankValues) {
-        let (low, high) = crate::counting::checkpoint_range(hand.slabs().len() as u32 - 1);
-        assert!(hand.values().iter().all(|value| (low..=high).contains(value)));
-        self.kept.lock().unwrap()[self.rank] = hand.values().to_vec();
+    fn checkpoint(&self, rank_values: &RankValues) {
+        let (low, high) = crate::counting::checkpoint_range(rank_values.slabs().len() as u32 - 1);
+        assert!(rank_values.values().iter().all(|value| (low..=high).contains(value)));
+        self.kept.lock().unwrap()[self.rank] = rank_values.values().to_vec();
     }
 }
 
@@ -149,20 +149,20 @@ fn a_stopped_job_goes_on() {
             let left = kept.lock().unwrap().clone();
             let found = job(RANKS, 2, NetworkFaults::none(), |end| {
                 let rank = end.rank();
-                let mut hand = RankValues::zeroed(&index, RANKS, rank, 2).unwrap();
+                let mut rank_values = RankValues::zeroed(&index, RANKS, rank, 2).unwrap();
                 if !left[rank].is_empty() {
-                    hand.values_mut().copy_from_slice(&left[rank]);
+                    rank_values.values_mut().copy_from_slice(&left[rank]);
                 }
-                let captures = captures(&hand, &whole);
+                let captures = captures(&rank_values, &whole);
                 // One rank alone wants to stop, another one at a time.
                 let stop_at = if rank == round % RANKS { 1 + round as u64 * 3 } else { u64::MAX };
                 let watch =
                     StopAtBound { rank, calls: AtomicU64::new(0), stop_at, is_due: is_due && rank == 1, kept: &kept };
-                match counting(&tables, &index, &captures, &mut hand, end, &watch) {
+                match counting(&tables, &index, &captures, &mut rank_values, end, &watch) {
                     Err(JobError::Stopped) => None,
                     solved => {
                         solved.unwrap();
-                        Some(collected(&hand, &index, end))
+                        Some(collected(&rank_values, &index, end))
                     }
                 }
             });
@@ -190,15 +190,15 @@ fn a_checkpoint_between_bounds_is_enough() {
     let run = |left: &[Vec<i8>]| {
         job(RANKS, 1, NetworkFaults::none(), |end| {
             let rank = end.rank();
-            let mut hand = RankValues::zeroed(&index, RANKS, rank, 1).unwrap();
+            let mut rank_values = RankValues::zeroed(&index, RANKS, rank, 1).unwrap();
             if let Some(left) = left.get(rank) {
-                hand.values_mut().copy_from_slice(left);
+                rank_values.values_mut().copy_from_slice(left);
             }
-            let captures = captures(&hand, &whole);
+            let captures = captures(&rank_values, &whole);
             let watch =
                 StopAtBound { rank, calls: AtomicU64::new(0), stop_at: u64::MAX, is_due: rank == 0, kept: &kept };
-            counting(&tables, &index, &captures, &mut hand, end, &watch).unwrap();
-            collected(&hand, &index, end)
+            counting(&tables, &index, &captures, &mut rank_values, end, &watch).unwrap();
+            collected(&rank_values, &index, end)
         })
     };
     assert!(together(&index, run(&[]).iter()) == expected[stones as usize]);
@@ -214,11 +214,11 @@ fn a_checkpoint_of_something_else_shows_everywhere() {
     let expected = alone(set, stones);
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     let found = job(3, 1, NetworkFaults::none(), |end| {
-        let mut hand = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();
+        let mut rank_values = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();
         // No child of any position is left.
-        hand.values_mut().fill(-(stones as i8) - 1);
-        let captures = captures(&hand, &whole);
-        counting(&tables, &index, &captures, &mut hand, end, &())
+        rank_values.values_mut().fill(-(stones as i8) - 1);
+        let captures = captures(&rank_values, &whole);
+        counting(&tables, &index, &captures, &mut rank_values, end, &())
     });
     assert!(found.iter().all(|found| matches!(found, Err(JobError::Inconsistent))), "{found:?}");
 }
@@ -231,23 +231,23 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
         if end.rank() == 1 {
             return true;
         }
-        let mut hand = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();
-        let captures = Bytes::zeroed(hand.values().len()).unwrap();
-        let solved = counting(&tables, &index, &captures, &mut hand, end, &());
+        let mut rank_values = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();
+        let captures = Bytes::zeroed(rank_values.values().len()).unwrap();
+        let solved = counting(&tables, &index, &captures, &mut rank_values, end, &());
         matches!(solved, Err(JobError::Communication(_)))
     });
     assert_eq!(left, [true; 3]);
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn malformed_messages_are_refused() {
     let (set, stones) = (PositionSet::All, 5);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-    let mut hand = RankValues::zeroed(&index, 2, 0, 1).unwrap();
-    let captures = Bytes::zeroed(hand.values().len()).unwrap();
-    let positions = hand.values().len() as u32;
-    let mut processors = vec![Processor::new(&hand.deal, 0, Distribution::new(2))];
-    let (work, mut parts) = parts(&tables, &index, &captures, &mut processors, &mut hand, 1);
+    let mut rank_values = RankValues::zeroed(&index, 2, 0, 1).unwrap();
+    let captures = Bytes::zeroed(rank_values.values().len()).unwrap();
+    let positions = rank_values.values().len() as u32;
+    let mut processors = vec![Processor::new(&rank_values.partition, 0, Distribution::new(2))];
+    let (work, mut parts) = parts(&tables, &index, &captures, &mut processors, &mut rank_values, 1);
     let mut read = |words: &[u32], cut: usize| {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         read(&work, &mut parts, 1..2, &bytes[..bytes.len() - cut])
@@ -268,16 +268,16 @@ fn what_is_no_message_is_refused() {
 }
 
 #[test]
-fn who_collects_may_have_enough() {
+fn a_sink_may_stop_a_collection() {
     let index = Index::new(8, PositionSet::All);
     let took = job(3, 1, NetworkFaults::none(), |end| {
-        let hand = RankValues::zeroed(&index, 3, end.rank(), 2).unwrap();
+        let rank_values = RankValues::zeroed(&index, 3, end.rank(), 2).unwrap();
         let mut runs = 0;
         let mut sink = |_: &[Score]| {
             runs += 1;
             if runs > 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let all = collect(&hand, &ranges(&index, 3), end, &mut sink).unwrap();
+        let all = collect(&rank_values, &ranges(&index, 3), end, &mut sink).unwrap();
         // What comes next is not mistaken.
         assert_eq!(end.sum(&[1]).unwrap(), [3]);
         all

@@ -10,7 +10,7 @@ pub(crate) fn recompute_avx2(_: &SlabWork, _: &RowUnit, _: &[i8], _: &Moves, _: 
 
 pub(crate) use recompute_avx2 as recompute_avx512;
 
-pub(crate) fn recompute_spot_avx512(
+pub(crate) fn recompute_row_chunk_avx512(
     _: &SlabWork,
     _: &[PackedMove; HALF_PITS],
     _: usize,
@@ -20,7 +20,7 @@ pub(crate) fn recompute_spot_avx512(
     unreachable!("this kernel is only chosen where it is available")
 }
 
-pub(crate) fn ask_avx512(_: &SlabWork, _: RowChunk, _: &[i8]) {
+pub(crate) fn prefetch_avx512(_: &SlabWork, _: RowChunk, _: &[i8]) {
     unreachable!("this kernel is only chosen where it is available")
 }
 

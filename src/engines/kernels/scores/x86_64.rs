@@ -150,8 +150,8 @@ pub(crate) fn recompute_avx512(
     unsafe { recompute_rows(work, unit, values, moves, floor, staged) }
 }
 
-/// See [`crate::Kernel::recompute_spot`].
-pub(crate) fn recompute_spot_avx512(
+/// See [`crate::Kernel::recompute_row_chunk`].
+pub(crate) fn recompute_row_chunk_avx512(
     work: &SlabWork,
     row: &[PackedMove; HALF_PITS],
     chunk: usize,
@@ -159,11 +159,11 @@ pub(crate) fn recompute_spot_avx512(
     floor: &[i8; CHUNK],
 ) -> [i8; CHUNK] {
     // SAFETY: `has_avx512` was true, else this kernel is not chosen.
-    unsafe { recompute_spot(work, row, chunk, values, floor) }
+    unsafe { recompute_row_chunk(work, row, chunk, values, floor) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-fn recompute_spot(
+fn recompute_row_chunk(
     work: &SlabWork,
     row: &[PackedMove; HALF_PITS],
     chunk: usize,
@@ -202,24 +202,24 @@ fn recompute_spot(
     scores
 }
 
-/// See [`crate::Kernel::ask`].
-pub(crate) fn ask_avx512(work: &SlabWork, spot: RowChunk, values: &[i8]) {
+/// See [`crate::Kernel::prefetch`].
+pub(crate) fn prefetch_avx512(work: &SlabWork, row_chunk: RowChunk, values: &[i8]) {
     // SAFETY: every x86-64 processor has it, and asking for what is not there does nothing.
     let at = |address: *const i8| unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
     let values = values.as_ptr();
-    let chunk = spot.chunk as usize;
-    at(work.captures.as_ptr().wrapping_add(spot.row as usize * work.captures_stride + chunk * CHUNK));
-    for &to in work.rows[spot.row as usize].iter().take_while(|&&to| to != PackedMove::NONE) {
+    let chunk = row_chunk.chunk as usize;
+    at(work.captures.as_ptr().wrapping_add(row_chunk.row as usize * work.captures_stride + chunk * CHUNK));
+    for &to in work.rows[row_chunk.row as usize].iter().take_while(|&&to| to != PackedMove::NONE) {
         let Some(child) = &work.children[to.class()] else { continue };
         let Some(piece) = child.gather.pieces.get(child.gather.first[chunk] as usize) else { continue };
         let window = child.offset + to.rank() as usize * child.stride + piece.base as usize;
         at(values.wrapping_add(window));
         at(values.wrapping_add(window + CHUNK));
     }
-    let mut lanes = spot.lanes;
+    let mut lanes = row_chunk.lanes;
     while lanes != 0 {
         let column = chunk * CHUNK + lanes.trailing_zeros() as usize;
-        at(values.wrapping_add(work.to.offset + column * work.to.stride + spot.row as usize));
+        at(values.wrapping_add(work.to.offset + column * work.to.stride + row_chunk.row as usize));
         lanes &= lanes - 1;
     }
 }
@@ -297,7 +297,7 @@ const AHEAD: usize = 4;
 /// Asks for what the wanted chunks of a row will read.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-fn ask(work: &SlabWork, unit: &RowUnit, row: usize, values: *const i8, moves: &Moves, floor: Floor) {
+fn prefetch(work: &SlabWork, unit: &RowUnit, row: usize, values: *const i8, moves: &Moves, floor: Floor) {
     let each_chunk = |visit: &dyn Fn(usize)| {
         let mut left = unit.wanted[row];
         while left != 0 {
@@ -339,7 +339,7 @@ unsafe fn recompute_rows(
             continue;
         }
         if row + AHEAD < unit.rows {
-            ask(work, unit, row + AHEAD, values, moves, floor);
+            prefetch(work, unit, row + AHEAD, values, moves, floor);
         }
         // SAFETY: `staged` holds `unit.rows` rows of `stride` bytes.
         let least = unsafe { staged.as_mut_ptr().add(row * stride) };

@@ -26,7 +26,7 @@ pub type ReadCaptures<'a, E> = &'a mut dyn FnMut(u64, &mut [i8]) -> Result<(), E
 
 impl TaskCaptures {
     /// Deals out all captures, a batch of whole rows at a time.
-    pub(crate) fn deal<W: CellFile>(
+    pub(crate) fn distribute<W: CellFile>(
         cells: &Cells<W>,
         plan: &DiskPlan,
         batch: &mut [i8],
@@ -48,7 +48,7 @@ impl TaskCaptures {
                 let batch = &*batch;
                 cells.each(tasks.clone(), |(at, task), buffer| {
                     let mut pieces = captures.pieces[at].lock().unwrap_or_else(PoisonError::into_inner);
-                    deal_to(cells, task, &mut pieces, batch.chunks_exact(columns), buffer)
+                    append_rows(cells, task, &mut pieces, batch.chunks_exact(columns), buffer)
                 })?;
             }
         }
@@ -90,7 +90,7 @@ impl TaskCaptures {
 }
 
 /// Writes what a task has of some rows behind what it has already.
-fn deal_to<'r, W: CellFile>(
+fn append_rows<'r, W: CellFile>(
     cells: &Cells<W>,
     task: &SweepTask,
     pieces: &mut Vec<CaptureRun>,

@@ -178,7 +178,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
         let arena = || Bytes::zeroed(self.plan.arena_bytes()).map_err(|error| DiskSweepError::Failed(failed(error)));
         let (mut this, mut other) = (arena()?, arena()?);
         let captures =
-            TaskCaptures::deal(&self.cells, self.plan, &mut this, captures).map_err(DiskSweepError::Failed)?;
+            TaskCaptures::distribute(&self.cells, self.plan, &mut this, captures).map_err(DiskSweepError::Failed)?;
         let tasks = &self.plan.tasks;
         // When each task was read last.
         let mut read: Vec<Option<u32>> = vec![None; tasks.len()];
@@ -222,7 +222,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
                 break;
             }
             if let (Some(next), Some(loaded)) = (next, loaded) {
-                hand_on(&self.plan.layout, &tasks[loaded], &this, &tasks[next], &mut other);
+                forward(&self.plan.layout, &tasks[loaded], &this, &tasks[next], &mut other);
             }
             (computed, loaded) = (loaded, next);
             std::mem::swap(&mut this, &mut other);
@@ -431,7 +431,7 @@ fn write<W: CellFile>(cells: &Cells<W>, task: &SweepTask, arena: &[i8], time: u3
 }
 
 /// Gives a task that was loaded what it needs of one that was computed meanwhile, and that the file does not have yet.
-fn hand_on(layout: &CellLayout, from: &SweepTask, computed: &[i8], to: &SweepTask, loaded: &mut [i8]) {
+fn forward(layout: &CellLayout, from: &SweepTask, computed: &[i8], to: &SweepTask, loaded: &mut [i8]) {
     let TaskKind::TaskBlock(block) = &to.kind else { return };
     match &from.kind {
         TaskKind::Base(base) if *base == block.base => {

@@ -31,7 +31,7 @@ pub(crate) struct PendingChanges {
     slabs: Vec<SlabChanges>,
     /// Whether anything is noted in a *run* of so many rows of a chunk as a chunk has columns.
     runs: Vec<AtomicBool>,
-    hands: WordUpdate,
+    update: WordUpdate,
 }
 
 /// Chunk by chunk, row by row.
@@ -69,7 +69,7 @@ impl PendingChanges {
         };
         let slabs = slabs.iter().enumerate().map(place).collect();
         let runs = (0..runs).map(|_| AtomicBool::new(false)).collect();
-        PendingChanges { words: Words::zeroed(words), slabs, runs, hands: WordUpdate::here() }
+        PendingChanges { words: Words::zeroed(words), slabs, runs, update: WordUpdate::for_pool() }
     }
 
     /// Bytes of memory that changes of these patches come to take.
@@ -80,9 +80,9 @@ impl PendingChanges {
     }
 
     /// Notes some of the 64 columns of a chunk.
-    pub(crate) fn note(&self, slab: usize, row: usize, chunk: usize, columns: u64) {
+    pub(crate) fn add(&self, slab: usize, row: usize, chunk: usize, columns: u64) {
         let slab = &self.slabs[slab];
-        self.hands.set(&self.words[slab.word(chunk, row)], columns);
+        self.update.set(&self.words[slab.word(chunk, row)], columns);
         let run = &self.runs[slab.run(chunk, row)];
         if !run.load(Relaxed) {
             run.store(true, Relaxed);
@@ -91,7 +91,13 @@ impl PendingChanges {
 
     /// Takes what is noted of a chunk of a patch, while nobody notes anything: visits each row that has any, and asks for
     /// it some rows before.
-    pub(crate) fn take(&self, patch: &SlabPatch, chunk: usize, ask: impl Fn(usize), mut visit: impl FnMut(usize, u64)) {
+    pub(crate) fn take(
+        &self,
+        patch: &SlabPatch,
+        chunk: usize,
+        prefetch: impl Fn(usize),
+        mut visit: impl FnMut(usize, u64),
+    ) {
         let slab = &self.slabs[patch.slab];
         let mut first = patch.rows.start;
         while first < patch.rows.end {
@@ -108,10 +114,10 @@ impl PendingChanges {
             let words = &self.words[slab.word(chunk, rows.start)..][..rows.len()];
             for (at, (row, word)) in rows.zip(words).enumerate() {
                 if words.get(at + AHEAD).is_some_and(|ahead| ahead.load(Relaxed) != 0) {
-                    ask(row + AHEAD);
+                    prefetch(row + AHEAD);
                 }
                 if word.load(Relaxed) != 0 {
-                    visit(row, self.hands.take(word));
+                    visit(row, self.update.take(word));
                 }
             }
         }
@@ -161,11 +167,11 @@ impl ChangeMessage {
 pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<ChangedWord<'_>, Malformed>> {
     let (mut bytes, mut word) = (bytes, 0);
     std::iter::from_fn(move || {
-        let told = (!bytes.is_empty()).then(|| next(&mut bytes, &mut word));
-        if let Some(Err(Malformed)) = told {
+        let entry = (!bytes.is_empty()).then(|| next(&mut bytes, &mut word));
+        if let Some(Err(Malformed)) = entry {
             bytes = &[];
         }
-        told
+        entry
     })
 }
 
@@ -190,18 +196,21 @@ mod tests {
     use crate::counting::partition::shuffled;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_messages_are_read_back() {
         let scores: Vec<i8> = (0..CHUNK).map(|at| (at * 37 % 97) as i8 - 48).collect();
         let words = [5u64, 6, 700, 3, 0, u64::from(u32::MAX) * 900, u64::from(u32::MAX) * 900 - 1, 7];
         let columns = |at: usize| if at == 7 { u64::MAX } else { 0x8421_0842_1084_2108 >> (at * 8) | 1 };
-        let mut letter = ChangeMessage::default();
-        words.iter().enumerate().for_each(|(at, &word)| letter.write(Kernel::detect(), word, columns(at), &scores));
-        let bytes = letter.into_bytes();
-        let scores_of = |told: ChangedWord| {
-            let scores = lanes(told.columns).zip(told.scores);
-            scores.map(|(lane, &score)| (told.word, lane, score as i8)).collect::<Vec<_>>()
+        let mut change_message = ChangeMessage::default();
+        words
+            .iter()
+            .enumerate()
+            .for_each(|(at, &word)| change_message.write(Kernel::detect(), word, columns(at), &scores));
+        let bytes = change_message.into_bytes();
+        let scores_of = |entry: ChangedWord| {
+            let scores = lanes(entry.columns).zip(entry.scores);
+            scores.map(|(lane, &score)| (entry.word, lane, score as i8)).collect::<Vec<_>>()
         };
-        let found: Vec<_> = read(&bytes).flat_map(|told| scores_of(told.unwrap())).collect();
+        let found: Vec<_> = read(&bytes).flat_map(|entry| scores_of(entry.unwrap())).collect();
         let all = words.iter().enumerate();
         let scores = &scores;
         let all = all.flat_map(|(at, &word)| lanes(columns(at)).map(move |lane| (word, lane, scores[lane])));
@@ -241,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_is_taken_once() {
+    fn each_change_is_taken_once() {
         let slab = |mover_stones, offset| Slab {
             mover_stones,
             opponent_stones: 1 - mover_stones,
@@ -264,17 +273,17 @@ mod tests {
             std::mem::take(&mut seen)
         };
         for (row, columns) in [(2, 0xf0), (2, 1), (0, 7), (63, 2), (64, 3), (130, 4), (204, 5)] {
-            changes.note(1, row, 3, columns);
+            changes.add(1, row, 3, columns);
         }
-        changes.note(0, 2, 2, 9);
+        changes.add(0, 2, 2, 9);
         assert_eq!((0..3).flat_map(|chunk| take(1, 0..205, chunk)).count(), 0);
         assert_eq!(take(1, 1..131, 3), [(1, 2, 3, 0xf1), (1, 63, 3, 2), (1, 64, 3, 3), (1, 130, 3, 4)]);
         assert_eq!(take(1, 1..131, 3), []);
         // What was left of runs of which a part was taken.
         assert_eq!(take(1, 0..205, 3), [(1, 0, 3, 7), (1, 204, 3, 5)]);
-        changes.note(1, 70, 3, 6);
+        changes.add(1, 70, 3, 6);
         assert_eq!(take(1, 64..128, 3), [(1, 70, 3, 6)]);
-        changes.note(1, 70, 3, 8);
+        changes.add(1, 70, 3, 8);
         assert_eq!(take(1, 64..128, 3), [(1, 70, 3, 8)]);
         assert_eq!(take(0, 0..205, 2), [(0, 2, 2, 9)]);
     }

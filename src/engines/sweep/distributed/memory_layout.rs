@@ -44,20 +44,20 @@ impl MemoryLayout {
 /// # Panics
 /// Without ranks, or where the tables serve fewer stones.
 pub fn memory_layouts(tables: &Tables, slabs: &[Slab], ranks: usize) -> Vec<MemoryLayout> {
-    let territories = ScorePartition::new(tables, slabs, ranks);
+    let partition = ScorePartition::new(tables, slabs, ranks);
     // Else all ranks wait for one thread that makes them.
     (slabs.len() as u32 / 2..slabs.len() as u32).into_par_iter().for_each(|mover| {
         tables.rows(mover);
     });
-    (0..ranks).into_par_iter().map(|rank| needed(tables, &territories, rank).footprint(&territories)).collect()
+    (0..ranks).into_par_iter().map(|rank| needed(tables, &partition, rank).footprint(&partition)).collect()
 }
 
 /// What a rank needs, as [`Needs`] has it of all ranks: found from the ends of what it owns.
-fn needed(tables: &Tables, territories: &ScorePartition, rank: usize) -> NeededSlab {
-    let slabs = territories.slabs();
+fn needed(tables: &Tables, partition: &ScorePartition, rank: usize) -> NeededSlab {
+    let slabs = partition.slabs();
     let mut rows: Vec<_> = slabs.iter().map(|slab| vec![0u64; words(slab)]).collect();
-    territories.each_row_led_to(tables, rank, |slab, row| rows[slab][row / CHUNK] |= 1 << (row % CHUNK));
-    NeededSlab { rank, rows, chunks: territories.chunks_led_to(tables, rank) }
+    partition.each_row_led_to(tables, rank, |slab, row| rows[slab][row / CHUNK] |= 1 << (row % CHUNK));
+    NeededSlab { rank, rows, chunks: partition.chunks_led_to(tables, rank) }
 }
 
 fn words(slab: &Slab) -> usize {
@@ -75,8 +75,8 @@ pub(super) struct NeededSlab {
 
 impl NeededSlab {
     /// What a rank needs.
-    pub(super) fn of(needs: &Needs, territories: &ScorePartition, rank: usize) -> NeededSlab {
-        let slabs = territories.slabs();
+    pub(super) fn of(needs: &Needs, partition: &ScorePartition, rank: usize) -> NeededSlab {
+        let slabs = partition.slabs();
         let rows = slabs.iter().enumerate().map(|(at, slab)| {
             let mut rows = vec![0u64; words(slab)];
             (0..slab.opponent_halves as usize)
@@ -91,19 +91,19 @@ impl NeededSlab {
         }
     }
 
-    pub(super) fn footprint(&self, territories: &ScorePartition) -> MemoryLayout {
-        let (slabs, ranks) = (territories.slabs(), territories.ranks());
-        let places = RankPlaces::new(territories, self.rank, |slab| self.chunks[slab].clone());
+    pub(super) fn footprint(&self, partition: &ScorePartition) -> MemoryLayout {
+        let (slabs, ranks) = (partition.slabs(), partition.ranks());
+        let places = RankPlaces::new(partition, self.rank, |slab| self.chunks[slab].clone());
         let (mut scores, mut captures) = (TouchedPages::default(), TouchedPages::default());
-        self.touched(territories, &places, |bytes| scores.touch(&bytes));
-        places.captures_touched(territories, self.rank, |bytes| captures.touch(&bytes));
-        let own = (0..slabs.len()).map(|slab| territories.own(self.rank, slab));
+        self.touched(partition, &places, |bytes| scores.touch(&bytes));
+        places.captures_touched(partition, self.rank, |bytes| captures.touch(&bytes));
+        let own = (0..slabs.len()).map(|slab| partition.own(self.rank, slab));
         let marks_bytes = Marks::own_bytes(slabs, own)
-            + PendingChanges::bytes(&territories.patches(self.rank))
-            + if ranks > 1 { Needs::bytes(territories) + Subscribers::bytes(slabs) } else { 0 };
+            + PendingChanges::bytes(&partition.patches(self.rank))
+            + if ranks > 1 { Needs::bytes(partition) + Subscribers::bytes(slabs) } else { 0 };
         MemoryLayout {
-            positions: territories.positions(self.rank),
-            foreign: if ranks > 1 { self.foreign(territories) } else { 0 },
+            positions: partition.positions(self.rank),
+            foreign: if ranks > 1 { self.foreign(partition) } else { 0 },
             scores_bytes: scores.bytes(),
             captures_bytes: captures.bytes(),
             marks_bytes,
@@ -111,18 +111,18 @@ impl NeededSlab {
     }
 
     /// Positions that the rank keeps and does not own.
-    fn foreign(&self, territories: &ScorePartition) -> u64 {
+    fn foreign(&self, partition: &ScorePartition) -> u64 {
         let needed = |patch: &SlabPatch| {
             let rows = self.count(patch.slab, &patch.rows);
-            let columns = halves_of(&self.chunks[patch.slab], territories.slabs()[patch.slab].mover_halves);
+            let columns = halves_of(&self.chunks[patch.slab], partition.slabs()[patch.slab].mover_halves);
             let both = columns.start.max(patch.columns.start)..columns.end.min(patch.columns.end);
             (rows * patch.columns.len() + (patch.rows.len() - rows) * both.len()) as u64
         };
         let all = |(slab, of): (usize, &Slab)| {
             needed(&SlabPatch { slab, rows: 0..of.opponent_halves as usize, columns: 0..of.mover_halves as usize })
         };
-        let all: u64 = territories.slabs().iter().enumerate().map(all).sum();
-        all - territories.patches(self.rank).iter().map(needed).sum::<u64>()
+        let all: u64 = partition.slabs().iter().enumerate().map(all).sum();
+        all - partition.patches(self.rank).iter().map(needed).sum::<u64>()
     }
 
     /// Rows that it needs all of, of some rows.
@@ -137,8 +137,8 @@ impl NeededSlab {
     }
 
     /// Visits the bytes of scores that the rank reads or writes, ascending.
-    fn touched(&self, territories: &ScorePartition, places: &RankPlaces, mut visit: impl FnMut(Range<usize>)) {
-        let slabs = territories.slabs();
+    fn touched(&self, partition: &ScorePartition, places: &RankPlaces, mut visit: impl FnMut(Range<usize>)) {
+        let slabs = partition.slabs();
         let (main, mirror) = places.rows.split_at(slabs.len());
         let first_mirrored = slabs.len() - mirror.len();
         for (at, (slab, place)) in slabs.iter().zip(main).enumerate() {
@@ -150,7 +150,7 @@ impl NeededSlab {
             let all = slab.mover_halves as usize;
             let columns = halves_of(&self.chunks[at], slab.mover_halves);
             // What two ranks have halves of, both recompute.
-            let owned = patches(at, slab, &territories.own(self.rank, at));
+            let owned = patches(at, slab, &partition.own(self.rank, at));
             if columns.is_empty() && owned.iter().all(|patch| patch.columns.len() == all) {
                 let mut rows = self.rows[at].clone();
                 owned
@@ -209,15 +209,15 @@ pub(super) struct SlabCaptures {
 
 impl RankPlaces {
     /// Of a rank that needs chunks of columns of all rows between some, by slab.
-    pub(super) fn new(territories: &ScorePartition, rank: usize, chunks: impl Fn(usize) -> Range<usize>) -> RankPlaces {
-        let slabs = territories.slabs();
+    pub(super) fn new(partition: &ScorePartition, rank: usize, chunks: impl Fn(usize) -> Range<usize>) -> RankPlaces {
+        let slabs = partition.slabs();
         // Alone, a rank keeps all.
-        let first_mirrored = if territories.ranks() == 1 { slabs.len() } else { (slabs.len() - 1) / 2 + 1 };
+        let first_mirrored = if partition.ranks() == 1 { slabs.len() } else { (slabs.len() - 1) / 2 + 1 };
         let kept = |slab: usize| {
             if slab < first_mirrored {
                 return 0..slabs[slab].mover_halves as usize;
             }
-            let own = territories.own(rank, slab).rows;
+            let own = partition.own(rank, slab).rows;
             let own = own.start / CHUNK..own.end.div_ceil(CHUNK);
             halves_of(&hull(&chunks(slab), &own), slabs[slab].mover_halves)
         };
@@ -225,7 +225,7 @@ impl RankPlaces {
         let (rows, rows_bytes) = sparse_places(slabs, kept, &mirrored);
         let mut captures_bytes = 0;
         let place = |(at, slab): (usize, &Slab)| {
-            let (own, all) = (territories.own(rank, at), slab.opponent_halves);
+            let (own, all) = (partition.own(rank, at), slab.opponent_halves);
             let columns = if own.rows.is_empty() { halves_of(&own.chunks, all) } else { 0..all as usize };
             let captures = SlabCaptures { offset: captures_bytes, stride: columns.len() };
             captures_bytes += columns.start + slab.mover_halves as usize * columns.len();
@@ -236,9 +236,9 @@ impl RankPlaces {
     }
 
     /// Visits the bytes of captures that a rank has, ascending but for where both players have half of the stones.
-    fn captures_touched(&self, territories: &ScorePartition, rank: usize, mut visit: impl FnMut(Range<usize>)) {
-        for (at, (slab, place)) in territories.slabs().iter().zip(&self.captures).enumerate() {
-            let own = territories.own(rank, at);
+    fn captures_touched(&self, partition: &ScorePartition, rank: usize, mut visit: impl FnMut(Range<usize>)) {
+        for (at, (slab, place)) in partition.slabs().iter().zip(&self.captures).enumerate() {
+            let own = partition.own(rank, at);
             let columns = |chunks: &Range<usize>| halves_of(chunks, slab.opponent_halves);
             let mut some = |rows: Range<usize>, columns: Range<usize>| {
                 let first = place.offset + columns.start;
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn planned_is_what_a_part_needs() {
+    fn the_plan_has_what_a_rank_needs() {
         for (set, stones) in [
             (PositionSet::All, 0),
             (PositionSet::All, 7),
@@ -301,23 +301,23 @@ mod tests {
         ] {
             let (tables, index) = tables(set, stones);
             for ranks in [1, 2, 3, 4, 7, 40] {
-                let territories = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
+                let partition = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
                 let planned = memory_layouts(&tables, index.slabs(), ranks);
                 assert_eq!(
                     planned.iter().map(|of| of.positions).sum::<u64>(),
                     set.slabs(stones).iter().map(Slab::positions).sum()
                 );
                 for (rank, planned) in planned.into_iter().enumerate() {
-                    let part = RankScores::zeroed(&tables, Arc::clone(&territories), rank).unwrap();
+                    let part = RankScores::zeroed(&tables, Arc::clone(&partition), rank).unwrap();
                     assert_eq!(part.footprint(), planned, "{set} {stones}, rank {rank} of {ranks}");
-                    let needed = needed(&tables, &territories, rank);
-                    assert_eq!(needed.foreign(&territories) > 0, ranks > 1 && planned.foreign > 0);
+                    let needed = needed(&tables, &partition, rank);
+                    assert_eq!(needed.foreign(&partition) > 0, ranks > 1 && planned.foreign > 0);
                     // What it needs and does not own, one by one.
                     let mut foreign = 0u64;
                     for (at, slab) in index.slabs().iter().enumerate().filter(|_| ranks > 1) {
                         let hull = needed.chunks[at].clone();
                         for row in 0..slab.opponent_halves as usize {
-                            let own = territories.columns(rank, at, row);
+                            let own = partition.columns(rank, at, row);
                             let is_needed =
                                 |column: usize| part.needs.has_row(rank, at, row) || hull.contains(&(column / CHUNK));
                             foreign += (0..slab.mover_halves as usize)
@@ -334,28 +334,28 @@ mod tests {
     /// The bytes that a sweep has written are those that were to be touched, but for scores of 0, and for those of others
     /// that the rank does not read.
     #[test]
-    fn planned_is_what_a_sweep_touches() {
+    fn the_plan_has_what_a_sweep_touches() {
         for (set, ranks) in
             [(PositionSet::All, 1), (PositionSet::All, 2), (PositionSet::Reachable, 3), (PositionSet::All, 5)]
         {
             let (tables, index) = tables(set, 10);
-            let territories = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
+            let partition = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
             std::thread::scope(|scope| {
                 for mut end in ThreadCommunicator::job(ranks, NetworkFaults::none()) {
-                    let (tables, index, territories) = (&tables, &index, &territories);
+                    let (tables, index, partition) = (&tables, &index, &partition);
                     scope.spawn(move || {
-                        let mut part = RankScores::zeroed(tables, Arc::clone(territories), end.rank()).unwrap();
+                        let mut part = RankScores::zeroed(tables, Arc::clone(partition), end.rank()).unwrap();
                         let captures = part.captures(|positions, out: &mut [i8]| {
                             out.iter_mut().zip(positions).for_each(|(out, at)| *out = (at % 21) as i8 - 10);
                             Ok::<_, std::io::Error>(())
                         });
                         let captures = captures.unwrap();
                         sweep(tables, index, &captures, &mut part, Kernel::detect(), &mut end, &()).unwrap();
-                        let needed = needed(tables, territories, part.rank());
-                        let places = RankPlaces::new(territories, part.rank(), |slab| needed.chunks[slab].clone());
+                        let needed = needed(tables, partition, part.rank());
+                        let places = RankPlaces::new(partition, part.rank(), |slab| needed.chunks[slab].clone());
                         let (mut touched, mut other_than_0, mut end) = (0, 0, 0);
                         let scores = part.rows.bytes();
-                        needed.touched(territories, &places, |bytes| {
+                        needed.touched(partition, &places, |bytes| {
                             assert!(bytes.start >= end && scores[end..bytes.start].iter().all(|&score| score == 0));
                             end = bytes.end;
                             touched += bytes.len();

@@ -35,7 +35,7 @@ use crate::sweep::marks::{Marks, Own, SlabRegion};
 use crate::sweep::pair::{PairTile, SlabPair};
 use crate::sweep::tile::Tiles;
 use crate::sweep::{MARK_BELOW, PassCounts, pairs};
-use crate::work_stealing::awake;
+use crate::work_stealing::with_spinning_pool;
 use changes::{AHEAD, ChangeMessage, ChangedWord, PendingChanges};
 use game::{Index, Slab};
 use messaging::{CommunicationError, Communicator, MessageTraffic};
@@ -59,10 +59,10 @@ const LAG: usize = 3;
 pub const SLACK: usize = 2;
 
 /// Words of changes that a thread writes letters about at a time, about.
-const LETTER_WORDS: usize = 1 << 14;
+const MESSAGE_WORDS: usize = 1 << 14;
 
 /// Bytes before a letter: the slab, and how long it is.
-const LETTER_HEAD: usize = 5;
+const MESSAGE_HEAD_BYTES: usize = 5;
 
 /// What a job did: all ranks together, but for the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -97,18 +97,18 @@ pub fn sweep(
 ) -> Result<DistributedSweepReport, JobError> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
-    let (territories, rank) = (part.territories(), part.rank());
-    assert!(territories.slabs() == index.slabs());
-    assert!((rank, territories.ranks()) == (communicator.rank(), communicator.size()));
+    let (partition, rank) = (part.partition(), part.rank());
+    assert!(partition.slabs() == index.slabs());
+    assert!((rank, partition.ranks()) == (communicator.rank(), communicator.size()));
     let slabs = index.slabs();
     let places = part.places();
     let captures_of = |slab: &Slab| part.captures_of(captures, slab.mover_stones as usize);
     let pairs = pairs(tables, slabs, captures_of, places.each_ref().map(|places| &places[..]));
-    let ranks_of = |pair: &SlabPair| territories.chunks(rank, pair.high.slab.mover_stones as usize);
-    let own: Vec<_> = (0..slabs.len()).map(|slab| territories.own(rank, slab)).collect();
+    let ranks_of = |pair: &SlabPair| partition.chunks(rank, pair.high.slab.mover_stones as usize);
+    let own: Vec<_> = (0..slabs.len()).map(|slab| partition.own(rank, slab)).collect();
     let tiles = Tiles::of(&pairs, kernel, ranks_of);
     let before = communicator.traffic();
-    let phases = phases(index.positions(), territories.ranks()) as usize;
+    let phases = phases(index.positions(), partition.ranks()) as usize;
     let mut job = RankSweep {
         slabs,
         pairs: &pairs,
@@ -116,9 +116,9 @@ pub fn sweep(
         phases,
         waves: in_phases(&tiles, phases),
         tiles,
-        changes: PendingChanges::none(slabs, |slab| territories.chunks_told(rank, slab)),
-        audience: Subscribers::new(tables, territories, rank, part.first_mirrored()),
-        spots: MarkedPasses {
+        changes: PendingChanges::none(slabs, |slab| partition.chunks_sent(rank, slab)),
+        subscribers: Subscribers::new(tables, partition, rank, part.first_mirrored()),
+        marked: MarkedPasses {
             tables,
             stones: index.stones(),
             kernel,
@@ -168,10 +168,10 @@ struct RankSweep<'a, 'c> {
     tiles: Tiles<'a>,
     /// By phase, waves of tiles.
     waves: Vec<Range<usize>>,
-    spots: MarkedPasses<'a>,
+    marked: MarkedPasses<'a>,
     /// What was not told yet.
     changes: PendingChanges,
-    audience: Subscribers<'a>,
+    subscribers: Subscribers<'a>,
     part: &'a mut RankScores,
     communicator: &'c mut dyn Communicator,
     /// Messages that were taken in: room for those to come, which need not be had page by page again.
@@ -229,14 +229,14 @@ impl RankSweep<'_, '_> {
                 Superstep::Announce | Superstep::Marked => self.pairs(phase, pass),
             };
             done = done.add(now);
-            if self.part.territories().ranks() > 1 {
-                self.tell(&patches, pass)?;
+            if self.part.partition().ranks() > 1 {
+                self.send_changes(&patches, pass)?;
                 if step >= SLACK {
                     self.receive(pass)?;
                 }
             }
         }
-        if self.part.territories().ranks() > 1 {
+        if self.part.partition().ranks() > 1 {
             for _ in 0..SLACK.min(self.phases) {
                 self.receive(pass)?;
             }
@@ -246,22 +246,22 @@ impl RankSweep<'_, '_> {
 
     /// A phase of a full pass, and what it may have changed.
     fn waves(&mut self, phase: usize, pass: Superstep) -> (PassCounts, Vec<SlabPatch>) {
-        let RankSweep { tiles, waves, spots, changes, audience, part, communicator, .. } = self;
+        let RankSweep { tiles, waves, marked, changes, subscribers, part, communicator, .. } = self;
         let is_alone = communicator.size() == 1;
-        let tell = |slab: &Slab, change: &ChangedColumn, again: &SlabRegion| {
+        let notify = |slab: &Slab, change: &ChangedColumn, again: &SlabRegion| {
             if pass == Superstep::FullMarking {
-                spots.mark_parents(slab, change, Some(again));
+                marked.mark_parents(slab, change, Some(again));
             }
             if !is_alone {
-                note(changes, audience, slab, change);
+                add(changes, subscribers, slab, change);
             }
         };
         let is_told = !is_alone || pass == Superstep::FullMarking;
         let mut done = PassCounts::default();
         let mut patches = Vec::new();
         for wave in waves[phase].clone() {
-            done = done.add(awake(|| {
-                tiles.wave(wave, pass == Superstep::FullMarking, &mut part.rows, is_told.then_some(&tell))
+            done = done.add(with_spinning_pool(|| {
+                tiles.wave(wave, pass == Superstep::FullMarking, &mut part.rows, is_told.then_some(&notify))
             }));
             patches.extend(tiles.tiles(wave).flat_map(|(pair, tile)| patches_of(pair, &tile)));
             // What goes wrong with messages shows when they are waited for.
@@ -272,18 +272,18 @@ impl RankSweep<'_, '_> {
 
     /// A phase of another pass, and what it may have changed.
     fn pairs(&mut self, phase: usize, pass: Superstep) -> (PassCounts, Vec<SlabPatch>) {
-        let RankSweep { spots, changes, audience, pairs, part, communicator, phases, .. } = self;
+        let RankSweep { marked, changes, subscribers, pairs, part, communicator, phases, .. } = self;
         let is_alone = communicator.size() == 1;
-        let tell = |slab: &Slab, change: &ChangedColumn| {
+        let notify = |slab: &Slab, change: &ChangedColumn| {
             if !is_alone {
-                note(changes, audience, slab, change);
+                add(changes, subscribers, slab, change);
             }
         };
         let mut done = PassCounts::default();
         let mut patches = Vec::new();
         for pair in &pairs[share(pairs.len(), phase, *phases)] {
             if pass == Superstep::Marked {
-                done = done.add(awake(|| spots.pair(pair, &mut part.rows, tell)));
+                done = done.add(with_spinning_pool(|| marked.pair(pair, &mut part.rows, notify)));
             }
             let slabs = [pair.high.slab.mover_stones as usize, pair.low.slab.mover_stones as usize];
             let slabs = &slabs[..if pair.is_one() { 1 } else { 2 }];
@@ -294,24 +294,24 @@ impl RankSweep<'_, '_> {
     }
 
     /// Sends what changed in some patches, or all that is not 0 there, to whoever needs it; to this rank's mirror too.
-    fn tell(&mut self, patches: &[SlabPatch], pass: Superstep) -> Result<(), CommunicationError> {
-        let RankSweep { slabs, changes, audience, spots, part, communicator, spare, .. } = self;
-        let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), spots.kernel);
+    fn send_changes(&mut self, patches: &[SlabPatch], pass: Superstep) -> Result<(), CommunicationError> {
+        let RankSweep { slabs, changes, subscribers, marked, part, communicator, spare, .. } = self;
+        let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), marked.kernel);
         let pieces: Vec<_> = patches.iter().flat_map(SlabPatch::pieces).collect();
-        let letters = pieces.par_iter().map(|piece| {
-            let mut letters: Vec<_> = (0..ranks).map(|_| ChangeMessage::default()).collect();
+        let change_messages = pieces.par_iter().map(|piece| {
+            let mut change_messages: Vec<_> = (0..ranks).map(|_| ChangeMessage::default()).collect();
             let (mut mirrored, mut found) = (Vec::new(), Vec::new());
             let (place, rows) = (part.rows.slabs()[piece.slab], slabs[piece.slab].opponent_halves as usize);
             for (chunk, of_chunk) in piece.chunks() {
                 let scores =
                     |row: usize| &part.rows.bytes().padded()[place.offset + row * place.stride + chunk * CHUNK..];
                 let mut write = |row: usize, columns: u64| {
-                    audience.of(piece.slab, row, chunk, columns, &mut found);
+                    subscribers.of(piece.slab, row, chunk, columns, &mut found);
                     for &(rank, columns) in &found {
                         if rank == mine {
                             mirrored.push((row, chunk, columns));
                         } else {
-                            letters[rank].write(kernel, (chunk * rows + row) as u64, columns, scores(row));
+                            change_messages[rank].write(kernel, (chunk * rows + row) as u64, columns, scores(row));
                         }
                     }
                 };
@@ -323,16 +323,18 @@ impl RankSweep<'_, '_> {
                     false => changes.take(piece, chunk, |row| cpu::prefetch(&scores(row)[..CHUNK]), write),
                 }
             }
-            (letters.into_iter().map(ChangeMessage::into_bytes).collect::<Vec<_>>(), mirrored)
+            (change_messages.into_iter().map(ChangeMessage::into_bytes).collect::<Vec<_>>(), mirrored)
         });
-        let (letters, mirrored): (Vec<_>, Vec<_>) = letters.unzip();
+        let (change_messages, mirrored): (Vec<_>, Vec<_>) = change_messages.unzip();
         for to in (0..ranks).filter(|&to| to != mine) {
             let mut message = spare.pop().unwrap_or_default();
             message.clear();
-            for (piece, letters) in pieces.iter().zip(&letters).filter(|(_, letters)| !letters[to].is_empty()) {
+            for (piece, change_messages) in
+                pieces.iter().zip(&change_messages).filter(|(_, change_messages)| !change_messages[to].is_empty())
+            {
                 message.push(piece.slab as u8);
-                message.extend_from_slice(&(letters[to].len() as u32).to_le_bytes());
-                message.extend_from_slice(&letters[to]);
+                message.extend_from_slice(&(change_messages[to].len() as u32).to_le_bytes());
+                message.extend_from_slice(&change_messages[to]);
             }
             communicator.send(to, message)?;
         }
@@ -343,13 +345,13 @@ impl RankSweep<'_, '_> {
     }
 
     /// Copies what is new of a slab to where it is a second time, and marks whom it concerns: rows, chunks and columns.
-    fn mirror(&mut self, slab: usize, told: &[(usize, usize, u64)], pass: Superstep) {
-        let RankSweep { slabs, spots, part, .. } = self;
+    fn mirror(&mut self, slab: usize, entry: &[(usize, usize, u64)], pass: Superstep) {
+        let RankSweep { slabs, marked, part, .. } = self;
         let Some(mirror) = part.mirror(slab) else { return };
         let (main, bytes) = (part.rows.slabs()[slab], part.rows.bytes_mut());
         let columns_of = |chunk: usize| halves_of(&(chunk..chunk + 1), slabs[slab].mover_halves);
-        for (at, &(row, chunk, columns)) in told.iter().enumerate() {
-            if let Some(&(row, chunk, _)) = told.get(at + AHEAD) {
+        for (at, &(row, chunk, columns)) in entry.iter().enumerate() {
+            if let Some(&(row, chunk, _)) = entry.get(at + AHEAD) {
                 cpu::prefetch(&bytes[mirror.place(row, &columns_of(chunk))]);
             }
             let (from, to) = (main.place(row, &columns_of(chunk)), mirror.place(row, &columns_of(chunk)).start);
@@ -360,7 +362,7 @@ impl RankSweep<'_, '_> {
                 bytes.copy_within(from, to);
             }
             if pass.leaves_marks() {
-                spots.mark_parents_by_mirror(&slabs[slab], &changed(row, chunk, columns));
+                marked.mark_parents_by_mirror(&slabs[slab], &changed(row, chunk, columns));
             }
         }
     }
@@ -373,23 +375,27 @@ impl RankSweep<'_, '_> {
         for from in (0..communicator.size()).filter(|&from| from != mine) {
             messages.push((from, communicator.receive(from)?));
         }
-        let mut letters: Vec<Vec<_>> = slabs.iter().map(|_| Vec::new()).collect();
+        let mut change_messages: Vec<Vec<_>> = slabs.iter().map(|_| Vec::new()).collect();
         for (from, message) in &messages {
             let mut rest = &message[..];
             while !rest.is_empty() {
-                let (slab, letter);
-                (slab, letter, rest) = next_letter(rest, slabs.len()).ok_or_else(|| unexpected(*from))?;
-                letters[slab].push((*from, letter));
+                let (slab, change_message);
+                (slab, change_message, rest) = next_letter(rest, slabs.len()).ok_or_else(|| unexpected(*from))?;
+                change_messages[slab].push((*from, change_message));
             }
         }
-        self.take_in(letters, pass)?;
+        self.take_in(change_messages, pass)?;
         self.spare.extend(messages.into_iter().map(|(_, message)| message));
         Ok(())
     }
 
     /// Writes what letters tell, by slab, wherever this rank keeps it, and marks whom it concerns.
-    fn take_in(&mut self, letters: Vec<Vec<(usize, &[u8])>>, pass: Superstep) -> Result<(), CommunicationError> {
-        let RankSweep { slabs, spots, part, communicator, .. } = self;
+    fn take_in(
+        &mut self,
+        change_messages: Vec<Vec<(usize, &[u8])>>,
+        pass: Superstep,
+    ) -> Result<(), CommunicationError> {
+        let RankSweep { slabs, marked, part, communicator, .. } = self;
         let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
         let RankScores { needs, rows, .. } = &mut **part;
         let mut arrays = rows.slabs_mut().into_iter().zip(places).map(|(bytes, rows)| SlabCopy { bytes, rows });
@@ -397,19 +403,19 @@ impl RankSweep<'_, '_> {
         let mut kept: Vec<_> = slabs.iter().zip(arrays.by_ref()).map(of_slab).collect();
         let first_mirrored = slabs.len() - arrays.len();
         kept[first_mirrored..].iter_mut().zip(arrays).for_each(|(kept, mirror)| kept.mirror = Some(mirror));
-        kept.into_par_iter().zip(letters).enumerate().try_for_each(|(at, (mut kept, letters))| {
+        kept.into_par_iter().zip(change_messages).enumerate().try_for_each(|(at, (mut kept, change_messages))| {
             let (slab, is_mirrored) = (kept.slab, kept.mirror.is_some());
-            letters.into_iter().try_for_each(|(from, letter)| {
-                let words = changes::read(letter).map(|told| {
-                    let told = told?;
-                    let (row, chunk) = place_of(slab, &told)
+            change_messages.into_iter().try_for_each(|(from, change_message)| {
+                let words = changes::read(change_message).map(|entry| {
+                    let entry = entry?;
+                    let (row, chunk) = place_of(slab, &entry)
                         .filter(|&(row, chunk)| needs.has(rank, at, row, chunk))
                         .ok_or(Malformed)?;
                     let in_main = !is_mirrored || needs.has_chunk(rank, at, chunk);
                     let in_mirror = is_mirrored && needs.has_row(rank, at, row);
-                    Ok(Arrived { row, chunk, in_main, in_mirror, told })
+                    Ok(Arrived { row, chunk, in_main, in_mirror, entry })
                 });
-                kept.take_in(words, spots, pass).map_err(|Malformed| unexpected(from))
+                kept.take_in(words, marked, pass).map_err(|Malformed| unexpected(from))
             })
         })
     }
@@ -426,7 +432,7 @@ impl SlabCopy<'_> {
         word.row * self.rows.stride + word.chunk * CHUNK
     }
 
-    fn ask(&self, word: &Arrived) {
+    fn prefetch(&self, word: &Arrived) {
         let begin = self.begin(word);
         cpu::prefetch(&self.bytes[begin..self.bytes.len().min(begin + CHUNK)]);
     }
@@ -434,7 +440,7 @@ impl SlabCopy<'_> {
     /// The columns that are new here.
     fn merge(&mut self, kernel: Kernel, word: &Arrived) -> ChangedColumn {
         let begin = self.begin(word);
-        changed(word.row, word.chunk, kernel.merge(&mut self.bytes[begin..], word.told.columns, word.told.scores))
+        changed(word.row, word.chunk, kernel.merge(&mut self.bytes[begin..], word.entry.columns, word.entry.scores))
     }
 }
 
@@ -450,7 +456,7 @@ impl<'a> KeptSlab<'a> {
     fn take_in<'t>(
         &mut self,
         mut words: impl Iterator<Item = Result<Arrived<'t>, Malformed>>,
-        spots: &MarkedPasses,
+        marked: &MarkedPasses,
         pass: Superstep,
     ) -> Result<(), Malformed> {
         let mut asked = VecDeque::with_capacity(AHEAD);
@@ -458,11 +464,11 @@ impl<'a> KeptSlab<'a> {
             while asked.len() < AHEAD
                 && let Some(word) = words.next().transpose()?
             {
-                self.copies(&word).into_iter().flatten().for_each(|copy| copy.ask(&word));
+                self.copies(&word).into_iter().flatten().for_each(|copy| copy.prefetch(&word));
                 asked.push_back(word);
             }
             let Some(word) = asked.pop_front() else { return Ok(()) };
-            self.write(&word, spots, pass);
+            self.write(&word, marked, pass);
         }
     }
 
@@ -471,15 +477,15 @@ impl<'a> KeptSlab<'a> {
         [Some(&mut self.main).filter(|_| word.in_main), self.mirror.as_mut().filter(|_| word.in_mirror)]
     }
 
-    fn write(&mut self, word: &Arrived, spots: &MarkedPasses, pass: Superstep) {
+    fn write(&mut self, word: &Arrived, marked: &MarkedPasses, pass: Superstep) {
         let slab = self.slab;
-        let [main, mirror] = self.copies(word).map(|copy| copy.map(|copy| copy.merge(spots.kernel, word)));
+        let [main, mirror] = self.copies(word).map(|copy| copy.map(|copy| copy.merge(marked.kernel, word)));
         let is_new = |new: &ChangedColumn| new.rows != 0 && pass.leaves_marks();
         if let Some(new) = main.filter(is_new) {
-            spots.mark_parents(slab, &new, None);
+            marked.mark_parents(slab, &new, None);
         }
         if let Some(new) = mirror.filter(is_new) {
-            spots.mark_parents_by_mirror(slab, &new);
+            marked.mark_parents_by_mirror(slab, &new);
         }
     }
 }
@@ -490,15 +496,15 @@ struct Arrived<'t> {
     chunk: usize,
     in_main: bool,
     in_mirror: bool,
-    told: ChangedWord<'t>,
+    entry: ChangedWord<'t>,
 }
 
 /// The row and chunk of a word, if its columns are some of the slab.
-fn place_of(slab: &Slab, told: &ChangedWord) -> Option<(usize, usize)> {
+fn place_of(slab: &Slab, entry: &ChangedWord) -> Option<(usize, usize)> {
     let rows = u64::from(slab.opponent_halves);
-    let (row, chunk) = ((told.word % rows) as usize, (told.word / rows) as usize);
+    let (row, chunk) = ((entry.word % rows) as usize, (entry.word / rows) as usize);
     let columns = (slab.mover_halves as usize).checked_sub(chunk.checked_mul(CHUNK)?)?;
-    let is_beyond = columns == 0 || columns < CHUNK && told.columns >> columns != 0;
+    let is_beyond = columns == 0 || columns < CHUNK && entry.columns >> columns != 0;
     (!is_beyond).then_some((row, chunk))
 }
 
@@ -513,10 +519,10 @@ fn not_zero(scores: &[i8]) -> u64 {
     scores.iter().enumerate().fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane)
 }
 
-fn note(changes: &PendingChanges, audience: &Subscribers, slab: &Slab, change: &ChangedColumn) {
+fn add(changes: &PendingChanges, subscribers: &Subscribers, slab: &Slab, change: &ChangedColumn) {
     let (slab, row, chunk) = (slab.mover_stones as usize, change.column as usize, change.first_row / CHUNK);
-    if audience.is_any(slab, row, chunk) {
-        changes.note(slab, row, chunk, change.rows);
+    if subscribers.is_any(slab, row, chunk) {
+        changes.add(slab, row, chunk, change.rows);
     }
 }
 
@@ -567,10 +573,10 @@ fn patches_of(pair: &SlabPair, tile: &PairTile) -> [SlabPatch; 2] {
 
 /// The first letter of a message with its slab, and the rest.
 fn next_letter(message: &[u8], slabs: usize) -> Option<(usize, &[u8], &[u8])> {
-    let (head, rest) = message.split_first_chunk::<LETTER_HEAD>()?;
+    let (head, rest) = message.split_first_chunk::<MESSAGE_HEAD_BYTES>()?;
     let [slab, length @ ..] = *head;
-    let (letter, rest) = rest.split_at_checked(u32::from_le_bytes(length) as usize)?;
-    (usize::from(slab) < slabs).then_some((slab.into(), letter, rest))
+    let (change_message, rest) = rest.split_at_checked(u32::from_le_bytes(length) as usize)?;
+    (usize::from(slab) < slabs).then_some((slab.into(), change_message, rest))
 }
 
 fn unexpected(rank: usize) -> CommunicationError {

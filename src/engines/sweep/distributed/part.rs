@@ -23,7 +23,7 @@ const BATCH_POSITIONS: usize = 1 << 22;
 /// What a rank owns of a database, and what it knows of the rest.
 #[derive(Debug)]
 pub struct RankScores {
-    territories: Arc<ScorePartition>,
+    partition: Arc<ScorePartition>,
     rank: usize,
     pub(super) needs: Needs,
     /// The slabs, then the mirror.
@@ -44,18 +44,18 @@ impl RankScores {
     ///
     /// # Panics
     /// When there is no such rank, or the tables serve fewer stones.
-    pub fn zeroed(tables: &Tables, territories: Arc<ScorePartition>, rank: usize) -> io::Result<RankScores> {
-        assert!(rank < territories.ranks(), "no more ranks than there are");
-        let needs = Needs::new(tables, &territories);
-        let places = RankPlaces::new(&territories, rank, |slab| needs.chunks(rank, slab));
+    pub fn zeroed(tables: &Tables, partition: Arc<ScorePartition>, rank: usize) -> io::Result<RankScores> {
+        assert!(rank < partition.ranks(), "no more ranks than there are");
+        let needs = Needs::new(tables, &partition);
+        let places = RankPlaces::new(&partition, rank, |slab| needs.chunks(rank, slab));
         let rows = ScoreRows::sparse(places.rows, places.rows_bytes)?;
         let (captures, captures_bytes) = (places.captures, places.captures_bytes);
-        Ok(RankScores { territories, rank, needs, rows, captures, captures_bytes, is_fresh: true })
+        Ok(RankScores { partition, rank, needs, rows, captures, captures_bytes, is_fresh: true })
     }
 
     /// Who owns what.
-    pub fn territories(&self) -> &ScorePartition {
-        &self.territories
+    pub fn partition(&self) -> &ScorePartition {
+        &self.partition
     }
 
     /// Whose part it is.
@@ -65,12 +65,12 @@ impl RankScores {
 
     /// Positions that it owns.
     pub fn positions(&self) -> u64 {
-        self.territories.positions(self.rank)
+        self.partition.positions(self.rank)
     }
 
     /// What it comes to hold.
     pub fn footprint(&self) -> MemoryLayout {
-        NeededSlab::of(&self.needs, &self.territories, self.rank).footprint(&self.territories)
+        NeededSlab::of(&self.needs, &self.partition, self.rank).footprint(&self.partition)
     }
 
     /// Whether nothing is known of its scores: no checkpoint had any of them.
@@ -80,7 +80,7 @@ impl RankScores {
 
     /// The scores that it owns, in runs, in an order of their own.
     pub fn runs(&self) -> impl Iterator<Item = &[i8]> {
-        self.territories.patches(self.rank).into_iter().flat_map(move |patch| {
+        self.partition.patches(self.rank).into_iter().flat_map(move |patch| {
             let slab = self.rows.slabs()[patch.slab];
             patch.rows.clone().map(move |row| &self.rows.bytes()[slab.place(row, &patch.columns)])
         })
@@ -96,15 +96,15 @@ impl RankScores {
     /// When it is of another database.
     pub fn take_over<E>(
         &mut self,
-        territories: &ScorePartition,
+        partition: &ScorePartition,
         rank: usize,
         mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        assert!(self.territories.slabs() == territories.slabs(), "both are of one database");
-        let mine = self.territories.patches(self.rank);
+        assert!(self.partition.slabs() == partition.slabs(), "both are of one database");
+        let mine = self.partition.patches(self.rank);
         let mut first = 0;
         let mut batch = Vec::new();
-        for theirs in territories.patches(rank) {
+        for theirs in partition.patches(rank) {
             let (slab, width) = (self.rows.slabs()[theirs.slab], theirs.columns.len());
             for rows in in_batches(&theirs.rows, width) {
                 let piece = SlabPatch { rows: rows.clone(), ..theirs.clone() };
@@ -145,8 +145,8 @@ impl RankScores {
     ) -> Result<RankCaptures, E> {
         let mut captures = Bytes::sparse(self.captures_bytes)?;
         let mut batch = Vec::new();
-        for (at, slab) in self.territories.slabs().iter().enumerate() {
-            let (own, place) = (self.territories.own(self.rank, at), self.captures[at]);
+        for (at, slab) in self.partition.slabs().iter().enumerate() {
+            let (own, place) = (self.partition.own(self.rank, at), self.captures[at]);
             let columns = slab.opponent_halves as usize;
             let wanted = [
                 (own.rows.clone(), halves_of(&(0..own.chunks_end), slab.opponent_halves)),
@@ -176,7 +176,7 @@ impl RankScores {
 
     /// Where scores are that moves of those lead to whose mover has the larger half, and those of others.
     pub(super) fn places(&self) -> [Vec<SlabRows>; 2] {
-        let (slabs, mirror) = self.rows.slabs().split_at(self.territories.slabs().len());
+        let (slabs, mirror) = self.rows.slabs().split_at(self.partition.slabs().len());
         let mut high = slabs.to_vec();
         high[self.first_mirrored()..].copy_from_slice(mirror);
         [high, slabs.to_vec()]
@@ -184,14 +184,14 @@ impl RankScores {
 
     /// Slabs from this on have rows a second time.
     pub(super) fn first_mirrored(&self) -> usize {
-        let slabs = self.territories.slabs().len();
+        let slabs = self.partition.slabs().len();
         slabs - (self.rows.slabs().len() - slabs)
     }
 
     /// Where rows of a slab are a second time.
     pub(super) fn mirror(&self, slab: usize) -> Option<SlabRows> {
         let at = slab.checked_sub(self.first_mirrored())?;
-        Some(self.rows.slabs()[self.territories.slabs().len() + at])
+        Some(self.rows.slabs()[self.partition.slabs().len() + at])
     }
 }
 
@@ -210,14 +210,14 @@ impl RankScores {
     fn patches_of<'a>(&'a self, rank: usize, band: &'a RowBand) -> impl Iterator<Item = SlabPatch> + 'a {
         let columns = 0..self.slabs()[band.slab].mover_halves as usize;
         let band = SlabPatch { slab: band.slab, rows: band.rows.clone(), columns };
-        let patches = self.territories().patches_in(rank, band.slab).into_iter();
+        let patches = self.partition().patches_in(rank, band.slab).into_iter();
         patches.filter_map(move |patch| patch.meet(&band))
     }
 }
 
 impl ScoreShare for RankScores {
     fn slabs(&self) -> &[Slab] {
-        self.territories().slabs()
+        self.partition().slabs()
     }
 
     /// Patch by patch, each row by row.

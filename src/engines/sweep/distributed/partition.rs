@@ -7,9 +7,9 @@
 //! leading pits, about. Where both players have half of the stones, the later one of the two halves tells.
 //!
 //! A rank needs the scores that its moves lead to: they are in some `OpponentMajor` rows, wherever the mover has the larger
-//! half, and in some columns elsewhere, which it keeps; which of these scores it reads see `audience.rs`.
+//! half, and in some columns elsewhere, which it keeps; which of these scores it reads see `subscribers.rs`.
 
-use super::LETTER_WORDS;
+use super::MESSAGE_WORDS;
 use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks, halves_of};
 use crate::sweep::marks::Own;
 use crate::sweep::pair::Cuts;
@@ -44,7 +44,7 @@ impl SlabPatch {
 
     /// It in parts of some rows each.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = SlabPatch> {
-        let rows = (LETTER_WORDS / self.columns.len().div_ceil(CHUNK).max(1)).max(1);
+        let rows = (MESSAGE_WORDS / self.columns.len().div_ceil(CHUNK).max(1)).max(1);
         let first = self.rows.clone().step_by(rows);
         first.map(move |first| SlabPatch { rows: first..self.rows.end.min(first + rows), ..self.clone() })
     }
@@ -203,7 +203,7 @@ impl ScorePartition {
     }
 
     /// The chunks of columns, `OpponentMajor`, in which a rank recomputes anything.
-    pub(crate) fn chunks_told(&self, rank: usize, slab: usize) -> Range<usize> {
+    pub(crate) fn chunks_sent(&self, rank: usize, slab: usize) -> Range<usize> {
         match self.large(slab) {
             (true, false) => self.chunks(rank, slab),
             _ => 0..chunks(self.slabs[slab].mover_halves),
@@ -298,8 +298,8 @@ struct NeedingRanks {
 }
 
 impl Needs {
-    pub(crate) fn new(tables: &Tables, territories: &ScorePartition) -> Needs {
-        let (ranks, slabs) = (territories.ranks(), territories.slabs());
+    pub(crate) fn new(tables: &Tables, partition: &ScorePartition) -> Needs {
+        let (ranks, slabs) = (partition.ranks(), partition.slabs());
         let words = ranks.div_ceil(u64::BITS as usize);
         let last = slabs.len() - 1;
         let none = |slab: &Slab| NeedingRanks {
@@ -311,11 +311,11 @@ impl Needs {
             of[at * words + rank / u64::BITS as usize] |= 1 << (rank % u64::BITS as usize);
         };
         for rank in 0..ranks {
-            territories.each_row_led_to(tables, rank, |slab, row| set(&mut needs.slabs[slab].rows, row, rank));
+            partition.each_row_led_to(tables, rank, |slab, row| set(&mut needs.slabs[slab].rows, row, rank));
             for mover in 0..=last / 2 {
                 for number in 0..=2 * mover + 1 {
                     let slab = last - mover + SowClass::from_number(number).crossing as usize;
-                    territories.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
+                    partition.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
                         set(&mut needs.slabs[slab].chunks, chunk, rank);
                     });
                 }
@@ -325,10 +325,10 @@ impl Needs {
     }
 
     /// Bytes that these take of the ranks of a job.
-    pub(super) fn bytes(territories: &ScorePartition) -> u64 {
+    pub(super) fn bytes(partition: &ScorePartition) -> u64 {
         let sets = |slab: &Slab| u64::from(slab.opponent_halves) + chunks(slab.mover_halves) as u64;
-        let words = territories.ranks().div_ceil(u64::BITS as usize) as u64;
-        territories.slabs().iter().map(sets).sum::<u64>() * words * size_of::<u64>() as u64
+        let words = partition.ranks().div_ceil(u64::BITS as usize) as u64;
+        partition.slabs().iter().map(sets).sum::<u64>() * words * size_of::<u64>() as u64
     }
 
     /// Whether a rank needs some of an `OpponentMajor` row.
@@ -374,23 +374,23 @@ mod tests {
     use super::*;
     use game::{Index, PositionSet, Rules};
 
-    fn territories(set: PositionSet, stones: u32, ranks: usize) -> (Tables, ScorePartition) {
+    fn partition(set: PositionSet, stones: u32, ranks: usize) -> (Tables, ScorePartition) {
         let tables = Tables::new(Rules::AWARI, set, stones);
-        let territories = ScorePartition::new(&tables, Index::new(stones, set).slabs(), ranks);
-        (tables, territories)
+        let partition = ScorePartition::new(&tables, Index::new(stones, set).slabs(), ranks);
+        (tables, partition)
     }
 
     #[test]
-    fn every_position_has_one_owner_who_recomputes_it() {
+    fn each_position_is_recomputed_by_one_owner() {
         for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 12), (PositionSet::All, 0)] {
             for ranks in [1, 2, 3, 4, 7, 40] {
-                let (_, territories) = territories(set, stones, ranks);
-                for (at, slab) in territories.slabs().iter().enumerate() {
+                let (_, partition) = partition(set, stones, ranks);
+                for (at, slab) in partition.slabs().iter().enumerate() {
                     let columns = slab.mover_halves as usize;
                     let mut owners = vec![None; slab.opponent_halves as usize * columns];
                     for rank in 0..ranks {
-                        let own = territories.own(rank, at);
-                        for patch in territories.patches(rank).into_iter().filter(|patch| patch.slab == at) {
+                        let own = partition.own(rank, at);
+                        for patch in partition.patches(rank).into_iter().filter(|patch| patch.slab == at) {
                             for (row, column) in
                                 patch.rows.flat_map(|row| patch.columns.clone().map(move |at| (row, at)))
                             {
@@ -405,7 +405,7 @@ mod tests {
                     }
                     for (row, owners) in owners.chunks(columns).enumerate() {
                         for rank in 0..ranks {
-                            let owned = territories.columns(rank, at, row);
+                            let owned = partition.columns(rank, at, row);
                             let all = (0..columns).filter(|&column| owners[column] == Some(rank));
                             assert!(all.eq(owned), "{set} {stones}, rank {rank} of {ranks}");
                         }
@@ -419,11 +419,11 @@ mod tests {
     #[test]
     fn ranks_own_about_the_same_and_hold_little_more() {
         for (ranks, held_max) in [(2, 1.9), (3, 2.2), (4, 2.5), (8, 3.2)] {
-            let (tables, territories) = territories(PositionSet::All, 20, ranks);
+            let (tables, partition) = partition(PositionSet::All, 20, ranks);
             let all = PositionSet::All.positions(20);
             let mut held = 0;
-            for (rank, of) in memory_layouts(&tables, territories.slabs(), ranks).into_iter().enumerate() {
-                assert_eq!(of.positions, territories.positions(rank));
+            for (rank, of) in memory_layouts(&tables, partition.slabs(), ranks).into_iter().enumerate() {
+                assert_eq!(of.positions, partition.positions(rank));
                 let share = of.positions as f64 * ranks as f64 / all as f64;
                 assert!((0.94..1.06).contains(&share), "rank {rank} of {ranks} owns {share} of its share");
                 held += of.positions + of.foreign;
@@ -433,13 +433,13 @@ mod tests {
     }
 
     #[test]
-    fn moves_lead_to_what_is_needed() {
-        let (tables, territories) = territories(PositionSet::Reachable, 10, 3);
-        let needs = Needs::new(&tables, &territories);
+    fn moves_lead_to_needed_rows() {
+        let (tables, partition) = partition(PositionSet::Reachable, 10, 3);
+        let needs = Needs::new(&tables, &partition);
         for mover in 0..=10u32 {
-            let slab = &territories.slabs()[mover as usize];
+            let slab = &partition.slabs()[mover as usize];
             for rank in 0..3 {
-                let own = territories.own(rank, mover as usize);
+                let own = partition.own(rank, mover as usize);
                 for row in 0..slab.mover_halves as usize {
                     for to in tables.rows(mover)[row].iter().take_while(|&&to| to != PackedMove::NONE) {
                         let child = (10 - mover + to.crossing()) as usize;

@@ -65,25 +65,25 @@ impl<'t> Subscribers<'t> {
     /// Of a rank, which has slabs from `first_mirrored` on twice, and so is told of its own changes of them.
     pub(crate) fn new(
         tables: &'t Tables,
-        territories: &ScorePartition,
+        partition: &ScorePartition,
         rank: usize,
         first_mirrored: usize,
     ) -> Subscribers<'t> {
-        let (slabs, ranks) = (territories.slabs(), 0..territories.ranks());
+        let (slabs, ranks) = (partition.slabs(), 0..partition.ranks());
         let last = slabs.len() - 1;
         let owners = |mover: usize| {
             let mut owners = vec![0; if 2 * mover >= last { chunks(slabs[mover].mover_halves) } else { 0 }];
             if !owners.is_empty() {
-                ranks.clone().for_each(|rank| owners[territories.chunks(rank, mover)].fill(rank as u32));
+                ranks.clone().for_each(|rank| owners[partition.chunks(rank, mover)].fill(rank as u32));
             }
             owners
         };
         let owners: Vec<Vec<u32>> = (0..=last).map(owners).collect();
         let readers = |slab: usize| {
-            let is_told = |one: u32| one as usize != rank || slab >= first_mirrored;
-            let mut readers = Readers::of_rows(tables, &owners, slab, slabs[slab].opponent_halves, is_told);
+            let subscribes = |one: u32| one as usize != rank || slab >= first_mirrored;
+            let mut readers = Readers::of_rows(tables, &owners, slab, slabs[slab].opponent_halves, subscribes);
             readers.led_to = (0..2 * slab + 2).map(|class| led_to(tables, slab, class)).collect();
-            readers.opponents = opponents(tables, territories, rank, slab);
+            readers.opponents = opponents(tables, partition, rank, slab);
             readers
         };
         Subscribers { slabs: (0..slabs.len()).into_par_iter().map(readers).collect() }
@@ -98,8 +98,8 @@ impl<'t> Subscribers<'t> {
     #[inline]
     pub(crate) fn is_any(&self, slab: usize, row: usize, chunk: usize) -> bool {
         let readers = &self.slabs[slab];
-        let is_heard = |one: &Opponent| readers.crossing[row] & one.crossing != 0;
-        readers.first[row] < readers.first[row + 1] || readers.opponents[chunk].iter().any(is_heard)
+        let reads = |one: &Opponent| readers.crossing[row] & one.crossing != 0;
+        readers.first[row] < readers.first[row + 1] || readers.opponents[chunk].iter().any(reads)
     }
 
     /// Who reads some columns of a chunk of a row, and which of them: other ranks, and this one if it reads them where it
@@ -123,7 +123,7 @@ impl<'t> Subscribers<'t> {
 
 impl Readers<'_> {
     /// Of the rows of a slab: `owners` has the ranks of the larger halves of the mover, by stones and chunk.
-    fn of_rows(tables: &Tables, owners: &[Vec<u32>], slab: usize, rows: u32, is_told: impl Fn(u32) -> bool) -> Self {
+    fn of_rows(tables: &Tables, owners: &[Vec<u32>], slab: usize, rows: u32, subscribes: impl Fn(u32) -> bool) -> Self {
         let last = owners.len() - 1;
         let opponent = last - slab;
         let mut readers = Readers { first: vec![0], ..Readers::default() };
@@ -139,7 +139,7 @@ impl Readers<'_> {
                 if 2 * mover >= last {
                     let rank = owners[mover][parent.rank() as usize / CHUNK];
                     let mover = Mover::new(rank, parent.class());
-                    if is_told(rank) && !readers.movers[begin..].contains(&mover) {
+                    if subscribes(rank) && !readers.movers[begin..].contains(&mover) {
                         readers.movers.push(mover);
                     }
                 }
@@ -162,15 +162,15 @@ fn led_to(tables: &Tables, slab: usize, number: usize) -> &[u64] {
 
 /// By chunk of the columns of a slab, the ranks but for one from whose columns moves lead there, where the opponent has the
 /// larger half.
-fn opponents(tables: &Tables, territories: &ScorePartition, but: usize, slab: usize) -> Vec<Vec<Opponent>> {
-    let last = territories.slabs().len() - 1;
-    let mut all: Vec<_> = (0..chunks(territories.slabs()[slab].mover_halves)).map(|_| Vec::new()).collect();
+fn opponents(tables: &Tables, partition: &ScorePartition, but: usize, slab: usize) -> Vec<Vec<Opponent>> {
+    let last = partition.slabs().len() - 1;
+    let mut all: Vec<_> = (0..chunks(partition.slabs()[slab].mover_halves)).map(|_| Vec::new()).collect();
     for mover in last - slab..=last / 2 {
         let crossing = mover + slab - last;
-        for rank in (0..territories.ranks()).filter(|&rank| rank != but) {
+        for rank in (0..partition.ranks()).filter(|&rank| rank != but) {
             for number in 2 * crossing..2 * crossing + 2 {
                 let columns = led_to(tables, slab, number);
-                territories.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
+                partition.chunks_led_to_by(tables, rank, mover, number).for_each(|chunk| {
                     all[chunk].push(Opponent { rank, crossing: 1 << crossing, columns: columns[chunk] });
                 });
             }
@@ -191,11 +191,11 @@ mod tests {
     type Place = (usize, usize, usize);
 
     /// What a rank reads, in the slabs where others are and where it has them a second time: slab, row and column.
-    fn read(tables: &Tables, territories: &ScorePartition, rank: usize) -> [HashSet<Place>; 2] {
-        let last = territories.slabs().len() - 1;
+    fn read(tables: &Tables, partition: &ScorePartition, rank: usize) -> [HashSet<Place>; 2] {
+        let last = partition.slabs().len() - 1;
         let mut all = [HashSet::new(), HashSet::new()];
-        for (mover, slab) in territories.slabs().iter().enumerate() {
-            let own = territories.own(rank, mover);
+        for (mover, slab) in partition.slabs().iter().enumerate() {
+            let own = partition.own(rank, mover);
             let has_larger = 2 * mover >= last;
             let columns = |chunks: &Range<usize>| halves_of(chunks, slab.opponent_halves);
             let some = [(own.rows.clone(), columns(&(0..own.chunks_end))), (0..own.rows_end, columns(&own.chunks))];
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_a_score_is_told_of_it() {
+    fn readers_of_a_score_subscribe_to_it() {
         for (set, stones, ranks) in [
             (PositionSet::All, 9, 2),
             (PositionSet::All, 10, 5),
@@ -224,30 +224,30 @@ mod tests {
             (PositionSet::All, 0, 2),
         ] {
             let tables = Tables::new(Rules::AWARI, set, stones);
-            let territories = ScorePartition::new(&tables, Index::new(stones, set).slabs(), ranks);
-            let (needs, first_mirrored) = (Needs::new(&tables, &territories), stones as usize / 2 + 1);
-            let read: Vec<_> = (0..ranks).map(|rank| read(&tables, &territories, rank)).collect();
+            let partition = ScorePartition::new(&tables, Index::new(stones, set).slabs(), ranks);
+            let (needs, first_mirrored) = (Needs::new(&tables, &partition), stones as usize / 2 + 1);
+            let read: Vec<_> = (0..ranks).map(|rank| read(&tables, &partition, rank)).collect();
             for owner in 0..ranks {
-                let audience = Subscribers::new(&tables, &territories, owner, first_mirrored);
-                for SlabPatch { slab, rows, columns } in territories.patches(owner) {
+                let subscribers = Subscribers::new(&tables, &partition, owner, first_mirrored);
+                for SlabPatch { slab, rows, columns } in partition.patches(owner) {
                     for (row, column) in rows.flat_map(|row| columns.clone().map(move |column| (row, column))) {
                         let (chunk, lane) = (column / CHUNK, 1 << (column % CHUNK));
-                        let mut told = Vec::new();
-                        audience.of(slab, row, chunk, lane, &mut told);
-                        assert!(told.is_empty() || audience.is_any(slab, row, chunk));
-                        assert!(told.iter().all(|&(_, columns)| columns == lane));
+                        let mut sent = Vec::new();
+                        subscribers.of(slab, row, chunk, lane, &mut sent);
+                        assert!(sent.is_empty() || subscribers.is_any(slab, row, chunk));
+                        assert!(sent.iter().all(|&(_, columns)| columns == lane));
                         for (rank, read) in read.iter().enumerate() {
                             let place = (slab, row, column);
-                            let is_told = told.iter().any(|&(one, _)| one == rank);
+                            let subscribes = sent.iter().any(|&(one, _)| one == rank);
                             let (from_columns, from_rows) = (read[0].contains(&place), read[1].contains(&place));
                             let is_read = match rank == owner {
                                 true => from_rows && slab >= first_mirrored,
                                 false => from_columns || from_rows,
                             };
-                            assert!(is_told || !is_read, "{set} {stones}: {place:?}, rank {rank} of {ranks}");
-                            assert!(!is_told || needs.has(rank, slab, row, chunk));
+                            assert!(subscribes || !is_read, "{set} {stones}: {place:?}, rank {rank} of {ranks}");
+                            assert!(!subscribes || needs.has(rank, slab, row, chunk));
                             // By whole chunks of columns nothing else; and of them not all moves are the rank's.
-                            assert!(!is_told || is_read || 2 * slab >= stones as usize, "{place:?}, rank {rank}");
+                            assert!(!subscribes || is_read || 2 * slab >= stones as usize, "{place:?}, rank {rank}");
                         }
                     }
                 }
@@ -256,19 +256,19 @@ mod tests {
     }
 
     #[test]
-    fn less_than_half_of_what_is_kept_is_told() {
+    fn ranks_subscribe_to_less_than_half_of_what_they_keep() {
         for ranks in [2, 4, 8] {
             let tables = Tables::new(Rules::AWARI, PositionSet::All, 15);
-            let territories = ScorePartition::new(&tables, Index::new(15, PositionSet::All).slabs(), ranks);
-            let needs = Needs::new(&tables, &territories);
-            let (mut told, mut kept, mut found) = (0u64, 0u64, Vec::new());
+            let partition = ScorePartition::new(&tables, Index::new(15, PositionSet::All).slabs(), ranks);
+            let needs = Needs::new(&tables, &partition);
+            let (mut sent, mut kept, mut found) = (0u64, 0u64, Vec::new());
             for owner in 0..ranks {
-                let audience = Subscribers::new(&tables, &territories, owner, territories.slabs().len());
-                for patch in territories.patches(owner) {
+                let subscribers = Subscribers::new(&tables, &partition, owner, partition.slabs().len());
+                for patch in partition.patches(owner) {
                     for (chunk, columns) in patch.chunks() {
                         for row in patch.rows.clone() {
-                            audience.of(patch.slab, row, chunk, columns, &mut found);
-                            told += found.iter().map(|(_, columns)| u64::from(columns.count_ones())).sum::<u64>();
+                            subscribers.of(patch.slab, row, chunk, columns, &mut found);
+                            sent += found.iter().map(|(_, columns)| u64::from(columns.count_ones())).sum::<u64>();
                             let others = (0..ranks).filter(|&rank| rank != owner);
                             let keep = others.filter(|&rank| needs.has(rank, patch.slab, row, chunk)).count() as u64;
                             kept += keep * u64::from(columns.count_ones());
@@ -276,7 +276,7 @@ mod tests {
                     }
                 }
             }
-            assert!((told as f64) < 0.5 * kept as f64, "{ranks} ranks are told of {told}, and keep {kept}");
+            assert!((sent as f64) < 0.5 * kept as f64, "{ranks} ranks are sent {sent}, and keep {kept}");
         }
     }
 }

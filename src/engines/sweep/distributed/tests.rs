@@ -163,7 +163,7 @@ impl JobObserver<RankScores> for CheckpointAlways<'_> {
         self.taken.fetch_add(1, Relaxed);
         let mut kept = self.kept.lock().unwrap();
         kept.retain(|(_, rank, _)| *rank != part.rank());
-        kept.push((part.territories().ranks(), part.rank(), part.runs().flatten().copied().collect()));
+        kept.push((part.partition().ranks(), part.rank(), part.runs().flatten().copied().collect()));
     }
 }
 
@@ -209,17 +209,17 @@ fn a_stopped_job_goes_on() {
 }
 
 #[test]
-fn who_collects_may_have_enough() {
+fn a_sink_may_stop_a_collection() {
     let (set, ranks) = (PositionSet::All, 3);
     let index = Index::new(8, set);
     let tables = Tables::new(Rules::AWARI, set, 8);
-    let run = |who: usize, enough: usize, faults: NetworkFaults| {
+    let run = |stopper: usize, calls: usize, faults: NetworkFaults| {
         job(ranks, 1, faults, |end| {
             let (part, rank) = (part(&tables, &index, ranks, end.rank()), end.rank());
             let mut runs = 0;
             let mut sink = |_: &[Score]| {
                 runs += 1;
-                if rank == who && runs > enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if rank == stopper && runs > calls { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
             let all = collect(&part, &ranges(&index, ranks), end, &mut sink).unwrap();
             // What comes next is not mistaken.
@@ -230,14 +230,14 @@ fn who_collects_may_have_enough() {
     let runs: Vec<usize> =
         run(0, usize::MAX, NetworkFaults::none()).into_iter().map(|(all, runs)| runs * usize::from(all)).collect();
     assert!(runs[0] > 20 && runs[1] == 0 && runs[2] > 20 && runs[0] != runs[2], "{runs:?}");
-    for who in [0, 2] {
-        for (seed, enough) in (0..).zip([0, 1, 2, runs[who] / 2, runs[who] - 2, runs[who] - 1]) {
-            let took = run(who, enough, NetworkFaults::jitter(seed));
-            assert!(!took[who].0, "rank {who} after {enough}");
+    for stopper in [0, 2] {
+        for (seed, calls) in (0..).zip([0, 1, 2, runs[stopper] / 2, runs[stopper] - 2, runs[stopper] - 1]) {
+            let took = run(stopper, calls, NetworkFaults::jitter(seed));
+            assert!(!took[stopper].0, "rank {stopper} after {calls}");
             // But for the last two bands, all know.
-            let is_last = enough + 2 >= runs[who] && runs[who] > runs[2 - who];
-            assert!(is_last || took.iter().all(|(all, _)| !all), "rank {who} after {enough}: {took:?}");
-            assert!(took.iter().zip(&runs).all(|((_, took), runs)| took <= runs) && took[who].1 == enough + 1);
+            let is_last = calls + 2 >= runs[stopper] && runs[stopper] > runs[2 - stopper];
+            assert!(is_last || took.iter().all(|(all, _)| !all), "rank {stopper} after {calls}: {took:?}");
+            assert!(took.iter().zip(&runs).all(|((_, took), runs)| took <= runs) && took[stopper].1 == calls + 1);
         }
     }
 }
