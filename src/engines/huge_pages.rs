@@ -1,6 +1,6 @@
-//! Large byte arrays on huge pages where the system has them.
+//! Large arrays on huge pages, where the system has them.
 //!
-//! An array is followed by [`PAD`] bytes that kernels may read but that mean nothing.
+//! An array is followed by [`PAD`] bytes that kernels may read and ignore.
 
 use memmap2::{Advice, MmapMut, MmapOptions};
 use rayon::prelude::*;
@@ -10,43 +10,44 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 
-/// Bytes readable behind the end of an array: the window of a piece, and a vector of 16 that starts at its last byte.
+/// Bytes readable behind the end of an array: the window of a gather piece, and a vector of 16 from its last byte on.
 pub(crate) const PAD: usize = 144;
 
-/// A thread takes and fills whole huge pages.
+/// Bytes that a thread fills at a time: a huge page.
 const FILL_BYTES: usize = 2 << 20;
 
-/// An array of scores, zero at first. Derefs to its scores without the padding.
+/// Array of scores, initially zero. Derefs to its scores without the padding.
 #[derive(Debug)]
 pub struct Bytes {
     map: MmapMut,
     len: usize,
-    /// Behind the last byte that may not be zero, or be read: the pages behind it were never touched.
+    /// End of the bytes that may be nonzero: pages behind it were never touched.
     touched: usize,
 }
 
 impl Bytes {
-    /// `len` zero bytes and the padding. Pages are taken when first touched.
+    /// Allocates `len` zero bytes and the padding. Pages are committed at first touch.
     pub fn zeroed(len: usize) -> io::Result<Bytes> {
         Bytes::zeroed_within(len, len)
     }
 
-    /// As [`zeroed`](Self::zeroed), of which only a part will ever be touched: more than there is memory for.
+    /// As [`zeroed`](Self::zeroed), for an array that is only touched in part and may exceed the memory.
     pub(crate) fn sparse(len: usize) -> io::Result<Bytes> {
         let bytes = len.checked_add(PAD).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Bytes { map: mapped_sparse(bytes)?, len, touched: len + PAD })
     }
 
-    /// As [`zeroed`](Self::zeroed), with room for up to `len_max` bytes: see [`resized`](Self::resized). Room that is not
-    /// used takes addresses, no memory.
+    /// As [`zeroed`](Self::zeroed), with capacity for `len_max` bytes: see [`resized`](Self::resized). Unused capacity
+    /// takes addresses but no memory.
     pub fn zeroed_within(len: usize, len_max: usize) -> io::Result<Bytes> {
         assert!(len <= len_max);
         let bytes = len_max.checked_add(PAD).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Bytes { map: mapped(bytes)?, len, touched: len + PAD })
     }
 
-    /// The same memory as an array of another length, its bytes anything: the kernel clears a page at its first touch,
-    /// which takes as long as writing it some times over, so an array is better used again. `None` if there is no room.
+    /// Reuses the memory for an array of another length, with unspecified content; `None` if it exceeds the capacity.
+    /// Reuse is faster than a new array: the kernel clears a page at first touch, which takes as long as writing it
+    /// several times.
     pub fn resized(mut self, len: usize) -> Option<Bytes> {
         if len.checked_add(PAD)? > self.map.len() {
             return None;
@@ -56,28 +57,28 @@ impl Bytes {
         Some(self)
     }
 
-    /// As [`resized`](Self::resized), all bytes 0.
+    /// As [`resized`](Self::resized), with all bytes 0.
     pub fn zeroed_again(self, len: usize) -> Option<Bytes> {
-        // Behind these the kernel has cleared, or will.
+        // The bytes behind these are still zero.
         let used = self.touched.min(len);
         let mut bytes = self.resized(len)?;
         bytes[..used].par_chunks_mut(FILL_BYTES).for_each(|chunk| chunk.fill(0));
         Some(bytes)
     }
 
-    /// The most bytes of memory that it can have taken so far.
+    /// Upper bound on the memory committed so far.
     pub fn memory_bytes(&self) -> u64 {
         self.touched as u64
     }
 
-    /// `len` times the same score, written by all threads of the current pool.
+    /// Allocates `len` copies of a score, written by all threads of the current pool.
     pub fn filled(len: usize, score: i8) -> io::Result<Bytes> {
         let mut bytes = Bytes::zeroed(len)?;
         bytes.par_chunks_mut(FILL_BYTES).for_each(|chunk| chunk.fill(score));
         Ok(bytes)
     }
 
-    /// The array up to `at`, and the rest with its padding.
+    /// Splits the array at `at`; the second half includes the padding.
     pub(crate) fn split_padded_at_mut(&mut self, at: usize) -> (&mut [i8], &[i8]) {
         assert!(at <= self.len);
         let (low, high) = self.map.split_at_mut(at);
@@ -115,18 +116,18 @@ impl DerefMut for Bytes {
     }
 }
 
-/// Words that threads share, zero at first.
+/// Array of words that threads share, initially zero.
 pub(crate) struct Words {
     map: MmapMut,
     len: usize,
 }
 
 impl Words {
-    /// So many, in pages that are taken when first touched, if ever.
+    /// Allocates `len` words. Pages are committed at first touch.
     pub(crate) fn zeroed(len: usize) -> Words {
         let layout = Layout::array::<AtomicU64>(len.max(1)).expect("there is a bit for each of some bytes in memory");
         let map = mapped_sparse(layout.size()).unwrap_or_else(|_| {
-            // As of a vector: the allocator of the program says what is missing, and ends it.
+            // Out of memory: fail as a `Vec` would, through the allocation error handler.
             drop(vec![0u64; len]);
             alloc::handle_alloc_error(layout)
         });
@@ -144,25 +145,25 @@ impl Deref for Words {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: the map is private, as long as the words by `zeroed`, aligned to a page, and seen by nothing but this:
-        // nobody takes the words as bytes.
+        // SAFETY: the map is private to this type, as long as the words by `zeroed`, and aligned to a page; it is never
+        // accessed as bytes.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }
     }
 }
 
-/// Zero bytes, on huge pages where there are any.
+/// Maps zero bytes, on huge pages where the system has them.
 fn mapped(bytes: usize) -> io::Result<MmapMut> {
     on_huge_pages(MmapMut::map_anon(bytes)?)
 }
 
-/// The same, more perhaps than there is memory.
+/// As [`mapped`], without reserving memory.
 fn mapped_sparse(bytes: usize) -> io::Result<MmapMut> {
     on_huge_pages(MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?)
 }
 
 fn on_huge_pages(map: MmapMut) -> io::Result<MmapMut> {
-    // Rows are read at strides of a row: with small pages the translation of addresses costs more than the reads.
-    // Refused where the kernel has no huge pages; then it is only slower.
+    // Kernels read at a stride of one row: with small pages, address translation costs more than the reads. An error
+    // means a kernel without huge pages, where this is only slower.
     let _ = map.advise(Advice::HugePage);
     Ok(map)
 }

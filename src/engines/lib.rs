@@ -1,8 +1,10 @@
-//! The methods: row kernels, and the drivers that run them over threads.
+//! The methods that solve a database: [`sweep`], [`counting`] and [`bounds`], each in memory, on disk or distributed over
+//! ranks as far as it has such a driver; and [`capture`], which all of them start from.
 //!
-//! A driver gets slices and gives slices; it opens no file and knows no manifest. Work is cut into units fixed by the
-//! number of stones alone (ranges of rows by ranges of columns), never by threads, so results do not depend on them.
-//! The work of a row is plain arrays: child offsets and the numbers of precompiled classes of moves.
+//! A driver takes slices and returns slices. It opens no file and knows no manifest: what lives on disk is behind a trait
+//! of the caller's. Work is cut into units that depend on the number of stones alone (ranges of rows by ranges of
+//! columns), so results do not depend on the number of threads. The inputs of a row kernel are plain arrays: child offsets
+//! and the numbers of precompiled classes of moves.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -25,30 +27,30 @@ pub use layout::{ScoreRows, row_bytes};
 
 use std::ops::ControlFlow;
 
-/// Told of progress between units of work; its answer stops a driver.
+/// Observer of a driver, called between units of work; it may stop the driver.
 pub trait DriverObserver: Sync {
-    /// `done` of `total` positions are finished, roughly; `total` may grow.
+    /// Reports that about `done` of `total` positions are finished; `total` may grow. `Break` stops the driver.
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()>;
 
-    /// A pass has ended, of a driver that repeats passes until one changes nothing.
+    /// Reports the end of a pass, for drivers that repeat passes until one changes nothing.
     fn end_pass(&self, _pass: EndedPass) {}
 
-    /// Bound `bound` begins, of a driver that takes bounds from `bounds` down to 1.
+    /// Reports the start of a bound, for drivers that go from `bounds` down to 1.
     fn begin_bound(&self, _bound: u32, _bounds: u32) {}
 }
 
-/// A pass that has ended.
+/// Summary of a finished pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedPass {
-    /// Whether it recomputed everything, rather than what may have changed.
+    /// Whether the pass recomputed everything, rather than what may have changed.
     pub is_full: bool,
-    /// Whether the next one will.
+    /// Whether the next pass will.
     pub is_next_full: bool,
-    /// What it changed, in a unit that is the same for all passes of a driver.
+    /// Number of changes, in a unit that is the same for all passes of a driver.
     pub changed: u64,
 }
 
-/// A driver was asked to stop; what it had is lost unless it was checkpointed.
+/// Error of a driver that its observer stopped. Work since the last checkpoint is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stopped on request")]
 pub struct Stopped;

@@ -1,12 +1,11 @@
-//! Who changes the words of planes and of marks: one thread, or several at the same time.
+//! Updates of shared words: plain with one thread, atomic with several.
 //!
-//! A locked operation waits for all that was begun before it, and lets nothing begin after it. Where there is one thread
-//! nobody needs that: a twentieth of the time of solving, at 17 stones.
+//! A locked operation is a full fence. Avoiding it with a single thread saves a twentieth of the time at 17 stones.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-/// The threads of the current pool.
+/// How words are updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordUpdate {
     Plain,
@@ -14,7 +13,7 @@ pub(crate) enum WordUpdate {
 }
 
 impl WordUpdate {
-    /// Those of the pool of this thread: whoever has words changed by them must stay in it.
+    /// Returns the way for the current pool. Only threads of that pool may update the words.
     pub(crate) fn for_pool() -> WordUpdate {
         match rayon::current_num_threads() {
             1 => WordUpdate::Plain,
@@ -22,7 +21,7 @@ impl WordUpdate {
         }
     }
 
-    /// Sets bits, in one order with all else that is sequentially consistent; tells what was there.
+    /// Sets bits, sequentially consistent, and returns the previous word.
     #[inline(always)]
     pub(crate) fn set(self, word: &AtomicU64, bits: u64) -> u64 {
         match self {
@@ -35,7 +34,7 @@ impl WordUpdate {
         }
     }
 
-    /// Clears all bits; tells what was there.
+    /// Clears all bits and returns the previous word.
     #[inline(always)]
     pub(crate) fn take(self, word: &AtomicU64) -> u64 {
         match self {
@@ -48,7 +47,7 @@ impl WordUpdate {
         }
     }
 
-    /// Clears bits, in the same order; tells what was there.
+    /// Clears bits, sequentially consistent, and returns the previous word.
     #[inline(always)]
     pub(crate) fn clear(self, word: &AtomicU64, bits: u64) -> u64 {
         match self {

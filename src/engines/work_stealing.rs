@@ -1,7 +1,7 @@
-//! Threads that stay awake between the many short phases of a driver.
+//! Work stealing with affinity, on a pool whose threads spin between phases instead of sleeping.
 //!
-//! A thread of a pool that finds nothing to do goes to sleep within some ten microseconds, and to wake it takes twenty.
-//! A phase of a sweep takes some hundred, and there are thousands.
+//! An idle thread of a rayon pool sleeps after some ten microseconds, and waking it takes twenty. A sweep has thousands of
+//! phases of some hundred microseconds.
 
 use rayon::Yield;
 use std::cell::Cell;
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How often a thread looks for work before it lets other programs have its processor.
-const LOOKS: usize = 32;
+/// Spins of an idle thread before it yields its processor.
+const SPINS: usize = 32;
 
 thread_local! {
-    /// Drivers on this thread, one inside the other.
+    /// Number of nested drivers on this thread.
     static DRIVERS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a driver on this thread, while the others of the current pool wait for what it has to do without going to sleep.
+/// Runs a driver on this thread while the other threads of the current pool spin for its work.
 pub(crate) fn with_spinning_pool<T>(driver: impl FnOnce() -> T) -> T {
     if rayon::current_num_threads() == 1 {
         return driver();
@@ -26,8 +26,8 @@ pub(crate) fn with_spinning_pool<T>(driver: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
     rayon::in_place_scope(|scope| {
         scope.spawn_broadcast(|_, _| {
-            // A driver comes by when it waits for others: to wait for another driver here, which may do the same, would
-            // be to wait for ever.
+            // A driver that waits for its own work may execute this job: spinning for another driver here could
+            // deadlock.
             if DRIVERS.get() == 0 {
                 help_until(|| is_done.load(Ordering::Acquire));
             }
@@ -37,10 +37,10 @@ pub(crate) fn with_spinning_pool<T>(driver: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Does something with each of some pieces of work, by whatever threads of the current pool have nothing else to do.
+/// Runs `work` on each piece, on the idle threads of the current pool.
 ///
-/// Each thread has neighbours among them, and of the same number of pieces always the same: what it left in its cache is
-/// there for the next work on them.
+/// Each thread starts with a contiguous part of the pieces, which is the same for the same number of pieces: data that it
+/// left in its cache is there for the next phase.
 pub(crate) fn for_each_piece<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
     let threads = rayon::current_num_threads();
     let mut rest = pieces;
@@ -53,7 +53,8 @@ pub(crate) fn for_each_piece<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + 
     for_each_part(parts, work);
 }
 
-/// The same, given what each thread has. It takes that in this order, and then what others have left, the last first.
+/// As [`for_each_piece`], given the part of each thread. A thread works through its part in order, then steals from the
+/// end of other parts.
 pub(crate) fn for_each_part<'t, T: Send + 't>(parts: impl Iterator<Item = &'t mut [T]>, work: impl Fn(&mut T) + Sync) {
     let parts: Vec<_> = parts.collect();
     let pieces: usize = parts.iter().map(|part| part.len()).sum();
@@ -65,7 +66,7 @@ pub(crate) fn for_each_part<'t, T: Send + 't>(parts: impl Iterator<Item = &'t mu
     let part = |at: usize| parts[at].lock().unwrap_or_else(PoisonError::into_inner);
     let take_all = || {
         let own = rayon::current_thread_index().unwrap_or(0) % parts.len();
-        // Nobody holds a part while he works.
+        // No lock is held during the work.
         let first = || part(own).next();
         while let Some(piece) = first() {
             work(piece);
@@ -86,23 +87,23 @@ pub(crate) fn for_each_part<'t, T: Send + 't>(parts: impl Iterator<Item = &'t mu
             });
         }
         take_all();
-        // The end of the scope would put this thread to sleep.
+        // Spins: at the end of the scope this thread would sleep.
         if rayon::current_thread_index().is_some() {
             help_until(|| working.load(Ordering::Acquire) == 0);
         }
     });
 }
 
-/// Does what others have to do.
+/// Executes jobs of the pool until `is_done`.
 fn help_until(is_done: impl Fn() -> bool) {
-    let mut looks = 0;
+    let mut spins = 0;
     while !is_done() {
         if rayon::yield_now() == Some(Yield::Executed) {
-            looks = 0;
+            spins = 0;
             continue;
         }
-        looks += 1;
-        if looks % LOOKS == 0 {
+        spins += 1;
+        if spins % SPINS == 0 {
             thread::yield_now();
         } else {
             hint::spin_loop();
@@ -110,7 +111,7 @@ fn help_until(is_done: impl Fn() -> bool) {
     }
 }
 
-/// A driver on this thread, until it is dropped, by a panic too.
+/// Marks a driver as running on this thread until dropped, also by a panic.
 struct DriverGuard<'a> {
     is_done: &'a AtomicBool,
 }
@@ -129,7 +130,7 @@ impl Drop for DriverGuard<'_> {
     }
 }
 
-/// One less when it is dropped, by a panic too.
+/// Decrements a counter when dropped, also by a panic.
 struct CountDown<'a>(&'a AtomicUsize);
 
 impl Drop for CountDown<'_> {

@@ -1,10 +1,10 @@
-//! What every rank of a job holds.
+//! The communicator: the end of a job that each rank holds.
 
 mod collective;
 
 use crate::{CommunicationError, MessageTraffic};
 
-/// The most bytes of a message: MPI counts them in a C `int`.
+/// Most bytes of a message: MPI counts them in a C `int`.
 pub const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
 
 /// One rank's end of the job.
@@ -12,75 +12,74 @@ pub const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
 /// No call may name the rank itself as the other side, or one that the job does not have: that is a mistake of the
 /// program, and panics.
 ///
-/// What has come and was not asked for yet waits in memory, without limit: the program sees to it that no rank runs far
-/// ahead of the others, as in steps where each hears from all before it goes on.
+/// Messages that have arrived but were not received yet are queued in memory without limit. The program must keep ranks from
+/// running far ahead of each other, for example by steps in which each rank receives from all others.
 pub trait Communicator: Send {
-    /// Which rank this is, below `size`.
+    /// Number of this rank, below `size`.
     fn rank(&self) -> usize;
 
-    /// How many ranks the job has, at least 1.
+    /// Number of ranks of the job, at least 1.
     fn size(&self) -> usize;
 
-    /// Hands a message over and returns at once; the communicator owns it until it has left. Messages from one rank to
-    /// another arrive in order.
+    /// Queues a message for sending and returns at once. Messages from one rank to another arrive in order.
     ///
     /// # Errors
-    /// A message of more than [`MESSAGE_BYTES_MAX`] bytes, a rank that is known to have gone, or a job that is broken.
-    /// That a message was taken does not mean that it will be read.
+    /// If the message has more than [`MESSAGE_BYTES_MAX`] bytes, the rank is known to have left, or the job is broken.
+    /// Success does not mean that the message will be read.
     fn send(&mut self, to: usize, message: Vec<u8>) -> Result<(), CommunicationError>;
 
-    /// The next message of a rank; waits for it. Meanwhile everything else moves on too.
+    /// Receives the next message of a rank, and blocks until it is there. Other transfers make progress meanwhile.
     ///
     /// # Errors
-    /// A rank that has gone, or from which nothing comes.
+    /// If the rank has left, or is silent for too long.
     fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError>;
 
-    /// Lets messages move on, and tells the others that this rank lives; for whoever computes for long.
+    /// Makes progress on messages and sends signs of life. To be called during long computations.
     ///
     /// # Errors
-    /// A job that is broken.
+    /// If the job is broken.
     fn poll(&mut self) -> Result<(), CommunicationError>;
 
-    /// What went through so far.
+    /// Traffic so far.
     fn traffic(&self) -> MessageTraffic;
 
-    /// Collects one message of every rank at `root`, which gets them by rank, its own among them; the others get `None`.
+    /// Collects one message of every rank at `root`, which gets all of them by rank; the other ranks get `None`.
     ///
     /// # Errors
-    /// What `send` and `receive` fail with.
+    /// Those of `send` and `receive`.
     fn gather(&mut self, root: usize, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, CommunicationError> {
         collective::gather(self, root, message)
     }
 
-    /// Gives all ranks the message of `root`, which alone brings one.
+    /// Sends the message of `root`, which alone passes one, to all ranks.
     ///
     /// # Errors
-    /// What `send` and `receive` fail with.
+    /// Those of `send` and `receive`.
     ///
     /// # Panics
-    /// If `root` brings no message, or another rank one.
+    /// If `root` passes no message, or another rank one.
     fn broadcast(&mut self, root: usize, message: Option<Vec<u8>>) -> Result<Vec<u8>, CommunicationError> {
         collective::broadcast(self, root, message)
     }
 
-    /// Adds up what all ranks bring, place by place; all get the sums.
+    /// Adds up the values of all ranks, element by element; all ranks get the sums.
     ///
     /// # Errors
-    /// What `send` and `receive` fail with; ranks that bring different numbers of values; a sum of 2^64 or more.
+    /// Those of `send` and `receive`; ranks with different numbers of values; a sum of 2^64 or more.
     fn sum(&mut self, values: &[u64]) -> Result<Vec<u64>, CommunicationError> {
         collective::sum(self, values)
     }
 
-    /// Waits until all ranks are here.
+    /// Blocks until all ranks have called it.
     ///
     /// # Errors
-    /// What `send` and `receive` fail with.
+    /// Those of `send` and `receive`.
     fn barrier(&mut self) -> Result<(), CommunicationError> {
         collective::sum(self, &[]).map(drop)
     }
 }
 
-/// Whether a message may be sent, which every communicator asks first.
+/// Checks the size of a message; called first by every implementation of `send`.
 ///
 /// # Errors
 /// If it is longer than [`MESSAGE_BYTES_MAX`].
@@ -91,10 +90,10 @@ pub fn check_size(to: usize, bytes: usize) -> Result<(), CommunicationError> {
     Ok(())
 }
 
-/// That a rank may be written to or heard from, which every communicator asks first.
+/// Checks that a rank exists and is not this one; called first by every implementation of `send` and `receive`.
 ///
 /// # Panics
-/// When there is no such rank, or it is this one.
+/// If there is no such rank, or it is this one.
 pub fn assert_other(other: usize, rank: usize, size: usize) {
     assert!(other < size, "a job of {size} ranks has no rank {other}");
     assert!(other != rank, "rank {rank} cannot exchange messages with itself");

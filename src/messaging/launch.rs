@@ -1,9 +1,9 @@
-//! Whether this process is one of several.
+//! Detection of a launcher that started this process as a rank.
 
 use std::env;
 use std::path::Path;
 
-/// Where a process that speaks PMIx finds its server, by the version of the protocol.
+/// Variables with the address of the PMIx server, by version of the protocol.
 const PMIX_SERVERS: [&str; 6] = [
     "PMIX_SERVER_URI",
     "PMIX_SERVER_URI2",
@@ -13,16 +13,16 @@ const PMIX_SERVERS: [&str; 6] = [
     "PMIX_SERVER_URI41",
 ];
 
-/// Whether a launcher (`mpirun`, `srun`) started this process, as one of the ranks of a job. Needs no MPI: a program
-/// without it can say so, instead of doing the same work once a rank.
+/// Whether a launcher (`mpirun`, `srun`) started this process as a rank of a job. Works without MPI, so that a program
+/// built without it can refuse, instead of doing the same work once a rank.
 pub fn launched() -> bool {
     launched_rank().is_some()
 }
 
-/// The rank that a launcher gave this process. Needs no MPI either: what is not for ranks can be left to the first.
+/// Returns the rank that a launcher gave this process. Works without MPI.
 ///
-/// The number alone is none: a shell may have kept it from a job that is over. A rank is below the size of its job, and
-/// has a way to its launcher.
+/// A rank number in the environment is not enough, since a shell may keep it after its job: it must be below the size of
+/// the job, and there must be a connection to the launcher.
 pub fn launched_rank() -> Option<u64> {
     rank_in(|name| env::var(name).ok(), |file| Path::new(&format!("/proc/self/fd/{file}")).exists())
 }
@@ -30,7 +30,7 @@ pub fn launched_rank() -> Option<u64> {
 fn rank_in(variable: impl Fn(&str) -> Option<String>, is_open: impl Fn(u64) -> bool) -> Option<u64> {
     let number = |name| variable(name)?.trim().parse::<u64>().ok();
     let below = |rank, size| Some(number(rank)?).filter(|&rank| number(size).is_some_and(|size| rank < size));
-    // MPICH and its relatives, which speak to their launcher through a file, or through a port.
+    // MPICH and its derivatives, connected to their launcher by a file descriptor or a port.
     let mpich = || match number("PMI_FD") {
         Some(file) => is_open(file).then(|| below("PMI_RANK", "PMI_SIZE"))?,
         None => variable("PMI_PORT").or_else(|| variable("PMI_CONTROL_PORT")).and(below("PMI_RANK", "PMI_SIZE")),
@@ -40,7 +40,7 @@ fn rank_in(variable: impl Fn(&str) -> Option<String>, is_open: impl Fn(u64) -> b
         let has_server = PMIX_SERVERS.iter().any(|name| variable(name).is_some());
         number("PMIX_RANK").filter(|_| has_server && variable("PMIX_NAMESPACE").is_some())
     };
-    // A batch script of Slurm has a SLURM_PROCID too; only a step, which `srun` starts, has a number of tasks.
+    // Slurm: a batch script has a SLURM_PROCID too, but only a step started by `srun` has a number of tasks.
     let slurm = || below("SLURM_PROCID", "SLURM_STEP_NUM_TASKS").filter(|_| number("SLURM_STEP_NUM_TASKS") > Some(1));
     mpich().or_else(open_mpi).or_else(pmix).or_else(slurm)
 }

@@ -1,11 +1,11 @@
-//! Ranks that are processes, of one machine or of many, which MPI connects.
+//! MPI communicator: the ranks of a job are processes on one or several machines.
 //!
-//! MPI may not notice that a process has died, and a call that waits for it then waits for ever. So no call here waits
-//! inside MPI, and every rank tells all others that it lives, whenever it polls or waits and has sent them nothing for a
-//! while. A rank of which nothing is heard is an error of who waits for it.
+//! MPI may not detect that a process has died, and a blocking call then never returns. So no call here blocks inside MPI,
+//! and each rank sends signs of life to ranks that it has sent nothing for a while, whenever it polls or waits. Waiting for
+//! a silent rank is an error.
 //!
-//! Who leaves says so. If all do, in order, MPI is ended as it should be; if anything has broken it is not, since that
-//! would wait for all ranks: the process ends without, and the launcher, seeing that, ends what is left of the job.
+//! A rank that leaves sends a farewell. If all ranks leave in order, MPI is finalized. If anything has failed it is not,
+//! since that would wait for all ranks: the process exits without, and the launcher then ends the other processes.
 
 mod library;
 
@@ -17,51 +17,51 @@ use library::{MessageKind, MpiLibrary, Transfer};
 
 use crate::{CommunicationError, Communicator, MessageTraffic, assert_other, check_size, launched};
 
-/// How long a rank may be silent, if nothing else is said.
+/// Default time that a rank may be silent.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// So often within the patience does a rank tell the others that it lives, if it polls as often.
+/// Signs of life that a rank sends within the patience, if it polls as often.
 const SIGNS: u32 = 8;
 
-/// How long a rank leaves MPI alone before it ends it. In `MPI_Finalize` MPICH 4.0 over UCX closes its connections, and
-/// then waits for the other ranks without answering any of them (mended in pmodels/mpich#6596): a rank that comes later,
-/// and has answered the others before it came, waits for their answer for ever. So nobody answers before all are there. Of three ranks over TCP on two cores one end in eight
-/// hung without this, and none of 120 with it.
+/// Time without MPI calls before `MPI_Finalize`. There, MPICH 4.0 over UCX closes its connections and then waits for the
+/// other ranks without answering any of them (fixed in pmodels/mpich#6596): a rank that comes later, and has answered the
+/// others before, waits for their answer forever. With this pause no rank answers before all are there. With three ranks
+/// over TCP on two cores, one run in eight hung without it, and none of 120 with it.
 const STILLNESS: Duration = Duration::from_millis(200);
 
-/// How long a rank that leaves a broken job waits for its last words to leave.
+/// Time that a rank leaving a broken job waits for its last messages to be sent.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// One end of a job whose ranks are processes. Dropping it leaves the job, once all that was sent has left, and waits
-/// for the others to leave too; in a panic it ends the processes of all ranks.
+/// Communicator of a rank that is a process. Dropping it leaves the job: it waits until all messages are sent and the other
+/// ranks leave too. In a panic it ends the processes of all ranks.
 #[derive(Debug)]
 pub struct MpiCommunicator {
-    /// Here until the end.
+    /// `Some` until the end.
     library: Option<MpiLibrary>,
     rank: usize,
     others: Vec<Peer>,
-    /// What has not left yet.
+    /// Messages not sent completely yet.
     sending: Vec<Transfer>,
     patience: Duration,
-    /// When this rank last looked for what has come.
+    /// Time of the last poll for arrivals.
     looked: Instant,
-    /// Something failed, here or elsewhere, after which MPI cannot be ended in order.
+    /// Whether anything failed, on any rank, after which MPI cannot be finalized.
     broken: bool,
-    /// This end is being dropped.
+    /// Whether this communicator is being dropped.
     leaving: bool,
     traffic: MessageTraffic,
 }
 
-/// What is known of another rank.
+/// State of another rank.
 #[derive(Debug)]
 struct Peer {
-    /// What it sent and was not received yet, in order; of the first, bytes may still be under way.
+    /// Messages from it that were not received yet, in order; they may still be in transit.
     inbox: VecDeque<Transfer>,
-    /// How long nothing has come from it while this rank looked.
+    /// Time without any message from it, while this rank polled.
     silence: Duration,
-    /// When anything was sent to it.
+    /// Time of the last message to it.
     last_sent: Instant,
-    /// The last that it said of itself.
+    /// Its last announcement.
     said: MessageKind,
 }
 
@@ -72,11 +72,11 @@ impl Peer {
 }
 
 impl MpiCommunicator {
-    /// Joins the job, if a launcher started this process as a rank of one; else there is no job, and MPI is not touched.
-    /// Can be done once a process.
+    /// Joins the job if a launcher started this process as a rank. Otherwise returns `None` without touching MPI. Can be
+    /// called once a process.
     ///
     /// # Errors
-    /// What MPI says; an MPI that was built without support for threads.
+    /// Errors of MPI; an MPI that was built without support for threads.
     pub fn start() -> Result<Option<MpiCommunicator>, CommunicationError> {
         if !launched() {
             return Ok(None);
@@ -98,18 +98,18 @@ impl MpiCommunicator {
         }))
     }
 
-    /// How long nothing may come from a rank that is waited for, before that is an error; 10 minutes if not set. The
-    /// same for all ranks: each polls or waits more often than that, and tells that it lives eight times as often.
+    /// Sets the time after which waiting for a silent rank is an error; the default is 10 minutes. It must be the same
+    /// for all ranks, which must poll or wait more often than that: they send signs of life eight times as often.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
-    /// The name and version of the MPI that this program was built with.
+    /// Returns the name and version of the MPI that this program was built with.
     pub fn library() -> String {
         library::version()
     }
 
-    /// Lets everything move on. Whether anything did that can be seen.
+    /// Makes progress on all transfers. Returns whether any was visible.
     fn move_on(&mut self) -> Result<bool, CommunicationError> {
         let moved = self.try_move_on();
         self.broken |= moved.is_err();
@@ -119,7 +119,7 @@ impl MpiCommunicator {
     fn try_move_on(&mut self) -> Result<bool, CommunicationError> {
         let library = self.library.as_mut().expect(UNTIL_DROPPED);
         let now = Instant::now();
-        // While this rank computed, or was stopped with the whole job, it could have heard nothing: that counts for little.
+        // Time in which this rank computed, or was stopped with the whole job, counts little: it could not receive.
         let looked = now.duration_since(self.looked).min(self.patience / SIGNS);
         self.looked = now;
         for other in &mut self.others {
@@ -144,7 +144,7 @@ impl MpiCommunicator {
             moved = true;
         }
         for (to, other) in self.others.iter_mut().enumerate() {
-            // One that has left waits until this one does, and wants to know that it lives; a farewell is the last word.
+            // A rank that has left waits for this one and needs signs of life, until this one sends its farewell.
             if to != self.rank && !self.leaving && now.duration_since(other.last_sent) >= self.patience / SIGNS {
                 other.last_sent = now;
                 self.sending.push(library.send(to, MessageKind::Alive, Vec::new())?);
@@ -161,7 +161,7 @@ impl MpiCommunicator {
         Ok(())
     }
 
-    /// The next message of a rank, if it is there.
+    /// Takes the next message of a rank, if it has arrived.
     fn take(&mut self, from: usize) -> Result<Option<Vec<u8>>, CommunicationError> {
         let inbox = &mut self.others[from].inbox;
         let Some(first) = inbox.front_mut() else { return Ok(None) };
@@ -170,7 +170,7 @@ impl MpiCommunicator {
         Ok(if complete? { inbox.pop_front().map(Transfer::into_bytes) } else { None })
     }
 
-    /// That a rank has been heard of lately.
+    /// Checks that a rank has sent something within the patience.
     fn check_heard(&mut self, of: usize) -> Result<(), CommunicationError> {
         let silence = self.others[of].silence;
         if silence < self.patience {
@@ -181,7 +181,7 @@ impl MpiCommunicator {
     }
 
     fn wait(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
-        // Nobody needed to hear of it before.
+        // Peers need signs of life only from here on.
         self.others[from].silence = Duration::ZERO;
         let mut pause = Pause::default();
         loop {
@@ -198,7 +198,7 @@ impl MpiCommunicator {
         }
     }
 
-    /// Says farewell and waits for that of all others, and then that all know.
+    /// Exchanges farewells with all ranks, then confirmations of these.
     fn leave(&mut self) -> Result<(), CommunicationError> {
         self.part(MessageKind::Farewell)?;
         self.part(MessageKind::Settled)?;
@@ -208,7 +208,7 @@ impl MpiCommunicator {
         Ok(())
     }
 
-    /// Says so to all others, and waits until all of them have, and all that was sent has left.
+    /// Sends an announcement to all ranks, and waits for theirs and for all messages to be sent.
     fn part(&mut self, word: MessageKind) -> Result<(), CommunicationError> {
         let others: Vec<usize> = (0..self.others.len()).filter(|&other| other != self.rank).collect();
         for &to in &others {
@@ -219,7 +219,7 @@ impl MpiCommunicator {
         loop {
             let moved = self.move_on()?;
             for &from in &others {
-                // What nobody will receive is taken in, since it must leave there.
+                // Drains messages that will not be received, so that their senders can finish.
                 while self.take(from)?.is_some() {}
             }
             let missing = |other: &Peer| other.said < word || !other.inbox.is_empty();
@@ -234,7 +234,7 @@ impl MpiCommunicator {
         }
     }
 
-    /// Tells the others that the job is broken, if they can be told at all.
+    /// Announces to the others that the job is broken, as far as they are reachable.
     fn warn(&mut self) {
         for to in 0..self.others.len() {
             if to != self.rank && !self.others[to].is_gone() && self.post(to, MessageKind::Broken, Vec::new()).is_err()
@@ -298,18 +298,18 @@ impl Drop for MpiCommunicator {
             return;
         }
         self.leaving = true;
-        // Where this fails, the job is broken from here on.
+        // An error marks the job as broken.
         let _ = if self.broken { Ok(()) } else { self.leave() };
         if self.broken {
             self.warn();
         } else if let Some(library) = self.library.take() {
-            // There is nobody left to tell; and the launcher notices.
+            // No error can be reported here; the launcher detects the exit.
             let _ = library.finish();
         }
     }
 }
 
-/// Waits a little longer each time that nothing moves: ranks may share cores, and wait for long.
+/// Back-off that grows while nothing arrives, since ranks may share cores.
 #[derive(Debug, Default)]
 struct Pause {
     rounds: u32,

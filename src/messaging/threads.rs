@@ -1,4 +1,4 @@
-//! Ranks that are threads of one process.
+//! In-process communicator: the ranks of a job are threads of one process.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use crate::communicator::{assert_other, check_size};
 use crate::{CommunicationError, Communicator, MessageTraffic, NetworkFaults};
 
-/// One end of a job whose ranks are threads of this process. Dropping it leaves the job: what was sent before can still
-/// be received.
+/// Communicator of a rank that is a thread of this process. Dropping it leaves the job; messages sent before can still be
+/// received.
 #[derive(Debug)]
 pub struct ThreadCommunicator {
     rank: usize,
     job: Arc<SharedJob>,
-    /// By rank, how many messages went there.
+    /// Messages sent, by receiver.
     sent: Vec<u64>,
-    /// How often this end was called.
+    /// Number of calls so far.
     calls: u64,
     traffic: MessageTraffic,
 }
@@ -24,18 +24,18 @@ pub struct ThreadCommunicator {
 #[derive(Debug)]
 struct SharedJob {
     faults: NetworkFaults,
-    /// Under one lock for all: messages are moved, not copied, so it is never held for long.
+    /// One lock for all ranks: messages are moved, not copied, so it is never held for long.
     ranks: Mutex<Vec<RankState>>,
-    /// By rank: something has changed that it may wait for.
+    /// By rank, signalled at each change that it may wait for.
     news: Vec<Condvar>,
 }
 
 #[derive(Debug)]
 struct RankState {
-    /// By sender, what has not been received yet.
+    /// Messages not received yet, by sender.
     inbox: Vec<VecDeque<DelayedMessage>>,
     here: bool,
-    /// From whom it waits for a message that nobody has sent.
+    /// The rank that it is blocked on, if any.
     waits_for: Option<usize>,
 }
 
@@ -46,7 +46,7 @@ struct DelayedMessage {
 }
 
 impl ThreadCommunicator {
-    /// The ends of a job of so many ranks, by rank.
+    /// Creates a job of `size` ranks and returns their communicators, by rank.
     ///
     /// # Panics
     /// If `size` is 0.
@@ -68,7 +68,7 @@ impl ThreadCommunicator {
         (0..size).map(end).collect()
     }
 
-    /// What befalls this rank in each call.
+    /// Injects the faults of one call.
     fn begin(&mut self) -> Result<(), CommunicationError> {
         let call = self.calls;
         self.calls += 1;
@@ -96,7 +96,7 @@ impl ThreadCommunicator {
         }
     }
 
-    /// Waits for the next message from a rank.
+    /// Blocks until the next message from a rank.
     fn wait(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
         let (rank, job) = (self.rank, &self.job);
         let mut ranks = job.lock();
@@ -127,7 +127,7 @@ impl ThreadCommunicator {
     }
 }
 
-/// Why the lock is never poisoned.
+/// Reason why the lock is never poisoned.
 const NO_PANIC: &str = "nothing panics while it holds the lock";
 
 impl SharedJob {
@@ -136,14 +136,14 @@ impl SharedJob {
     }
 }
 
-/// Whether a rank waits for itself in the end. A rank that was sent what it waits for, and has not woken up yet, does
-/// not wait; nor does one that waits for a rank that has gone.
+/// Whether a chain of waiting ranks leads from `start` back to it. A rank whose message has been sent does not count as
+/// waiting, even if it has not woken up yet; nor does a rank that waits for one that has left.
 fn in_circle(ranks: &[RankState], start: usize) -> bool {
     let blocked = |rank: usize| {
         let from = ranks[rank].waits_for?;
         (ranks[from].here && ranks[rank].inbox[from].is_empty()).then_some(from)
     };
-    // A chain that does not come back to its start within so many steps ends, or runs into a circle of others.
+    // A longer chain ends, or runs into a circle without `start`.
     let mut at = start;
     for _ in 0..ranks.len() {
         match blocked(at) {

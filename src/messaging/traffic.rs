@@ -1,22 +1,22 @@
-//! What went through a communicator.
+//! Counters of messages.
 
-/// Messages of the program that went through one rank's end so far, those of collective calls among them.
+/// Messages that went through one communicator so far, including those of collective calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MessageTraffic {
-    /// Messages handed over for sending.
+    /// Messages sent.
     pub messages_sent: u64,
-    /// The bytes of these.
+    /// Bytes of these messages.
     pub bytes_sent: u64,
-    /// Messages that the program has received.
+    /// Messages received.
     pub messages_received: u64,
-    /// The bytes of these.
+    /// Bytes of these messages.
     pub bytes_received: u64,
-    /// How long the program was in `receive`, in seconds.
+    /// Seconds spent in `receive`.
     pub seconds_waited: f64,
 }
 
 impl MessageTraffic {
-    /// What went through since `before`.
+    /// Returns the traffic since `before`.
     pub fn since(&self, before: &MessageTraffic) -> MessageTraffic {
         MessageTraffic {
             messages_sent: self.messages_sent - before.messages_sent,
@@ -27,13 +27,13 @@ impl MessageTraffic {
         }
     }
 
-    /// Adds a message that was sent, of so many bytes.
+    /// Counts a sent message.
     pub fn sent(&mut self, bytes: usize) {
         self.messages_sent += 1;
         self.bytes_sent += bytes as u64;
     }
 
-    /// Adds a message that was received, after so much waiting.
+    /// Counts a received message.
     pub fn received(&mut self, bytes: usize, seconds: f64) {
         self.messages_received += 1;
         self.bytes_received += bytes as u64;

@@ -1,4 +1,4 @@
-//! All bounds of a database with everything in memory: what tests compare and benches time the solver with.
+//! Solution of all bounds with everything in memory, for tests and benches.
 
 use super::solver::{BoundReport, Solver};
 use super::storage::{Units, UnitsInMemory, Wins, WinsInMemory};
@@ -9,8 +9,8 @@ use game::{Index, Orientation, Score};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// The scores of `index`, `OpponentMajor`, from its best captures; `each` is told of each bound, and how long solving it took by the
-/// clock.
+/// Solves `index` from its best captures and returns the scores, `OpponentMajor`. `each` gets each bound, its report and
+/// its duration by `clock`.
 pub fn solve_in_memory(
     tables: &Arc<Tables>,
     index: &Index,
@@ -39,7 +39,9 @@ pub fn solve_in_memory(
             let Ok(()) = solver.add_candidates(number, &new, |words| before.push(words.to_vec()));
         }
         let start = clock();
-        let report = solver.solve(&(), &mut || Ok(())).unwrap_or_else(|failure| panic!("nobody stops it: {failure:?}"));
+        let report = solver
+            .solve(&(), &mut || Ok(()))
+            .unwrap_or_else(|failure| panic!("the observer never stops it: {failure:?}"));
         each(bound as u32, report, clock() - start);
         for unit in solver.wins_units() {
             let mut words = vec![0; unit.words.len()];
@@ -66,7 +68,7 @@ pub fn solve_in_memory(
     scores
 }
 
-/// The captures as given, and transposed.
+/// Returns the captures, and the captures transposed.
 pub(crate) fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
     let mut turned = vec![0; captures.len()];
     for slab in index.slabs() {
@@ -81,7 +83,7 @@ pub(crate) fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Scor
     [captures.to_vec(), turned]
 }
 
-/// The bits of a unit whose values are wanted.
+/// Returns the words of a unit, with the bits of the wanted values set.
 pub(crate) fn plane(
     layout: &PlaneLayout,
     unit: &PlaneUnit,
@@ -99,7 +101,7 @@ pub(crate) fn plane(
     words
 }
 
-/// Visits the bits of a unit: slab, row, column.
+/// Visits the set bits of a unit: slab, row, column.
 pub(crate) fn mark(layout: &PlaneLayout, unit: &PlaneUnit, words: &[u64], mut visit: impl FnMut(usize, usize, usize)) {
     let slab = &layout.slabs()[unit.slab];
     for (row, words) in unit.rows.clone().zip(words.chunks(slab.row_words)) {

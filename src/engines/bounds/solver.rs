@@ -1,4 +1,4 @@
-//! The driver of a bound: passes over the candidates until none is found lost.
+//! Driver of a bound: passes over the candidates until no more are found lost.
 
 use super::storage::{Units, Wins};
 use crate::huge_pages::Words;
@@ -18,9 +18,10 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Solves bounds of one database, from planes that live anywhere.
+/// Solver of the bounds of one database, generic over the storage of its planes.
 ///
-/// Between calls the planes are sound: every win set is one, every candidate gone is lost or may be won by a capture.
+/// Between calls the planes are sound: each win that is set is a win, and each removed candidate is lost or has a capture
+/// that scores more than -b.
 pub struct Solver<W, U, E> {
     tables: Arc<Tables>,
     index: Index,
@@ -31,13 +32,13 @@ pub struct Solver<W, U, E> {
     layout: PlaneLayout,
     wins_units: Vec<PlaneUnit>,
     units: Vec<PlaneUnit>,
-    /// By row of the candidates, in eight bits each: the parts to be tested, those with new candidates or with children
-    /// that win now; then for each move the parts that wait for its child. What was tested waits only for the children
-    /// that kept a candidate from being lost: whatever else becomes a win changes nothing.
+    /// By row of the candidates, eight bits each: the parts to be tested, because they have new candidates or children
+    /// with new wins; then, for each move, the parts that wait for its child. A tested part waits only for those
+    /// children that kept a candidate from being lost: other new wins change nothing.
     needs: Words,
-    /// By unit of the wins, whether it has new ones since they were taken.
+    /// By unit of the wins, whether it has new ones since the last `take_won`.
     won: Vec<AtomicBool>,
-    /// By unit of the candidates, whether some were found lost since they were taken.
+    /// By unit of the candidates, whether some were found lost since the last `take_lost`.
     lost: Vec<AtomicBool>,
     /// By slab, its first unit of the wins.
     first_units: Vec<usize>,
@@ -47,18 +48,18 @@ pub struct Solver<W, U, E> {
     errors: PhantomData<fn() -> E>,
 }
 
-/// The parts of a row to be tested, in what is known of it.
+/// Mask of the parts to be tested, in `needs`.
 const TO_TEST: u64 = (1 << PARTS) - 1;
-/// Times parts: these parts, waiting for the children of all six moves.
+/// Multiplied by a mask of parts: these parts wait for the children of all six moves.
 const WAITING: u64 = 0x0001_0101_0101_0100;
 
-/// Rows with new wins from elsewhere whose parents are woken together.
-const WOKEN_ROWS: usize = 64;
+/// Rows with new wins from outside whose parents are queued together.
+const QUEUED_ROWS: usize = 64;
 
-/// Words of a row that are asked for ahead, at most: the processor itself sees where long runs go on.
+/// Most words of a row that are prefetched; longer runs are left to the hardware prefetcher.
 const PREFETCH_WORDS: usize = 128;
 
-/// What a bound took.
+/// Work done for a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BoundReport {
     /// Passes over the candidates.
@@ -71,12 +72,12 @@ pub struct BoundReport {
     pub units: u64,
 }
 
-/// Why a bound was not solved.
+/// Reason why a bound was not solved.
 #[derive(Debug)]
 pub enum SolverError<E> {
-    /// On request; the planes are sound, and solving may go on from them.
+    /// The observer stopped it. The planes are sound, and solving may continue from them.
     Stopped,
-    /// A home of a plane failed; what it holds is not to be used any more.
+    /// The storage of a plane failed. Its content must not be used.
     Storage(E),
 }
 
@@ -86,43 +87,42 @@ impl<E> From<Stopped> for SolverError<E> {
     }
 }
 
-/// What a thread keeps from row to row.
+/// Buffers of a thread.
 #[derive(Default)]
 struct SolverBuffers {
     buffer: Vec<u64>,
     left: Vec<u64>,
     lost: Vec<(u32, u64)>,
     wins: WonRow,
-    /// Of the row of wins that was last asked for.
+    /// Wins of the row that was last prefetched.
     won: Vec<(u32, u64)>,
-    /// Of the next.
+    /// Wins of the next row.
     found: Vec<(u32, u64)>,
     changed: Vec<ChangedRow>,
     report: BoundReport,
 }
 
-/// A row that has new wins.
+/// Row with new wins.
 struct ChangedRow {
     slab: usize,
     row: usize,
-    /// The shares of the row that have.
+    /// Mask of the groups of words with new wins.
     shares: u64,
 }
 
 impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
-    /// A solver that knows nothing of what changed: its first pass tests every candidate. It is to be used in the current
-    /// pool of threads.
+    /// Creates a solver whose first pass tests every candidate. It must be used in the current thread pool.
     ///
     /// # Panics
-    /// When the tables serve fewer stones or another position set.
+    /// If the tables serve fewer stones or another position set.
     pub fn new(tables: Arc<Tables>, index: Index, kernel: BitKernel, wins: W, candidates: U) -> Self {
         let units = PlaneLayout::new(&index, Orientation::MoverMajor).units();
         let solver = Solver::of_units(tables, index, kernel, wins, candidates, units);
         Solver { update: WordUpdate::for_pool(), ..solver }
     }
 
-    /// The same for some of the units, or parts of them, ascending: other candidates are nobody's here, and never tested. Any
-    /// threads may use it.
+    /// As [`new`](Self::new), restricted to some units or parts of units, ascending: other candidates are never tested.
+    /// Any threads may use it.
     pub(crate) fn of_units(
         tables: Arc<Tables>,
         index: Index,
@@ -168,27 +168,27 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         &self.wins_units
     }
 
-    /// The home of the wins.
+    /// The storage of the wins.
     pub fn wins(&self) -> &W {
         &self.wins
     }
 
-    /// The home of the candidates.
+    /// The storage of the candidates.
     pub fn candidates(&self) -> &U {
         &self.candidates
     }
 
-    /// The home of the wins, between calls.
+    /// Mutable access to the storage of the wins, between calls.
     pub(crate) fn wins_mut(&mut self) -> &mut W {
         &mut self.wins
     }
 
-    /// The home of the candidates, between calls.
+    /// Mutable access to the storage of the candidates, between calls.
     pub(crate) fn candidates_mut(&mut self) -> &mut U {
         &mut self.candidates
     }
 
-    /// Adds wins, a unit's words. Leaves those in there that were not known before.
+    /// Adds wins, given the words of a unit, and leaves only the new ones in `words`.
     pub fn add_wins(&self, unit: &PlaneUnit, words: &mut [u64]) {
         let row_words = self.wins_layout.slabs()[unit.slab].row_words;
         let (mut bits, mut changed) = (Vec::new(), Vec::new());
@@ -201,10 +201,10 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             self.set(unit.slab, unit.rows.start + row, &bits, &mut changed, |at, new| words[at as usize] = new);
             row += 1;
         }
-        self.wake_parents(&mut changed);
+        self.queue_parents(&mut changed);
     }
 
-    /// Adds candidates, a unit's words; they will be tested. `then` sees the unit's words.
+    /// Adds candidates to a unit; they will be tested. `then` gets the resulting words of the unit.
     pub fn add_candidates(&self, number: usize, new: &[u64], then: impl FnOnce(&[u64])) -> Result<(), E> {
         let unit = &self.units[number];
         let slab = &self.layout.slabs()[unit.slab];
@@ -232,7 +232,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         })
     }
 
-    /// Takes candidates that are known to be lost out of a unit: all but `kept`. Whom they make win must be known too.
+    /// Removes the candidates of a unit that are not in `kept`: known losses, whose winning parents are known too.
     pub fn remove_candidates(&self, number: usize, kept: &[u64]) -> Result<(), E> {
         self.lost[number].store(true, Relaxed);
         self.candidates.visit(number, &mut |words| {
@@ -241,22 +241,22 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         })
     }
 
-    /// Whether a unit of the wins has new ones since they were taken.
+    /// Whether a unit of the wins has new ones since the last [`take_won`](Self::take_won).
     pub fn has_won(&self, unit: usize) -> bool {
         self.won[unit].load(Relaxed)
     }
 
-    /// Whether a unit of the candidates has lost some since they were taken.
+    /// Whether candidates of a unit were found lost since the last [`take_lost`](Self::take_lost).
     pub fn has_lost(&self, unit: usize) -> bool {
         self.lost[unit].load(Relaxed)
     }
 
-    /// Whether a unit of the wins has new ones since this was last asked.
+    /// Returns whether a unit of the wins has new ones since the last call.
     pub fn take_won(&self, unit: usize) -> bool {
         self.won[unit].swap(false, Relaxed)
     }
 
-    /// Whether a unit of the candidates has lost some since this was last asked.
+    /// Returns whether candidates of a unit were found lost since the last call.
     pub fn take_lost(&self, unit: usize) -> bool {
         self.lost[unit].swap(false, Relaxed)
     }
@@ -266,25 +266,25 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let mut changed = Vec::new();
         let result = give_rows(&mut |slab, row, bits| {
             self.set(slab, row, bits, &mut changed, |_, _| {});
-            if changed.len() >= WOKEN_ROWS {
-                self.wake_parents(&mut changed);
+            if changed.len() >= QUEUED_ROWS {
+                self.queue_parents(&mut changed);
             }
         });
-        self.wake_parents(&mut changed);
+        self.queue_parents(&mut changed);
         result
     }
 
-    /// Takes everything for changed: for planes that are at no fixpoint.
+    /// Marks everything as changed, for planes that are not at a fixpoint.
     pub fn unsettle(&self) {
         self.set_needs(u64::MAX);
     }
 
-    /// Forgets what changed: for planes that are known to be at a fixpoint.
+    /// Forgets all changes, for planes that are known to be at a fixpoint.
     pub fn settle(&self) {
         self.set_needs(!TO_TEST);
     }
 
-    /// Of all rows of candidates. Others stay to be tested, so that they are never woken.
+    /// Sets the needs of all rows of candidates. Other rows remain to be tested, so that they are never queued.
     fn set_needs(&self, to: u64) {
         for unit in &self.units {
             let first = self.layout.slabs()[unit.slab].first_row;
@@ -292,10 +292,11 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
     }
 
-    /// Passes until no candidate is found lost. `checkpoint` is called between passes, when nobody changes the planes.
+    /// Runs passes until no candidate is found lost. `checkpoint` is called between passes, when no thread changes the
+    /// planes.
     ///
     /// # Panics
-    /// When the solver was made for one thread, and the current pool has more.
+    /// If the solver was made for one thread and the current pool has more.
     pub fn solve(
         &self,
         progress: &dyn DriverObserver,
@@ -320,7 +321,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
     }
 
-    /// One pass over the candidates, and whether any win was found.
+    /// Runs one pass over the candidates, and returns whether any win was found.
     pub(crate) fn pass(&self, progress: &dyn DriverObserver) -> Result<(BoundReport, bool), SolverError<E>> {
         let any = AtomicBool::new(false);
         let next = AtomicUsize::new(0);
@@ -354,7 +355,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
     }
 
-    /// Tests the candidates of a unit that something changed for, the last rows first.
+    /// Tests the candidates of a unit with changed children, last rows first.
     fn test(&self, number: usize, workspace: &mut SolverBuffers, any: &AtomicBool) -> Result<(), E> {
         let unit = &self.units[number];
         let slab = &self.layout.slabs()[unit.slab];
@@ -365,19 +366,19 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         workspace.report.units += 1;
         self.candidates.visit(number, &mut |words| {
             let before = workspace.report.lost;
-            let mut asked = None;
+            let mut prefetched = None;
             for (at, need) in needs[..=last].iter().enumerate().rev() {
                 let mut parts = need.load(Relaxed) & TO_TEST;
                 if parts != 0 {
-                    // What a row reads comes from memory while the one before is tested.
+                    // Prefetches the inputs of the next row while this one is tested.
                     let next = to_test(&needs[..at]);
-                    for at in [(asked != Some(at)).then_some(at), next].into_iter().flatten() {
+                    for at in [(prefetched != Some(at)).then_some(at), next].into_iter().flatten() {
                         let parts = needs[at].load(Relaxed) & TO_TEST;
                         self.prefetch(unit.slab, &words[at * slab.row_words..][..slab.row_words], parts, &moves[at]);
                     }
-                    asked = next;
-                    // While they are tested they wait for every child. Whoever sets a win that is not seen below sees that
-                    // the need was taken, and sets it again: either comes first in the one order of these operations.
+                    prefetched = next;
+                    // While tested, the parts wait for every child. A thread that sets a win too late to be read below
+                    // sees that the need was cleared, and sets it again: these operations are sequentially consistent.
                     self.update.set(need, parts * WAITING);
                     parts &= self.update.clear(need, parts);
                     let words = &mut words[at * slab.row_words..][..slab.row_words];
@@ -392,7 +393,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         })
     }
 
-    /// Asks for what a test of some parts of a row will read.
+    /// Prefetches the inputs of a test of some parts of a row.
     fn prefetch(&self, slab: usize, candidates: &[u64], parts: u64, moves: &[PackedMove; HALF_PITS]) {
         if parts == 0 {
             return;
@@ -450,7 +451,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
     }
 
-    /// Takes those of some words of a row out of the candidates that are lost, and lists them. Tells what the others wait
+    /// Removes the lost candidates from some words of a row, and lists them. Returns the children that the others wait
     /// for.
     fn test_words(
         &self,
@@ -469,7 +470,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let mut waiting = 0;
         let moves = || moves.iter().enumerate().take_while(|&(_, &to)| to != PackedMove::NONE);
         let crossing = |&(_, to): &(usize, &PackedMove)| to.crossing() > 0;
-        // Those that cross take more work, and find less left.
+        // Crossing moves last: they cost more, and then find fewer candidates left.
         for (slot, to) in moves().filter(|to| !crossing(to)).chain(moves().filter(crossing)) {
             if left.iter().all(|&word| word == 0) {
                 return waiting;
@@ -492,15 +493,15 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         waiting
     }
 
-    /// Whoever can move, quietly, to one of the lost positions of a row wins.
+    /// Adds the wins of the parents that have a quiet move to one of the lost positions of a row.
     fn notify_parents(&self, slab: usize, row: usize, workspace: &mut SolverBuffers, any: &AtomicBool) {
         // The parents' opponent has this half less what crossed. A move that leaves nothing is not quiet.
         let mut half = self.index.halves().unrank(slab as u32, row as u32);
         let after = half;
         let opponent = self.index.stones() - slab as u32;
         let crossings = if slab == 0 { 0..0 } else { 0..slab as u32 + 1 };
-        // The words of one row come from memory while the wins of the next are found.
-        let mut asked: Option<(usize, usize)> = None;
+        // Prefetches the words of one row while the wins of the next are computed.
+        let mut prefetched: Option<(usize, usize)> = None;
         for crossing in crossings {
             let last = (crossing as usize + HALF_PITS - 1) % HALF_PITS;
             if crossing > 0 {
@@ -521,26 +522,26 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             workspace.wins.take(&mut workspace.found);
             if !workspace.found.is_empty() {
                 self.wins.expect_bits(target, parents as usize, &workspace.found);
-                self.set_asked(asked.replace((target, parents as usize)), workspace);
+                self.set_prefetched(prefetched.replace((target, parents as usize)), workspace);
                 swap(&mut workspace.found, &mut workspace.won);
             }
         }
-        self.set_asked(asked, workspace);
+        self.set_prefetched(prefetched, workspace);
         if !workspace.changed.is_empty() {
             any.store(true, Relaxed);
-            self.wake_parents(&mut workspace.changed);
+            self.queue_parents(&mut workspace.changed);
         }
     }
 
-    /// Sets the wins that were found of a row.
+    /// Sets the wins of the row that was prefetched.
     #[inline(always)]
-    fn set_asked(&self, asked: Option<(usize, usize)>, workspace: &mut SolverBuffers) {
-        if let Some((slab, row)) = asked {
+    fn set_prefetched(&self, prefetched: Option<(usize, usize)>, workspace: &mut SolverBuffers) {
+        if let Some((slab, row)) = prefetched {
             self.set(slab, row, &workspace.won, &mut workspace.changed, |_, _| {});
         }
     }
 
-    /// Sets wins of a row; if any were not set before, adds it to those changed. `notify` is told which, by word.
+    /// Sets wins of a row. New ones are passed to `notify` by word, and add the row to `changed`.
     fn set(
         &self,
         slab: usize,
@@ -562,8 +563,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         }
     }
 
-    /// Has those tested who can move to rows that changed and wait for it; forgets these.
-    fn wake_parents(&self, rows: &mut Vec<ChangedRow>) {
+    /// Queues the parents that wait for the changed rows, and clears the list.
+    fn queue_parents(&self, rows: &mut Vec<ChangedRow>) {
         let stones = self.index.stones();
         let parents = |row: &ChangedRow| self.tables.parents(stones - row.slab as u32).of(row.row as u32);
         for (at, row) in rows.iter().enumerate() {
@@ -595,11 +596,11 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     }
 }
 
-/// The first word from `from` on that has a bit.
+/// Returns the first nonzero word from `from` on.
 #[inline(always)]
 fn next_of(words: &[u64], from: usize) -> Option<usize> {
     let ahead = &words[from..];
-    // The next one often has; else eight at a time are passed over.
+    // Often the next one; otherwise skips eight at a time.
     if ahead.first().is_some_and(|&word| word != 0) {
         return Some(from);
     }
@@ -613,9 +614,9 @@ fn next_of(words: &[u64], from: usize) -> Option<usize> {
     None
 }
 
-/// The order in which a pass takes the units: slab by slab, in each the last rows first. A move that stays in the mover's
-/// half raises the half's rank and leaves the other half alone, so whole lines of such moves of both players settle at
-/// once, and of what crosses from the players with few stones much does.
+/// Returns the order of the units in a pass: slab by slab, in each the last rows first. A move that stays in the mover's
+/// half raises the half's rank and leaves the other half alone, so whole lines of such moves of both players settle in one
+/// pass, as does much of what crosses from players with few stones.
 fn pass_order(units: &[PlaneUnit]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by_key(|&unit| (units[unit].slab, Reverse(unit)));

@@ -1,4 +1,4 @@
-//! Where bits live: the seam between the driver and memory, caches and files.
+//! Storage of planes: the traits between the driver and memory, caches and files.
 
 use crate::huge_pages::Words;
 use crate::kernels::bits::RowBits;
@@ -10,47 +10,47 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-/// The plane of won positions, `OpponentMajor`. Bits are set from any thread, and never cleared. Setting and reading them
-/// is in one order with all else that is sequentially consistent, so that of two threads, one that sets bits and then
-/// looks at something else and one that writes that and then reads the bits, one sees what the other did.
+/// Storage of the plane of won positions, `OpponentMajor`. Any thread may set bits; none are cleared. Sets and reads are
+/// sequentially consistent: of two threads, one that sets bits and then reads another variable, and one that writes that
+/// variable and then reads the bits, at least one sees the write of the other.
 ///
-/// A failure of a home shows in [`Wins::check`]; until then it may leave out bits, which delays a win and proves
-/// nothing wrong.
+/// [`Wins::check`] returns a failure of the storage. Until then reads may miss bits, which delays a win but proves nothing
+/// wrong.
 pub trait Wins<E>: Sync {
-    /// A row, to be read while others set bits in it.
+    /// Row that is read while other threads set bits in it.
     type Row<'a>: RowBits
     where
         Self: 'a;
 
-    /// A row, of which these words will be read. `buffer` is the home's to use.
+    /// Returns a row, of which only these words will be read. `buffer` is scratch space for the storage.
     fn row<'a>(&'a self, slab: usize, row: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
 
-    /// These words of a row will be read soon.
+    /// Hints that these words of a row will be read soon.
     fn expect(&self, _slab: usize, _row: usize, _words: Range<usize>) {}
 
-    /// Bits of these words of a row will be set soon.
+    /// Hints that bits of these words of a row will be set soon.
     fn expect_bits(&self, _slab: usize, _row: usize, _bits: &[(u32, u64)]) {}
 
-    /// Sets bits of a row, and tells by word which were not set before.
+    /// Sets bits of a row, and passes the new ones to `notify` by word.
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], notify: impl FnMut(u32, u64));
 
     /// Reads whole rows of a slab.
     fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]);
 
-    /// The first failure since the last call.
+    /// Returns the first failure since the last call.
     fn check(&self) -> Result<(), E>;
 }
 
-/// A plane in units of whole rows, each visited by one thread at a time.
+/// Storage of a plane in units of whole rows, each visited by one thread at a time.
 pub trait Units<E>: Sync {
-    /// Shows the words of a unit; they are kept if the visitor says that it changed them.
+    /// Passes the words of a unit to the visitor, and stores them if it returns true.
     fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), E>;
 
-    /// These bits of a row, by word, were found lost.
+    /// Records that these bits of a row, by word, were found lost.
     fn lost(&self, _slab: usize, _row: usize, _bits: &[(u32, u64)]) {}
 }
 
-/// A plane of won positions in memory.
+/// Plane of won positions in memory.
 #[derive(Debug)]
 pub struct WinsInMemory {
     words: Words,
@@ -58,14 +58,14 @@ pub struct WinsInMemory {
     update: WordUpdate,
 }
 
-/// Units in memory.
+/// Plane in units, in memory.
 #[derive(Debug)]
 pub struct UnitsInMemory {
     units: Vec<Mutex<Vec<u64>>>,
 }
 
 impl WinsInMemory {
-    /// No wins. The current pool is the one whose threads will set them.
+    /// Creates a plane without wins. Only threads of the current pool may set them.
     pub fn none(layout: &PlaneLayout) -> WinsInMemory {
         WinsInMemory {
             words: Words::zeroed(layout.words()),
@@ -106,7 +106,7 @@ impl<E> Wins<E> for WinsInMemory {
         let words = &self.words[slab.word(row)..][..slab.row_words];
         for &(at, bits) in bits {
             let word = &words[at as usize];
-            // Most are set already: looking first spares the locked operation.
+            // Most are set already: testing first avoids the locked operation.
             if bits & !word.load(Relaxed) == 0 {
                 continue;
             }
@@ -130,7 +130,7 @@ impl<E> Wins<E> for WinsInMemory {
 }
 
 impl UnitsInMemory {
-    /// Units of zeros with so many words.
+    /// Creates units of zeros with the given numbers of words.
     pub fn zeroed(units: impl Iterator<Item = Range<usize>>) -> UnitsInMemory {
         UnitsInMemory { units: units.map(|words| Mutex::new(vec![0; words.len()])).collect() }
     }

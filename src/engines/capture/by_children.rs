@@ -1,15 +1,16 @@
-//! Captures told by the children: each smaller database is read once, from one end to the other.
+//! Captures computed child by child: each smaller database is read once, sequentially.
 //!
-//! A row of a smaller database is what some rows were before a capture: those whose mover sowed and left this half. Each
-//! is told what its columns that capture so reach. So nothing of what is read is kept, where going from row to row of
-//! parents asks for some hundred streams of children, a block for each of them at hand, and decodes each block of the
-//! largest databases seven times. The best captures are all in memory instead, and are gone through as often as there are
-//! moves and numbers of captured stones: where the smaller databases fit a cache, that is what costs more.
+//! For each row of a smaller database, the scores are propagated to the parents' rows: those whose mover sowed and left
+//! this half. No block of a smaller database is kept, whereas going through the parents row by row reads some hundred
+//! streams of children, each with a block in memory, and decodes each block of the largest databases seven times. In
+//! return all best captures are in memory, and are passed over once for each move and number of captured stones, which
+//! costs more where the smaller databases fit a cache.
 //!
-//! Where there is no room for all captures, they are made in stripes, and of the smaller databases each reads only what it
-//! leads to. At 20 stones and 7 million captures at a time each block is decoded 5.1 times, through a cache of 8 MiB 10.2 times.
+//! If memory is too small for all captures, they are computed in stripes, and each stripe reads only what it leads to. At
+//! 20 stones and 7 million captures a stripe, each block is decoded 5.1 times, compared with 10.2 times through a cache of
+//! 8 MiB.
 //!
-//! Threads share out the rows that are told, a few neighbours each in turn, so no two write the same.
+//! Each thread owns groups of neighbouring parent rows, in turn, so no two threads write the same row.
 
 use super::{CaptureError, Receive, all_rows, batches, improve};
 use crate::kernels::tables::Tables;
@@ -18,22 +19,22 @@ use game::{Index, Score, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Positions read at a time, though at least what is decoded together, and a row; and no more than the part of a stripe.
+/// Positions read at a time: at most this share of a stripe, but at least one row and one decoding unit.
 const RUN_POSITIONS: u64 = 1 << 22;
 const RUN_SHARE: u64 = 4;
 
-/// Neighbouring rows that one thread is told of.
+/// Neighbouring rows in a group of one thread.
 const OWNED_ROWS: usize = 8;
 
-/// The smaller databases, from one end to the other.
+/// Sequential access to the smaller databases.
 pub trait Sequential: Sync {
-    /// Why positions cannot be read.
+    /// Error of a read.
     type Error: Send;
 
-    /// Behind the positions that are decoded together with one.
+    /// Returns the end of the run of positions that is decoded together with `position`.
     fn run_end(&self, stones: u32, position: u64) -> u64;
 
-    /// The scores of consecutive positions, on all threads.
+    /// Reads the scores of consecutive positions, on all threads.
     fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), Self::Error>;
 }
 
@@ -151,8 +152,8 @@ impl CaptureStripe<'_> {
         }
     }
 
-    /// The positions of a slab of children that captures of the stripe lead to, in whole rows. What lies between two
-    /// ranges ends a block: none is decoded for both.
+    /// Returns the positions of a child slab that captures of the stripe lead to, in whole rows. Between two ranges a
+    /// block ends, so that none is decoded twice.
     fn needed<S: Sequential>(&self, smaller: &S, child: &ChildSlab) -> Vec<Range<u64>> {
         let (stones, columns) = (self.index.stones() - child.captured, u64::from(child.slab.mover_halves));
         let parents = child.tables.parents(child.slab.opponent_stones);
@@ -176,18 +177,18 @@ impl CaptureStripe<'_> {
         ranges
     }
 
-    /// The number of the piece of a slab.
+    /// Returns the number of the piece of a slab.
     fn piece(&self, mover_stones: u32) -> Option<usize> {
         let number = mover_stones.checked_sub(self.pieces.first()?.0.mover_stones)? as usize;
         (number < self.pieces.len()).then_some(number)
     }
 
-    /// The number of the piece that has a row of a slab.
+    /// Returns the number of the piece that has a row of a slab.
     fn piece_with(&self, mover_stones: u32, row: u32) -> Option<usize> {
         self.piece(mover_stones).filter(|&number| self.pieces[number].1.contains(&row))
     }
 
-    /// Reads some rows of children and tells of them, and then up to where.
+    /// Reads rows of a child slab, propagates them to the stripe, and calls `advance` with the end of each run.
     fn read_rows<S: Sequential>(
         &self,
         smaller: &S,
@@ -222,7 +223,7 @@ impl CaptureStripe<'_> {
     }
 }
 
-/// A slab that captures lead into.
+/// A slab of a smaller database that captures lead into.
 struct ChildSlab<'a> {
     tables: &'a Tables,
     captured: u32,
@@ -244,7 +245,7 @@ impl ChildSlab<'_> {
     }
 }
 
-/// The best captures so far: for each thread and piece of the stripe, the rows it is told of, some neighbours at a time.
+/// The best captures so far: by thread and piece of the stripe, the rows that the thread owns, in groups.
 struct StripeRows<'a> {
     stripe: &'a CaptureStripe<'a>,
     owners: Vec<Vec<Vec<&'a mut [Score]>>>,

@@ -1,7 +1,7 @@
-//! How often a capture is the wrong move, counted over a whole database (Romein & Bal 2002: 22 %).
+//! Statistics: how often every capture is a wrong move (Romein & Bal 2002: in 22 % of the positions with a choice).
 //!
-//! Which positions offer a capturing and another move depends on halves and classes alone, 64 columns at a time; whether
-//! only the other moves are best follows from the best capture and the score.
+//! Whether a position offers both a capturing and a non-capturing move depends on halves and classes alone, 64 columns at
+//! a time. Whether only non-capturing moves are best follows from the best capture and the score.
 
 use crate::capture;
 use crate::kernels::tables::{CHUNK, PackedMove, Tables};
@@ -19,46 +19,46 @@ pub struct CaptureChoice {
     pub declined: u64,
 }
 
-/// One of several parts of a database: a function of the database and their number.
+/// One of several parts of a database, determined by the database and the number of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabasePart {
-    /// Its number, from 0 on.
+    /// Number of the part, from 0.
     pub number: usize,
-    /// How many there are.
+    /// Number of parts.
     pub of: usize,
 }
 
 impl DatabasePart {
-    /// The only one.
+    /// The whole database as one part.
     pub const WHOLE: DatabasePart = DatabasePart { number: 0, of: 1 };
 }
 
-/// Reads consecutive positions of a database: the first, and where to.
+/// Reader of consecutive positions of a database: gets the first position and the buffer.
 pub type ReadScores<'a, E> = &'a (dyn Fn(u64, &mut [Score]) -> Result<(), E> + Sync);
 
-/// The most positions at hand, though at least one row.
+/// Most positions in memory; at least one row.
 #[derive(Clone, Copy, Debug)]
 struct ChoiceBuffers {
-    /// Of a stripe.
+    /// Scores of a stripe.
     stripe: usize,
-    /// Of captures, a thread.
+    /// Captures of a thread.
     unit: usize,
 }
 
-/// Stripes of a part, at least, of several.
+/// Least stripes a part, if there are several parts.
 const STRIPES_A_PART: usize = 4;
 
-/// Captures at hand, a thread.
+/// Captures in memory, a thread.
 const UNIT_POSITIONS: usize = 1 << 20;
 
 /// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`), in
-/// bounded memory: of a slab of more than `stripe` positions, a stripe of the movers' halves at a time. So the parts of a
-/// row of scores are read in turn, as often as there are stripes, and the captures from one end to the other.
+/// bounded memory: slabs of more than `stripe` positions are cut into stripes of the movers' halves. Each stripe reads its
+/// columns of all rows of scores; captures are read sequentially.
 ///
-/// All parts together ask for each score once, and add up.
+/// All parts together read each score once, and their counts add up.
 ///
 /// # Errors
-/// The first of either reader.
+/// The first error of either reader.
 pub fn choice<E: Send>(
     tables: &Tables,
     index: &Index,
@@ -67,7 +67,7 @@ pub fn choice<E: Send>(
     captures: ReadScores<E>,
     scores: ReadScores<E>,
 ) -> Result<CaptureChoice, E> {
-    // Few stripes, for those of one slab read the same rows, but enough to be shared out evenly.
+    // Few stripes, since those of one slab read the same rows, but enough to balance the parts.
     let even = index.positions() as usize / part.of / STRIPES_A_PART;
     let stripe = if part.of == 1 { stripe } else { stripe.min(even) };
     count_choices_within(ChoiceBuffers { stripe, unit: UNIT_POSITIONS }, part, tables, index, captures, scores)
@@ -83,7 +83,7 @@ fn count_choices_within<E: Send>(
 ) -> Result<CaptureChoice, E> {
     let mut choice = CaptureChoice::default();
     let mut striped = Vec::new();
-    // Each stripe to the part that has least.
+    // Assigns each stripe to the part with the fewest positions.
     let mut taken = vec![0; part.of];
     for slab in index.slabs() {
         for stripe in stripes(slab, workspace.stripe) {
@@ -102,11 +102,11 @@ fn count_choices_within<E: Send>(
     Ok(choice)
 }
 
-/// Cuts the movers' halves of a slab into stripes of so many positions.
+/// Cuts the movers' halves of a slab into stripes of about `positions` positions.
 fn stripes(slab: &Slab, positions: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let movers = slab.mover_halves as usize;
     let most = (positions / slab.opponent_halves as usize).max(1);
-    // Chunks are whole but for the last.
+    // Whole chunks, but for the last.
     let most = if most > CHUNK { most / CHUNK * CHUNK } else { most };
     (0..movers).step_by(most).map(move |first| first..movers.min(first + most))
 }
@@ -130,7 +130,7 @@ fn read_stripe<E: Send>(
     })
 }
 
-/// Some movers' halves of a slab, against all of the opponent's.
+/// Some of the movers' halves of a slab, with all halves of the opponent.
 struct ScoreStripe<'a> {
     tables: &'a Tables,
     index: &'a Index,
@@ -168,7 +168,7 @@ impl ScoreStripe<'_> {
 /// As [`choice()`], of captures and scores in memory.
 ///
 /// # Panics
-/// When an array has another length than the index.
+/// If an array has another length than the index.
 pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &ScoreRows) -> CaptureChoice {
     let units = index.slabs().iter().flat_map(|slab| {
         let movers = slab.mover_halves as usize;
@@ -222,7 +222,7 @@ fn count_rows<'a>(
     CaptureChoice { offered: moves.iter().map(|moves| offered(tables, slab, moves, &mut words)).sum(), declined }
 }
 
-/// Rows for columns, in blocks of 8 by 8 bytes, each row of which is a word (Warren, *Hacker's Delight*, section 7-3);
+/// Transposes a tile in blocks of 8 by 8 bytes, each row of which is a word (Warren, *Hacker's Delight*, section 7-3);
 /// eight blocks side by side, which a vector instruction takes together.
 fn transposed(tile: &[[Score; CHUNK]; CHUNK]) -> [[Score; CHUNK]; CHUNK] {
     type Words = [u64; CHUNK / 8];
@@ -249,7 +249,7 @@ fn transposed(tile: &[[Score; CHUNK]; CHUNK]) -> [[Score; CHUNK]; CHUNK] {
     turned
 }
 
-/// Columns of a row that offer both a capturing and a non-capturing move. `words` is a buffer.
+/// Counts the columns of a row that offer both a capturing and a non-capturing move. `words` is a buffer.
 fn offered(tables: &Tables, slab: &Slab, moves: &[PackedMove], words: &mut Vec<[u64; 2]>) -> u64 {
     words.clear();
     words.resize((slab.opponent_halves as usize).div_ceil(CHUNK), [0; 2]);
@@ -264,7 +264,7 @@ fn offered(tables: &Tables, slab: &Slab, moves: &[PackedMove], words: &mut Vec<[
 }
 
 impl CaptureChoice {
-    /// The sum of two.
+    /// Adds two counts.
     #[must_use]
     pub fn plus(self, other: CaptureChoice) -> CaptureChoice {
         CaptureChoice { offered: self.offered + other.offered, declined: self.declined + other.declined }
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Any bytes will do: which moves are offered is a matter of the rules, which is best of the bytes.
+    /// The bytes may be anything: the rules alone decide which moves are offered, the bytes which is best.
     #[test]
     fn stripes_change_nothing() {
         let noise = |seed: u64| {

@@ -1,19 +1,19 @@
-//! The capture database: for each position the best score that a capturing move reaches, or none.
+//! Capture databases: for each position, the best score that a capturing move reaches, or none.
 //!
 //! Rows are the mover's halves. All captures of one move and one number of captured stones from one row lead into one
-//! row of one slab of one smaller database, so nothing is read at random. Ranks of halves are ordered by their first
-//! pits, so for each pit that is sown, and each number of stones that cross and are captured, consecutive rows lead into
-//! child rows that ascend in runs: smaller databases are read in some hundred streams, which a cache of blocks serves.
-//! At 21 stones (2,278 blocks of 64 KiB) a cache of 9 MiB reads each block 8.6 times, one of 40 MiB 5.6 times, which
-//! takes 2.5 and 1 ns a position. Tried and lost: one move after the other through a whole batch of rows (15 to 22
-//! times), larger units (17 times at 2^19 positions), units handed to threads in order (no difference).
+//! row of one slab of one smaller database, so there is no random access. Halves are ordered by their first pits. For
+//! each pit that is sown, and each number of stones that cross and are captured, consecutive rows therefore lead into
+//! child rows that ascend in runs: smaller databases are read in some hundred streams, which a block cache serves. At 21
+//! stones (2,278 blocks of 64 KiB) a cache of 9 MiB reads each block 8.6 times, one of 40 MiB 5.6 times, which takes 2.5
+//! and 1 ns a position. Tried and lost: one move after the other through a whole batch of rows (15 to 22 times), larger
+//! units (17 times at 2^19 positions), units assigned to threads in order (no difference).
 //!
-//! Where the captures are in memory and the smaller databases are not, it goes the other way round: see `children`.
+//! If the captures are in memory and the smaller databases are not, the direction is reversed: see `by_children`.
 //!
-//! Results come out in batches, so that memory does not depend on the size of the database.
+//! Results are delivered in batches, so memory does not depend on the size of the database.
 //!
-//! Positions that end here are included: with no stones the mover has lost what remains, and where every move leaves the
-//! opponent without stones the mover takes all.
+//! Terminal positions are included: a mover without stones loses the remaining ones, and a mover all of whose moves leave
+//! the opponent without stones takes all.
 
 mod by_children;
 mod choice;
@@ -30,17 +30,17 @@ use rayon::prelude::*;
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// Positions of a unit, though at least one row: it stays in the cache of a core while each move in turn is made in all
-/// of its rows.
+/// Positions of a unit; at least one row. A unit stays in the cache of a core while each move in turn is made in all of
+/// its rows.
 const UNIT_POSITIONS: usize = 1 << 15;
 
-/// Units of a batch for each thread, between two calls of the receiver.
+/// Units of a batch, for each thread.
 const BATCH_UNITS: usize = 16;
 
-/// Positions that the receiver is shown at a time where all captures are kept anyway.
+/// Positions passed to the receiver at a time if all captures are kept anyway.
 const PORTION_POSITIONS: usize = 8 << 20;
 
-/// The value of a position that offers no capture: less than any score.
+/// Value of a position without a capture: less than any score.
 pub const fn none(stones: u32) -> Score {
     -(stones as Score) - 1
 }
@@ -58,17 +58,17 @@ pub struct ChildRow {
     pub columns: u32,
 }
 
-/// The smaller databases, row by row.
+/// Access to the smaller databases, row by row.
 pub trait SmallerDatabases: Sync {
-    /// What a thread keeps from one row to the next.
+    /// State of a thread, kept from row to row.
     type Window;
-    /// Why a row cannot be read.
+    /// Error of a read.
     type Error: Send;
 
-    /// A window of a thread.
+    /// Creates the state of a thread.
     fn window(&self) -> Self::Window;
 
-    /// All scores of a row.
+    /// Returns all scores of a row.
     fn row<'w>(&'w self, window: &'w mut Self::Window, row: ChildRow) -> Result<&'w [Score], Self::Error>;
 }
 
@@ -82,7 +82,7 @@ impl<'a> InMemory<'a> {
     /// The databases of 0, 1, 2 stones and so on, `OpponentMajor` in the order of their index.
     ///
     /// # Panics
-    /// When sizes disagree.
+    /// If a database has another size than its index.
     pub fn new(set: PositionSet, databases: impl IntoIterator<Item = &'a [Score]>) -> InMemory<'a> {
         let index = |(stones, scores): (usize, &'a [Score])| {
             let index = Index::new(stones as u32, set);
@@ -106,10 +106,10 @@ impl SmallerDatabases for InMemory<'_> {
     }
 }
 
-/// Why there are no captures.
+/// Reason why captures were not computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError<E> {
-    /// Progress said so.
+    /// The observer stopped it.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// A smaller database could not be read, or the receiver failed.
@@ -117,13 +117,14 @@ pub enum CaptureError<E> {
     Failed(E),
 }
 
-/// Takes the captures of the positions that follow.
+/// Receiver of the captures of consecutive positions.
 pub type Receive<'a, E> = &'a mut dyn FnMut(&[Score]) -> Result<(), E>;
 
-/// Gives the best captures of every position, `MoverMajor`, in canonical order and portions of whole rows to `receive`.
+/// Computes the best captures of all positions, `MoverMajor`, and passes them to `receive` in canonical order, in portions
+/// of whole rows.
 ///
 /// # Panics
-/// When the tables are of other positions.
+/// If the tables are of other positions.
 pub fn capture<S: SmallerDatabases>(
     tables: &Tables,
     index: &Index,
@@ -141,7 +142,7 @@ pub fn capture<S: SmallerDatabases>(
     Ok(())
 }
 
-/// As [`capture()`], into an array of all positions, whatever it holds, of which `receive` sees larger portions.
+/// As [`capture()`], into an array of all positions with any content; `receive` gets larger portions of it.
 ///
 /// # Panics
 /// As [`capture()`], and when the array has another length.
@@ -169,10 +170,10 @@ pub fn capture_into<S: SmallerDatabases>(
     receive(&best[received..]).map_err(CaptureError::Failed)
 }
 
-/// As [`capture()`], for the rows of a piece only, in place of what `best` holds.
+/// As [`capture()`], for the rows of a piece; replaces the content of `best`.
 ///
 /// # Errors
-/// The first of `smaller`.
+/// The first error of `smaller`.
 ///
 /// # Panics
 /// As [`capture()`], and when the index does not have these rows.
@@ -198,7 +199,7 @@ fn all_rows(slab: &Slab) -> Range<u32> {
     0..slab.mover_halves
 }
 
-/// Some consecutive rows of a slab, captured for on all threads.
+/// Consecutive rows of a slab, computed on all threads.
 struct CaptureBatch<'a> {
     tables: &'a Tables,
     index: &'a Index,
@@ -210,7 +211,7 @@ struct CaptureBatch<'a> {
     end: u64,
 }
 
-/// Some rows of each slab, in canonical order.
+/// Cuts the given rows of each slab into batches, in canonical order.
 fn batches<'a>(
     tables: &'a Tables,
     index: &'a Index,
@@ -255,7 +256,7 @@ impl CaptureBatch<'_> {
     }
 }
 
-/// Takes into account what captures of so many stones lead to.
+/// Raises `best` by the captures of `captured` stones, given the scores of the child row.
 fn improve(best: &mut [Score], entries: &[(u32, u32)], captured: u8, scores: &[Score]) {
     for &(column, child) in entries {
         let best = &mut best[column as usize];
@@ -263,7 +264,7 @@ fn improve(best: &mut [Score], entries: &[(u32, u32)], captured: u8, scores: &[S
     }
 }
 
-/// Some consecutive rows.
+/// Consecutive rows, computed by one thread.
 struct CaptureUnit<'a> {
     tables: &'a Tables,
     index: &'a Index,
@@ -291,7 +292,7 @@ impl CaptureUnit<'_> {
         Ok(())
     }
 
-    /// What is known without smaller databases.
+    /// Fills in what needs no smaller database.
     fn begin(&self, best: &mut [Score]) {
         if self.slab.mover_stones == 0 {
             best.fill(-(self.index.stones() as Score));
@@ -315,7 +316,7 @@ impl CaptureUnit<'_> {
         for &(captured, end) in &captures.groups {
             let entries = &captures.entries[from..end as usize];
             from = end as usize;
-            // The child's mover has what was left to the opponent.
+            // The mover of the child has the stones that the capture left to the opponent.
             let mover_stones = self.slab.opponent_stones + to.crossing() - u32::from(captured);
             let child = ChildRow {
                 stones: self.index.stones() - u32::from(captured),
@@ -329,7 +330,7 @@ impl CaptureUnit<'_> {
         Ok(())
     }
 
-    /// Where every move leaves the opponent without stones the mover takes all: columns in the lists of all moves.
+    /// Sets the positions in which every move leaves the opponent without stones: there the mover takes all.
     fn starve(&self, moves: &[PackedMove], best: &mut [Score]) {
         let moves = || moves.iter().take_while(|&&to| to != PackedMove::NONE);
         let lists = || moves().map(|to| &self.tables.captures(self.slab.opponent_stones, to.class()).starves);

@@ -1,43 +1,43 @@
-//! Which rows the ranks of a job capture for.
+//! Partition of the rows of a capture database among the ranks of a job.
 //!
-//! Halves are ordered by their leading pits, and a move of a later pit leaves these as they are. So whoever captures for
-//! the rows with some leading pits, in all slabs, reads the rows of smaller databases with the same leading pits, and few
-//! others. The halves of all slabs are cut by their four leading pits into *cells* of about as many positions each, and
-//! the ranks take cells in turn: they come to the end of each slab together, so that rank 0, which writes the captures in
-//! canonical order, waits for none of them long, and none has more than some pieces at hand.
+//! Halves are ordered by their leading pits, and a move of a later pit leaves the leading pits alone. So a rank that
+//! computes the rows with some leading pits, in all slabs, reads mostly rows of smaller databases with the same leading
+//! pits. The halves of all slabs are cut by their four leading pits into *cells* of about equal size, which are assigned
+//! to the ranks in turn. All ranks thus reach the end of each slab at about the same time: rank 0, which writes the
+//! captures in canonical order, hardly waits, and no rank buffers more than a few pieces.
 
 use game::{Index, Slab};
 use std::ops::Range;
 
-/// Cells for each rank, unless a slab needs more of them. A rank that had one would wait for others in some slabs, the
-/// whole taking 1.6 times as long (20 stones, 4 ranks), with four of them 1.05; but the blocks at either end of a cell are
-/// decoded by both sides: of 20 stones 4 ranks decoded each block 3.3 times with sixteen.
+/// Cells a rank, unless a slab needs more. With one cell, ranks wait for each other in some slabs, and the whole takes 1.6
+/// times as long (20 stones, 4 ranks); with four, 1.05 times. More cells cost decoding, since the blocks at either end of
+/// a cell are decoded by two ranks: with sixteen cells, each block was decoded 3.3 times.
 const CELLS: u64 = 4;
 
-/// Positions of one piece of each rank, all ranks together.
+/// Positions of the pieces of all ranks together, one piece a rank.
 pub const PIECES_POSITIONS: u64 = 8 << 20;
 
-/// Positions of a piece, at most, though at least a row.
+/// Most positions of a piece; it has at least one row.
 const PIECE_POSITIONS_MAX: u64 = 4 << 20;
 
-/// To write captures takes so many parts of a hundred of what it takes to capture.
+/// Time to write captures, in percent of the time to compute them.
 const WRITING_PERCENT: u64 = 25;
 
-/// Who captures for what, of one database: a function of the database and the number of ranks.
+/// Partition of the rows of one database among ranks. A function of the database and the number of ranks.
 #[derive(Clone, Debug)]
 pub struct CapturePartition {
     slabs: Vec<Slab>,
-    /// Whose each cell is.
+    /// By cell, the rank that owns it.
     owners: Vec<usize>,
-    /// By cell, then by the mover's stones: the first row. One cell more, without any.
+    /// By cell, then by the mover's stones: the first row; plus the end.
     first: Vec<Vec<u32>>,
     piece_positions: u64,
 }
 
-/// Consecutive rows of a slab that one rank captures for.
+/// Consecutive rows of a slab whose captures one rank computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturePiece {
-    /// Whose they are.
+    /// The rank.
     pub rank: usize,
     /// The slab.
     pub mover_stones: u32,
@@ -53,10 +53,10 @@ impl CapturePiece {
 }
 
 impl CapturePartition {
-    /// The rows of all slabs of a database among so many ranks.
+    /// Partitions the rows of all slabs of a database among `ranks` ranks.
     ///
     /// # Panics
-    /// Without ranks.
+    /// If `ranks` is 0.
     pub fn new(slabs: &[Slab], ranks: usize) -> CapturePartition {
         assert!(ranks > 0, "a job has a rank");
         let total: u64 = slabs.iter().map(Slab::positions).sum();
@@ -73,12 +73,12 @@ impl CapturePartition {
         CapturePartition { slabs: slabs.to_vec(), owners, first, piece_positions }
     }
 
-    /// Positions of a piece, at most, unless it is of one row.
+    /// Returns the most positions of a piece, unless it has one row.
     pub fn piece_positions(&self) -> u64 {
         self.piece_positions
     }
 
-    /// What all ranks capture for, in canonical order.
+    /// Iterates over the pieces of all ranks in canonical order.
     pub fn pieces(&self) -> impl Iterator<Item = CapturePiece> + '_ {
         self.slabs.iter().flat_map(move |slab| {
             let at = slab.mover_stones as usize;
@@ -105,7 +105,7 @@ fn cells_of(slabs: &[Slab], total: u64, cells: u64) -> Vec<Vec<u32>> {
         for two in (one..=stones).rev() {
             for three in (two..=stones).rev() {
                 for leading in (three..=stones).rev() {
-                    // As many halves have these leading pits as there are ways to share the rest out.
+                    // The number of halves with these leading pits: the ways to distribute the remaining stones.
                     for slab in &slabs[leading as usize..] {
                         let rows = slab.mover_stones - leading + 1;
                         end[slab.mover_stones as usize] += rows;
@@ -124,24 +124,24 @@ fn cells_of(slabs: &[Slab], total: u64, cells: u64) -> Vec<Vec<u32>> {
     first
 }
 
-/// Deals cells of some weights to ranks, in turn; to rank 0, which writes, as many less.
+/// Assigns cells with weights to ranks, in turn. Rank 0, which also writes, gets accordingly less.
 fn assign_cells(weights: &[u64], ranks: usize) -> Vec<usize> {
     let (ranks_all, percent) = (ranks as u64, WRITING_PERCENT);
-    // Of a share of each rank that makes all take as long: 100 * own + percent * all = 100 * other.
+    // Shares with which all ranks take equally long: 100 * own + percent * all = 100 * other.
     let leader = 100u64.saturating_sub((ranks_all - 1) * percent);
     let other = if ranks == 1 || leader == 0 { 100 } else { 100 + percent };
     let shares: Vec<u64> = (0..ranks).map(|rank| if rank == 0 { leader } else { other }).collect();
-    let mut assign_cells = vec![0u64; ranks];
+    let mut assigned = vec![0u64; ranks];
     let next = |&weight: &u64| {
-        let after = |rank: usize| u128::from(assign_cells[rank] + weight);
-        // Who would have least of what is due; shares are no less than 1 here.
+        let after = |rank: usize| u128::from(assigned[rank] + weight);
+        // The rank that would have the least of its share; shares are at least 1 here.
         let mut least = ranks - 1;
         for rank in (0..ranks).rev().filter(|&rank| shares[rank] > 0) {
             if after(rank) * u128::from(shares[least]) <= after(least) * u128::from(shares[rank]) {
                 least = rank;
             }
         }
-        assign_cells[least] += weight;
+        assigned[least] += weight;
         least
     };
     weights.iter().map(next).collect()

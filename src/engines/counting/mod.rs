@@ -1,21 +1,22 @@
-//! The method *counting*: a decided position tells its parents, bound by bound (Bal & Allis 1995).
+//! The method *counting*: each decided position updates its parents once, bound by bound (Bal & Allis 1995).
 //!
-//! Positions are dealt to logical processors. The upper bound on what is undecided descends from n. At bound b a
-//! position that captures for b is won, one with no undecided quiet child and a best capture of at most -b is lost, and
-//! each that gets decided tells its parents once: the parents of a lost position are won at this bound, those of a won
-//! one have an undecided child less. What is undecided below bound 1 can only repeat, and scores 0.
+//! Positions are partitioned among logical processors. The upper bound on undecided scores descends from n. At bound b, a
+//! position with a capture that scores b is won, and a position with no undecided quiet child and a best capture of at
+//! most -b is lost. Each newly decided position updates its parents: the parents of a lost position are won at this bound,
+//! the parents of a won position have one undecided child less. Positions that are undecided below bound 1 can only
+//! repeat, and score 0.
 //!
-//! As whatever is decided at bound b scores b or -b, best values need not be stored. A position is one byte, in
-//! `MoverMajor` order like the captures: its score once decided; before that `-(n + 1 + c)` with c undecided quiet
-//! children. The best capture is no virtual child among them, so looking at all captures for a bound once more changes
-//! nothing, and a stopped solve goes on from the bound that its least decided score names.
+//! A position decided at bound b scores b or -b, so best values need not be stored. A position is one byte, in `MoverMajor`
+//! order like the captures: its score once decided, before that `-(n + 1 + c)` with c undecided quiet children. The best
+//! capture is not counted as a child, so testing all captures again for a bound changes nothing, and a stopped solve
+//! resumes at the bound of its least decided score.
 //!
-//! Updates to positions of other processors are combined into messages. A *superstep* is: every processor receives what
-//! was sent to it, then tells parents until it has nothing left to tell or a queue is full; then queues change hands.
-//! Processors share nothing else, so the counts of a [`CountingReport`] depend on the distribution and on n, never on threads.
-//! (The paper's processors run free and need to detect the end of a bound; here it is a superstep that sends nothing.
-//! Its `handle` tests no status: taken literally, a position that is decided hears of another child and tells its
-//! parents twice.)
+//! Updates to positions of other processors are combined into messages. In a *superstep* every processor receives its
+//! messages, then updates parents until nothing is pending or a queue is full; then queues are exchanged. Processors share
+//! nothing else, so the counts of a [`CountingReport`] depend on the distribution and on n, not on threads. (The paper's
+//! processors run asynchronously and need to detect the end of a bound; here that is a superstep without messages. Its
+//! `handle` does not test the status: taken literally, a decided position that receives another update updates its parents
+//! twice.)
 
 pub mod distributed;
 pub(crate) mod partition;
@@ -34,80 +35,80 @@ use rayon::prelude::*;
 /// Bytes of an update: a position of the receiver, and one bit for what its child scores.
 pub const UPDATE_BYTES: u64 = 4;
 
-/// Updates in a message, at most: 4 KiB.
+/// Most updates in a message: 4 KiB.
 pub const BATCH: usize = 1024;
 
-/// Updates that wait in all queues of a processor, about: what one superstep can send. They take 1 MiB, and milliseconds,
-/// which makes the barrier cheap.
+/// Updates in all queues of a processor, about: what one superstep can send. They take 1 MiB, and milliseconds to
+/// process, which makes the barrier cheap.
 pub const QUEUED: usize = 1 << 18;
 
-/// `OpponentMajor` rows written by one thread at a time, in the end.
+/// `OpponentMajor` rows that a thread transposes at a time, at the end.
 const TRANSPOSE_ROWS: usize = 64;
 
-/// Why a call did not solve the database.
+/// Reason why a database was not solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CountingError {
-    /// It was asked to stop.
+    /// The observer stopped it.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The array that it was to go on from counts fewer children than there are: it is none that a call left.
+    /// The initial array counts fewer children than there are: no call wrote it.
     #[error("a position heard of more children than it has")]
     Inconsistent,
 }
 
-/// How a database is dealt to logical processors, and how they talk.
+/// Distribution of a database over logical processors, and the sizes of their messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distribution {
-    /// Logical processors. More are used where a part would have more than 2^31 positions.
+    /// Logical processors. More are used if a part would have more than 2^31 positions.
     pub processors: usize,
-    /// Updates in a message, at most.
+    /// Most updates in a message.
     pub batch: usize,
-    /// Updates that wait in the queues of a processor, about; one full message for each receiver at least.
+    /// Updates in the queues of a processor, about; at least one full message for each receiver.
     pub queued: usize,
 }
 
 impl Distribution {
-    /// So many processors, with messages of [`BATCH`] and queues of [`QUEUED`] updates.
+    /// A number of processors, with messages of [`BATCH`] and queues of [`QUEUED`] updates.
     pub fn new(processors: usize) -> Distribution {
         Distribution { processors, batch: BATCH, queued: QUEUED }
     }
 }
 
-/// What a call did. Counts start at 0 where a solve goes on from a checkpoint.
+/// Work done by a call. Counts start at 0 when a solve resumes from a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountingReport {
-    /// Times that queues changed hands.
+    /// Number of exchanges of queues.
     pub supersteps: u64,
-    /// By processor.
+    /// Counts by processor.
     pub processors: Vec<UpdateCounts>,
 }
 
-/// What one processor did.
+/// Work done by one processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpdateCounts {
     /// Positions it owns.
     pub positions: u64,
     /// Positions it decided, of those it owns.
     pub decided: u64,
-    /// Updates to positions of its own, which are no messages.
+    /// Updates to its own positions, which take no messages.
     pub kept: u64,
     /// Updates sent to other processors.
     pub sent: u64,
     /// Updates received from other processors.
     pub received: u64,
-    /// Messages sent to other processors: each has one receiver and at most a batch of updates.
+    /// Messages sent to other processors, each with at most a batch of updates.
     pub messages: u64,
 }
 
 impl CountingReport {
-    /// The sum over processors.
+    /// Sums the counts of all processors.
     pub fn total(&self) -> UpdateCounts {
         self.processors.iter().fold(UpdateCounts::default(), |sum, &one| sum.add(one))
     }
 }
 
 impl UpdateCounts {
-    /// What two did together.
+    /// Adds two counts.
     pub(crate) fn add(self, other: UpdateCounts) -> UpdateCounts {
         UpdateCounts {
             positions: self.positions + other.positions,
@@ -135,37 +136,36 @@ impl UpdateCounts {
     }
 }
 
-/// The values that the array of an unfinished solve holds: a checkpoint is in this range.
-///
-/// Scores, counts below them, then lost and won positions that have yet to tell their parents.
+/// Range of the values in the array of an unfinished solve, and so in a checkpoint: scores, counts below them, then lost
+/// and won positions with pending updates of their parents.
 pub const fn checkpoint_range(stones: u32) -> (i8, i8) {
     let stones = stones as i8;
     (-(2 * stones + 7), 2 * stones)
 }
 
-/// Bytes that a solve of so many positions takes besides captures and values, with queues of every processor.
+/// Bytes that a solve takes besides captures and values, including the queues of all processors.
 pub fn memory_bytes(index_stones: u32, set: game::PositionSet, processors: usize) -> u64 {
     let largest = (0..=index_stones)
         .map(|mover| u64::from(game::Halves::count(mover)) * u64::from(set.opponent_halves(index_stones - mover)))
         .max()
         .unwrap_or(0);
-    // A bit a position, and one for 64 of them; afterwards, instead, a copy of one slab.
+    // A bit a position, and one for 64 of them; at the end, instead, a copy of one slab.
     let bits = set.positions(index_stones) / 8 * 65 / 64;
     largest.max(bits) + processors as u64 * processor::QUEUES_BYTES
 }
 
 /// Solves the database of `index` from its best captures (`MoverMajor`, see [`crate::capture`]).
 ///
-/// `values` is zeros, or what a stopped call or `checkpoint` left there; the scores in `OpponentMajor` order in the end.
-/// `checkpoint` sees it between bounds, when no update is in flight. A call that is stopped leaves in it all that was
-/// decided. Any distribution goes on from what another left.
+/// `values` is zeros, or the array of a stopped call or of `checkpoint`. In the end it has the scores in `OpponentMajor`
+/// order. `checkpoint` gets it between bounds, when no update is in flight. A stopped call leaves all decisions in it. A
+/// solve may resume with another distribution.
 ///
 /// # Errors
-/// [`CountingError::Inconsistent`] if `values` is something else and that shows; it may also end in wrong scores.
+/// [`CountingError::Inconsistent`] if `values` is detected to be something else; undetected, the scores are wrong.
 ///
 /// # Panics
-/// When the arrays do not have the size of the index, the tables serve fewer stones or another position set, there is
-/// no processor, messages hold nothing, or `values` holds more than [`checkpoint_range`] allows.
+/// If the arrays do not have the size of the index, the tables serve fewer stones or another position set, there is no
+/// processor, messages have no room, or `values` is outside [`checkpoint_range`].
 pub fn counting(
     tables: &Tables,
     index: &Index,
@@ -204,7 +204,7 @@ struct CountingSolver<'a> {
 }
 
 impl CountingSolver<'_> {
-    /// Counts children where nobody has, finds what has yet to tell its parents, and the bound to go on at.
+    /// Counts the children of untouched positions, finds pending updates, and returns the bound to resume at.
     fn restore(&mut self, values: &mut Bytes) -> i8 {
         let (work, mut parts) = self.parts(0, values);
         let least = parts.par_iter_mut().filter_map(|part| part.restore(&work)).min();
@@ -220,7 +220,7 @@ impl CountingSolver<'_> {
         loop {
             let decided = parts.iter().map(ActiveProcessor::decided).sum();
             if progress.advance(decided, positions).is_break() {
-                // Nothing stays in flight: what was sent, nor what waits to fill a message.
+                // Delivers all updates, including those in partial messages.
                 parts.par_iter_mut().for_each(|part| part.receive(&work));
                 exchange(&mut parts, 0, Flush::All);
                 parts.par_iter_mut().for_each(|part| {
@@ -247,7 +247,7 @@ impl CountingSolver<'_> {
         Ok(())
     }
 
-    /// The processors, each with its part of the array.
+    /// Pairs the processors with their parts of the array.
     fn parts<'v>(&'v mut self, bound: i8, values: &'v mut Bytes) -> (ProcessorInputs<'v>, Vec<ActiveProcessor<'v>>) {
         let CountingSolver { tables, index, captures, partition, processors, .. } = self;
         let units = partition
@@ -268,16 +268,16 @@ impl CountingSolver<'_> {
     }
 }
 
-/// What of the queues is sent.
+/// Extent of an exchange.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flush {
-    /// Full messages; all, from processors that have nothing left to tell.
+    /// Full messages, and all messages of idle processors.
     Idle,
-    /// All.
+    /// All messages.
     All,
 }
 
-/// Hands the queues over among processors from `first` on; how many updates were sent.
+/// Exchanges the queues among processors from `first` on, and returns the number of updates.
 pub(crate) fn exchange(parts: &mut [ActiveProcessor], first: usize, flush: Flush) -> u64 {
     let mut sent = 0;
     for from in 0..parts.len() {
@@ -291,7 +291,7 @@ pub(crate) fn exchange(parts: &mut [ActiveProcessor], first: usize, flush: Flush
     sent
 }
 
-/// Scores 0 to what is undecided, and transposes every slab.
+/// Scores undecided positions 0, and transposes every slab.
 fn finish(index: &Index, values: &mut Bytes) {
     let undecided = -(index.stones() as i8);
     let mut copy = Vec::new();

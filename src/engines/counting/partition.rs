@@ -1,16 +1,16 @@
-//! Which processor owns a position.
+//! Partition of the positions among logical processors.
 //!
-//! Units are runs of positions of one size, fixed by their number alone, and dealt in an order that a hash shuffles:
-//! the paper found that any regular pattern makes some processors wait for others.
+//! A unit is a run of positions, of a size that depends on their number alone. Units are assigned in an order shuffled by
+//! a hash: the paper found that any regular pattern makes some processors wait for others.
 
-/// Bits of a position's place in its unit: a unit is at most 64 Ki positions.
+/// Most bits of a place in a unit: 64 Ki positions.
 const UNIT_BITS_MAX: u32 = 16;
-/// At least the 64 positions of a word of pending bits.
+/// Least bits of a place in a unit: the 64 positions of a word of pending bits.
 const UNIT_BITS_MIN: u32 = 6;
-/// About so many units make parts of equal size.
+/// Target number of units, which makes parts of about equal size.
 const UNITS_LOG: u32 = 10;
 
-/// Positions of a part, at most: an update has 31 bits for one.
+/// Most positions of a part: an update has 31 bits for a place.
 const PART_BITS: u32 = 31;
 
 /// The units of a database and their owners.
@@ -19,12 +19,12 @@ pub(crate) struct UnitPartition {
     bits: u32,
     /// By unit.
     owners: Vec<Owner>,
-    /// By processor and by place in its part, the first position of the unit.
+    /// By processor, the first positions of its units.
     starts: Vec<Vec<u64>>,
     positions: u64,
 }
 
-/// Where a unit is.
+/// Owner of a unit.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     processor: u32,
@@ -33,7 +33,7 @@ struct Owner {
 }
 
 impl UnitPartition {
-    /// Deals so many positions.
+    /// Partitions `positions` positions.
     pub(crate) fn new(positions: u64, processors: usize) -> UnitPartition {
         let bits = positions.ilog2().saturating_sub(UNITS_LOG).clamp(UNIT_BITS_MIN, UNIT_BITS_MAX);
         let units = positions.div_ceil(1 << bits);
@@ -70,12 +70,12 @@ impl UnitPartition {
         self.starts[processor].iter().map(|&start| self.length(start)).sum()
     }
 
-    /// Positions of the unit that starts there.
+    /// Positions of the unit that starts at `start`.
     pub(crate) fn length(&self, start: u64) -> u64 {
         (self.positions - start).min(1 << self.bits)
     }
 
-    /// The processor that has a position, and its place there.
+    /// Returns the processor that owns a position, and the place of the position there.
     #[inline(always)]
     pub(crate) fn find(&self, position: u64) -> (usize, u32) {
         let owner = self.owners[(position >> self.bits) as usize];
@@ -88,7 +88,7 @@ impl UnitPartition {
         1 << self.bits
     }
 
-    /// Hands the units of an array, in its order, to the processors.
+    /// Distributes the units of an array to the processors.
     pub(crate) fn split<U>(&self, units: impl Iterator<Item = U>) -> Vec<Vec<U>> {
         let mut placed: Vec<Vec<Option<U>>> =
             self.starts.iter().map(|starts| starts.iter().map(|_| None).collect()).collect();
@@ -100,7 +100,7 @@ impl UnitPartition {
     }
 }
 
-/// A mixture of the bits of a number (SplitMix64, Steele, Lea & Flood 2014).
+/// Hashes a number (SplitMix64, Steele, Lea & Flood 2014).
 pub(crate) fn shuffled(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

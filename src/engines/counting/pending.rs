@@ -1,17 +1,17 @@
-//! A set of places, taken out 64 at a time in ascending order, round and round.
+//! Set of places, removed 64 at a time in ascending order, cyclically.
 
-/// Bits of words, and a bit for each word that has any.
+/// Two-level bit set: words, and a bit for each nonzero word.
 #[derive(Default)]
 pub(crate) struct Pending {
     words: Vec<u64>,
     any: Vec<u64>,
     count: u64,
-    /// The word to take next, unless it is empty.
+    /// First word to test next.
     next: usize,
 }
 
 impl Pending {
-    /// The empty set of places below `places`.
+    /// Creates an empty set of places below `places`.
     pub(crate) fn new(places: usize) -> Pending {
         let words = places.div_ceil(64);
         Pending { words: vec![0; words], any: vec![0; words.div_ceil(64)], count: 0, next: 0 }
@@ -21,13 +21,13 @@ impl Pending {
         self.count == 0
     }
 
-    /// Puts in a place that is not in the set.
+    /// Inserts a place that is not in the set.
     #[inline]
     pub(crate) fn insert(&mut self, place: u32) {
         self.insert_all(place as usize / 64, 1 << (place % 64));
     }
 
-    /// Puts in places of one word, none of which is in the set.
+    /// Inserts places of one word, none of which is in the set.
     pub(crate) fn insert_all(&mut self, word: usize, places: u64) {
         debug_assert_eq!(self.words[word] & places, 0);
         if places != 0 {
@@ -37,7 +37,7 @@ impl Pending {
         }
     }
 
-    /// Takes the places of the next word that has any: the word, and a bit for each.
+    /// Removes the places of the next nonzero word, and returns the number of the word and its bits.
     pub(crate) fn take(&mut self) -> Option<(usize, u64)> {
         if self.count == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! One logical processor: its part of the positions, what it has yet to tell, and its queues.
+//! One logical processor: its positions, pending updates and queues.
 
 use super::partition::UnitPartition;
 use super::pending::Pending;
@@ -7,13 +7,13 @@ use super::{Distribution, QUEUED, UpdateCounts};
 use crate::kernels::tables::{CHUNK, PackedMove, Tables};
 use game::Index;
 
-/// Updates of a processor to itself that are put together, so that they wait for memory together.
+/// Updates of a processor to itself that are applied together, to overlap their cache misses.
 const KEPT: usize = 2048;
 
-/// Bytes of the queues of a processor: what it sends, and what it has received.
+/// Bytes of the queues of a processor, sent and received.
 pub(crate) const QUEUES_BYTES: u64 = 4 * super::UPDATE_BYTES * QUEUED as u64;
 
-/// What all processors read.
+/// Shared inputs of all processors.
 pub(crate) struct ProcessorInputs<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) index: &'a Index,
@@ -21,7 +21,7 @@ pub(crate) struct ProcessorInputs<'a> {
     pub(crate) bound: i8,
 }
 
-/// A place in the receiver's part, and whether the child is lost: then the parent is won.
+/// Update of a parent: its place in the receiver's part, and whether the child is lost.
 #[derive(Clone, Copy)]
 pub(crate) struct Update(u32);
 
@@ -31,28 +31,28 @@ impl Update {
     }
 }
 
-/// What a processor keeps from bound to bound.
+/// State of a processor from bound to bound.
 pub(crate) struct Processor {
     me: usize,
     batch: usize,
-    /// Updates in a queue that make the processor wait.
+    /// Updates in a queue at which the processor stops.
     full: usize,
-    /// Decided positions that have yet to tell their parents.
+    /// Decided positions whose parents are not updated yet.
     pending: Pending,
-    /// By receiver; at its own place, updates to itself.
+    /// By receiver; its own entry has updates to itself.
     queues: Vec<Vec<Update>>,
     /// By sender.
     received: Vec<Vec<Update>>,
-    /// What a batch of updates may have decided.
+    /// Positions that a batch of updates may have decided.
     touched: Vec<Update>,
-    /// Decided positions, by whichever call.
+    /// Number of decided positions.
     decided: u64,
-    /// Whether a position heard of more children than it has.
+    /// Whether a position got more updates than it has children.
     inconsistent: bool,
     traffic: UpdateCounts,
 }
 
-/// A processor with its positions.
+/// A processor with its values and captures.
 pub(crate) struct ActiveProcessor<'v> {
     processor: &'v mut Processor,
     units: Vec<&'v mut [i8]>,
@@ -60,7 +60,7 @@ pub(crate) struct ActiveProcessor<'v> {
 }
 
 impl Processor {
-    /// Processor `me` of a deal.
+    /// Creates processor `me` of a partition.
     pub(crate) fn new(partition: &UnitPartition, me: usize, distribution: Distribution) -> Processor {
         let Distribution { batch, queued, .. } = distribution;
         let many = partition.processors();
@@ -85,12 +85,12 @@ impl Processor {
 }
 
 impl ProcessorInputs<'_> {
-    /// An undecided position all of whose quiet children are decided; one child less for each that is not.
+    /// Value of an undecided position without undecided quiet children; one less for each of these.
     fn no_children(&self) -> i8 {
         -(self.index.stones() as i8) - 1
     }
 
-    /// Everything below is lost, and has yet to tell its parents.
+    /// Least value of an undecided position. Values below mark lost positions with pending updates.
     fn most_children(&self) -> i8 {
         self.no_children() - 6
     }
@@ -109,17 +109,17 @@ impl<'v> ActiveProcessor<'v> {
         self.processor.decided
     }
 
-    /// Whether a position heard of more children than it has.
+    /// Whether a position got more updates than it has children.
     pub(crate) fn is_inconsistent(&self) -> bool {
         self.processor.inconsistent
     }
 
-    /// Whether nothing is left to tell.
+    /// Whether no updates are pending.
     pub(crate) fn is_idle(&self) -> bool {
         self.processor.pending.is_empty()
     }
 
-    /// Counts the children of positions nobody has looked at; the least magnitude of a score.
+    /// Counts the children of untouched positions, and returns the least magnitude of a score.
     pub(crate) fn restore(&mut self, work: &ProcessorInputs) -> Option<i8> {
         let (stones, most) = (work.index.stones() as i8, work.most_children());
         let mut least = None;
@@ -148,7 +148,7 @@ impl<'v> ActiveProcessor<'v> {
         least
     }
 
-    /// Marks what has yet to tell its parents: what [`ActiveProcessor::restore`] reads.
+    /// Marks positions with pending updates in the values, for [`ActiveProcessor::restore`].
     pub(crate) fn save(&mut self, work: &ProcessorInputs) {
         let (stones, most) = (work.index.stones() as i8, work.most_children());
         let bits = work.partition.bits();
@@ -160,7 +160,7 @@ impl<'v> ActiveProcessor<'v> {
         }
     }
 
-    /// Decides the positions whose best capture says so at this bound.
+    /// Decides the positions that their best capture decides at this bound.
     pub(crate) fn look_at_captures(&mut self, work: &ProcessorInputs) {
         let (bound, none) = (work.bound, work.no_children());
         let decides = |value: i8, best: i8| (value <= none) & ((best == bound) | (best == -bound) & (value == none));
@@ -186,7 +186,7 @@ impl<'v> ActiveProcessor<'v> {
         }
     }
 
-    /// Takes in what others sent, and what it has for itself.
+    /// Applies the updates received from others and those to itself.
     pub(crate) fn receive(&mut self, work: &ProcessorInputs) {
         for from in 0..self.processor.received.len() {
             let mut updates = std::mem::take(&mut self.processor.received[from]);
@@ -200,7 +200,7 @@ impl<'v> ActiveProcessor<'v> {
         self.keep(work);
     }
 
-    /// Tells parents until there is nothing left to tell, or a queue is full.
+    /// Generates the updates of parents until none is pending or a queue is full.
     pub(crate) fn notify(&mut self, work: &ProcessorInputs) {
         let (me, full, bits) = (self.processor.me, self.processor.full, work.partition.bits());
         let starts = work.partition.starts(me);
@@ -239,7 +239,7 @@ impl<'v> ActiveProcessor<'v> {
         }
     }
 
-    /// Takes in the updates that it has for itself.
+    /// Applies the updates to itself.
     fn keep(&mut self, work: &ProcessorInputs) {
         let me = self.processor.me;
         let mut updates = std::mem::take(&mut self.processor.queues[me]);
@@ -249,7 +249,7 @@ impl<'v> ActiveProcessor<'v> {
         self.processor.queues[me] = updates;
     }
 
-    /// Updates positions. Without branches on what they hold: a mispredicted one would wait for memory each time.
+    /// Applies updates, without branches on the values: each mispredicted one would wait for memory.
     fn update(&mut self, work: &ProcessorInputs, updates: &[Update]) {
         let Processor { pending, touched, decided, inconsistent, traffic, .. } = &mut *self.processor;
         let (bits, bound, none) = (work.partition.bits(), work.bound, work.no_children());
@@ -267,7 +267,7 @@ impl<'v> ActiveProcessor<'v> {
             count += usize::from(undecided & (lost | (updated == none)));
         }
         if wrong {
-            // What was touched may be there twice.
+            // A position may be touched twice.
             *inconsistent = true;
             return;
         }
@@ -275,7 +275,7 @@ impl<'v> ActiveProcessor<'v> {
             let (place, lost) = (update >> 1, update & 1 == 1);
             if !lost {
                 let (unit, within) = (place as usize >> bits, place as usize & ((1 << bits) - 1));
-                // What captures for more is decided at that bound, when captures are looked at.
+                // A better capture decides the position at its own bound.
                 if self.captures[unit][within] > -bound {
                     continue;
                 }
@@ -287,13 +287,13 @@ impl<'v> ActiveProcessor<'v> {
         }
     }
 
-    /// An empty queue that came from a sender.
+    /// Takes the emptied queue of a sender, for reuse.
     pub(crate) fn take_spare(&mut self, from: usize) -> Vec<Update> {
         std::mem::take(&mut self.processor.received[from])
     }
 
-    /// What is sent to a receiver now: everything, or as long as there is more to tell, full messages. `spare` takes
-    /// the place of the queue.
+    /// Takes the updates to be sent to a receiver now: all, or full messages while updates are pending. `spare` replaces
+    /// the queue.
     pub(crate) fn take_queue(&mut self, to: usize, all: bool, mut spare: Vec<Update>) -> Vec<Update> {
         let Processor { queues, pending, batch, traffic, .. } = &mut *self.processor;
         debug_assert!(spare.is_empty());
@@ -306,12 +306,12 @@ impl<'v> ActiveProcessor<'v> {
         std::mem::replace(queue, spare)
     }
 
-    /// Hands over what a sender sent.
+    /// Delivers the queue of a sender.
     pub(crate) fn deliver(&mut self, from: usize, updates: Vec<Update>) {
         self.processor.received[from] = updates;
     }
 
-    /// The same, as [`write`](Self::write) wrote it; whether it is of positions that the processor has.
+    /// Delivers updates encoded by [`write`](Self::write). Returns false if a position is not of this processor.
     pub(crate) fn read(&mut self, work: &ProcessorInputs, from: usize, bytes: &[u8]) -> bool {
         let (words, rest) = bytes.as_chunks();
         let bits = work.partition.bits();
@@ -329,12 +329,12 @@ impl<'v> ActiveProcessor<'v> {
         known
     }
 
-    /// What is sent to a receiver now, see [`take_queue`](Self::take_queue), behind `message`; how many updates.
+    /// Appends the updates to be sent to a receiver now, see [`take_queue`](Self::take_queue), and returns their number.
     pub(crate) fn write(&mut self, to: usize, all: bool, message: &mut Vec<u8>) -> u64 {
         let mut queue = self.take_queue(to, all, Vec::new());
         message.extend(queue.iter().flat_map(|update| update.0.to_le_bytes()));
         let sent = queue.len() as u64;
-        // The memory of the longer one is kept.
+        // Keeps the memory of the longer one.
         let rest = &mut self.processor.queues[to];
         queue.clear();
         queue.append(rest);
@@ -343,7 +343,7 @@ impl<'v> ActiveProcessor<'v> {
     }
 }
 
-/// The places of a word, ascending.
+/// Iterates over the places of a word, ascending.
 fn each_place(word: usize, mut places: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = places.trailing_zeros();
@@ -354,7 +354,7 @@ fn each_place(word: usize, mut places: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Counts the quiet moves of positions of a unit that are still 0. Slow, bit by bit, and once a position.
+/// Counts the quiet moves of the positions of a unit that are still 0. Slow, but done once a position.
 fn count_children(work: &ProcessorInputs, start: u64, unit: &mut [i8]) {
     let slabs = work.index.slabs();
     let none = work.no_children();

@@ -9,7 +9,7 @@ use crate::kernels::tables::{CHUNK, Parents, Tables};
 use game::sow::{Ends, SowClass};
 use game::{Halves, Index, STONES_MAX, Slab};
 
-/// No parent is of this class.
+/// No parent of this class.
 const NONE: u64 = u64::MAX;
 
 /// The un-moves of one row.
@@ -21,7 +21,7 @@ pub(crate) struct Unmoves<'a> {
     /// Positions of the row.
     start: u64,
     end: u64,
-    /// The most stones that can be taken back.
+    /// Most stones that can be taken back.
     crossing_max: u32,
     /// By class number: the parent of row 0 of the parent slab.
     bases: [u64; SowClass::COUNT],
@@ -30,7 +30,7 @@ pub(crate) struct Unmoves<'a> {
 }
 
 impl<'a> Unmoves<'a> {
-    /// For no row yet.
+    /// Creates the state, without a row.
     pub(crate) fn new(tables: &'a Tables, index: &'a Index) -> Unmoves<'a> {
         Unmoves {
             tables,
@@ -45,7 +45,7 @@ impl<'a> Unmoves<'a> {
         }
     }
 
-    /// Visits the parents of a position, both `MoverMajor`.
+    /// Visits the parents of a position; all `MoverMajor`.
     #[inline(always)]
     pub(crate) fn each_parent(&mut self, position: u64, mut visit: impl FnMut(u64)) {
         if position < self.start || position >= self.end {
@@ -64,7 +64,7 @@ impl<'a> Unmoves<'a> {
         }
     }
 
-    /// Finds the row of a position and what taking stones back does to it.
+    /// Moves to the row of a position, and computes the columns of its parents.
     fn enter(&mut self, position: u64) {
         let slab = match self.slab {
             Some(slab) if slab.offset <= position && position < slab.offset + slab.positions() => slab,
@@ -83,7 +83,7 @@ impl<'a> Unmoves<'a> {
         let half = self.index.halves().unrank(slab.mover_stones, row as u32);
         for crossing in 0..=slab.mover_stones {
             let gain = SowClass { crossing: crossing as u8, ends: Ends::Opponent }.gain();
-            // Pits gain more with every stone that crosses.
+            // Each further crossing stone adds to a pit.
             if half.iter().zip(&gain).any(|(stones, gain)| stones < gain) {
                 break;
             }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use game::{Orientation, PositionSet, Rules};
 
-    /// Against the un-moves of single boards.
+    /// Compares with the un-moves of single boards.
     #[test]
     fn parents_are_those_of_boards() {
         for set in [PositionSet::All, PositionSet::Reachable] {
@@ -124,7 +124,7 @@ mod tests {
                     let mut expected: Vec<u64> = board
                         .unmoves(&Rules::AWARI)
                         .iter()
-                        // Where a move leaves nothing to the opponent, nothing of this database follows.
+                        // A move that leaves nothing to the opponent has no child in this database.
                         .filter(|_| !board.mover_starves())
                         .filter_map(|(_, parent)| index.rank(parent, Orientation::MoverMajor))
                         .collect();

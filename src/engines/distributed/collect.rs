@@ -1,20 +1,20 @@
-//! A solved database, brought from those who solved it to those who write it.
+//! Collection of a solved database: from the ranks that solved it to the ranks that write it.
 //!
-//! Each rank collects the scores of a range of positions, band by band. In a round, every rank sends each other one what
-//! it has of that one's next band, and takes in its own. That a message of a round came says that its sender has all of
-//! the round before, so no rank is more than two rounds ahead of another, whoever waits. Each feeds its next neighbour
-//! first, so that nobody is fed by all at once.
+//! Each rank collects the scores of a range of positions, band by band. In each round a rank sends every other rank its
+//! share of the band that the other collects next, and receives the shares of its own band. A rank sends in round k only
+//! after it has received all of round k - 1, so no rank runs more than two rounds ahead. Each rank sends to its next
+//! neighbour first, which spreads the load.
 
 use game::Slab;
 use messaging::{CommunicationError, Communicator};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
-/// Scores that a rank takes in at a time, about. Tests have several bands in slabs, too.
+/// Target size of a band. Smaller in tests, so that slabs have several bands.
 const BAND_POSITIONS: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
 
-/// What a message begins with: its sender goes on, or has enough.
-const GOES_ON: u8 = 1;
+/// First byte of a message: whether the sender wants more scores.
+const WANTS_MORE: u8 = 1;
 const HAS_ENOUGH: u8 = 0;
 
 /// Consecutive `OpponentMajor` rows of a slab.
@@ -26,26 +26,28 @@ pub struct RowBand {
     pub rows: Range<usize>,
 }
 
-/// What a rank has of a database, as bands ask for it.
+/// The scores that one rank has of a database, by bands.
 pub trait ScoreShare: Sync {
     /// The slabs of the database.
     fn slabs(&self) -> &[Slab];
 
-    /// Adds the scores that this rank has of a band.
+    /// Appends this rank's scores of a band to `piece`.
     fn give(&self, band: &RowBand, piece: &mut Vec<u8>);
 
-    /// Puts the pieces of all ranks together, row by row.
+    /// Assembles the rows of a band from the pieces of all ranks.
     fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError>;
 }
 
-/// Brings scores to those who want them: each rank gives those of its range of positions to `sink`, in canonical order.
-/// `ranges` are those of all ranks. Whether all sinks took all, as far as is known here.
+/// Collects on each rank the scores of its range of positions, and passes them to `sink` in canonical order.
+///
+/// `ranges` has the range of every rank. A sink that breaks ends the collection on all ranks. Returns false if this rank
+/// has seen a sink break; in the last two rounds other ranks may not see it.
 ///
 /// # Errors
-/// Where a rank cannot be reached any more.
+/// Those of communication.
 ///
 /// # Panics
-/// When there are not as many ranges as ranks.
+/// If there is not one range for each rank.
 pub fn collect(
     part: &dyn ScoreShare,
     ranges: &[Range<u64>],
@@ -60,14 +62,14 @@ pub fn collect(
         let wanted = wanted(&part.slabs()[band.slab], band, &ranges[mine]);
         sink(&rows[wanted]).is_continue()
     };
-    let mut goes_on = true;
-    // What came, and is not taken while the next is on its way.
+    let mut wants_more = true;
+    // The last band received: passed to the sink while the next one is in transit.
     let mut came: Option<(&RowBand, Vec<i8>)> = None;
     let mut rows = Vec::new();
     for round in 0..rounds {
         let piece = |rank: usize| {
-            let mut piece = vec![if goes_on { GOES_ON } else { HAS_ENOUGH }];
-            if let Some(band) = bands[rank].get(round).filter(|_| goes_on) {
+            let mut piece = vec![if wants_more { WANTS_MORE } else { HAS_ENOUGH }];
+            if let Some(band) = bands[rank].get(round).filter(|_| wants_more) {
                 part.give(band, &mut piece);
             }
             piece
@@ -78,9 +80,9 @@ pub fn collect(
         for (ahead, piece) in (1..).zip(pieces) {
             communicator.send((mine + ahead) % ranks, piece)?;
         }
-        let went_on = goes_on;
+        let wanted_more = wants_more;
         if let Some((band, scores)) = came.take() {
-            goes_on = goes_on && take(band, &scores);
+            wants_more = wants_more && take(band, &scores);
             rows = scores;
         }
         let mut pieces = vec![Vec::new(); ranks];
@@ -90,9 +92,9 @@ pub fn collect(
             pieces[from] = communicator.receive(from)?;
         }
         let marks = pieces.iter().enumerate().map(|(rank, piece)| mark(rank, piece));
-        let all = marks.collect::<Result<Vec<_>, _>>()?.into_iter().all(|goes_on| goes_on);
-        if !all || !went_on {
-            // All know: whoever has enough told everybody in the same round.
+        let all = marks.collect::<Result<Vec<_>, _>>()?.into_iter().all(|wants_more| wants_more);
+        if !all || !wanted_more {
+            // All ranks return here: the rank that wants no more said so to all in the same round.
             return Ok(false);
         }
         let pieces: Vec<_> = pieces.iter().map(|piece| &piece[1..]).collect();
@@ -107,13 +109,13 @@ pub fn collect(
             None => pieces.iter().enumerate().try_for_each(|(rank, piece)| fits(rank, 0, piece))?,
         }
     }
-    Ok(goes_on && came.is_none_or(|(band, rows)| take(band, &rows)))
+    Ok(wants_more && came.is_none_or(|(band, rows)| take(band, &rows)))
 }
 
-/// Whether the sender of a message goes on.
+/// Returns whether the sender of a message wants more scores.
 fn mark(rank: usize, message: &[u8]) -> Result<bool, CommunicationError> {
     match message {
-        [GOES_ON, ..] => Ok(true),
+        [WANTS_MORE, ..] => Ok(true),
         [HAS_ENOUGH] => Ok(false),
         _ => {
             let (expected, found) = ("scores".to_owned(), format!("{} other bytes", message.len()));
@@ -122,7 +124,7 @@ fn mark(rank: usize, message: &[u8]) -> Result<bool, CommunicationError> {
     }
 }
 
-/// That a rank sent as many scores as it has of the band.
+/// Checks the length of a piece against the number of scores that the rank has of the band.
 pub(crate) fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<(), CommunicationError> {
     if piece.len() == expected {
         return Ok(());
@@ -131,7 +133,7 @@ pub(crate) fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<(), Com
     Err(CommunicationError::Unexpected { rank, expected, found })
 }
 
-/// The rows that have a range of positions, slab by slab.
+/// Cuts the rows of a range of positions into bands, slab by slab.
 fn bands(slabs: &[Slab], range: &Range<u64>) -> Vec<RowBand> {
     let mut bands = Vec::new();
     for (at, slab) in slabs.iter().enumerate() {
@@ -148,7 +150,7 @@ fn bands(slabs: &[Slab], range: &Range<u64>) -> Vec<RowBand> {
     bands
 }
 
-/// What of the rows of a band is in a range of positions.
+/// Returns the part of a band that is in a range of positions.
 fn wanted(slab: &Slab, band: &RowBand, range: &Range<u64>) -> Range<usize> {
     let row = u64::from(slab.mover_halves);
     let first = slab.offset + band.rows.start as u64 * row;

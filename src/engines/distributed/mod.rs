@@ -1,4 +1,4 @@
-//! What the distributed drivers share: their watch, their errors, and the collection of results.
+//! Parts that all distributed drivers share: observer, errors, encoding of numbers, and collection of the result.
 
 mod collect;
 pub(crate) mod varint;
@@ -12,22 +12,23 @@ use messaging::CommunicationError;
 use std::io;
 use std::ops::ControlFlow;
 
-/// Who asks a rank to stop, and takes its checkpoints. What one rank wants, all do.
+/// Observer of one rank of a job. If one rank wants to stop or take a checkpoint, all ranks do.
 pub trait JobObserver<P>: Sync {
-    /// Told between supersteps how many positions were recomputed (by [`sweep`](crate::sweep::distributed::sweep)) or are decided (by
-    /// [`counting`](crate::counting::distributed::counting)), by all ranks; its answer stops the job.
+    /// Reports, between supersteps, the positions that all ranks have recomputed
+    /// ([`sweep`](crate::sweep::distributed::sweep)) or decided ([`counting`](crate::counting::distributed::counting)).
+    /// `Break` stops the job.
     fn advance(&self, done: u64) -> ControlFlow<()>;
 
-    /// All ranks have ended a pass, of a driver that repeats passes until one changes nothing.
+    /// Reports the end of a pass of all ranks, for drivers that repeat passes until one changes nothing.
     fn end_pass(&self, _pass: EndedPass) {}
 
-    /// Bound `bound` begins, of a driver that takes bounds from `bounds` down to 1.
+    /// Reports the start of a bound, for drivers that go from `bounds` down to 1.
     fn begin_bound(&self, _bound: u32, _bounds: u32) {}
 
-    /// Whether it is time for a checkpoint.
+    /// Whether a checkpoint is due.
     fn is_due(&self) -> bool;
 
-    /// Takes a checkpoint.
+    /// Takes a checkpoint of this rank.
     fn checkpoint(&self, part: &P);
 }
 
@@ -43,19 +44,19 @@ impl<P> JobObserver<P> for () {
     fn checkpoint(&self, _: &P) {}
 }
 
-/// Why a job did not solve its database.
+/// Reason why a job did not solve its database.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// It was asked to stop: what each rank owns is a checkpoint.
+    /// An observer stopped it. The state of each rank is a checkpoint.
     #[error("stopped on request")]
     Stopped,
-    /// A rank cannot be reached any more.
+    /// Communication with a rank failed.
     #[error(transparent)]
     Communication(#[from] CommunicationError),
-    /// The checkpoints that the ranks were to go on from are none that a call left.
+    /// The ranks started from checkpoints that no run wrote.
     #[error("a position heard of more children than it has")]
     Inconsistent,
-    /// The operating system has no memory for what the rank holds.
+    /// The operating system has too little memory for this rank.
     #[error("no memory for what this rank holds: {0}")]
     Memory(#[from] io::Error),
 }

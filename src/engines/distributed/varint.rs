@@ -1,6 +1,6 @@
-//! Numbers of letters between ranks: seven bits a byte, the lowest first.
+//! Variable-length encoding of numbers in messages: seven bits a byte, lowest first.
 
-/// The bytes are no letter.
+/// Error of a message that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -13,13 +13,13 @@ pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Appends how far a number is from the one before: zigzag, so that little is short in either direction.
+/// Appends the difference of a number from the one before, zigzag-encoded so that small differences are short.
 pub(crate) fn push_gap(bytes: &mut Vec<u8>, before: u64, number: u64) {
     let gap = number.wrapping_sub(before) as i64;
     push(bytes, (gap << 1 ^ gap >> 63) as u64);
 }
 
-/// Takes what [`push`] appended.
+/// Decodes a number that [`push`] appended.
 pub(crate) fn take(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
@@ -32,13 +32,13 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     Err(Malformed)
 }
 
-/// Takes what [`push_gap`] appended.
+/// Decodes a number that [`push_gap`] appended.
 pub(crate) fn take_gap(bytes: &mut &[u8], before: u64) -> Result<u64, Malformed> {
     let gap = take(bytes)?;
     Ok(before.wrapping_add(gap >> 1 ^ (gap & 1).wrapping_neg()))
 }
 
-/// Takes so many bytes.
+/// Takes `N` bytes.
 pub(crate) fn take_bytes<'a, const N: usize>(bytes: &mut &'a [u8]) -> Result<&'a [u8; N], Malformed> {
     let (taken, rest) = bytes.split_first_chunk().ok_or(Malformed)?;
     *bytes = rest;

@@ -1,30 +1,30 @@
-//! Writing staged scores back: the transpose from `MoverMajor` units into the `OpponentMajor` array.
+//! Applies staged scores: transposes `MoverMajor` units into the `OpponentMajor` array.
 
 use super::scores::{Destination, Kernel, RowUnit, SlabWork, UNIT_ROWS, simd};
 use super::tables::CHUNK;
 
-/// Something changed in a column.
+/// Changed scores of one column, among 64 rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChangedColumn {
     /// Rank of the opponent's half.
     pub(crate) column: u32,
-    /// The first of the 64 rows it is among.
+    /// First of the 64 rows.
     pub(crate) first_row: usize,
-    /// A bit for each of these.
+    /// Bit mask of the changed rows.
     pub(crate) rows: u64,
 }
 
-/// Something changed in some columns of a chunk.
+/// Changed scores of the columns of a chunk, among 64 rows.
 pub(crate) struct ChangedChunk<'a> {
-    /// Its first column.
+    /// First column.
     first: usize,
     first_row: usize,
-    /// By column, the rows.
+    /// By column, the bit mask of the changed rows.
     rows: &'a [u64],
 }
 
 impl ChangedChunk<'_> {
-    /// Adds a mark to those of all columns from one on where something changed.
+    /// Ors `mark` into the marks of the changed columns; `marks` starts at `first_column`.
     #[inline]
     pub(crate) fn mark(&self, marks: &mut [u64], first_column: usize, mark: u64) {
         let marks = &mut marks[self.first - first_column..][..self.rows.len()];
@@ -33,20 +33,18 @@ impl ChangedChunk<'_> {
         }
     }
 
-    /// The columns where something changed.
+    /// Iterates over the changed columns.
     pub(crate) fn each(&self) -> impl Iterator<Item = ChangedColumn> {
         let changed = self.rows.iter().enumerate().filter(|&(_, &rows)| rows != 0);
         changed.map(|(at, &rows)| ChangedColumn { column: (self.first + at) as u32, first_row: self.first_row, rows })
     }
 }
 
-/// Writes the wanted chunks of a staged unit into `array`, and tells in which chunks what changed. What the array leaves
-/// out of the slab are the columns before `first_column`.
-///
-/// Returns the number of changes.
+/// Writes the wanted chunks of a staged unit into `array`, passes the changes of each chunk to `notify`, and returns the
+/// number of changes. The array lacks the columns of the slab before `first_column`.
 ///
 /// # Panics
-/// When the unit reaches beyond its slab, or what there is of it.
+/// If the unit reaches beyond the slab or the array.
 pub(crate) fn apply(
     kernel: Kernel,
     work: &SlabWork,
@@ -83,7 +81,7 @@ pub(crate) fn apply(
     changes
 }
 
-/// Writes the wanted rows of one staged chunk, and sets for each column which rows changed. Returns how many changes.
+/// Writes the wanted rows of one staged chunk, records the changed rows of each column, and returns the number of changes.
 fn write(
     kernel: Kernel,
     staged: &[i8],

@@ -1,24 +1,24 @@
 //! Classes of moves compiled for bits.
 //!
-//! A class takes the columns of a row to columns of the child row by a monotone injection (see [`game::sow`]). On bits
-//! that is a compression of words of the child row, concatenated ([`Pull`]). Backwards it is a compression of the words
-//! where a position's columns were won or lost, expanded into words of the parents' rows ([`Push`]): fix the mover's
-//! half of a position, then all its parents by moves of one class have the same opponent's half, and the mover's half
-//! they had before sowing grows with the position's column, for each pit and number of stones sown.
+//! A class maps the columns of a row to columns of the child row by a monotone injection (see [`game::sow`]). Forwards
+//! ([`Pull`]), a word of the row is a concatenation of compressed words of the child row. Backwards ([`Push`]), words of a
+//! position's row are compressed and expanded into words of the parents' rows: for a fixed half of the mover, all parents
+//! by moves of one class have the same opponent's half, and for each pit and number of stones sown the mover's half before
+//! sowing grows with the position's column.
 
 use crate::layout::plane::WORD;
 use game::sow::{self, SowClass, SowMap};
 use game::{Halves, Index};
 use std::ops::Range;
 
-/// Where the columns of a row are found in a child row: for all classes that let as many stones cross.
+/// Map from the columns of a row to those of a child row, for all classes with the same number of crossing stones.
 pub(crate) struct Pull {
-    /// By word of the row, its first piece; one entry more.
+    /// By word of the row, its first piece; plus the end.
     pub(crate) first: Vec<u32>,
     pub(crate) pieces: Vec<PulledBits>,
-    /// Every word is that of the child row: what a move does that stays in the mover's half, if all positions count.
+    /// Whether the map is the identity: moves that stay in the mover's half, with the position set `all`.
     pub(crate) is_straight: bool,
-    /// By share of the child row, the shares of the row that take bits from it.
+    /// By group of words of the child row, the groups of the row that take bits from it.
     pub(crate) dependents: [u64; WORD],
 }
 
@@ -28,23 +28,23 @@ pub(crate) struct PulledBits {
     pub(crate) mask: u64,
     /// The word of the child row.
     pub(crate) word: u32,
-    /// Their place in the word of the row.
+    /// Their position in the word of the row.
     pub(crate) shift: u32,
 }
 
-/// Where the columns of a row have their parents by moves of one class.
+/// Map from the columns of a row to their parents by moves of one class.
 ///
-/// In pieces: columns of a word whose parents are in one word of the parents' row.
+/// A piece is a set of columns of one word with parents in one word of the parents' row.
 #[derive(Default)]
 pub(crate) struct Push {
-    /// By word of the row, its first piece; one entry more.
+    /// By word of the row, its first piece; plus the end.
     pub(crate) first: Vec<u32>,
-    /// By piece, its columns; apart from the rest, since most pieces are only asked for these.
+    /// By piece, its columns. In an array of their own, since most pieces are skipped by them.
     pub(crate) from: Vec<u64>,
     pub(crate) to: Vec<PushedBits>,
 }
 
-/// Where a piece goes.
+/// Target of a piece.
 #[derive(Clone, Copy)]
 pub(crate) struct PushedBits {
     pub(crate) mask: u64,
@@ -53,7 +53,7 @@ pub(crate) struct PushedBits {
 }
 
 impl Pull {
-    /// From the map of any class with as many crossing stones. Shares are of `1 << shift` words.
+    /// Compiles the map of any class with this number of crossing stones. Groups have `1 << shift` words.
     pub(crate) fn new(map: &SowMap, shift: u32, child_shift: u32) -> Pull {
         let is_straight = map.targets.iter().enumerate().all(|(column, &target)| column == target as usize);
         let mut pull = Pull { first: vec![0], pieces: Vec::new(), is_straight, dependents: [0; WORD] };
@@ -72,7 +72,7 @@ impl Pull {
         pull
     }
 
-    /// The shares of the row that take bits from some shares of the child row.
+    /// Returns the groups of the row that take bits from any of the given groups of the child row.
     pub(crate) fn dependents_of(&self, mut shares: u64) -> u64 {
         let mut dependents = 0;
         while shares != 0 {
@@ -82,7 +82,7 @@ impl Pull {
         dependents
     }
 
-    /// The words of the child row from which some words of the row take bits.
+    /// Returns the range of words of the child row from which the given words of the row take bits.
     pub(crate) fn child_words(&self, words: &Range<usize>) -> Range<usize> {
         if self.is_straight {
             return words.clone();
@@ -94,7 +94,7 @@ impl Pull {
 }
 
 impl Push {
-    /// By class number, for the parents' rows whose mover has `mover` stones.
+    /// Compiles all classes, by number, for parents whose mover has `mover` stones.
     pub(crate) fn all(index: &Index, mover: u32) -> Vec<Push> {
         // Word of columns, pit and stones sown (each is monotone), rank of the parent, column in its word.
         let mut by_class: Vec<Vec<(u32, u16, u32, u8)>> = vec![Vec::new(); SowClass::COUNT];

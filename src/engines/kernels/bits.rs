@@ -1,4 +1,5 @@
-//! The row kernels on bits: what of a row is lost now, and whom that makes win.
+//! Kernels on rows of bits: which candidates of a row are lost ([`BitKernel::pull`]), and which parents win by that
+//! ([`BitKernel::push`]).
 
 #[cfg(not(target_arch = "x86_64"))]
 mod absent;
@@ -19,9 +20,9 @@ use crate::layout::plane::WORD;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// A row of bits.
+/// Read access to a row of bits.
 pub trait RowBits: Copy {
-    /// The bits of a word that `mask` has; others may be anything.
+    /// Returns a word; bits outside `mask` are unspecified.
     fn bits(self, word: usize, mask: u64) -> u64;
 }
 
@@ -39,35 +40,35 @@ impl RowBits for &[u64] {
     }
 }
 
-/// A move of a row: where its children's wins are.
+/// A move of a row, and the wins of its children.
 #[derive(Clone, Copy)]
 pub(crate) struct ChildWins<'a, R> {
     pub(crate) wins: R,
     pub(crate) pull: &'a Pull,
-    /// By word, the columns on which the move captures nothing and starves nobody.
+    /// By word, the columns on which the move is quiet: it captures nothing and does not starve the opponent.
     pub(crate) quiet: &'a [u64],
 }
 
-/// Which implementation of the kernels on bits runs.
+/// Implementation of the kernels on bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BitKernel {
     /// Plain Rust, on any processor.
     Portable,
-    /// With the instructions of BMI2, which compress and expand the bits of a word.
+    /// BMI2, with instructions that compress and expand the bits of a word.
     Bmi2,
-    /// And with AVX-512, which finds the pieces that have a bit, eight at a time.
+    /// BMI2 and AVX-512, which tests eight pieces at a time for set bits.
     Avx512,
 }
 
-/// The wins of a row being found.
+/// Accumulator of the wins of one row.
 #[derive(Debug, Default)]
 pub(crate) struct WonRow {
-    /// Zeros where nothing was found.
+    /// All zeros between rows.
     words: Vec<u64>,
 }
 
 impl WonRow {
-    /// Makes it a row of so many words.
+    /// Sets the number of words of the row.
     pub(crate) fn resize(&mut self, words: usize) {
         self.words.resize(words, 0);
     }
@@ -77,7 +78,7 @@ impl WonRow {
         self.words[word as usize] |= bits;
     }
 
-    /// Lists what was found by word, and forgets it.
+    /// Lists the nonzero words and clears them.
     pub(crate) fn take(&mut self, into: &mut Vec<(u32, u64)>) {
         into.clear();
         // Most words of long rows are zeros.
@@ -96,13 +97,13 @@ impl WonRow {
 }
 
 impl BitKernel {
-    /// The fastest kernel that this processor has, and that takes no more than [`Kernel::detect`].
+    /// Returns the fastest kernel of this processor, of no later generation than [`Kernel::detect`].
     pub fn detect() -> BitKernel {
         let most = BitKernel::beside(Kernel::detect());
         BitKernel::available().rfind(|kernel| *kernel <= most).unwrap_or(BitKernel::Portable)
     }
 
-    /// The kernel of the same generation of processors.
+    /// Returns the kernel for the same generation of processors.
     fn beside(kernel: Kernel) -> BitKernel {
         match kernel {
             Kernel::Portable => BitKernel::Portable,
@@ -111,7 +112,7 @@ impl BitKernel {
         }
     }
 
-    /// The kernels that this processor has, the fastest last.
+    /// Iterates over the kernels that this processor supports, fastest last.
     pub fn available() -> impl DoubleEndedIterator<Item = BitKernel> {
         let has = |kernel: &BitKernel| match kernel {
             BitKernel::Portable => true,
@@ -121,7 +122,7 @@ impl BitKernel {
         [BitKernel::Portable, BitKernel::Bmi2, BitKernel::Avx512].into_iter().filter(has)
     }
 
-    /// Bits that are set.
+    /// Counts the set bits.
     pub fn count(self, words: &[u64]) -> u64 {
         match self {
             BitKernel::Portable => words.iter().map(|word| u64::from(word.count_ones())).sum(),
@@ -129,8 +130,8 @@ impl BitKernel {
         }
     }
 
-    /// Keeps of some columns of a row, in its words from `first` on, those whose move leads to a win, or is none of the
-    /// quiet ones. Tells in which groups of words some went, a bit for each `1 << shift` words.
+    /// Clears in `left`, the words of a row from `first` on, each column whose move is quiet and does not lead to a win.
+    /// Returns the mask of groups of `1 << shift` words in which a bit was cleared.
     pub(crate) fn pull<R: RowBits>(self, left: &mut [u64], first: usize, child: &ChildWins<R>, shift: u32) -> u64 {
         match self {
             _ if child.pull.is_straight => pull_straight(left, first, child, shift),
@@ -139,7 +140,7 @@ impl BitKernel {
         }
     }
 
-    /// Finds who wins, in the parents' row, by a move of the class to one of the lost, which are listed by word.
+    /// Adds to `won` the parents that win by a move of the class to a lost position. `lost` lists them by word.
     pub(crate) fn push(self, lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         match self {
             BitKernel::Portable => push_row(lost, push, won, compress, expand),
@@ -149,7 +150,7 @@ impl BitKernel {
     }
 }
 
-/// See [`BitKernel::by_value`]; `equal` tells which bytes have a value.
+/// See [`BitKernel::by_value`]; `equal` returns the mask of the bytes with a value.
 #[inline(always)]
 fn by_value(bytes: &[i8], equal: impl Fn(i8) -> u64, mut each: impl FnMut(i8, u64)) {
     let mut left = u64::MAX.checked_shr((WORD - bytes.len()) as u32).unwrap_or(0);
@@ -161,7 +162,7 @@ fn by_value(bytes: &[i8], equal: impl Fn(i8) -> u64, mut each: impl FnMut(i8, u6
     }
 }
 
-/// The moves that leave columns where they are.
+/// [`BitKernel::pull`] of moves that map each column to itself.
 fn pull_straight<R: RowBits>(left: &mut [u64], first: usize, child: &ChildWins<R>, shift: u32) -> u64 {
     let mut groups = 0;
     for (at, (left, quiet)) in left.iter_mut().zip(&child.quiet[first..]).enumerate() {
@@ -215,7 +216,7 @@ fn push_row(
     }
 }
 
-/// As [`push_row`]; `hits` tells which of up to eight pieces have one of the bits.
+/// As [`push_row`]; `hits` returns the mask of the pieces, up to eight, that have one of the bits.
 #[inline(always)]
 fn push_row_by_eights(
     lost: &[(u32, u64)],
@@ -238,7 +239,7 @@ fn push_row_by_eights(
     }
 }
 
-/// The bits of `word` that `mask` has, moved together at the low end.
+/// Gathers the bits of `word` selected by `mask` at the low end (PEXT).
 fn compress(word: u64, mut mask: u64) -> u64 {
     let (mut result, mut to) = (0, 0);
     while mask != 0 {
@@ -250,7 +251,7 @@ fn compress(word: u64, mut mask: u64) -> u64 {
     result
 }
 
-/// The low bits of `word`, moved to the places that `mask` has.
+/// Scatters the low bits of `word` to the positions selected by `mask` (PDEP).
 fn expand(mut word: u64, mut mask: u64) -> u64 {
     let mut result = 0;
     while mask != 0 && word != 0 {
@@ -310,7 +311,7 @@ mod tests {
         (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 % 64)
     }
 
-    /// By row what is left of its later words, where some went, and whom that makes win.
+    /// By row: the remaining words, the groups that changed, and the winning parents.
     fn slab_by(kernel: BitKernel, tables: &Tables, number: usize, slab: &PlaneSlab) -> Vec<Pulled> {
         let opponent = 9 - number as u32;
         let bits: Vec<u64> = (0..2000).map(|at| noise(at) | noise(at + 7)).collect();

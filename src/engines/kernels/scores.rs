@@ -1,10 +1,10 @@
-//! The row kernels: what a unit of work computes, in a portable form, and the choice of a faster one at run time.
+//! Kernels on rows of scores, in portable Rust, and the choice of a faster implementation at run time.
 //!
-//! A unit is up to 64 rows of a `MoverMajor` slab by up to 16 chunks of 64 columns. *Recompute* derives the scores of
-//! its wanted row chunks from their children and stages them row by row; *apply* transposes a staged chunk into the
-//! `OpponentMajor` array and says what changed. Recomputing only reads the array, applying only writes the bytes of
-//! its own rows and columns; a driver keeps the two apart in time. Where few positions are asked for, a *spot* is one
-//! chunk of a row.
+//! A unit has up to 64 rows of a `MoverMajor` slab by up to 16 chunks of 64 columns. *Recompute* derives the scores of the
+//! wanted row chunks of a unit from their children and stages them row by row. *Apply* transposes a staged chunk into the
+//! `OpponentMajor` array and reports the changes. Recompute only reads the array, apply only writes the bytes of its own
+//! rows and columns; a driver separates the two in time. Where few positions are wanted, drivers recompute single row
+//! chunks.
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) mod absent;
@@ -26,15 +26,15 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// The class of the moves that stay in the mover's half.
+/// SowClass of the moves that stay in the mover's half.
 pub(crate) const STRAIGHT: usize = SowClass { crossing: 0, ends: Ends::Mover }.number();
 
 /// Rows in a unit.
 pub(crate) const UNIT_ROWS: usize = 64;
-/// Chunks in a unit: staged scores of a unit stay in the second-level cache, its rows of them in the first.
+/// Chunks in a unit: the staged scores of a unit fit the second-level cache, those of a row the first.
 pub(crate) const UNIT_CHUNKS: usize = 16;
 
-/// Which implementation of the row kernels runs.
+/// Implementation of the row kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kernel {
     /// Plain Rust, on any processor.
@@ -48,7 +48,7 @@ pub enum Kernel {
 /// A slab as the kernels see it.
 pub(crate) struct SlabWork<'a> {
     pub(crate) slab: &'a Slab,
-    /// Where its scores are in the array.
+    /// Location of its scores in the array.
     pub(crate) to: SlabRows,
     /// By the rank of the mover's half.
     pub(crate) rows: &'a [[PackedMove; HALF_PITS]],
@@ -56,13 +56,13 @@ pub(crate) struct SlabWork<'a> {
     pub(crate) columns: usize,
     /// By class number.
     pub(crate) children: Vec<Option<ChildScores<'a>>>,
-    /// Best captures of the slab, row by row, readable for a vector behind its end.
+    /// Best captures of the slab, row by row, readable for one vector behind the end.
     pub(crate) captures: &'a [i8],
-    /// Bytes from one row of them to the next.
+    /// Bytes from one row of captures to the next.
     pub(crate) captures_stride: usize,
 }
 
-/// Where the moves of a class lead from a slab.
+/// Child slab that the moves of a class lead to.
 #[derive(Clone, Copy)]
 pub(crate) struct ChildScores<'a> {
     pub(crate) gather: &'a Gather,
@@ -72,11 +72,11 @@ pub(crate) struct ChildScores<'a> {
     pub(crate) bytes: usize,
     /// Bytes from one row of the child slab in `OpponentMajor` to the next.
     pub(crate) stride: usize,
-    /// Behind the last of its columns that are there.
+    /// End of its columns that are in the array.
     pub(crate) end: usize,
 }
 
-/// A unit: rows and chunks of a slab, and per row the chunks wanted.
+/// Unit of work: rows by chunks of a slab, and a mask of the wanted chunks of each row.
 #[derive(Clone, Copy)]
 pub(crate) struct RowUnit {
     pub(crate) row: usize,
@@ -90,7 +90,7 @@ pub(crate) struct RowUnit {
 pub(crate) const UNIT_BYTES_MAX: usize = UNIT_ROWS * (UNIT_CHUNKS + 1) * CHUNK;
 
 impl RowUnit {
-    /// All of some chunks, from a row on: as many rows as a unit has, of those before `rows_end`.
+    /// A unit with all of some chunks wanted, from `row` on, of rows before `rows_end`.
     pub(crate) fn whole(row: usize, rows_end: usize, chunks: Range<usize>) -> RowUnit {
         let rows = UNIT_ROWS.min(rows_end - row);
         let mut wanted = [0; UNIT_ROWS];
@@ -98,7 +98,7 @@ impl RowUnit {
         RowUnit { row, rows, chunk: chunks.start, chunks: chunks.len(), wanted }
     }
 
-    /// Of what is wanted the chunks among `columns`, if they have any of the unit's.
+    /// Restricts the wanted chunks to `columns`; `None` if the unit has none of them.
     pub(crate) fn within(&self, columns: &Range<usize>) -> Option<RowUnit> {
         let start = columns.start.max(self.chunk);
         let end = columns.end.min(self.chunk + self.chunks);
@@ -113,12 +113,12 @@ impl RowUnit {
         Some(unit)
     }
 
-    /// Row chunks wanted.
+    /// Number of wanted row chunks.
     pub(crate) fn wanted_chunks(&self) -> u32 {
         self.wanted[..self.rows].iter().map(|wanted| wanted.count_ones()).sum()
     }
 
-    /// Bytes from one staged row to the next: one vector more than a row, so that columns spread over cache sets.
+    /// Bytes from one staged row to the next: one vector more than a row, which spreads columns over cache sets.
     pub(crate) fn stride(&self) -> usize {
         (self.chunks + 1) * CHUNK
     }
@@ -128,7 +128,7 @@ impl RowUnit {
         UNIT_ROWS * self.stride()
     }
 
-    /// A bit a row: whether the chunk is wanted there.
+    /// Mask of the rows in which a chunk is wanted.
     pub(crate) fn wanted_rows(&self, chunk: usize) -> u64 {
         self.wanted[..self.rows]
             .iter()
@@ -137,7 +137,7 @@ impl RowUnit {
     }
 }
 
-/// Which moves of a row are taken: those that stay in the mover's half and lead to some ranks, or all others.
+/// Selection of the moves of a row: those that stay in the mover's half and lead to a range of halves, or all others.
 #[derive(Clone)]
 pub(crate) struct Moves {
     ranks: Range<u32>,
@@ -145,17 +145,17 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    /// Only those that stay in the mover's half and lead to `ranks`.
+    /// Selects the moves that stay in the mover's half and lead to `ranks`.
     pub(crate) fn only(ranks: Range<u32>) -> Moves {
         Moves { ranks, are_taken: true }
     }
 
-    /// All but these.
+    /// Selects all other moves.
     pub(crate) fn all_but(ranks: Range<u32>) -> Moves {
         Moves { ranks, are_taken: false }
     }
 
-    /// The moves taken, of all moves of a row.
+    /// Iterates over the selected moves of a row.
     #[inline(always)]
     pub(crate) fn of(&self, row: &[PackedMove; HALF_PITS]) -> impl Iterator<Item = PackedMove> {
         let moves = row.iter().copied().take_while(|&to| to != PackedMove::NONE);
@@ -163,7 +163,7 @@ impl Moves {
     }
 }
 
-/// The least that positions of a unit score, whatever the moves taken lead to: row by row from the unit's first chunk.
+/// Lower bounds on the scores of a unit, from moves that are not selected: row by row from the unit's first chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct Floor<'a> {
     pub(crate) scores: &'a [i8],
@@ -172,13 +172,13 @@ pub(crate) struct Floor<'a> {
 }
 
 impl<'a> SlabWork<'a> {
-    /// The best captures of a unit.
+    /// Returns the best captures of a unit as floor.
     pub(crate) fn floor(&self, unit: &RowUnit) -> Floor<'a> {
         let stride = self.captures_stride;
         Floor { scores: &self.captures[unit.row * stride + unit.chunk * CHUNK..], stride }
     }
 
-    /// Positions that the wanted chunks of a unit are, by 64 columns of a row.
+    /// Number of positions in the wanted chunks of a unit, counted by whole chunks.
     pub(crate) fn recomputed(&self, unit: &RowUnit) -> u64 {
         u64::from(unit.wanted_chunks()) * (CHUNK as u64).min(self.columns as u64)
     }
@@ -198,7 +198,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Where apply writes: a chunk of columns of the unit's rows, in the `OpponentMajor` array.
+/// Destination of apply in the `OpponentMajor` array: a chunk of columns of the rows of a unit.
 #[derive(Clone, Copy)]
 pub(crate) struct Destination {
     /// Offset of the chunk's first column at the unit's first row.
@@ -211,25 +211,25 @@ pub(crate) struct Destination {
     pub(crate) rows: usize,
 }
 
-/// What somebody chose for this process.
+/// The kernel chosen for this process, if any.
 static CHOSEN: OnceLock<Kernel> = OnceLock::new();
 
 impl Kernel {
-    /// The kernel that was chosen for this process, or else the fastest this processor has.
+    /// Returns the kernel chosen for this process, or else the fastest that the processor supports.
     pub fn detect() -> Kernel {
         CHOSEN.get().copied().unwrap_or_else(|| Kernel::available().next_back().unwrap_or(Kernel::Portable))
     }
 
-    /// Has this process use a kernel, and no faster one on bits: `detect` gives it from now on.
+    /// Makes this process use a kernel, and no faster one on bits: `detect` returns it from here on.
     ///
     /// # Panics
-    /// When the processor does not have it, or another one was chosen before.
+    /// If the processor does not support it, or another kernel was chosen before.
     pub fn choose(self) {
         assert!(Kernel::available().any(|kernel| kernel == self), "this processor has no {self}");
         assert_eq!(*CHOSEN.get_or_init(|| self), self, "a kernel is chosen once");
     }
 
-    /// The kernels this processor has, the fastest last.
+    /// Iterates over the kernels that this processor supports, fastest last.
     pub fn available() -> impl DoubleEndedIterator<Item = Kernel> {
         let has = |kernel: &Kernel| match kernel {
             Kernel::Portable => true,
@@ -239,7 +239,7 @@ impl Kernel {
         [Kernel::Portable, Kernel::Avx2, Kernel::Avx512].into_iter().filter(has)
     }
 
-    /// Derives a chunk of a row. Lanes behind the last column are anything.
+    /// Derives a chunk of a row. Lanes behind the last column are unspecified.
     pub(crate) fn recompute_row_chunk(self, work: &SlabWork, row_chunk: RowChunk, values: &[i8]) -> [i8; CHUNK] {
         let row = &work.rows[row_chunk.row as usize];
         let floor = &work.captures[row_chunk.row as usize * work.captures_stride + row_chunk.chunk as usize * CHUNK..];
@@ -251,14 +251,14 @@ impl Kernel {
         }
     }
 
-    /// Asks the caches for what a spot is derived from, and for the scores asked for.
+    /// Prefetches the inputs of a row chunk and its current scores.
     pub(crate) fn prefetch(self, work: &SlabWork, row_chunk: RowChunk, values: &[i8]) {
         if self == Kernel::Avx512 {
             simd::prefetch_avx512(work, row_chunk, values);
         }
     }
 
-    /// The columns of a chunk whose moves of a class lead to some of a chunk of child columns; at least these.
+    /// Returns a superset of the columns of a chunk whose moves of a class lead to the given columns of a child chunk.
     pub(crate) fn reached(self, gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
         if self == Kernel::Avx512 {
             return simd::reached_avx512(gather, chunk, child, columns);
@@ -267,7 +267,7 @@ impl Kernel {
         gather.pieces[first as usize..end as usize].iter().fold(0, |lanes, piece| lanes | piece.mask)
     }
 
-    /// Some of 64 scores, one after the other; what is behind them is anything.
+    /// Compresses the selected ones of 64 scores to the front; the rest is unspecified.
     #[inline]
     pub(crate) fn pick(self, scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
         if self == Kernel::Avx512 {
@@ -278,11 +278,11 @@ impl Kernel {
         picked
     }
 
-    /// Writes some of 64 scores, given one after the other, where they are further from 0 than what is there; which were:
-    /// of two states of a score the later one is further from 0.
+    /// Writes the selected ones of 64 scores, given compressed, where they are further from 0 than the present ones, and
+    /// returns the mask of those written. (Of two states of a score the later one is further from 0.)
     ///
     /// # Panics
-    /// When there are fewer scores than columns, or the array ends before one of them.
+    /// If there are fewer scores than columns, or the array ends before one of them.
     #[inline]
     pub(crate) fn merge(self, to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
         assert!(
@@ -302,7 +302,7 @@ impl Kernel {
         changed
     }
 
-    /// Derives the wanted chunks of a unit, from some moves, and a floor that stands for the others and for captures.
+    /// Derives the wanted chunks of a unit from the selected moves and a floor for all other moves and captures.
     /// `values` is the whole `OpponentMajor` array with its padding.
     pub(crate) fn recompute(
         self,
@@ -322,17 +322,17 @@ impl Kernel {
     }
 }
 
-/// A chunk of a row.
+/// Chunk of a row, with a mask of wanted columns.
 #[derive(Clone, Copy)]
 pub(crate) struct RowChunk {
     pub(crate) row: u32,
     pub(crate) chunk: u32,
-    /// The columns asked for.
+    /// Mask of the wanted columns.
     pub(crate) lanes: u64,
 }
 
-/// Derives the wanted chunks of a unit, given how to permute the bytes of a window. Compiled once for each kernel that
-/// relies on the compiler for its vectors.
+/// Derives the wanted chunks of a unit, given a permutation of the bytes of a window. Compiled for each kernel that is
+/// vectorized by the compiler.
 #[inline(always)]
 pub(crate) fn recompute_rows(
     work: &SlabWork,
@@ -358,7 +358,7 @@ pub(crate) fn recompute_rows(
     }
 }
 
-/// Derives a chunk of a row from some of its moves.
+/// Derives a chunk of a row from some moves.
 #[inline(always)]
 fn recompute_chunk(
     work: &SlabWork,
@@ -388,7 +388,7 @@ fn recompute_chunk(
     std::array::from_fn(|lane| floor[lane].max(-least[lane]))
 }
 
-/// For each lane the least score where the mask has it, else the greatest: what leaves other lanes out of a minimum.
+/// Returns the least score in the lanes of the mask and the greatest elsewhere, which excludes those lanes from a minimum.
 #[inline(always)]
 fn keep(mask: u64) -> [i8; CHUNK] {
     let mut keep = [0; CHUNK];
@@ -418,7 +418,7 @@ fn permute(window: &[i8; PAD], lanes: &LaneMap) -> [i8; CHUNK] {
     lanes.0.map(|lane| window[lane as usize])
 }
 
-/// The bits of a word, from the lowest.
+/// Iterates over the set bits of a word, from the lowest.
 pub(crate) fn lanes(mut columns: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = columns.trailing_zeros() as usize;

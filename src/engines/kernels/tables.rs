@@ -1,8 +1,8 @@
-//! Everything that depends on halves and classes of moves but not on scores, compiled for the kernels.
+//! Tables compiled for the kernels: everything that depends on halves and classes of moves but not on scores.
 //!
-//! Built on first use, shared by all threads and all databases up to a number of stones. Sizes, with R = C(n+6,6) the
-//! number of halves with up to n stones: 24 bytes a half for the moves of rows, about 20 for their parents, and less
-//! than 3 bytes a column for each class of moves (R columns a class in all), together a few per cent of a database.
+//! Tables are built on first use, and shared by all threads and by all databases up to a number of stones. Sizes, with
+//! R = C(n+6,6) halves of up to n stones: 24 bytes a half for the moves of rows, about 20 for their parents, and less than
+//! 3 bytes a column for each class of moves (R columns a class in all); together a few per cent of a database.
 
 use super::bit_maps::{Pull, Push};
 use crate::layout::plane;
@@ -14,12 +14,12 @@ use std::sync::OnceLock;
 /// Columns handled by one step of a kernel.
 pub(crate) const CHUNK: usize = 64;
 
-/// Chunks that halves take as columns.
+/// Returns the number of chunks of a number of columns.
 pub(crate) fn chunks(halves: u32) -> usize {
     (halves as usize).div_ceil(CHUNK)
 }
 
-/// The halves of some chunks, of so many halves.
+/// Returns the columns of a range of chunks, out of `halves` columns.
 pub(crate) fn halves_of(chunks: &Range<usize>, halves: u32) -> Range<usize> {
     let last = halves as usize;
     (chunks.start * CHUNK).min(last)..(chunks.end * CHUNK).min(last)
@@ -42,12 +42,12 @@ pub struct Tables {
     pushes: Vec<OnceLock<Vec<Push>>>,
 }
 
-/// A move of a row: rank of the half left behind, class, and place among the row's moves, in four bytes.
+/// Move of a row in four bytes: rank of the half left behind, class, and number among the moves of the row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PackedMove(u32);
 
 impl PackedMove {
-    /// Fills up the six places; behind all moves.
+    /// Filler behind the moves of a row.
     pub(crate) const NONE: PackedMove = PackedMove(u32::MAX);
     // C(53,5) ranks fit in 22 bits, 98 class numbers in 7.
     const RANK_BITS: u32 = 22;
@@ -78,7 +78,7 @@ impl PackedMove {
         (self.0 >> PackedMove::RANK_BITS) as usize & ((1 << PackedMove::CLASS_BITS) - 1)
     }
 
-    /// Its place among the moves of the row.
+    /// Number among the moves of the row.
     #[inline(always)]
     pub(crate) fn slot(self) -> usize {
         (self.0 >> (PackedMove::RANK_BITS + PackedMove::CLASS_BITS)) as usize
@@ -90,14 +90,14 @@ impl PackedMove {
 /// A chunk of 64 columns is made of pieces; a piece takes some of its lanes from 128 consecutive bytes of the child
 /// row, by a byte permutation, or from 64 without one.
 pub(crate) struct Gather {
-    /// By chunk, its first piece; one entry more.
+    /// By chunk, its first piece; plus the end.
     pub(crate) first: Vec<u32>,
     pub(crate) pieces: Vec<GatherPiece>,
     /// By piece that permutes: for each lane the byte of its window; lanes do not descend.
     pub(crate) lanes: Vec<LaneMap>,
-    /// By chunk of 64 child columns, the chunks whose columns go there: first, and last plus one.
+    /// By chunk of 64 child columns, the range of chunks with columns that map there.
     pub(crate) inverse: Vec<(u32, u32)>,
-    /// The child columns that columns go to, a bit each.
+    /// Bit mask of the child columns that columns map to.
     pub(crate) led_to: Vec<u64>,
 }
 
@@ -126,34 +126,34 @@ pub(crate) struct CaptureLists {
     pub(crate) groups: Vec<(u8, u32)>,
     /// Column of the row, and column of the child in its row.
     pub(crate) entries: Vec<(u32, u32)>,
-    /// Columns that the move leaves without stones.
+    /// Columns in which the move leaves the opponent without stones.
     pub(crate) starves: Vec<u32>,
 }
 
-/// A bit a column of a class, in words of a chunk.
+/// Bit masks of the columns of a class, a word a chunk.
 pub(crate) struct Columns {
-    /// Nothing is captured.
+    /// Quiet: nothing is captured.
     pub(crate) quiet: Vec<u64>,
-    /// Something is captured; legal.
+    /// Legal captures.
     pub(crate) capturing: Vec<u64>,
 }
 
-/// Who can move to a half: by rank of the opponent's half, the rows (of the mover's halves) whose moves leave it.
+/// Parents of halves: by rank of the opponent's half, the rows (mover's halves) with a move that leaves it behind.
 pub(crate) struct Parents {
     first: Vec<u32>,
-    /// In each run by crossing stones, ascending.
+    /// In each run ascending by crossing stones.
     entries: Vec<PackedMove>,
 }
 
 impl Parents {
-    /// The parents of a half, by crossing stones ascending.
+    /// Returns the parents of a half, ascending by crossing stones.
     pub(crate) fn of(&self, rank: u32) -> &[PackedMove] {
         &self.entries[self.first[rank as usize] as usize..self.first[rank as usize + 1] as usize]
     }
 }
 
 impl Tables {
-    /// Tables for databases of up to `stones_max` stones; nothing is computed yet.
+    /// Creates tables for databases of up to `stones_max` stones, without computing them.
     pub fn new(rules: Rules, set: PositionSet, stones_max: u32) -> Tables {
         let sizes = stones_max as usize + 1;
         let locks = sizes * SowClass::COUNT;
@@ -175,12 +175,12 @@ impl Tables {
         self.index.set()
     }
 
-    /// The most stones these tables serve.
+    /// Most stones of a database that these tables serve.
     pub fn stones_max(&self) -> u32 {
         self.index.stones()
     }
 
-    /// The moves of all rows of slabs whose mover has `stones` stones, each row's before its `NONE`s.
+    /// Returns the moves of all rows of slabs whose mover has `stones` stones; each row is filled up with `NONE`.
     pub(crate) fn rows(&self, stones: u32) -> &[[PackedMove; HALF_PITS]] {
         self.rows[stones as usize].get_or_init(|| rows_of(&self.index, stones))
     }
@@ -217,7 +217,7 @@ impl Tables {
         &self.parents.get_or_init(|| self.build_parents())[stones as usize]
     }
 
-    /// Where bits of a row are found that has `stones` opponent's stones, after moves that let `crossing` cross.
+    /// Returns the map of bits for rows whose opponent has `stones` stones, by moves with `crossing` crossing stones.
     pub(crate) fn pull(&self, stones: u32, crossing: u32) -> &Pull {
         self.pulls[stones as usize * (self.stones_max() as usize + 1) + crossing as usize].get_or_init(|| {
             let ends = if crossing == 0 { Ends::Mover } else { Ends::Opponent };
@@ -229,13 +229,13 @@ impl Tables {
         })
     }
 
-    /// By class number, where bits of rows go whose parents' mover has `mover` stones.
+    /// Returns, by class number, the maps of bits to parents whose mover has `mover` stones.
     pub(crate) fn pushes(&self, mover: u32) -> &[Push] {
         self.pushes[mover as usize].get_or_init(|| Push::all(&self.index, mover))
     }
 
-    /// Where a move of a class takes a column where the opponent has `stones` stones, if it captures nothing there and
-    /// leaves the opponent stones: what [`gather`](Self::gather) says of all columns.
+    /// Returns the column that a quiet move of a class maps a column to, where the opponent has `stones` stones; `None` if
+    /// the move is not quiet there. [`gather`](Self::gather) has this for all columns.
     pub(crate) fn quiet_target(&self, stones: u32, class: SowClass, column: u32) -> Option<u32> {
         let half = self.index.opponent_unrank(stones, column);
         class.quiet_half(&self.rules, &half).map(|half| Halves::rank(&half))
@@ -273,7 +273,7 @@ impl Tables {
         parents
     }
 
-    /// Every move of every row: stones of the half left behind, the move, the rank of the row.
+    /// Visits every move of every row: stones of the half left behind, the move, the rank of the row.
     fn each_move(&self, mut visit: impl FnMut(usize, PackedMove, u32)) {
         // Ascending in the mover's stones, hence for each half left behind in crossing stones.
         for mover in 0..=self.stones_max() {
@@ -287,7 +287,7 @@ impl Tables {
     }
 }
 
-/// The moves of all rows whose mover has `stones` stones, each row's before its `NONE`s.
+/// Computes the moves of all rows whose mover has `stones` stones; each row is filled up with `NONE`.
 pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[PackedMove; HALF_PITS]> {
     let row = |rank| {
         let mut moves = [PackedMove::NONE; HALF_PITS];

@@ -1,15 +1,15 @@
-//! Bit planes: one bit a position, row by row, each row from a word of its own.
+//! Bit planes: one bit a position, row by row; each row starts at a word boundary.
 
 use game::{Index, Orientation, Slab};
 use std::ops::Range;
 
-/// Parts of a row, at most: what is to be tested is known by part.
+/// Most parts of a row: pending tests are recorded by part.
 pub(crate) const PARTS: usize = 8;
 
 /// Bits in a word.
 pub(crate) const WORD: usize = 64;
 
-/// Where the rows of a bit plane are.
+/// Locations of the rows of a bit plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaneLayout {
     slabs: Vec<PlaneSlab>,
@@ -41,12 +41,12 @@ impl PlaneSlab {
         self.rows * self.row_words
     }
 
-    /// Words of a row that share a bit of a mask of changes, as a power of two: rows have at most 64 such shares.
+    /// Log2 of the words of a row that share a bit in a change mask: a row has at most 64 such groups.
     pub(crate) fn share_shift(&self) -> u32 {
         share_shift(self.row_words)
     }
 
-    /// Words of a row that are a part, as a power of two.
+    /// Log2 of the words of a part of a row.
     pub(crate) fn part_shift(&self) -> u32 {
         part_shift(self.row_words)
     }
@@ -98,10 +98,10 @@ impl PlaneLayout {
     }
 }
 
-/// Words of a unit, unless one row has more: 128 KiB, long enough for a disk and short enough for a cache.
+/// Words of a unit, unless a single row has more: 128 KiB, large enough for a disk and small enough for a cache.
 const UNIT_WORDS: usize = 16 << 10;
 
-/// A range of rows of one slab: the unit in which planes are visited, fixed by the layout alone.
+/// Range of rows of one slab: the unit in which planes are visited. It depends on the layout alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaneUnit {
     /// The slab.
@@ -113,7 +113,7 @@ pub struct PlaneUnit {
 }
 
 impl PlaneLayout {
-    /// The plane cut into units.
+    /// Cuts the plane into units.
     pub fn units(&self) -> Vec<PlaneUnit> {
         let mut units = Vec::new();
         for (number, slab) in self.slabs.iter().enumerate() {

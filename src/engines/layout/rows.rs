@@ -1,4 +1,4 @@
-//! The scores of a database in memory, row by row, where kernels read and write them fast.
+//! Scores of a database in memory, in rows that are aligned and padded for the kernels.
 
 use crate::huge_pages::{Bytes, PAD};
 use crate::kernels::tables::CHUNK;
@@ -7,45 +7,45 @@ use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
 
-/// Rows as long as this begin at a multiple of 64 bytes: then a chunk of 64 columns is one line of the cache. For
-/// shorter ones that would take more memory than it saves time.
+/// Rows of at least this many columns start at a multiple of 64 bytes, so that a chunk of 64 columns is one cache line.
+/// For shorter rows the padding costs more than alignment saves.
 const ALIGNED_COLUMNS_MIN: usize = 700;
 
-/// Positions that a thread copies at a time, at least a row.
+/// Positions that a thread copies at a time; at least one row.
 const COPY_POSITIONS: usize = 1 << 20;
 
-/// Positions read at a time, at least a row.
+/// Positions read at a time; at least one row.
 const BATCH_POSITIONS: usize = 1 << 22;
 
-/// The scores of a database, `OpponentMajor`, zero at first. Takes some 2 % more memory than there are positions.
+/// Scores of a database, `OpponentMajor`, initially zero. Takes about 2 % more bytes than positions.
 #[derive(Debug)]
 pub struct ScoreRows {
     bytes: Bytes,
     slabs: Vec<SlabRows>,
 }
 
-/// Where the rows of a slab are.
+/// Location of the rows of a slab in an array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlabRows {
-    /// Of the first row.
+    /// Offset of the first row.
     pub(crate) offset: usize,
     /// Bytes from one row to the next.
     pub(crate) stride: usize,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// Bytes at the offset that nothing is in: rows may be kept without their first and last columns, each then where it
-    /// were if only the last were missing.
+    /// Unused bytes at the offset. A rank may keep a range of columns; they are placed as if only columns behind the range
+    /// were missing.
     pub(crate) lead: usize,
 }
 
 impl SlabRows {
-    /// Where some columns of a row are.
+    /// Returns the location of some columns of a row.
     pub(crate) fn place(&self, row: usize, columns: &Range<usize>) -> Range<usize> {
         let first = self.offset + row * self.stride;
         first + columns.start..first + columns.end
     }
 
-    /// Bytes of the slab, and what is left out before and behind its rows.
+    /// Bytes of the slab, including the unused ones before and behind its rows.
     pub(crate) fn bytes(&self) -> usize {
         self.lead + self.rows * self.stride
     }
@@ -59,7 +59,7 @@ impl SlabRows {
     }
 }
 
-/// Bytes that the scores of the slabs of a database take as [`ScoreRows`].
+/// Bytes that slabs of a database take as [`ScoreRows`].
 pub fn row_bytes(slabs: &[Slab]) -> u64 {
     place(slabs).last().map_or(0, |last| (last.offset + last.bytes()) as u64)
 }
@@ -68,14 +68,14 @@ fn place(slabs: &[Slab]) -> Vec<SlabRows> {
     let mut end = 0usize;
     let one = |slab: &Slab| {
         let rows = SlabRows::of(slab, end.next_multiple_of(CHUNK));
-        // What is read behind a slab is not part of another.
+        // Reads behind the end of a slab do not touch the next one.
         end = rows.offset + rows.bytes() + PAD;
         rows
     };
     slabs.iter().map(one).collect()
 }
 
-/// Places of so many columns of each slab, from some column on; of further slabs behind them all; and the bytes of all.
+/// Locations of the kept columns of each slab, then of the slabs `more` as a whole; and the bytes of all.
 pub(crate) fn sparse_places(
     slabs: &[Slab],
     kept: impl Fn(usize) -> Range<usize>,
@@ -86,7 +86,7 @@ pub(crate) fn sparse_places(
         let mut rows = SlabRows::of(&slabs[at], end.next_multiple_of(CHUNK));
         let kept = kept(at);
         if is_cut && kept.len() < rows.columns {
-            // What is read before and behind what is kept is other columns.
+            // Reads before and behind the kept columns hit other columns.
             (rows.stride, rows.lead) = (kept.len().next_multiple_of(CHUNK), kept.start);
         }
         end = rows.offset + rows.bytes() + PAD;
@@ -98,34 +98,34 @@ pub(crate) fn sparse_places(
 }
 
 impl ScoreRows {
-    /// The rows of the positions of an index, all scores 0.
+    /// Allocates the rows of an index, all scores 0.
     pub fn zeroed(index: &Index) -> io::Result<ScoreRows> {
         ScoreRows::zeroed_within(index, 0)
     }
 
-    /// As [`zeroed`](Self::zeroed), in an array with room for at least `len_max` bytes.
+    /// As [`zeroed`](Self::zeroed), in an array with capacity for at least `len_max` bytes.
     pub fn zeroed_within(index: &Index, len_max: usize) -> io::Result<ScoreRows> {
         let len = row_bytes(index.slabs()) as usize;
         Ok(ScoreRows { bytes: Bytes::zeroed_within(len, len.max(len_max))?, slabs: place(index.slabs()) })
     }
 
-    /// As [`zeroed`](Self::zeroed), in the memory of an array that nobody needs any more. `None` if it is too short.
+    /// As [`zeroed`](Self::zeroed), reusing the memory of `spare`; `None` if it is too short.
     pub fn zeroed_in(index: &Index, spare: Bytes) -> Option<ScoreRows> {
         let slabs = place(index.slabs());
         Some(ScoreRows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
     }
 
-    /// In places that [`sparse_places`] gave. All 0, in memory that is taken when it is first touched.
+    /// Allocates rows at the locations of [`sparse_places`], all 0; pages are committed at first touch.
     pub(crate) fn sparse(slabs: Vec<SlabRows>, len: usize) -> io::Result<ScoreRows> {
         Ok(ScoreRows { bytes: Bytes::sparse(len)?, slabs })
     }
 
-    /// The memory of the rows.
+    /// Returns the array.
     pub fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// Scores in canonical order, in runs of whole rows.
+    /// Iterates over the scores in canonical order, in runs of whole rows.
     pub fn runs(&self) -> impl Iterator<Item = &[i8]> {
         self.slabs.iter().flat_map(move |slab| {
             let (runs, length) =
@@ -134,7 +134,7 @@ impl ScoreRows {
         })
     }
 
-    /// All scores in canonical order, in an array of their own.
+    /// Copies all scores in canonical order to an array.
     ///
     /// # Errors
     /// If there is no memory for it.
@@ -144,7 +144,7 @@ impl ScoreRows {
         for slab in &self.slabs {
             let (now, later) = rest.split_at_mut(slab.rows * slab.columns);
             rest = later;
-            // By all threads: the system clears a page at its first touch, which takes longer than to copy it.
+            // On all threads: the kernel clears a page at first touch, which takes longer than copying it.
             let rows_at_once = COPY_POSITIONS.div_ceil(slab.columns);
             let from = self.bytes[slab.offset..][..slab.bytes()].par_chunks(rows_at_once * slab.stride);
             now.par_chunks_mut(rows_at_once * slab.columns).zip(from).for_each(|(to, from)| {
@@ -156,7 +156,7 @@ impl ScoreRows {
         Ok(bytes)
     }
 
-    /// All scores in canonical order.
+    /// Copies all scores in canonical order to a vector.
     pub fn to_vec(&self) -> Vec<i8> {
         self.runs().flatten().copied().collect()
     }
@@ -166,10 +166,10 @@ impl ScoreRows {
         self.bytes.fill(0);
     }
 
-    /// Sets all scores to what `read` gives of ranges of positions, asked for in canonical order.
+    /// Reads all scores through `read`, which gets ranges of positions in canonical order.
     ///
     /// # Errors
-    /// The first of `read`; the scores are then anything.
+    /// The first error of `read`; the scores are then unspecified.
     pub fn fill<E>(&mut self, mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>) -> Result<(), E> {
         let mut first = 0;
         let mut batch = Vec::new();
@@ -189,7 +189,7 @@ impl ScoreRows {
         Ok(())
     }
 
-    /// A row of a slab.
+    /// Returns a row of a slab.
     pub(crate) fn row(&self, slab: &Slab, row: usize) -> &[i8] {
         let rows = self.slabs[slab.mover_stones as usize];
         &self.bytes[rows.offset + row * rows.stride..][..rows.columns]
@@ -199,7 +199,7 @@ impl ScoreRows {
         &self.slabs
     }
 
-    /// Each slab with its padding.
+    /// Splits the array into slabs, each with its padding.
     pub(crate) fn slabs_mut(&mut self) -> Vec<&mut [i8]> {
         let mut end = 0;
         let mut rest = self.bytes.padded_mut();

@@ -1,15 +1,15 @@
-//! Calls that all ranks make together, of messages from one to another.
+//! Collective calls, made of messages between two ranks.
 //!
-//! The tree is binomial: counted from the root, the parent of a rank is the rank without its lowest set bit. So a
-//! message reaches all of n ranks in log2 n steps, and no rank sends more than log2 n.
+//! Broadcasts and sums use a binomial tree: counted from the root, the parent of a rank is its number without the lowest
+//! set bit. A message reaches n ranks in log2 n steps, and no rank sends more than log2 n messages.
 
 use crate::{CommunicationError, Communicator};
 
-/// The place of one rank in the tree of a root.
+/// Node of a rank in the tree of a root.
 #[derive(Debug, PartialEq, Eq)]
 struct TreeNode {
     parent: Option<usize>,
-    /// The child with the most ranks below it is the first.
+    /// Descending by the size of the subtree.
     children: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn gather<C: Communicator + ?Sized>(
     root: usize,
     message: Vec<u8>,
 ) -> Result<Option<Vec<Vec<u8>>>, CommunicationError> {
-    // A star: in a tree the root would take in no less, and others would carry what is not theirs.
+    // A star: in a tree the root would receive as many bytes, and other ranks would forward messages.
     let (rank, size) = (communicator.rank(), communicator.size());
     if rank != root {
         communicator.send(root, message)?;
@@ -97,7 +97,7 @@ pub(crate) fn sum<C: Communicator + ?Sized>(
     decode(node.parent.unwrap_or(ROOT), &bytes, values.len())
 }
 
-/// Values as `sum` sends them: little-endian.
+/// Decodes the values of a sum, little-endian.
 fn decode(from: usize, bytes: &[u8], values: usize) -> Result<Vec<u64>, CommunicationError> {
     let (words, rest) = bytes.as_chunks();
     if words.len() != values || !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! What one rank does in the tests of ranks that are processes: `mpirun -n 4 exchange CASE`.
+//! One rank of the tests of the MPI communicator: `mpirun -n 4 exchange CASE`.
 
 use std::process::ExitCode;
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use messaging::MpiCommunicator;
 use messaging::{CommunicationError, Communicator};
 
-/// Where a case is about it, how long a rank may be silent.
+/// Time that a rank may be silent, in the cases that test it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn failed(error: &CommunicationError) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A message that only one rank sends to one other, in one step.
+/// A message that is unique to a pair of ranks and a step.
 fn message(from: usize, to: usize, step: usize, length: usize) -> Vec<u8> {
     let first = from * 31 + to * 7 + step;
     (0..length).map(|at| (first + at + (at >> 8)) as u8).collect()
@@ -58,7 +58,7 @@ fn others(mpi: &MpiCommunicator) -> impl Iterator<Item = usize> + use<> {
     (0..mpi.size()).filter(move |&other| other != rank)
 }
 
-/// Each sends each other one message and receives one.
+/// Exchanges one message between each two ranks.
 fn step(mpi: &mut MpiCommunicator, step: usize, length: usize) -> Result<(), CommunicationError> {
     let rank = mpi.rank();
     for to in others(mpi) {
@@ -76,14 +76,14 @@ fn exchange(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
     for (at, length) in lengths.into_iter().enumerate() {
         step(mpi, at, length)?;
     }
-    // Both ways at once between two.
+    // Large messages in both directions at once.
     let beside = rank ^ 1;
     if beside < size {
         const LARGE: usize = 50_000_000;
         mpi.send(beside, message(rank, beside, 0, LARGE))?;
         assert!(mpi.receive(beside)? == message(beside, rank, 0, LARGE), "50 MB from {beside}");
     }
-    // Many at once, small and large, read in another order of ranks than written.
+    // Many messages in flight, small and large, received in another order of ranks than sent.
     let length = |at: usize| if at.is_multiple_of(50) { 100_000 } else { at % 5 };
     for at in 0..500 {
         for to in others(mpi) {
@@ -123,7 +123,7 @@ fn threads(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
     Ok(())
 }
 
-/// The last computes for longer than the others are patient, but polls; and they wait for it, and for each other.
+/// The last rank computes for longer than the patience of the others, but polls. They wait for it and for each other.
 fn compute(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
     mpi.set_patience(PATIENCE);
     if mpi.rank() + 1 == mpi.size() {
@@ -134,7 +134,7 @@ fn compute(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
         }
     }
     if mpi.rank() > 0 {
-        // Rank 0 has nothing to wait for here, and waits in `drop`.
+        // Rank 0 receives nothing here, and waits in `drop`.
         step_among(mpi, 1)?;
     }
     Ok(())
@@ -151,7 +151,7 @@ fn step_among(mpi: &mut MpiCommunicator, first: usize) -> Result<(), Communicati
     Ok(())
 }
 
-/// The last leaves in order while the others still expect something. What it sent before arrives.
+/// The last rank leaves in order while the others still wait for it. Its earlier messages arrive.
 fn leave(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
     let last = mpi.size() - 1;
     if mpi.rank() == last {
@@ -169,7 +169,7 @@ fn leave(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
     Ok(())
 }
 
-/// All leave at once, with messages that nobody has read.
+/// All ranks leave at once, with messages that were not received.
 fn unread(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
     let rank = mpi.rank();
     for to in others(&mpi) {
@@ -179,7 +179,7 @@ fn unread(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
     Ok(())
 }
 
-/// The last goes without a word; the others wait for it.
+/// The last rank disappears without a farewell; the others wait for it.
 fn vanish(mpi: &mut MpiCommunicator, how: impl Fn()) -> Result<(), CommunicationError> {
     mpi.set_patience(PATIENCE);
     let last = mpi.size() - 1;

@@ -1,10 +1,10 @@
-//! The calls of MPI that this crate makes, and the only ones.
+//! All calls of MPI that this crate makes.
 //!
 //! A buffer that the library reads or writes belongs to its [`Transfer`] from the call that starts it until the call
-//! that says it is complete. Where that never comes it is leaked: nobody knows what still reads or writes it.
+//! that reports its completion. A buffer that never completes is leaked, since MPI may still access it.
 //!
-//! All calls take the one [`MpiLibrary`] of the process by `&mut`. So no two are made at a time, which is what
-//! `MPI_THREAD_SERIALIZED` asks for; by which thread does not matter.
+//! All calls take the one [`MpiLibrary`] of the process by `&mut`, so no two run at the same time. This is what
+//! `MPI_THREAD_SERIALIZED` requires; any thread may make them.
 
 use std::ffi::{c_char, c_int};
 use std::mem::{self, MaybeUninit};
@@ -15,7 +15,7 @@ use mpi::ffi;
 
 use crate::CommunicationError;
 
-/// The MPI of this process, between start and end, with a communicator of its own.
+/// MPI of this process, from initialization to finalization, with a communicator of its own.
 #[derive(Debug)]
 pub(super) struct MpiLibrary {
     communicator: ffi::MPI_Comm,
@@ -27,13 +27,13 @@ pub(super) struct MpiLibrary {
 // of them take `&mut MpiLibrary`. The handle of a communicator is valid in all threads of the process.
 unsafe impl Send for MpiLibrary {}
 
-/// A message under way, to or from another rank.
+/// Message in transit, to or from another rank.
 #[derive(Debug)]
 pub(super) struct Transfer {
     request: ffi::MPI_Request,
-    /// Its bytes; of one that is to come, room for them.
+    /// The bytes, or the buffer that receives them.
     buffer: Vec<u8>,
-    /// How many bytes the message has.
+    /// Length of the message.
     length: usize,
     complete: bool,
 }
@@ -41,35 +41,35 @@ pub(super) struct Transfer {
 // SAFETY: as for `MpiLibrary`, without which nothing can be done with a transfer: requests are valid in all threads.
 unsafe impl Send for Transfer {}
 
-/// What a message between two libraries is for; the number is its tag.
+/// Kind of a message; the number is its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MessageKind {
-    /// The program's.
+    /// Message of the program.
     Message = 0,
-    /// The sender lives; it has no bytes, like those below.
+    /// Sign of life; without bytes, like those below.
     Alive = 1,
     /// The sender leaves the job in order, and sends no more messages.
     Farewell = 2,
-    /// The sender has all farewells and all messages.
+    /// The sender has received all farewells and messages.
     Settled = 3,
-    /// The sender leaves a job that is broken.
+    /// The sender leaves a broken job.
     Broken = 4,
 }
 
-/// What has come.
+/// Arrived message.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) from: usize,
     pub(super) kind: MessageKind,
-    /// Of a message, its bytes, which may still be under way.
+    /// The bytes of a message of the program, which may still be in transit.
     pub(super) transfer: Option<Transfer>,
 }
 
-/// MPI can be started once a process.
+/// Whether MPI was initialized: this can be done once a process.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 impl MpiLibrary {
-    /// Starts MPI.
+    /// Initializes MPI.
     pub(super) fn start() -> Result<MpiLibrary, CommunicationError> {
         const CALL: &str = "MPI_Init_thread";
         let failed = |text: String| CommunicationError::MpiLibrary { call: CALL, text };
@@ -94,7 +94,7 @@ impl MpiLibrary {
                     ffi::RSMPI_THREAD_SERIALIZED
                 )));
             }
-            // What fails must come back as an error; by default it ends the process.
+            // Makes failures return an error code; by default they end the process.
             let world = ffi::RSMPI_COMM_WORLD;
             check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(world, ffi::RSMPI_ERRORS_RETURN))?;
             check("MPI_Comm_dup", ffi::MPI_Comm_dup(world, communicator.as_mut_ptr()))?;
@@ -118,7 +118,7 @@ impl MpiLibrary {
         self.size
     }
 
-    /// Starts sending. Without the result tested until it is complete, it may never leave.
+    /// Starts sending. The transfer must be tested until it is complete.
     ///
     /// # Panics
     /// If there is no such rank, or the bytes do not fit a C `int`.
@@ -130,7 +130,7 @@ impl MpiLibrary {
     ) -> Result<Transfer, CommunicationError> {
         assert!(to < self.size);
         let to = to as c_int; // `size` fits one
-        let count = c_int::try_from(bytes.len()).expect("whoever sends checks the size");
+        let count = c_int::try_from(bytes.len()).expect("the size is checked before sending");
         let mut transfer = Transfer::new(bytes, count as usize);
         // SAFETY: the buffer has `count` bytes, and stays in place and unchanged in the `Transfer` until it is complete.
         let code = unsafe {
@@ -142,7 +142,7 @@ impl MpiLibrary {
         Ok(transfer)
     }
 
-    /// The next that has come from anyone, in the order in which each rank sent it. Starts to receive its bytes.
+    /// Returns the next arrival of any rank, and starts to receive its bytes. Arrivals of one rank are in order.
     pub(super) fn next(&mut self) -> Result<Option<Arrival>, CommunicationError> {
         let mut found = 0;
         let mut message = MaybeUninit::uninit();
@@ -180,7 +180,7 @@ impl MpiLibrary {
         if kind == MessageKind::Message {
             return Ok(Some(Arrival { from, kind, transfer: Some(transfer) }));
         }
-        // It has no bytes that could be under way, so this takes no time.
+        // It has no bytes, so this completes at once.
         while !self.complete(&mut transfer)? {}
         Ok(Some(Arrival { from, kind, transfer: None }))
     }
@@ -210,7 +210,7 @@ impl MpiLibrary {
         }
     }
 
-    /// Whether a message has left, or is there.
+    /// Whether a transfer is complete.
     pub(super) fn complete(&mut self, transfer: &mut Transfer) -> Result<bool, CommunicationError> {
         if !transfer.complete {
             let mut complete = 0;
@@ -223,7 +223,7 @@ impl MpiLibrary {
         Ok(transfer.complete)
     }
 
-    /// Ends MPI. Waits for all other ranks to do so.
+    /// Finalizes MPI. Blocks until all other ranks do so.
     pub(super) fn finish(mut self) -> Result<(), CommunicationError> {
         // SAFETY: the communicator was made by `start`; it and MPI are ended once, since this takes the library.
         unsafe {
@@ -232,7 +232,7 @@ impl MpiLibrary {
         }
     }
 
-    /// Ends the processes of all ranks.
+    /// Aborts the processes of all ranks.
     pub(super) fn abort(&mut self) {
         const EXIT_CODE: c_int = 101; // of a process that panicked
         // SAFETY: MPI has been started, and not ended, as long as there is a library.
@@ -241,22 +241,22 @@ impl MpiLibrary {
 }
 
 impl Transfer {
-    /// One that has yet to start.
+    /// Creates a transfer that has not started.
     fn new(buffer: Vec<u8>, length: usize) -> Transfer {
         // SAFETY: a constant of the library, which is never written.
         let request = unsafe { ffi::RSMPI_REQUEST_NULL };
         Transfer { request, buffer, length, complete: false }
     }
 
-    /// The bytes of a message that has come.
+    /// Returns the bytes of a received message.
     ///
     /// # Panics
     /// If it is not complete.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         assert!(self.complete, "only a message that is there has bytes");
         let mut bytes = mem::take(&mut self.buffer);
-        // SAFETY: the buffer was made with room for `length` bytes or had them from the start, and a message of so many
-        // has been written to it whole, since its request is complete.
+        // SAFETY: the buffer has room for `length` bytes, and a message of that length has been written to it whole,
+        // since its request is complete.
         unsafe { bytes.set_len(self.length) };
         bytes
     }
@@ -270,7 +270,7 @@ impl Drop for Transfer {
     }
 }
 
-/// The name and version of the MPI that this program is linked with; may be asked for at any time.
+/// Returns the name and version of the MPI that this program is linked with. May be called at any time.
 pub(super) fn version() -> String {
     let mut text = vec![0 as c_char; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize];
     let mut length = 0;
@@ -294,7 +294,7 @@ fn check(call: &'static str, code: c_int) -> Result<(), CommunicationError> {
     Err(CommunicationError::MpiLibrary { call, text: format!("error {code}: {text}") })
 }
 
-/// What the library wrote of a text.
+/// Converts a text that the library wrote.
 fn string(text: &[c_char], length: c_int) -> String {
     let length = usize::try_from(length).unwrap_or(0).min(text.len());
     let bytes: Vec<u8> = text[..length].iter().map(|&c| c as u8).take_while(|&byte| byte != 0).collect();

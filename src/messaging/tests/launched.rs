@@ -1,4 +1,4 @@
-//! Ranks that are processes: what a launcher does with the example `exchange`.
+//! The MPI communicator: runs the example `exchange` with a launcher.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far longer than any case takes; what takes longer hangs.
+/// Far longer than any case takes: a longer one hangs.
 const HANGS: Duration = Duration::from_secs(120);
 
-/// What came of a job.
+/// Outcome of a job.
 struct JobOutcome {
     success: bool,
     output: String,
@@ -24,8 +24,8 @@ fn program() -> PathBuf {
     program
 }
 
-/// The launcher of the library that the program was built with: that of another would start ranks that know nothing of
-/// each other.
+/// Returns the launcher of the MPI that the program was built with. The launcher of another MPI would start unconnected
+/// ranks.
 fn launcher() -> Option<Command> {
     let library = messaging::MpiCommunicator::library();
     let (names, arguments): (&[&str], &[&str]) = if library.contains("Open MPI") {
@@ -49,10 +49,10 @@ fn launcher() -> Option<Command> {
     Some(command)
 }
 
-/// Runs a case with so many ranks, if there is a launcher.
+/// Runs a case with `ranks` ranks, if there is a launcher.
 fn run(case: &str, ranks: usize) -> Option<JobOutcome> {
     let mut command = launcher()?;
-    // What it prints goes to a file: a pipe could fill up, or be held by a process that outlives the launcher.
+    // Output goes to a file: a pipe could fill up, or be held open by a process that outlives the launcher.
     let mut output = tempfile::tempfile().unwrap();
     let mut job = command
         .args(["-n", &ranks.to_string()])
@@ -83,7 +83,7 @@ fn run(case: &str, ranks: usize) -> Option<JobOutcome> {
     Some(JobOutcome { success: status.success(), output: text })
 }
 
-/// All ranks do as they should, and the launcher has nothing to complain of.
+/// Checks that all ranks finish, and that the launcher reports success.
 fn check_done(case: &str, ranks: usize) {
     let Some(outcome) = run(case, ranks) else { return };
     assert!(outcome.success, "`{case}` with {ranks} ranks:\n{}", outcome.output);
@@ -93,7 +93,7 @@ fn check_done(case: &str, ranks: usize) {
     }
 }
 
-/// The job ends, and not well.
+/// Checks that the job ends with a failure.
 fn check_broken(case: &str, ranks: usize) -> Option<String> {
     let outcome = run(case, ranks)?;
     let done = outcome.output.contains("is done");

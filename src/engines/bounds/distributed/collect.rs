@@ -1,4 +1,4 @@
-//! What all ranks found out at a bound, brought to rank 0, which writes it down: a plane in runs of words.
+//! Collection of the planes of a bound on rank 0, in runs of words.
 
 use super::log::DecisionLog;
 use super::message::read;
@@ -8,26 +8,26 @@ use crate::kernels::tables::CHUNK;
 use messaging::{CommunicationError, Communicator};
 use std::ops::{ControlFlow, Range};
 
-/// Words of a plane that rank 0 puts together at a time, unless a unit has more.
+/// Words of a plane that rank 0 assembles at a time, unless a unit has more.
 const BAND_WORDS: usize = 512 << 10;
 
-/// Pieces that a rank sends before it hears that one was taken.
+/// Pieces that a rank sends ahead of acknowledgements.
 const AHEAD: usize = 2;
 
-/// Taken, and go on; or do not.
+/// Acknowledgement of a piece; anything else stops the sender.
 const TAKEN: u8 = 1;
 
-/// The next words of a plane.
+/// The next run of words of a plane.
 #[derive(Debug)]
 pub enum PlaneRun<'a> {
-    /// So many that have no bit.
+    /// This number of zero words.
     Zeros(usize),
-    /// Any.
+    /// Words.
     Words(&'a mut [u64]),
 }
 
-/// Brings together what all ranks noted in their logs of a plane, and forgets it: rank 0 gives all words to `sink`.
-/// Whether `sink` took all.
+/// Collects a plane from the logs of all ranks, and clears them. Rank 0 passes all words to `sink`. Returns false if
+/// `sink` broke.
 pub(super) fn collect_plane(
     log: &mut DecisionLog,
     layout: &PlaneLayout,
@@ -50,7 +50,7 @@ pub(super) fn collect_plane(
     done
 }
 
-/// On another rank than 0. Whether all was taken.
+/// Sends the pieces of a rank other than 0. Returns whether all were acknowledged.
 fn send(
     log: &mut DecisionLog,
     bands: &[Range<usize>],
@@ -76,12 +76,12 @@ fn send(
     Ok(true)
 }
 
-/// What a rank says that it will send to rank 0.
+/// Announcement of the pieces that a rank will send to rank 0.
 struct Announced {
     rank: usize,
-    /// By band, whether there is a piece.
+    /// By band, nonzero if there is a piece.
     has: Vec<u8>,
-    /// Pieces that are still to come.
+    /// Pieces still to be received.
     left: usize,
 }
 
@@ -96,7 +96,7 @@ impl Announced {
     }
 }
 
-/// On rank 0.
+/// Receives the pieces of all ranks on rank 0.
 fn receive(
     log: &mut DecisionLog,
     layout: &PlaneLayout,
@@ -133,8 +133,8 @@ fn receive(
     Ok(true)
 }
 
-/// Tells all ranks that still wait for an answer to send no more. What they sent before they heard of it would be taken
-/// for what comes next.
+/// Stops all ranks that still wait for an acknowledgement, and drains the pieces that they have sent: these would be read
+/// as later messages.
 fn stop(
     ranks: &[Announced],
     speaking: &[usize],
@@ -152,7 +152,7 @@ fn stop(
     Ok(())
 }
 
-/// The letters of some units, each behind its length.
+/// Encodes the logs of some units, each prefixed by its length.
 fn piece(log: &mut DecisionLog, band: &Range<usize>) -> Vec<u8> {
     let mut piece = Vec::new();
     for bound_message in band.clone().map(|unit| log.take(unit)).filter(|bound_message| !bound_message.is_empty()) {
@@ -186,7 +186,7 @@ fn add(layout: &PlaneLayout, words: &Range<usize>, mut piece: &[u8], to: &mut [u
     Ok(())
 }
 
-/// The slab of a row that is counted over all slabs, and the row there.
+/// Returns the slab of a row that is counted over all slabs, and its number there.
 pub(super) fn place(layout: &PlaneLayout, row: u32) -> Option<(usize, usize)> {
     let row = row as usize;
     let slab = layout.slabs().partition_point(|slab| slab.first_row <= row).checked_sub(1)?;
@@ -194,7 +194,7 @@ pub(super) fn place(layout: &PlaneLayout, row: u32) -> Option<(usize, usize)> {
     (row < layout.slabs()[slab].rows).then_some((slab, row))
 }
 
-/// Runs of units that are put together: a function of the database alone.
+/// Cuts the units into bands that are assembled together. Depends on the database alone.
 fn bands(units: &[PlaneUnit]) -> Vec<Range<usize>> {
     let mut bands: Vec<Range<usize>> = Vec::new();
     for (number, unit) in units.iter().enumerate() {

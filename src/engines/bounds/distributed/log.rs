@@ -1,4 +1,4 @@
-//! What a rank found out at a bound, until the planes of the bound are written.
+//! Decisions of a rank at a bound, logged until the planes of the bound are written.
 
 use super::message::BoundMessage;
 use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, Units, UnitsInMemory};
@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::mem::take;
 use std::sync::{Mutex, PoisonError};
 
-/// Bits that were set, unit by unit of a plane: as letters, since a bound sets few of them.
+/// Log of the bits that were set, by unit of a plane. Encoded as messages, since a bound sets few bits.
 #[derive(Debug)]
 pub(super) struct DecisionLog {
     slabs: Vec<PlaneSlab>,
@@ -26,7 +26,7 @@ impl DecisionLog {
         }
     }
 
-    /// Notes bits of a row, by word.
+    /// Logs bits of a row, by word.
     pub(super) fn write(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
         let layout = &self.slabs[slab];
         let bound_message = &self.bound_messages[self.first_units[slab] + row / layout.unit_rows()];
@@ -34,23 +34,23 @@ impl DecisionLog {
         bound_message.write((layout.first_row + row) as u32, bits);
     }
 
-    /// What was noted of a unit; it is then forgotten.
+    /// Takes the log of a unit.
     pub(super) fn take(&mut self, unit: usize) -> Vec<u8> {
         self.bound_messages[unit].get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether anything was noted of a unit.
+    /// Whether the log of a unit has any bits.
     pub(super) fn has(&mut self, unit: usize) -> bool {
         self.bound_messages[unit].get_mut().unwrap_or_else(PoisonError::into_inner).len() > 0
     }
 
-    /// Forgets everything.
+    /// Clears the log.
     pub(super) fn clear(&mut self) {
         self.bound_messages.iter_mut().for_each(|bound_message| drop(take(bound_message)));
     }
 }
 
-/// The candidates that a rank owns.
+/// Storage of the candidates that a rank owns.
 #[derive(Debug)]
 pub(super) struct OwnedCandidates {
     units: UnitsInMemory,
@@ -58,13 +58,13 @@ pub(super) struct OwnedCandidates {
 }
 
 impl OwnedCandidates {
-    /// None yet, of some units or parts of them.
+    /// Creates empty units, or parts of units.
     pub(super) fn none(layout: &PlaneLayout, units: &[PlaneUnit]) -> OwnedCandidates {
         let units = UnitsInMemory::zeroed(units.iter().map(|unit| unit.words.clone()));
         OwnedCandidates { units, lost: DecisionLog::new(layout) }
     }
 
-    /// Those found lost.
+    /// Log of the candidates found lost.
     pub(super) fn lost_mut(&mut self) -> &mut DecisionLog {
         &mut self.lost
     }

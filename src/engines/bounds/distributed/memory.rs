@@ -1,4 +1,4 @@
-//! All bounds of a database with everything in memory: what tests compare and benches time the ranks with.
+//! Solution of all bounds by the ranks of a job with everything in memory, for tests and benches.
 
 use super::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use crate::bounds::{BitKernel, PlaneLayout, in_both_orientations, mark, plane};
@@ -9,8 +9,8 @@ use messaging::Communicator;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The scores of `index`, `OpponentMajor`, from its best captures, on rank 0; zeros on the others. `each` is told
-/// when solving a bound begins, and what it took.
+/// Solves `index` from its best captures. Returns the scores on rank 0, `OpponentMajor`, and zeros on the others. `each` is
+/// called at the start of each bound, and with its report at the end.
 ///
 /// # Errors
 /// See [`JobError`].

@@ -1,17 +1,18 @@
-//! Bits of rows, as one rank tells another.
+//! Encoding of the set bits of rows in messages.
 //!
-//! A row: how far it is from the one before, counted over all slabs (zigzag); then how many columns, times two, and each
-//! as its distance from the one before, less one; or, where words have many, how many words, times two plus one, and each as
-//! its distance from the one before, less one, and 64 bits, little-endian. Numbers take seven bits a byte, the lowest
-//! first. A bit takes a byte where every tenth to hundredth column has one, less where more have, and two elsewhere.
+//! A row is the difference of its number, counted over all slabs, from that of the row before (zigzag). Then follow twice
+//! the number of columns, and each column as its distance from the one before, less one; or, if words have many bits,
+//! twice the number of words plus one, and each word as its distance from the one before, less one, with its 64 bits,
+//! little-endian. Numbers are varints. A bit takes a byte if every tenth to hundredth column has one, less if more have,
+//! and two bytes if fewer have.
 
 use crate::distributed::varint::{self, Malformed};
 use crate::layout::plane::WORD;
 
-/// Columns of a word that are told one by one, at most, on average: its mask takes about as much.
+/// Most listed columns of a word, on average: a mask takes about as many bytes.
 const LISTED_MAX: usize = 9;
 
-/// Rows, and which of their bits.
+/// Encoder of a message: rows and their set bits.
 #[derive(Debug, Default)]
 pub(super) struct BoundMessage {
     bytes: Vec<u8>,
@@ -19,7 +20,7 @@ pub(super) struct BoundMessage {
 }
 
 impl BoundMessage {
-    /// Tells of some words of a row, ascending.
+    /// Appends words of a row, ascending.
     pub(super) fn write(&mut self, row: u32, bits: &[(u32, u64)]) {
         let columns: usize = bits.iter().map(|(_, bits)| bits.count_ones() as usize).sum();
         if columns == 0 {
@@ -47,12 +48,12 @@ impl BoundMessage {
         }
     }
 
-    /// Its length so far.
+    /// Length in bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The letter so far, and a new one begins.
+    /// Takes the message, leaving an empty one.
     pub(super) fn take(&mut self) -> Vec<u8> {
         self.row = 0;
         std::mem::take(&mut self.bytes)
@@ -63,7 +64,7 @@ impl BoundMessage {
     }
 }
 
-/// Reads what [`BoundMessage::write`] wrote: row by row, words ascending.
+/// Decodes a message of [`BoundMessage::write`]: row by row, words ascending.
 pub(super) fn read(
     mut bytes: &[u8],
     mut visit: impl FnMut(u32, &[(u32, u64)]) -> Result<(), Malformed>,
@@ -76,7 +77,7 @@ pub(super) fn read(
         let is_listed = count & 1 == 0;
         let mut next = 0u32;
         words.clear();
-        // Each takes a byte at least, so that a letter has no room for more than it announces.
+        // Each takes at least a byte, which bounds the count by the length of the message.
         for _ in 0..count >> 1 {
             let at = next.checked_add(take_number(&mut bytes)?).ok_or(Malformed)?;
             next = at.checked_add(1).ok_or(Malformed)?;
@@ -125,7 +126,7 @@ mod tests {
         };
         read(&bytes, &mut keep).unwrap();
         assert_eq!(found, rows[..5]);
-        // Nothing that is cut short is taken for whole.
+        // A truncated message is never read as a whole one.
         for length in 0..bytes.len() {
             let mut read_bits = 0;
             let cut = read(&bytes[..length], |_, bits| {

@@ -1,14 +1,14 @@
-//! The method two-bit by the ranks of a job (Romein & Bal 2002), bound after bound: see [`crate::bounds`], whose driver
-//! every rank runs on its share.
+//! The method *two-bit* distributed over the ranks of a job (Romein & Bal 2002). Each rank runs the driver of
+//! [`crate::bounds`] on its partition.
 //!
-//! A rank owns rows of candidates, as [`RowPartition`] says, and keeps the rows of wins that moves lead to from there, see
-//! `two_bit/wins.rs`. A *superstep* is one pass of every rank over its candidates. What is lost stays with its owner; the
-//! wins that follow go to all who keep their rows, those of a superstep combined into one message for each rank, or more
-//! where it gets long. With the last one goes a vote: a bound ends with a superstep in which nobody found a win, and
-//! since wins may be late but are never wrong, its planes are those of one machine, by any number of ranks and threads.
+//! A rank owns the rows of candidates that [`RowPartition`] assigns to it, and keeps the rows of wins that their moves
+//! lead to (`wins.rs`). A *superstep* is one pass of all ranks over their candidates. Losses stay with their owner. The
+//! resulting wins are sent to all ranks that keep their rows, combined into one message a rank and superstep, or more if
+//! long. The last message carries a vote: a bound ends with a superstep in which no rank found a win. Wins may be late but
+//! are never wrong, so the planes do not depend on the number of ranks and threads.
 //!
-//! The state stays with the ranks from bound to bound. What a bound decided is noted until rank 0 has written it, see
-//! `two_bit/log.rs`: as the letters that go there.
+//! The state stays with the ranks from bound to bound. The decisions of a bound are logged until rank 0 has written them
+//! (`log.rs`), in the encoding in which they are sent.
 
 mod collect;
 mod log;
@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wins::{KeptWins, RowKeepers, WinSource};
 
-/// What a rank has of a database: the candidates that it owns, the wins that it keeps.
+/// State of a rank: the candidates that it owns and the wins that it keeps.
 pub struct RankPlanes {
     rank: usize,
     ranks: usize,
@@ -55,38 +55,38 @@ impl fmt::Debug for RankPlanes {
     }
 }
 
-/// What a bound took: all ranks together, but for the traffic.
+/// Work done for a bound, of all ranks together but for the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DistributedBoundReport {
-    /// Supersteps until nobody found a win.
+    /// Supersteps until no rank found a win.
     pub supersteps: u64,
     /// Positions found lost.
     pub lost: u64,
     /// Rows tested.
     pub rows: u64,
-    /// Messages sent, with every superstep one from each rank to each other at least.
+    /// Messages sent: in each superstep at least one from each rank to each other.
     pub messages: u64,
-    /// The bytes of these.
+    /// Bytes of these messages.
     pub bytes: u64,
-    /// Messages and bytes of this rank.
+    /// Traffic of this rank.
     pub traffic: MessageTraffic,
 }
 
-/// The planes of a bound.
+/// The two planes that a bound decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// Positions won at the bound and not before, `OpponentMajor`.
+    /// Positions won at this bound but not at higher ones, `OpponentMajor`.
     Won,
-    /// Positions lost at the bound and not before, `MoverMajor`.
+    /// Positions lost at this bound but not at higher ones, `MoverMajor`.
     Lost,
 }
 
 impl RankPlanes {
-    /// Nothing yet, for `rank` of those that share a database.
+    /// Creates the state of `rank`, without candidates and wins.
     ///
     /// # Panics
-    /// When there is no such rank, the shares are of another database, or the tables serve fewer stones or another
-    /// position set.
+    /// If there is no such rank, the partition is of another database, or the tables serve fewer stones or another position
+    /// set.
     pub fn empty(
         tables: Arc<Tables>,
         index: &Index,
@@ -107,7 +107,7 @@ impl RankPlanes {
         planes
     }
 
-    /// The units of candidates that this rank owns, or what it owns of them.
+    /// The units of candidates that this rank owns, in whole or in part.
     pub fn units(&self) -> &[PlaneUnit] {
         self.solver.units()
     }
@@ -117,12 +117,12 @@ impl RankPlanes {
         self.solver.wins_units().iter().filter(|unit| self.solver.wins().has_any(unit))
     }
 
-    /// Adds wins, a unit's words, that the bounds above decided.
+    /// Adds wins of higher bounds, given the words of a unit.
     pub fn add_wins_above(&self, unit: &PlaneUnit, words: &mut [u64]) {
         self.add_wins(WinSource::Above, unit, words);
     }
 
-    /// Adds wins, a unit's words, that captures decide at the bound at hand.
+    /// Adds wins by captures of the current bound, given the words of a unit.
     pub fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]) {
         self.add_wins(WinSource::Others, unit, words);
     }
@@ -133,24 +133,24 @@ impl RankPlanes {
         self.solver.add_wins(unit, words);
     }
 
-    /// Adds candidates, the words of one of [`units`](Self::units); they will be tested.
+    /// Adds candidates, given the words of one of [`units`](Self::units); they will be tested.
     pub fn add_candidates(&self, number: usize, words: &[u64]) {
         let Ok(()) = self.solver.add_candidates(number, words, |_| {});
     }
 
-    /// Forgets what changed: for what is known to be at a fixpoint, as all is that the bounds above decided.
+    /// Forgets all changes, for planes that are known to be at a fixpoint, such as those of higher bounds.
     pub fn settle(&self) {
         self.solver.settle();
     }
 
-    /// Solves the bound at hand together with the other ranks. If it is stopped, or fails, what the ranks have is that of
-    /// no bound.
+    /// Solves the current bound together with the other ranks. If it is stopped or fails, the planes are not those of any
+    /// bound.
     ///
     /// # Errors
     /// See [`JobError`].
     ///
     /// # Panics
-    /// When the job has other ranks.
+    /// If the communicator is of another rank or number of ranks.
     pub fn solve(
         &mut self,
         communicator: &mut dyn Communicator,
@@ -178,10 +178,10 @@ impl RankPlanes {
         Ok(report)
     }
 
-    /// Brings a plane of the bound together: rank 0 gives it to `sink`, run by run of words. Whether `sink` took all.
+    /// Collects a plane of the bound on rank 0, which passes it to `sink` in runs of words. Returns false if `sink` broke.
     ///
     /// # Errors
-    /// Where a rank cannot be reached any more.
+    /// Those of communication.
     pub fn collect(
         &mut self,
         decided: Decided,
@@ -194,7 +194,7 @@ impl RankPlanes {
         }
     }
 
-    /// A pass of every rank; what all of them found.
+    /// Runs one pass on all ranks, and returns the sum of their votes.
     fn superstep(&self, communicator: &mut dyn Communicator, progress: &dyn DriverObserver) -> Result<Vote, JobError> {
         let others = || (0..self.ranks).filter(|&other| other != self.rank);
         let wins = self.solver.wins();
@@ -246,7 +246,7 @@ impl RankPlanes {
         Ok(vote)
     }
 
-    /// Adds the wins of letters from another rank.
+    /// Adds the wins that another rank sent.
     fn take_in(&self, bound_messages: &[&[u8]]) -> Result<(), Malformed> {
         bound_messages.par_iter().try_for_each(|bound_message| {
             self.solver.add_rows(|add| {
@@ -263,7 +263,7 @@ impl RankPlanes {
     }
 }
 
-/// What a rank owns of a unit of candidates.
+/// Returns the part of a unit of candidates that a rank owns.
 fn owned(layout: &PlaneLayout, unit: PlaneUnit, partition: &RowPartition, rank: usize) -> Option<PlaneUnit> {
     let owned = partition.rows(rank, unit.slab as u32);
     let rows = unit.rows.start.max(owned.start as usize)..unit.rows.end.min(owned.end as usize);
@@ -271,7 +271,7 @@ fn owned(layout: &PlaneLayout, unit: PlaneUnit, partition: &RowPartition, rank: 
     (!rows.is_empty()).then(|| PlaneUnit { words: slab.word(rows.start)..slab.word(rows.end), rows, ..unit })
 }
 
-/// Sends what has become long while a rank is at its pass, and sees to the messages.
+/// Sends long messages while the pass of this rank is running, and polls the communicator.
 struct PassMessenger<'a, 'c> {
     wins: &'a KeptWins,
     rank: usize,
@@ -300,7 +300,7 @@ impl DriverObserver for PassMessenger<'_, '_> {
         if flow.is_break() {
             self.wants_stop.store(true, Relaxed);
         }
-        // Whoever has nothing else to do.
+        // One thread at a time; the others continue.
         if let Ok(mut communicator) = self.communicator.try_lock()
             && let Err(error) = self.send(&mut **communicator)
         {
@@ -315,24 +315,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a rank found in a superstep, or all ranks.
+/// Vote of a rank at the end of a superstep, or the sum of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Vote {
-    /// Not 0 if there were new wins.
+    /// Nonzero if there were new wins.
     found: u64,
     lost: u64,
     rows: u64,
-    /// Not 0 if somebody wants to stop.
+    /// Nonzero if a rank wants to stop.
     stop: u64,
 }
 
-/// A message: 0 and a letter; or 1, a vote, and letters each behind its length.
+/// Message of a superstep: byte 0 and one bound message, or byte 1, a vote, and bound messages prefixed by their lengths.
 struct SuperstepMessage<'a> {
     vote: Option<Vote>,
     bound_messages: Vec<&'a [u8]>,
 }
 
-/// A letter that leaves before the pass is over.
+/// Encodes a bound message that is sent before the end of the pass.
 fn more(bound_message: Vec<u8>) -> Vec<u8> {
     let mut message = Vec::with_capacity(bound_message.len() + 1);
     message.push(0);
@@ -351,7 +351,7 @@ impl Vote {
         }
     }
 
-    /// The last message of a superstep.
+    /// Encodes the last message of a superstep.
     fn with(self, bound_messages: &[Vec<u8>]) -> Vec<u8> {
         let mut message = vec![1];
         for number in [self.found, self.lost, self.rows, self.stop] {

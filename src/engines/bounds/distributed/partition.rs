@@ -1,44 +1,44 @@
-//! Which positions are whose: what each rank of a job owns, and what it holds of the others'.
+//! Partition of rows among ranks: the rows of candidates that each rank owns, and the rows of wins that it holds.
 //!
-//! A *unit* is the halves whose four leading pits are the same, of whatever stones; units stand in the order of their
-//! ranks. Each rank owns a run of them, about as many positions as any other: in every slab a range of `MoverMajor` rows,
-//! which it solves. Their moves lead to `OpponentMajor` rows, which it holds, whoever solves the positions there. Ranks
-//! of halves are ordered by the leading pits, and moves from all other pits leave these alone: so what several ranks
-//! hold is little. Of 24 stones 2 ranks hold 1.2 times the database together, 4 of them 1.7, 8 of them 2.2, 64 of them
-//! 3.5 times; cut by the last pits it is 1.4, 2.2, 3.0 and 5.3.
+//! A *unit* is the set of all halves, of any number of stones, with the same four leading pits. Units are ordered as their
+//! halves. Each rank owns a run of units with about as many positions as any other: in every slab a range of `MoverMajor`
+//! rows, which it solves. It holds the `OpponentMajor` rows that their moves lead to. Since halves are ordered by their
+//! leading pits, and moves from other pits leave these alone, few rows are held by several ranks: at 24 stones 2 ranks
+//! together hold 1.2 times the database, 4 ranks 1.7, 8 ranks 2.2 and 64 ranks 3.5 times. Cut by the last pits, it would
+//! be 1.4, 2.2, 3.0 and 5.3 times.
 
 use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks};
 use game::{PositionSet, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What the ranks of a job own of one database: a function of the database and the number of ranks.
+/// Partition of the rows of one database. A function of the database and the number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPartition {
-    /// By rank and by the mover's stones the first of its rows, and behind the last rank the end of all rows.
+    /// By rank and the mover's stones, the first row; plus the end of all rows.
     first: Vec<Vec<u32>>,
     slabs: Vec<Slab>,
 }
 
-/// A set of rows of a slab in `OpponentMajor`.
+/// Set of `OpponentMajor` rows of a slab.
 #[derive(Clone, Debug)]
 pub(crate) struct RowSet {
-    /// A bit a row.
+    /// Bit mask of the rows.
     words: Vec<u64>,
-    /// Rows of the set before each word.
+    /// Number of rows of the set before each word.
     before: Vec<u32>,
     pub(crate) count: u32,
 }
 
 impl RowPartition {
-    /// Of the positions with `stones` stones, for so many ranks.
+    /// Partitions the positions with `stones` stones among `ranks` ranks.
     ///
     /// # Panics
-    /// Without ranks.
+    /// If `ranks` is 0.
     pub fn new(stones: u32, set: PositionSet, ranks: usize) -> RowPartition {
         assert!(ranks > 0, "a job has a rank");
         let slabs = set.slabs(stones);
-        // A unit with so many stones in its leading pits has a half more for each further stone.
+        // A unit with `leading` stones in its leading pits has one half more for each further stone.
         let halves = |leading: u32, mover: u32| mover - leading + 1;
         let weight = |leading: u32| {
             let slabs = &slabs[leading as usize..];
@@ -53,7 +53,7 @@ impl RowPartition {
             for two in (one..=stones).rev() {
                 for three in (two..=stones).rev() {
                     for leading in (three..=stones).rev() {
-                        // A rank ends where the middle of the next unit is beyond its share.
+                        // The run of a rank ends before the unit whose middle is beyond its share.
                         let middle = u128::from(2 * taken + weights[leading as usize]) * ranks as u128;
                         while first.len() < ranks && middle >= 2 * first.len() as u128 * u128::from(total) {
                             first.push(end.clone());
@@ -71,7 +71,7 @@ impl RowPartition {
         RowPartition { first, slabs }
     }
 
-    /// Ranks.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.first.len() - 1
     }
@@ -92,7 +92,7 @@ impl RowPartition {
         self.slabs.iter().map(owned).sum()
     }
 
-    /// By slab, the rows that moves lead to from what a rank owns.
+    /// Returns, by slab, the rows that moves from the rows of a rank lead to.
     fn held(&self, tables: &Tables, rank: usize) -> Vec<RowSet> {
         let stones = self.slabs.len() as u32 - 1;
         let mut words: Vec<_> = self.slabs.iter().map(|slab| vec![0u64; chunks(slab.opponent_halves)]).collect();
@@ -107,14 +107,14 @@ impl RowPartition {
         words.into_iter().map(RowSet::new).collect()
     }
 
-    /// What [`held`](Self::held) says of every rank.
+    /// Returns [`held`](Self::held) of every rank.
     pub(crate) fn held_by_all(&self, tables: &Tables) -> Vec<Vec<RowSet>> {
         (0..self.ranks()).into_par_iter().map(|rank| self.held(tables, rank)).collect()
     }
 }
 
 impl RowSet {
-    /// Of a bit a row.
+    /// Creates a set from its bit mask.
     pub(crate) fn new(words: Vec<u64>) -> RowSet {
         let mut count = 0;
         let before = words.iter().map(|word| {
@@ -126,12 +126,12 @@ impl RowSet {
         RowSet { words, before, count }
     }
 
-    /// A bit for each row of a chunk.
+    /// Returns the bit mask of the rows of a chunk.
     pub(crate) fn of(&self, chunk: usize) -> u64 {
         self.words[chunk]
     }
 
-    /// How many rows of the set there are before a row of it; none if it is another.
+    /// Returns the number of rows of the set before `row`, or `None` if `row` is not in the set.
     pub(crate) fn find(&self, row: u32) -> Option<u32> {
         let (word, bit) = (row as usize / CHUNK, row as usize % CHUNK);
         let before = || self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones();
@@ -139,7 +139,7 @@ impl RowSet {
     }
 }
 
-/// The same range for slices.
+/// Converts a range of rows to indices.
 pub(crate) fn as_usize(rows: &Range<u32>) -> Range<usize> {
     rows.start as usize..rows.end as usize
 }

@@ -1,7 +1,7 @@
-//! The wins that a rank keeps: whole `OpponentMajor` rows, those that moves lead to from what it owns.
+//! The wins that a rank keeps: the `OpponentMajor` rows that moves from its own rows lead to.
 //!
-//! A win that a rank finds goes to every rank that keeps its row. A row to which no move leads is kept by one rank all the
-//! same: the database has it. Of the ranks that keep a row one *reports* it, and writes down the wins of a bound.
+//! A new win is sent to every rank that keeps its row. A row to which no move leads is kept by one rank, since the
+//! database has it. Of the ranks that keep a row one *reports* it: it logs the wins of a bound.
 
 use super::log::DecisionLog;
 use super::message::BoundMessage;
@@ -15,10 +15,10 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A letter of so many bytes leaves before the pass is over.
+/// A message of this length is sent before the end of the pass.
 const LONG_MESSAGE_BYTES: usize = 256 << 10;
 
-/// Which rows of wins every rank keeps: a function of the database and the number of ranks.
+/// The rows of wins that each rank keeps. A function of the database and the number of ranks.
 #[derive(Debug)]
 pub(super) struct RowKeepers {
     /// By rank and slab.
@@ -55,34 +55,34 @@ impl RowKeepers {
         (0..self.rows.len()).filter(move |&rank| self.rows[rank][slab].find(row as u32).is_some())
     }
 
-    /// The rank that reports a row: all of those that keep rows take turns.
+    /// Returns the rank that reports a row: the ranks that keep it take turns.
     fn reports(&self, slab: usize, row: usize) -> usize {
         let count = self.keep(slab, row).count();
         self.keep(slab, row).nth(row / CHUNK % count).expect("every row is kept")
     }
 }
 
-/// The rows of wins of one rank.
+/// Storage of the rows of wins of one rank.
 #[derive(Debug)]
 pub(super) struct KeptWins {
     rank: usize,
     keepers: RowKeepers,
     slabs: Vec<PlaneSlab>,
-    /// By slab, the first word of its rows here.
+    /// By slab, the first word of its rows in `words`.
     first_words: Vec<usize>,
     words: Vec<AtomicU64>,
-    /// By slab a bit a row: it is reported by this rank.
+    /// By slab, the bit mask of the rows that this rank reports.
     reported: Vec<Vec<u64>>,
-    /// Whether the wins that come are those of the bound.
+    /// Whether wins that are set belong to the current bound, and are logged.
     is_logging: AtomicBool,
-    /// Whether the wins that come are found here.
-    is_telling: AtomicBool,
+    /// Whether wins that are set were found by this rank, and are sent.
+    is_sending: AtomicBool,
     won: DecisionLog,
-    /// By thread.
+    /// Outboxes by thread.
     outboxes: Vec<Mutex<Outbox>>,
 }
 
-/// What a thread has to tell.
+/// Messages that a thread has written.
 #[derive(Debug)]
 struct Outbox {
     /// By rank.
@@ -91,19 +91,19 @@ struct Outbox {
     new: Vec<(u32, u64)>,
 }
 
-/// Where wins come from.
+/// Origin of wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WinSource {
-    /// The bounds above.
+    /// Higher bounds.
     Above,
-    /// Captures, or another rank.
+    /// Captures of this bound, or another rank.
     Others,
     /// This rank.
     Own,
 }
 
 impl KeptWins {
-    /// No wins.
+    /// Creates rows without wins.
     pub(super) fn none(layout: &PlaneLayout, keepers: RowKeepers, rank: usize) -> KeptWins {
         let slabs = layout.slabs().to_vec();
         let mut end = 0;
@@ -138,19 +138,19 @@ impl KeptWins {
             words,
             reported,
             is_logging: AtomicBool::new(false),
-            is_telling: AtomicBool::new(false),
+            is_sending: AtomicBool::new(false),
             won: DecisionLog::new(layout),
             outboxes: (0..rayon::current_num_threads()).map(|_| outbox()).collect(),
         }
     }
 
-    /// Says where the wins come from that come next.
+    /// Sets the origin of the wins that are set next.
     pub(super) fn expect_from(&self, source: WinSource) {
         self.is_logging.store(source != WinSource::Above, Relaxed);
-        self.is_telling.store(source == WinSource::Own, Relaxed);
+        self.is_sending.store(source == WinSource::Own, Relaxed);
     }
 
-    /// Those of the bound, of the rows that this rank reports.
+    /// Log of the wins of the bound, in the rows that this rank reports.
     pub(super) fn won_mut(&mut self) -> &mut DecisionLog {
         &mut self.won
     }
@@ -166,7 +166,7 @@ impl KeptWins {
         self.reported[slab][row / CHUNK] >> (row % CHUNK) & 1 == 1
     }
 
-    /// Words of its rows.
+    /// Number of words.
     #[cfg(test)]
     pub(super) fn words(&self) -> usize {
         self.words.len()
@@ -182,7 +182,7 @@ impl KeptWins {
         }
     }
 
-    /// Whether a row is kept here, and has such words and columns.
+    /// Whether a row is kept here and has all these bits.
     pub(super) fn takes(&self, slab: usize, row: usize, bits: &[(u32, u64)]) -> bool {
         let layout = &self.slabs[slab];
         let fits = |&(word, bits): &(u32, u64)| {
@@ -192,7 +192,7 @@ impl KeptWins {
         self.place(slab, row).is_some() && bits.iter().all(fits)
     }
 
-    /// The letters for a rank, or those of them that are long.
+    /// Takes the messages for a rank, or only the long ones.
     pub(super) fn bound_messages(&self, to: usize, only_long: bool) -> Vec<Vec<u8>> {
         let least = if only_long { LONG_MESSAGE_BYTES } else { 1 };
         let bound_messages = self.outboxes.iter().filter_map(|outbox| {
@@ -202,7 +202,7 @@ impl KeptWins {
         bound_messages.collect()
     }
 
-    /// The words of a row here.
+    /// Returns the range of the words of a row, if it is kept here.
     fn place(&self, slab: usize, row: usize) -> Option<Range<usize>> {
         let place = self.keepers.of(self.rank)[slab].find(row as u32)? as usize;
         let words = self.slabs[slab].row_words;
@@ -210,12 +210,12 @@ impl KeptWins {
         Some(first..first + words)
     }
 
-    /// The words of a row that moves lead to.
+    /// Returns the words of a row that moves lead to.
     fn kept(&self, slab: usize, row: usize) -> &[AtomicU64] {
         &self.words[self.place(slab, row).expect("rows that moves lead to are kept")]
     }
 
-    /// Passes on to all other ranks that keep a row what this one found.
+    /// Adds new wins of a row to the messages for all other ranks that keep it.
     fn notify(&self, bound_messages: &mut [BoundMessage], slab: usize, row: usize, bits: &[(u32, u64)]) {
         for to in self.keepers.keep(slab, row).filter(|&to| to != self.rank) {
             bound_messages[to].write((self.slabs[slab].first_row + row) as u32, bits);
@@ -242,10 +242,10 @@ impl Wins<Infallible> for KeptWins {
     }
 
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut notify: impl FnMut(u32, u64)) {
-        let is_telling = self.is_telling.load(Relaxed);
+        let is_sending = self.is_sending.load(Relaxed);
         let outbox = || lock(&self.outboxes[rayon::current_thread_index().unwrap_or(0) % self.outboxes.len()]);
         let Some(words) = self.place(slab, row) else {
-            if is_telling {
+            if is_sending {
                 self.notify(&mut outbox().bound_messages, slab, row, bits);
             }
             return;
@@ -264,7 +264,7 @@ impl Wins<Infallible> for KeptWins {
                 new.push((at, bits));
             }
         }
-        if is_telling {
+        if is_sending {
             self.notify(bound_messages, slab, row, new);
         }
         if self.is_logging.load(Relaxed) && self.reports(slab, row) {

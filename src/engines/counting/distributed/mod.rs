@@ -1,12 +1,13 @@
-//! The method counting by the ranks of a job (Bal & Allis 1995): see [`crate::counting`], whose logical processors these
-//! are, as many on every rank.
+//! The method *counting* distributed over the ranks of a job (Bal & Allis 1995): the logical processors of
+//! [`crate::counting`], with the same number on every rank.
 //!
-//! A rank holds its *hand* alone: the positions dealt to its processors, their captures, and queues of bounded size. What
-//! a processor tells those of another rank in a superstep travels with what its neighbours tell them, in one message for
-//! each other rank. Then all vote: a bound ends with a superstep in which nobody sent anything and nobody has anything
-//! left to tell. So all counts but those of messages are those of one machine with as many processors.
+//! A rank holds the positions of its processors, their captures, and queues of bounded size. In each superstep a rank
+//! sends the updates of all its processors to each other rank in one message. Then all ranks vote: a bound ends with a
+//! superstep in which no updates were sent and none are pending. So all counts but those of messages are the same as on one
+//! machine with as many processors.
 //!
-//! Unlike those of [`sweep`](super::sweep), checkpoints of different ranks go together only if they are of the same time.
+//! Unlike those of [`sweep`](crate::sweep::distributed), checkpoints of the ranks fit together only if they are of the same
+//! time.
 
 #[cfg(test)]
 mod tests;
@@ -23,32 +24,32 @@ use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
 
-/// What a rank has of a database: the values of its processors, one after the other, of each unit by unit.
+/// The values of a rank: those of its processors one after the other, each unit by unit.
 #[derive(Debug)]
 pub struct RankValues {
     partition: UnitPartition,
     rank: usize,
     ranks: usize,
     slabs: Vec<Slab>,
-    /// By processor of the rank and by unit, where it begins.
+    /// By processor of the rank and by unit, the offset of the unit.
     offsets: Vec<Vec<usize>>,
     values: Bytes,
 }
 
-/// What a job did.
+/// Work done by a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DistributedCountingReport {
-    /// Times that queues changed hands.
+    /// Number of exchanges of queues.
     pub supersteps: u64,
     /// Logical processors of all ranks.
     pub processors: u64,
-    /// What they did together, as on one machine.
+    /// Sum of the counts of all processors, as on one machine.
     pub total: UpdateCounts,
     /// Updates sent from rank to rank.
     pub sent: u64,
-    /// Messages from rank to rank that held any.
+    /// Messages from rank to rank with updates.
     pub messages: u64,
-    /// Messages and bytes of this rank, votes among them.
+    /// Traffic of this rank, including votes.
     pub traffic: messaging::MessageTraffic,
 }
 
@@ -60,14 +61,14 @@ impl DistributedCountingReport {
 }
 
 impl RankValues {
-    /// What `rank` gets of `ranks` with so many processors each, or more where a part would have more than 2^31
-    /// positions; all 0.
+    /// Allocates the values of `rank` among `ranks` ranks with `processors` processors each, or more if a part would have
+    /// more than 2^31 positions; all 0.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If memory cannot be allocated.
     ///
     /// # Panics
-    /// When there is no such rank, or no processor.
+    /// If there is no such rank, or `processors` is 0.
     pub fn zeroed(index: &Index, ranks: usize, rank: usize, processors: usize) -> io::Result<RankValues> {
         assert!(rank < ranks && processors > 0, "rank {rank} of {ranks}, {processors} processors");
         let slabs = index.slabs().to_vec();
@@ -85,33 +86,33 @@ impl RankValues {
         Ok(RankValues { partition, rank, ranks, slabs, offsets, values })
     }
 
-    /// Whose hand it is.
+    /// The rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Of how many.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// With how many processors each.
+    /// Processors of each rank.
     pub fn processors(&self) -> usize {
         self.each()
     }
 
-    /// The values, in the order of the hand; while they are no scores yet, see
-    /// [`checkpoint_range`](crate::counting::checkpoint_range).
+    /// The values, in the order of [`runs`](Self::runs): scores, or values within
+    /// [`checkpoint_range`](crate::counting::checkpoint_range) before the end of the solve.
     pub fn values(&self) -> &[i8] {
         &self.values
     }
 
-    /// To put a checkpoint there.
+    /// The values, to restore a checkpoint.
     pub fn values_mut(&mut self) -> &mut [i8] {
         &mut self.values
     }
 
-    /// The positions of the hand (`MoverMajor`), in its order.
+    /// Iterates over the positions of the rank (`MoverMajor`), in its order.
     pub fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         let starts = self.own().flat_map(|processor| self.partition.starts(processor));
         starts.map(|&start| start..start + self.partition.length(start))
@@ -132,8 +133,7 @@ impl RankValues {
         rank * self.each()..(rank + 1) * self.each()
     }
 
-    /// Visits a band by the halves of the mover: whose processor, its place there, that half, first row in the band, and
-    /// behind the last.
+    /// Visits a band by the mover's halves, in runs of one unit: processor, place there, half, and rows in the band.
     fn each_run(&self, band: &RowBand, mut visit: impl FnMut(usize, usize, usize, Range<usize>)) {
         let slab = &self.slabs[band.slab];
         for half in 0..slab.mover_halves as usize {
@@ -150,11 +150,11 @@ impl RankValues {
     }
 }
 
-/// What of a database each rank gets, in the order of its hand ([`RankValues::runs`]). Runs are the same however many ranks and
-/// processors there are; only whose they are is not.
+/// Returns, by rank, the positions of the rank in its order ([`RankValues::runs`]). The runs do not depend on the number of
+/// ranks and processors, only their owners do.
 ///
 /// # Panics
-/// When there is no rank, or no processor.
+/// If `ranks` or `processors` is 0.
 pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64>>> {
     assert!(ranks > 0 && processors > 0, "{ranks} ranks, {processors} processors");
     let partition = partitioned(index, ranks, processors);
@@ -165,15 +165,15 @@ pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64
     (0..ranks).map(of_rank).collect()
 }
 
-/// How many processors each rank has that is asked for so many: more where a part would have more than 2^31 positions.
+/// Returns the processors of each rank when `processors` are requested: more if a part would have more than 2^31 positions.
 ///
 /// # Panics
-/// When there is no rank, or no processor.
+/// If `ranks` or `processors` is 0.
 pub fn processors_a_rank(index: &Index, ranks: usize, processors: usize) -> usize {
     partitioned(index, ranks, processors).processors() / ranks
 }
 
-/// A database dealt to as many processors of every rank, or more, see [`RankValues::zeroed`].
+/// Partitions a database among the processors of all ranks, see [`RankValues::zeroed`].
 fn partitioned(index: &Index, ranks: usize, processors: usize) -> UnitPartition {
     let positions = index.slabs().iter().map(Slab::positions).sum();
     let partition = UnitPartition::new(positions, ranks * processors);
@@ -183,8 +183,8 @@ fn partitioned(index: &Index, ranks: usize, processors: usize) -> UnitPartition 
     UnitPartition::new(positions, partition.processors().next_multiple_of(ranks))
 }
 
-/// Bytes that a rank takes of so many positions: its hand and captures, a bit a position and one for 64 of them, queues
-/// and messages.
+/// Bytes that a rank takes for a database of `positions` positions: values and captures, pending bits, queues and
+/// messages.
 pub fn memory_bytes(positions: u64, ranks: usize, processors: usize) -> u64 {
     let rank_values = positions.div_ceil(ranks as u64);
     rank_values * 2 + rank_values / 8 * 65 / 64 + 2 * processors as u64 * QUEUES_BYTES
@@ -195,7 +195,7 @@ impl ScoreShare for RankValues {
         &self.slabs
     }
 
-    /// One half of the mover after the other.
+    /// By the mover's halves.
     fn give(&self, band: &RowBand, piece: &mut Vec<u8>) {
         let (own, bits) = (self.own(), self.partition.bits());
         self.each_run(band, |processor, place, _, rows| {
@@ -222,16 +222,16 @@ impl ScoreShare for RankValues {
     }
 }
 
-/// Solves the database of `index` together with the other ranks, from the best captures of the hand, in its order. The
-/// hand is zeros, or what a stopped call or a checkpoint of the same time left all ranks, of as many.
+/// Solves the database of `index` together with the other ranks. `captures` has the best captures of the positions of
+/// `rank_values`, in their order. The values are zeros, or those of a stopped call or checkpoint, of the same time and
+/// number of ranks.
 ///
 /// # Errors
 /// See [`JobError`].
 ///
 /// # Panics
-/// When the arrays do not have the size of the hand, the hand is of another rank, database or number of ranks, the tables
-/// serve fewer stones or another position set, or the hand holds more than
-/// [`checkpoint_range`](crate::counting::checkpoint_range) allows.
+/// If the arrays differ in length, the values are of another rank, database or number of ranks, the tables serve fewer
+/// stones or another position set, or a value is outside [`checkpoint_range`](crate::counting::checkpoint_range).
 pub fn counting(
     tables: &Tables,
     index: &Index,
@@ -269,20 +269,20 @@ pub fn counting(
     Ok(DistributedCountingReport { traffic: communicator.traffic().since(&before), ..report })
 }
 
-/// A rank at work.
+/// Driver of one rank.
 struct CountingRank<'a> {
     tables: &'a Tables,
     index: &'a Index,
     captures: &'a Bytes,
     processors: Vec<Processor>,
     communicator: &'a mut dyn Communicator,
-    /// Positions that are decided, of all ranks, as of the last superstep.
+    /// Decided positions of all ranks, as of the last superstep.
     decided: u64,
-    /// Of this rank so far.
+    /// Counts of this rank so far.
     report: DistributedCountingReport,
 }
 
-/// Updates of a rank that changed hands.
+/// Numbers of updates that a rank exchanged.
 struct Exchanged {
     /// Among its processors.
     within: u64,
@@ -291,7 +291,7 @@ struct Exchanged {
 }
 
 impl CountingRank<'_> {
-    /// Counts children where nobody has, finds what has yet to tell its parents, and the bound to go on at.
+    /// Counts the children of untouched positions, finds pending updates, and returns the bound to resume at.
     fn restore(&mut self, rank_values: &mut RankValues) -> Result<i8, JobError> {
         let stones = self.index.stones() as usize;
         let (work, mut parts) = parts(self.tables, self.index, self.captures, &mut self.processors, rank_values, 0);
@@ -304,7 +304,7 @@ impl CountingRank<'_> {
         Ok(all.iter().position(|&ranks| ranks > 0).unwrap_or(stones) as i8)
     }
 
-    /// All supersteps of a bound.
+    /// Runs all supersteps of a bound.
     fn bound(
         &mut self,
         bound: i8,
@@ -342,7 +342,7 @@ impl CountingRank<'_> {
                 break;
             }
         }
-        // Nothing stays in flight: what was sent, nor what waits to fill a message.
+        // Delivers all updates, including those in partial messages.
         parts.par_iter_mut().for_each(|part| part.receive(&work));
         route.exchange(&work, &mut parts, Flush::All, &mut **communicator)?;
         parts.par_iter_mut().for_each(|part| {
@@ -354,7 +354,7 @@ impl CountingRank<'_> {
         Err(JobError::Stopped)
     }
 
-    /// What all ranks did.
+    /// Sums the counts of all ranks.
     fn report(&mut self, rank_values: &RankValues) -> Result<DistributedCountingReport, JobError> {
         let own = self.processors.iter().fold(UpdateCounts::default(), |sum, one| sum.add(one.traffic()));
         let UpdateCounts { positions, decided, kept, sent, received, messages } = own;
@@ -373,7 +373,7 @@ impl CountingRank<'_> {
     }
 }
 
-/// The processors of a rank, each with its part of the hand.
+/// Pairs the processors of a rank with their parts of the values.
 fn parts<'v>(
     tables: &'v Tables,
     index: &'v Index,
@@ -398,7 +398,7 @@ fn parts<'v>(
     (ProcessorInputs { tables, index, partition, bound }, parts)
 }
 
-/// Where updates go.
+/// Exchange of queues with the other ranks.
 struct QueueRoute<'a> {
     rank: usize,
     ranks: usize,
@@ -408,7 +408,7 @@ struct QueueRoute<'a> {
 }
 
 impl QueueRoute<'_> {
-    /// Hands the queues over: a message for each other rank, and one from it.
+    /// Exchanges the queues: sends one message to each other rank, and receives one from it.
     fn exchange(
         &mut self,
         work: &ProcessorInputs,
@@ -436,8 +436,8 @@ impl QueueRoute<'_> {
     }
 }
 
-/// What goes to the processors of a rank, and how many updates: by sender and receiver the number of updates, then all of
-/// them. Empty where there is none.
+/// Encodes the message for a rank, and returns it with the number of updates: by sender and receiver the number of their
+/// updates, then all updates. Empty if there are none.
 fn message(parts: &mut [ActiveProcessor], to: Range<usize>, flush: Flush) -> (Vec<u8>, u64) {
     let mut message = vec![0; 4 * parts.len() * to.len()];
     let mut sent = 0;
@@ -456,7 +456,7 @@ fn message(parts: &mut [ActiveProcessor], to: Range<usize>, flush: Flush) -> (Ve
     (message, sent)
 }
 
-/// Hands a message to the processors that it is for; how many updates, unless it is none.
+/// Delivers a message to its processors. Returns the number of updates, or `None` if it is malformed.
 fn read(work: &ProcessorInputs, parts: &mut [ActiveProcessor], from: Range<usize>, message: &[u8]) -> Option<u64> {
     if message.is_empty() {
         return Some(0);

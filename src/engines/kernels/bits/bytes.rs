@@ -1,13 +1,13 @@
-//! Bytes as bits and back, up to sixty-four at a time: which have a value, and a value for those marked.
+//! Conversion between bytes and bit masks, 64 at a time.
 
 use super::{BitKernel, by_value, simd};
 use crate::layout::plane::WORD;
 
 impl BitKernel {
-    /// Tells of each value that some bytes have, and which of them, the lowest bit for the first.
+    /// Calls `each` with every value among the bytes and the mask of the bytes that have it, lowest bit first.
     ///
     /// # Panics
-    /// When there are more than 64.
+    /// If there are more than 64.
     pub fn by_value(self, bytes: &[i8], each: impl FnMut(i8, u64)) {
         assert!(bytes.len() <= WORD, "a bit of a word for each");
         match self {
@@ -20,11 +20,11 @@ impl BitKernel {
         }
     }
 
-    /// Gives the bytes of some rows values: 0, or the last of the values whose mark has the byte's bit. A row is of
-    /// `columns` bytes; of a mark, it has words of its own.
+    /// Sets each byte of some rows to the last value whose mark has its bit, or to 0. A row has `columns` bytes, and whole
+    /// words of a mark.
     ///
     /// # Panics
-    /// When a mark has fewer words than the rows.
+    /// If a mark has fewer words than the rows.
     pub fn mark(self, rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
         let words = rows.len() / columns * columns.div_ceil(WORD);
         assert!(marks.iter().all(|(_, mark)| mark.len() >= words), "words for each row");

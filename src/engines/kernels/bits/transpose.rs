@@ -1,11 +1,11 @@
-//! Sixty-four by sixty-four bits, transposed.
+//! Transposition of 64 by 64 bits.
 
 use super::{BitKernel, simd};
 use crate::kernels::cpu;
 use crate::layout::plane::WORD;
 
 impl BitKernel {
-    /// Makes bit j of word i bit i of word j.
+    /// Exchanges bit j of word i with bit i of word j.
     pub fn transpose(self, block: &mut [u64; WORD]) {
         match self {
             BitKernel::Avx512 if cpu::has_gfni() => simd::transpose_gfni(block),
