@@ -77,7 +77,7 @@ pub fn capture_in_stripes<S: Sequential>(
     Ok(())
 }
 
-/// Cuts a database, each stripe of no more than so many positions, but at least a row.
+/// Cuts a database into stripes of at most `positions` positions, but at least a row.
 fn stripes<'a>(tables: &'a Tables, index: &'a Index, positions: u64) -> Vec<CaptureStripe<'a>> {
     let mut stripes = Vec::new();
     let mut stripe = CaptureStripe { tables, index, pieces: Vec::new(), first: 0, end: 0 };
@@ -231,7 +231,7 @@ struct ChildSlab<'a> {
 }
 
 impl ChildSlab<'_> {
-    /// Columns that capture so many stones by a move of a class, and where they lead.
+    /// Returns the columns with captures of `captured` stones by a class of moves, and the child columns.
     fn entries(&self, opponent: u32, class: usize) -> Option<&[(u32, u32)]> {
         let captures = self.tables.captures(opponent, class);
         let mut from = 0;

@@ -1,9 +1,9 @@
-//! From a position to those that a quiet move leads to it from, row by row.
+//! Quiet un-moves: the parents of a position, row by row.
 //!
-//! A position's opponent has the half that the parent's move left behind; who can leave it stands in the tables, as rows
-//! and classes of moves. The position's mover has what the parent's opponent had, and the stones that crossed; taking
-//! those back is the same for a whole row. So the columns of parents are found once a row, by class, and those that a
-//! capture or the rule against starving forbids are left out there.
+//! The opponent of a position has the half that the parent's move left behind; the tables list the rows and classes of
+//! moves that leave it. The mover of the position has the half of the parent's opponent plus the stones that crossed;
+//! taking those back is the same for a whole row. So the columns of the parents are computed once a row, by class, without
+//! those that a capture or the rule against starving excludes.
 
 use crate::kernels::tables::{CHUNK, Parents, Tables};
 use game::sow::{Ends, SowClass};

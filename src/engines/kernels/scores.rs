@@ -438,7 +438,7 @@ mod tests {
     use game::sow::SowMap;
     use game::{Halves, Index, PositionSet, Rules};
 
-    /// A hash of the index: every byte of an array differs from its neighbours, whatever the pass.
+    /// A hash of the index: every byte of an array differs from its neighbours.
     fn fake(len: usize, seed: u64) -> Bytes {
         let mut bytes = Bytes::zeroed(len).unwrap();
         for (at, byte) in bytes.iter_mut().enumerate() {
@@ -448,7 +448,7 @@ mod tests {
         bytes
     }
 
-    /// What a change marks: every parent, and with vectors nothing else.
+    /// A change marks every parent, and with vectors nothing else.
     #[test]
     fn kernels_reach_every_parent() {
         let rules = Rules::AWARI;
@@ -484,7 +484,7 @@ mod tests {
         }
     }
 
-    /// Every row of every slab of a small database, on scores that no game has.
+    /// Every row of every slab of a small database, on hashed scores.
     #[test]
     fn kernels_agree_on_every_row() {
         for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
@@ -522,7 +522,7 @@ mod tests {
                             let old = scores.bytes().padded();
                             kernel.recompute(&work, &unit, old, &Moves::all_but(0..0), work.floor(&unit), &mut staged);
                             apply(kernel, &work, &unit, &staged, after.bytes_mut(), 0, |_| {});
-                            // Lanes behind the last column hold anything.
+                            // Lanes behind the last column are unspecified.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
                             let row_chunk = RowChunk { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
                             let one = kernel.recompute_row_chunk(&work, row_chunk, scores.bytes().padded());

@@ -1,7 +1,7 @@
-//! Passes over what is marked.
+//! Passes over marked positions.
 //!
-//! A change marks its parents one by one. Of a chunk with marks all columns are derived, for that is what a vector
-//! does, but only those marked are compared with what is there: the others would each be a line of memory.
+//! A change marks its parents one by one. All columns of a chunk with marks are derived, since a vector does that anyway,
+//! but only the marked ones are compared with the stored scores: each of the others would cost a cache line.
 
 use super::PassCounts;
 use super::pair::SlabPair;
@@ -14,44 +14,45 @@ use crate::work_stealing::for_each_piece;
 use game::Slab;
 use std::ops::{Range, RangeInclusive};
 
-/// How often a pair is taken in one pass, at most.
+/// Most rounds of a pair in one pass.
 const ROUNDS_MAX: usize = 4;
 
-/// Positions whose marks a thread takes at a time, roughly: in slabs with long rows these are few rows.
+/// Positions of a piece of work: few rows in slabs with long rows.
 const POSITIONS_AT_ONCE: usize = 1 << 16;
 
-/// And their rows, at most.
+/// Most rows of a piece of work.
 const ROWS_AT_ONCE_MAX: usize = 512;
 
-/// Spots between the one that is asked for and the one that is derived.
+/// Distance, in row chunks, of prefetches.
 const AHEAD: usize = 6;
 
-/// A new score.
+/// New score.
 struct ScoreChange {
     row: u32,
     column: u32,
     score: i8,
 }
 
-/// What some rows come to.
+/// Result of a piece of work.
 #[derive(Default)]
 struct RecomputedRows {
     marked: u64,
     changes: Vec<ScoreChange>,
 }
 
-/// What is marked.
+/// Passes over the marked positions of a database.
 pub(crate) struct MarkedPasses<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) stones: u32,
     pub(crate) kernel: Kernel,
     pub(crate) marks: Marks,
-    /// Slabs from this on are there twice: positions whose mover has the larger half look at the mirror.
+    /// First slab with a mirror: positions whose mover has the larger half read the mirror.
     pub(crate) first_mirrored: usize,
 }
 
 impl MarkedPasses<'_> {
-    /// Takes what is marked of a pair, again and again while that marks more of it. Tells what changed in which slab.
+    /// Recomputes the marked positions of a pair, repeatedly while changes mark more of it. Calls `notify` with each change
+    /// and its slab.
     pub(crate) fn pair(
         &self,
         pair: &SlabPair,
@@ -121,14 +122,14 @@ impl MarkedPasses<'_> {
         done
     }
 
-    /// Marks every position with a move to what changed in a slab, but for a region that is looked after, and those that
-    /// look at the mirror.
+    /// Marks every position with a move to a change in a slab, except those in a region that is up to date and those that
+    /// read the mirror.
     pub(crate) fn mark_parents(&self, slab: &Slab, change: &ChangedColumn, but: Option<&SlabRegion>) {
         let is_twice = slab.mover_stones as usize >= self.first_mirrored;
         self.mark(slab, change, 0..=if is_twice { self.stones / 2 } else { self.stones }, but);
     }
 
-    /// Marks every position with a move to what changed in the mirror of a slab.
+    /// Marks every position with a move to a change in the mirror of a slab.
     pub(crate) fn mark_parents_by_mirror(&self, slab: &Slab, change: &ChangedColumn) {
         self.mark(slab, change, self.stones.div_ceil(2)..=self.stones, None);
     }
@@ -137,7 +138,7 @@ impl MarkedPasses<'_> {
         self.marks.mark_parents(self.kernel, self.tables, slab.opponent_stones, change, &movers, but);
     }
 
-    /// Derives a spot, and what is new of it.
+    /// Derives a row chunk, and collects its changes.
     fn row_chunk(&self, work: &SlabWork, row_chunk: RowChunk, old: &[i8], changes: &mut Vec<ScoreChange>) {
         let scores = self.kernel.recompute_row_chunk(work, row_chunk, old);
         let mut lanes = row_chunk.lanes;

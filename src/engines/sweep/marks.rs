@@ -1,7 +1,7 @@
-//! Marks: which positions must be recomputed because a child changed.
+//! Marks of the positions to be recomputed because a child changed.
 //!
-//! One bit a position, `MoverMajor`. A mark that is set too often costs a recomputation, one that is missed would cost
-//! a wrong score: whoever changes a score marks all its parents, whoever recomputes takes the marks first.
+//! One bit a position, `MoverMajor`. A superfluous mark costs a recomputation, a missing one a wrong score. So every change
+//! marks all parents, and marks are cleared before the recomputation.
 
 use crate::huge_pages::Words;
 use crate::kernels::apply::ChangedColumn;
@@ -21,19 +21,19 @@ pub(crate) struct Marks {
 }
 
 struct SlabMarks {
-    /// Where the words would begin, were there one for every chunk of the first row.
+    /// First word, as if there were words for all chunks of the first row.
     first: usize,
     /// Words of a row.
     stride: usize,
     /// Chunks that have words.
     chunks: Range<usize>,
-    /// What is recomputed here: nothing else is marked.
+    /// The positions recomputed here: no others are marked.
     own: Own,
-    /// Whether anything in a row is marked.
+    /// By row, whether it may have marks.
     rows: Vec<AtomicBool>,
 }
 
-/// Some rows of a slab by some chunks of its columns.
+/// Range of rows of a slab by a range of chunks of columns.
 #[derive(Clone, Debug)]
 pub(crate) struct SlabRegion {
     pub(crate) slab: usize,
@@ -41,8 +41,8 @@ pub(crate) struct SlabRegion {
     pub(crate) chunks: Range<usize>,
 }
 
-/// What is recomputed of a slab here, `MoverMajor`: some rows, their columns up to some chunk; and some chunks of columns, in
-/// the rows before some row.
+/// The positions of a slab that are recomputed here, `MoverMajor`: `rows` up to chunk `chunks_end`, and `chunks` of columns
+/// in the rows before `rows_end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
     pub(crate) rows: Range<usize>,
@@ -52,7 +52,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// All of a slab.
+    /// Covers all of a slab.
     pub(crate) fn all(slab: &Slab) -> Own {
         let (rows, chunks_end) = (0..slab.mover_halves as usize, chunks(slab.opponent_halves));
         Own { rows, chunks_end, chunks: 0..0, rows_end: 0 }
@@ -65,12 +65,12 @@ impl Own {
 }
 
 impl Marks {
-    /// None, in a database of these slabs, of which `own` is recomputed by the threads of the current pool.
+    /// Creates marks for slabs of which `own` is recomputed by the threads of the current pool.
     pub(crate) fn none(slabs: &[Slab], own: impl IntoIterator<Item = Own>) -> Marks {
         let mut words = 0;
         let marks = |(slab, own): (&Slab, Own)| {
             let (rows, chunks) = rows_chunks(slab);
-            // Of rows, those that are not its own are never touched.
+            // Rows of others are never touched.
             let chunks = if own.rows.is_empty() { own.chunks.clone() } else { 0..chunks };
             let (first, stride) = (words, chunks.len());
             words += chunks.start + rows * stride;
@@ -80,13 +80,13 @@ impl Marks {
         Marks { words: Words::zeroed(words), slabs, update: WordUpdate::for_pool() }
     }
 
-    /// Bytes that marks take in a database of these slabs.
+    /// Bytes of the marks of whole slabs.
     pub(crate) fn bytes(slabs: &[Slab]) -> u64 {
         let bytes = |(rows, chunks): (usize, usize)| rows * (chunks * size_of::<u64>() + 1);
         slabs.iter().map(|slab| bytes(rows_chunks(slab)) as u64).sum()
     }
 
-    /// Bytes of memory that marks come to take where `own` is recomputed.
+    /// Bytes of memory that the marks of `own` take once touched.
     pub(crate) fn own_bytes(slabs: &[Slab], own: impl IntoIterator<Item = Own>) -> u64 {
         let bytes = |(slab, own): (&Slab, Own)| {
             let words = own.rows.len() * own.chunks_end + own.rows_end * own.chunks.len();
@@ -95,12 +95,12 @@ impl Marks {
         slabs.iter().zip(own).map(bytes).sum()
     }
 
-    /// What is recomputed here of a slab.
+    /// Returns the positions of a slab that are recomputed here.
     pub(crate) fn own(&self, slab: usize) -> &Own {
         &self.slabs[slab].own
     }
 
-    /// Takes the marks of a row: visits each chunk that has any.
+    /// Clears the marks of a row, and visits each chunk that had any.
     pub(crate) fn take(&self, slab: usize, row: usize, mut visit: impl FnMut(usize, u64)) {
         let slab = &self.slabs[slab];
         if !slab.rows[row].load(Relaxed) {
@@ -115,8 +115,8 @@ impl Marks {
         }
     }
 
-    /// Marks every position with a move to what changed, positions whose opponent has `opponent_stones`, and whose mover
-    /// has so many as `movers`; but for a region whose positions with moves that stay in the mover's half are looked after.
+    /// Marks every position with a move to a change, if its opponent has `opponent_stones` and the stones of its mover are
+    /// in `movers`. Positions in the region `again` with moves that stay in the mover's half are up to date.
     pub(crate) fn mark_parents(
         &self,
         kernel: Kernel,
@@ -155,7 +155,7 @@ impl Marks {
     fn set(&self, slab: usize, row: usize, chunk: usize, lanes: u64) {
         let slab = &self.slabs[slab];
         let word = &self.words[slab.first + row * slab.stride + chunk];
-        // Many are set already: looking first spares the locked operation.
+        // Many are set already: testing first avoids the locked operation.
         if word.load(Relaxed) & lanes != lanes {
             self.update.set(word, lanes);
         }

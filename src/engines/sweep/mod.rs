@@ -2,18 +2,18 @@
 //!
 //! From 0 everywhere, repeat `v(p) = max(capture(p), max over quiet moves of -v(child))`. In the order in which 0 is
 //! least and magnitudes grow outward the operator is monotone, so updates in any order, in place and with stale reads,
-//! converge to the least fixpoint, which is the score; cycles stay 0. The array may start from any mixture of earlier
-//! states of the same run.
+//! converge to the least fixpoint, which is the score; cycles stay 0. A sweep may start from any mixture of intermediate
+//! states.
 //!
-//! **Order.** A move that stays in the mover's half raises the half's rank, and leaves the other half alone. So a pass
-//! takes the two slabs in which the players have m and n - m stones together, band of ranks by band, from the highest:
-//! the rows of a band where the mover owns them, then, in the other slab, the columns of the band, where the opponent
-//! does. Both find their children of such moves already up to date; a band is taken again while what changed in it may
-//! change more of it, see `tile.rs`. Whole lines of play settle in one pass: 6 to 7 passes leave one position in a
-//! thousand, where passes row by row through slab after slab took 21.
+//! **Order.** A move that stays in the mover's half raises the half's rank and leaves the other half alone. So a pass
+//! processes the two slabs in which the players have m and n - m stones together, in bands of halves from the highest
+//! rank: first the rows of the band, where it is the mover's half, then the columns of the other slab, where it is the
+//! opponent's. In both, the children by such moves are already up to date. A band is repeated while changes in it may
+//! cause more (`tile.rs`). Whole lines of play thus settle in one pass: 6 to 7 passes leave one position in a thousand,
+//! compared with 21 passes row by row and slab by slab.
 //!
-//! Scores are kept `OpponentMajor`. Passes are full until few positions change; from then on a change marks its
-//! parents, and only what is marked is recomputed, see `marked.rs`.
+//! Scores are stored `OpponentMajor`. Passes are full until few positions change. From then on each change marks its
+//! parents, and only marked positions are recomputed (`marked.rs`).
 
 pub mod disk;
 pub mod distributed;
@@ -36,20 +36,20 @@ use marked::MarkedPasses;
 use pair::SlabPair;
 use tile::Tiles;
 
-/// Passes are full while more than one position in this many changes.
+/// Passes are full while more than one in this many positions changes.
 pub(crate) const MARK_BELOW: u64 = 30;
 
-/// How often a position is recomputed in a database of more than a few stones.
+/// Times that a position is recomputed, in databases of more than a few stones.
 const USUAL_PASSES: u64 = 14;
 
-/// What a sweep did.
+/// Work done by a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweepReport {
     /// Passes over the database until nothing changed.
     pub passes: u64,
-    /// Positions recomputed, by 64 columns of a row.
+    /// Positions recomputed, in whole chunks of 64 columns.
     pub recomputed: u64,
-    /// Changes of a score.
+    /// Number of changed scores.
     pub changed: u64,
 }
 
@@ -59,11 +59,11 @@ enum SweepPass {
     Full,
     /// Everything, marking the parents of what changes.
     FullMarking,
-    /// What is marked.
+    /// Marked positions only.
     Marked,
 }
 
-/// Positions recomputed, and how many changed.
+/// Numbers of recomputed and of changed positions.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PassCounts {
     pub(crate) recomputed: u64,
@@ -76,14 +76,15 @@ impl PassCounts {
     }
 }
 
-/// Bytes that the scores of the slabs of a database take while it is solved, and marks.
+/// Bytes of the scores and marks of a database that is being solved.
 pub fn memory_bytes(slabs: &[Slab]) -> u64 {
     row_bytes(slabs) + Marks::bytes(slabs)
 }
 
 /// Solves the database of `index` from its best captures (`MoverMajor`, see [`crate::capture`]).
 ///
-/// `values` is what to solve in: zeros, or a mixture of earlier states. `checkpoint` sees it between passes.
+/// `values` is zeros or a mixture of intermediate states, and has the scores in the end. `checkpoint` gets it between
+/// passes.
 ///
 /// # Panics
 /// When the arrays do not have the size of the index, or the tables serve fewer stones or another position set.
@@ -155,9 +156,9 @@ pub fn sweep(
     with_spinning_pool(passes)
 }
 
-/// The slabs of a database, two by two. Those of the most unequal players first: what crosses from the few stones of the
-/// one leads to them. For the slabs whose mover has the larger half and for the others, `rows` tells where the scores are
-/// that their moves lead to; their own are where they are for the others.
+/// Pairs the slabs of a database, those with the most unequal players first: crossing moves from few stones lead there.
+/// `rows` has the locations of the scores that moves lead to, from slabs whose mover has the larger half and from others.
+/// The slabs' own scores are at the latter.
 pub(crate) fn pairs<'a>(
     tables: &'a Tables,
     slabs: &'a [Slab],
@@ -172,8 +173,8 @@ pub(crate) fn pairs<'a>(
     (slabs.len() / 2..slabs.len()).rev().map(pair).collect()
 }
 
-/// A slab as the kernels see it: where its scores are, those that its moves lead to, and its best captures with the bytes
-/// from one row of them to the next.
+/// Builds the kernels' view of a slab from the locations of its scores and of those that its moves lead to, and its best
+/// captures with their stride.
 pub(crate) fn work<'a>(
     tables: &'a Tables,
     slab: &'a Slab,

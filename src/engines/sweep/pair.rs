@@ -1,29 +1,30 @@
-//! The two slabs in which the players have m and n - m stones, and how bands of ranks cut them into tiles.
+//! Pairs of slabs in which the players have m and n - m stones, and their tiles, cut by bands of halves.
 
 use crate::kernels::scores::{RowUnit, STRAIGHT, SlabWork, UNIT_CHUNKS, UNIT_ROWS};
 use crate::kernels::tables::{CHUNK, Tables, chunks};
 use game::{PositionSet, Slab};
 use std::ops::Range;
 
-/// A slab whose mover has at least half of the stones, and the one whose opponent has as many.
+/// A slab whose mover has at least half of the stones, and the slab whose opponent has as many.
 pub(crate) struct SlabPair<'a> {
-    /// Ranks of a band are rows of this slab.
+    /// Slab in which the halves of a band are rows.
     pub(crate) high: SlabWork<'a>,
-    /// Ranks of a band are columns of this slab. The same slab if both have half of the stones.
+    /// Slab in which the halves of a band are columns. The same slab if both players have half of the stones.
     pub(crate) low: SlabWork<'a>,
-    /// Where chunks of rows of `high` begin among the chunks of columns of `low`.
+    /// Cuts of the columns of `low` at the chunks of rows of `high`.
     columns_of_rows: Cuts,
-    /// Where chunks of rows of `low` begin among the chunks of columns of `high`.
+    /// Cuts of the columns of `high` at the chunks of rows of `low`.
     columns_of_low: Cuts,
 }
 
-/// For each chunk of halves, and behind the last, the first chunk of columns with those halves or later ones, and the
-/// end of those with earlier ones. They differ where the position set leaves out halves of the opponent: a chunk of
-/// columns may have halves of two chunks.
+/// Map from chunks of halves to chunks of columns: for each chunk, and the end, the first chunk of columns with these or
+/// later halves, and the end of those with earlier ones. They differ if the position set omits halves of the opponent: then
+/// a chunk of columns may have halves of two chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cuts(Vec<(usize, usize)>);
 
-/// Some ranks: rows of `high` and columns of `low`; and some others: columns of `high` and rows of `low`. All in chunks.
+/// Tile of a pair: a band of halves (rows of `high`, columns of `low`) by a range of other halves (columns of `high`, rows
+/// of `low`). In chunks.
 #[derive(Clone, Debug)]
 pub(crate) struct PairTile {
     pub(crate) high_rows: Range<usize>,
@@ -39,7 +40,7 @@ impl<'a> SlabPair<'a> {
         SlabPair { high, low, columns_of_rows, columns_of_low }
     }
 
-    /// Both players have half of the stones.
+    /// Whether both players have half of the stones.
     pub(crate) fn is_one(&self) -> bool {
         self.high.slab == self.low.slab
     }
@@ -49,13 +50,13 @@ impl<'a> SlabPair<'a> {
         chunks(self.high.slab.mover_halves)
     }
 
-    /// Chunks of the other ranks that a band is taken with.
+    /// Chunks of the other halves of a band.
     pub(crate) fn others(&self, band: &Range<usize>) -> usize {
         if self.is_one() { band.end.min(self.row_chunks()) } else { chunks(self.low.slab.mover_halves) }
     }
 
-    /// What a band of chunks of ranks cuts out of the pair: the given part of so many, of which those of the highest
-    /// other ranks come first. Where both slabs are one, a position is taken as a row or as a column, not as both.
+    /// Cuts a tile out of the pair: a band of chunks of halves by part `part` of the other halves, highest first. If both
+    /// slabs are one, each position is in a row or in a column of the tile, not in both.
     pub(crate) fn tile(&self, band: &Range<usize>, part: usize, parts: usize) -> Option<PairTile> {
         let high_rows = band.start..band.end.min(self.row_chunks());
         if high_rows.is_empty() {
@@ -67,7 +68,7 @@ impl<'a> SlabPair<'a> {
         let last = if self.is_one() { high_rows.start } else { others.end };
         let tile = PairTile {
             high_columns: self.columns_of_low.of(&others),
-            // Taken twice is less than not up to date.
+            // Recomputing twice costs less than stale children.
             low_columns: self.columns_of_rows.touching(&high_rows),
             low_rows: others.start.min(last)..others.end.min(last),
             high_rows,
@@ -77,7 +78,7 @@ impl<'a> SlabPair<'a> {
 }
 
 impl Cuts {
-    /// Where so many chunks of halves begin among the columns of a slab.
+    /// Computes the cuts of the columns of a slab at chunks of halves.
     pub(crate) fn new(tables: &Tables, slab: &Slab, halves: usize) -> Cuts {
         let columns = chunks(slab.opponent_halves);
         if tables.set() == PositionSet::All {
@@ -85,30 +86,30 @@ impl Cuts {
         }
         let inverse = &tables.gather(slab.opponent_stones, STRAIGHT).inverse;
         let mut cuts = vec![(columns, 0); halves + 1];
-        // A chunk of which the position set has no half has no columns.
+        // A chunk without halves in the position set has no columns.
         for (chunk, &(first, _)) in inverse.iter().enumerate().rev() {
             cuts[chunk].0 = cuts[chunk + 1].0.min(first as usize);
         }
         for (chunk, &(_, end)) in inverse.iter().enumerate() {
             cuts[chunk + 1].1 = cuts[chunk].1.max(end as usize);
         }
-        // An opponent without stones is starved by such moves, and so nowhere among the columns they lead from.
+        // Such moves starve an opponent without stones, so its column is not among those they lead from.
         (cuts[0].0, cuts[halves].1) = (0, columns);
         Cuts(cuts)
     }
 
-    /// The chunks of columns of which some half is among `halves`.
+    /// Returns the chunks of columns with any half among `halves`.
     pub(crate) fn touching(&self, halves: &Range<usize>) -> Range<usize> {
         self.0[halves.start].0..self.0[halves.end].1
     }
 
-    /// Those of them without halves before: each chunk of columns is of one of several ranges.
+    /// Returns the chunks of columns without halves before `halves`: this assigns each chunk to one of adjacent ranges.
     pub(crate) fn of(&self, halves: &Range<usize>) -> Range<usize> {
         self.0[halves.start].1..self.0[halves.end].1
     }
 }
 
-/// All units of some chunks of rows by some chunks of columns of a slab, everything wanted.
+/// Returns the units of a range of chunks of rows by chunks of columns, with everything wanted.
 pub(super) fn units(work: &SlabWork, rows: &Range<usize>, columns: Range<usize>) -> impl Iterator<Item = RowUnit> {
     let rows_end = (rows.end * CHUNK).min(work.slab.mover_halves as usize);
     (rows.start * CHUNK..rows_end).step_by(UNIT_ROWS).flat_map(move |row| {

@@ -1,11 +1,11 @@
-//! Full passes: tiles, each in the cache of one thread.
+//! Full passes, in tiles that fit the cache of a thread.
 //!
-//! What a tile reads of itself comes of moves that stay in the mover's half, and such moves raise its rank. All else,
-//! captures among it, is first brought together as the *base* of its positions, for tiles of several pairs at once,
-//! while nobody writes. Then each tile is taken by itself again and again, the rows of its high slab, then those of
-//! its low one, from their bases and what changed in the tile. Tiles of different pairs share no slab, so that each
-//! thread has some of its own, and their bases, in its cache. A thread that finds none left takes some columns of
-//! another's: what a side is derived from is in the other slab, which nobody writes meanwhile.
+//! A tile reads its own positions only by moves that stay in the mover's half, which raise the half's rank. All other
+//! moves and captures are first combined into the *base* of each position, for tiles of several pairs at once, while no
+//! thread writes. Then each tile is repeated: the rows of its high slab, then those of its low slab, from their bases and
+//! the changes in the tile. Tiles of different pairs share no slab, so each thread has its own tiles and their bases in
+//! its cache. An idle thread takes columns of another thread's tile: one side of a tile is derived from the other slab,
+//! which no thread writes at that time.
 
 use super::PassCounts;
 use super::pair::{PairTile, SlabPair, units};
@@ -23,34 +23,32 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Positions of a tile in one of its slabs, roughly. Larger ones take more rounds, smaller ones more barriers.
+/// Target positions of a tile in one slab. Larger tiles take more rounds, smaller ones more barriers.
 const TILE_POSITIONS: usize = 3 << 17;
 
-/// Chunks of ranks in a band, at least where there are as many: what a row reads of long rows in other slabs, the rows
-/// around it read too.
+/// Least chunks of halves in a band, if there are as many: neighbouring rows read the same long rows of other slabs.
 const BAND_CHUNKS_MIN: usize = 4;
 
-/// The most chunks of ranks in a band or in a part of the others: a word has a bit for each chunk of columns, and there
-/// may be one more.
+/// Most chunks of halves in a band or a part: a word has a bit for each chunk of columns, of which there may be one more.
 const TILE_CHUNKS_MAX: usize = 63;
 
-/// A thread has the next tile of a pair as well unless that is so many times its share of the wave: much of what it reads
-/// is in its cache.
+/// A thread keeps the next tile of a pair, whose inputs are in its cache, unless its load exceeds its share of the wave by
+/// this factor.
 const STAYS_BELOW: f64 = 1.3;
 
-/// How often a tile is taken in one pass, at most.
+/// Most rounds of a tile in one pass.
 const ROUNDS_MAX: usize = 4;
 
-/// Blocks in a wave, at most, for each thread. With more there are fewer barriers, but only some four are ever ready.
+/// Most blocks in a wave, a thread. More would save barriers, but only about four are ready at a time.
 const BLOCKS_PER_THREAD: usize = 2;
 
-/// Chunks of columns that a thread takes of a tile of another, at least: a row costs something each time.
+/// Least chunks of columns that a thread takes of a tile of another, since each row has a fixed cost.
 const SHARED_CHUNKS_MIN: usize = 2;
 
-/// So many shares for each thread: they are not of equal size once few of their chunks are stale.
+/// Shares of columns a thread: they take unequal time once few of their chunks are stale.
 const SHARES_PER_THREAD: usize = 2;
 
-/// A band of ranks of a pair, and a part of the others.
+/// Block of a pair: a band of halves, and a part of the other halves.
 #[derive(Clone, Debug)]
 struct TileBlock {
     pair: usize,
@@ -62,74 +60,74 @@ struct TileBlock {
 /// Full passes over the pairs of a database.
 pub(crate) struct Tiles<'a> {
     pairs: &'a [SlabPair<'a>],
-    /// By pair, its slabs as moves see them that stay in the mover's half: each alone in an array.
+    /// By pair, the views of its slabs for moves that stay in the mover's half: each slab alone in an array.
     straight: Vec<[SlabWork<'a>; 2]>,
     kernel: Kernel,
-    /// Blocks of which the bases are brought together at once, each of another pair.
+    /// Waves: blocks of different pairs whose bases are computed together.
     waves: Vec<Vec<TileBlock>>,
-    /// By pair, the thread that had its last tile.
+    /// By pair, the thread of its last tile.
     had: Vec<usize>,
-    /// By thread, room for the bases of its tiles.
+    /// By thread, the buffer for the bases of its tiles.
     bases: Vec<Vec<i8>>,
     rooms: TileBuffers,
 }
 
-/// What threads need for tiles and shares of them; as many of each as are in use at once.
+/// Pools of the buffers of tiles and shares, as many as are in use at once.
 #[derive(Default)]
 struct TileBuffers {
     tiles: Mutex<Vec<TileBuffer>>,
     staged: Mutex<Vec<Vec<i8>>>,
 }
 
-/// What a tile needs while it is taken.
+/// Buffers of a tile.
 #[derive(Default)]
 struct TileBuffer {
-    /// Of the high slab, then the low one: by column of the tile, the chunks of columns of the other slab that moves
-    /// from there lead to what changed.
+    /// For the high slab, then the low one: by column of the tile, the chunks of columns of the other slab with moves to
+    /// changed positions.
     changed: [Vec<u64>; 2],
-    /// By row, the chunks of its columns with a changed child.
+    /// By row, the mask of the chunks of columns with changed children.
     stale: Vec<u64>,
 }
 
 /// One of the two slabs of a tile.
 struct TileSide<'a, 'b> {
-    /// Everything.
+    /// View of the slab with all moves.
     work: &'a SlabWork<'a>,
-    /// Only what stays in the mover's half.
+    /// View of the slab with the moves that stay in the mover's half.
     straight: &'a SlabWork<'a>,
     rows: Range<usize>,
     columns: Range<usize>,
-    /// Ranks that moves lead to which stay in the tile.
+    /// Halves that moves within the tile lead to.
     inside: Range<u32>,
-    /// With room for their bases; by columns, then by rows.
+    /// Units, with buffers for their bases; by columns, then by rows.
     units: Vec<(RowUnit, &'b mut [i8])>,
 }
 
-/// Columns of a side that a thread takes in a turn.
+/// Columns of a side that a thread processes in a turn.
 struct ColumnShare<'t> {
-    /// In chunks.
+    /// Columns, in chunks.
     columns: Range<usize>,
-    /// The slab from the first column on.
+    /// The slab, from the first column on.
     write: &'t mut [i8],
-    /// Of these columns.
+    /// Marks of these columns.
     changed: &'t mut [u64],
     done: PassCounts,
 }
 
 impl<'a> Tiles<'a> {
-    /// Of all ranks of these pairs.
+    /// Creates the tiles of all halves of these pairs.
     pub(crate) fn new(pairs: &'a [SlabPair<'a>], kernel: Kernel) -> Tiles<'a> {
         Tiles::of(pairs, kernel, |pair| 0..pair.row_chunks())
     }
 
-    /// Of some ranks of each pair, in chunks.
+    /// Creates the tiles of a range of halves of each pair, in chunks.
     pub(crate) fn of(
         pairs: &'a [SlabPair<'a>],
         kernel: Kernel,
         ranks: impl Fn(&SlabPair) -> Range<usize>,
     ) -> Tiles<'a> {
         let threads = rayon::current_num_threads();
-        // One thread has nobody to wait for, and one tile at a time stays in its cache.
+        // A single thread needs no barriers, and one tile at a time stays in its cache.
         let most = if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD };
         let straight = pairs.iter().map(|pair| [straight(&pair.high), straight(&pair.low)]);
         Tiles {
@@ -143,12 +141,12 @@ impl<'a> Tiles<'a> {
         }
     }
 
-    /// Waves of a pass.
+    /// Number of waves of a pass.
     pub(crate) fn waves(&self) -> usize {
         self.waves.len()
     }
 
-    /// The tiles of a wave, and the pairs that they are of.
+    /// Iterates over the tiles of a wave, with their pairs.
     pub(crate) fn tiles(&self, wave: usize) -> impl Iterator<Item = (&SlabPair<'a>, PairTile)> {
         self.waves[wave].iter().filter_map(|block| {
             let pair = &self.pairs[block.pair];
@@ -156,10 +154,10 @@ impl<'a> Tiles<'a> {
         })
     }
 
-    /// Takes the blocks of a wave, where `settle` until nothing changes that stays in them.
+    /// Processes the blocks of a wave; if `settle`, until moves within them change nothing.
     ///
-    /// Tells what changed in which slab, and of which region parents are looked after by moves that stay in the mover's
-    /// half.
+    /// Calls `notify` with each change, its slab, and the region whose parents by moves within the mover's half are
+    /// already up to date.
     pub(crate) fn wave(
         &mut self,
         wave: usize,
@@ -183,7 +181,7 @@ impl<'a> Tiles<'a> {
         done
     }
 
-    /// The two slabs of a block, each with its units.
+    /// Returns the two sides of a block with their units.
     fn sides<'b>(&'b self, block: &TileBlock) -> Option<[TileSide<'b, 'b>; 2]>
     where
         'a: 'b,
@@ -196,7 +194,7 @@ impl<'a> Tiles<'a> {
         ])
     }
 
-    /// Brings together the bases of the tiles that each thread has, then takes these.
+    /// Computes the bases of the tiles of each thread, then processes the tiles.
     fn settle(
         &self,
         by_thread: &mut [Vec<[TileSide; 2]>],
@@ -241,8 +239,8 @@ impl<'a> Tiles<'a> {
         by_thread.iter().flatten().fold(PassCounts::default(), |all, (.., done)| all.add(*done))
     }
 
-    /// Takes a tile again and again while anything changes in it. `low` is absent where both slabs are one. `left` are the
-    /// tiles that are not done.
+    /// Repeats a tile while anything in it changes. `low` is `None` if both slabs are one. `left` counts the unfinished
+    /// tiles.
     #[expect(clippy::too_many_arguments, reason = "the tile, its two slabs, and how to take them")]
     fn take(
         &self,
@@ -260,7 +258,7 @@ impl<'a> Tiles<'a> {
             changed.resize(side.columns.len() * CHUNK, 0);
         }
         let mut all = PassCounts::default();
-        // Both sides in turn; each wholly at first.
+        // Both sides in turn; the first time as a whole.
         for turn in 0..2 * rounds.min(usize::MAX / 2) {
             let at = turn % 2;
             let (side, other) = (&sides[at], &sides[1 - at]);
@@ -283,7 +281,7 @@ impl<'a> Tiles<'a> {
                     continue;
                 }
             };
-            // Shares cost something, which is for nothing where each thread has a tile.
+            // Splitting has a cost, and is useless while each thread has a tile.
             let threads = rayon::current_num_threads();
             let shares = if left.load(Relaxed) < threads { threads * SHARES_PER_THREAD } else { 1 };
             let mut shares = side.split_columns(shares, write, &mut changed[at]);
@@ -302,18 +300,18 @@ fn push<T>(to: &Mutex<Vec<T>>, one: T) {
     to.lock().unwrap_or_else(PoisonError::into_inner).push(one);
 }
 
-/// One side of a tile, taken once.
+/// One turn of a side of a tile.
 struct SideTurn<'t, 'a, 'b, F> {
     kernel: Kernel,
     side: &'t TileSide<'a, 'b>,
     other: &'t TileSide<'a, 'b>,
-    /// What of each row, where that is not all.
+    /// The stale chunks of each row; `None` for all.
     stale: Option<&'t Vec<u64>>,
     notify: Option<&'t F>,
 }
 
 impl<F: Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync> SideTurn<'_, '_, '_, F> {
-    /// Takes a share, from a slab that nobody writes.
+    /// Processes a share, reading from a slab that no thread writes.
     fn take(&self, for_each_piece: &mut ColumnShare, read: &[i8], rooms: &TileBuffers) {
         let mut staged: Vec<i8> = pop(&rooms.staged);
         staged.resize(UNIT_BYTES_MAX, 0);
@@ -335,7 +333,7 @@ impl<F: Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync> SideTurn<'_, '_, '_, F> {
         push(&rooms.staged, staged);
     }
 
-    /// Takes all columns, where a slab leads to itself.
+    /// Processes all columns, if a slab leads to itself.
     fn take_one(&self, slab: &mut [i8], changed: &mut [u64], rooms: &TileBuffers) -> PassCounts {
         let mut staged: Vec<i8> = pop(&rooms.staged);
         staged.resize(UNIT_BYTES_MAX, 0);
@@ -360,7 +358,7 @@ impl<F: Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync> SideTurn<'_, '_, '_, F> {
         self.kernel.recompute(self.side.straight, unit, read, &moves, floor, staged);
     }
 
-    /// `write` and `changed` begin at a column each.
+    /// `write` and `changed` each start at a column of their own.
     fn apply(
         &self,
         unit: &RowUnit,
@@ -406,7 +404,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
         SlabRegion { slab: self.work.slab.mover_stones as usize, rows: self.rows.clone(), chunks: self.columns.clone() }
     }
 
-    /// Leaves of the chunks wanted those that are stale; whether any is.
+    /// Restricts the wanted chunks to the stale ones, and returns whether there are any.
     fn wants(&self, unit: &mut RowUnit, stale: &[u64]) -> bool {
         let stale = &stale[unit.row - self.rows.start..];
         for (wanted, stale) in unit.wanted[..unit.rows].iter_mut().zip(stale) {
@@ -419,7 +417,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
         self.units.iter().map(|(unit, _)| unit.staged_bytes()).sum()
     }
 
-    /// Gives each unit its room, and the rest back.
+    /// Assigns a buffer to each unit, and returns the rest.
     fn place(&mut self, mut room: &'b mut [i8]) -> &'b mut [i8] {
         for (unit, base) in &mut self.units {
             let rest;
@@ -429,7 +427,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
         room
     }
 
-    /// Cuts the columns, of the slab and of what is told of them, into so many shares, or fewer if they were too small.
+    /// Splits the columns of the slab and of their marks into `shares` shares, or fewer if these would be too small.
     fn split_columns<'t>(&self, shares: usize, slab: &'t mut [i8], changed: &'t mut [u64]) -> Vec<ColumnShare<'t>> {
         let to = self.straight.to;
         let (mut slab, mut changed) = (slab, changed);
@@ -449,7 +447,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
         cut(&self.columns, shares.min(self.columns.len() / SHARED_CHUNKS_MIN).max(1)).map(one).collect()
     }
 
-    /// For each row, the chunks of its columns with a move in the tile to what changed in the other slab.
+    /// Returns, by row, the chunks of columns with a move in the tile to changed positions of the other slab.
     fn find_stale(&self, other: &TileSide, changed: &[u64], stale: &mut Vec<u64>) {
         let moves = Moves::only(self.inside.clone());
         let first = other.columns.start * CHUNK;
@@ -459,7 +457,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
         }));
     }
 
-    /// The chunks of columns of the tile with moves to what changed in the other slab, in 64 rows from one on.
+    /// Returns the chunks of columns of the tile with moves to changed positions, in 64 rows from `first` on.
     fn reached(&self, first_row: usize) -> u64 {
         let child = self.straight.children[STRAIGHT].as_ref().expect("a slab has moves that stay in the mover's half");
         let (from, to) = child.gather.inverse[first_row / CHUNK];
@@ -469,15 +467,14 @@ impl<'a, 'b> TileSide<'a, 'b> {
     }
 }
 
-/// Cuts a range into so many of about the same length.
+/// Cuts a range into `parts` ranges of about the same length.
 fn cut(all: &Range<usize>, parts: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let Range { start, end } = *all;
     let at = move |part: usize| start + (end - start) * part / parts;
     (0..parts).map(move |part| at(part)..at(part + 1))
 }
 
-/// Gives so many threads tiles of pairs, to each about as much: those first that only one thread can take, then the
-/// largest.
+/// Assigns tiles to threads with about equal loads: first tiles that cannot be shared, then the largest.
 fn assign_tiles<'a, 'b>(
     mut tiles: Vec<(usize, [TileSide<'a, 'b>; 2])>,
     had: &mut [usize],
@@ -499,19 +496,19 @@ fn assign_tiles<'a, 'b>(
     by_thread.into_iter().map(|(_, tiles)| tiles).collect()
 }
 
-/// Bytes that the bases of a tile take.
+/// Bytes of the bases of a tile.
 fn bytes(sides: &[TileSide; 2]) -> usize {
     sides.iter().map(TileSide::staged_bytes).sum()
 }
 
-/// A slab, alone in an array, with its moves that stay in the mover's half, to another alone in an array.
+/// Builds the view of a slab for its moves that stay in the mover's half, with each of the two slabs alone in an array.
 fn straight<'a>(work: &SlabWork<'a>) -> SlabWork<'a> {
     let mut children = SlabWork::no_children();
     children[STRAIGHT] = work.children[STRAIGHT].map(|child| ChildScores { offset: 0, ..child });
     SlabWork { to: SlabRows { offset: 0, ..work.to }, children, ..*work }
 }
 
-/// The blocks of some ranks of a pair, in the order in which they are taken: the highest ranks first.
+/// Returns the blocks of a range of halves of a pair, in the order of a pass: highest first.
 fn blocks(at: usize, pair: &SlabPair, ranks: &Range<usize>) -> Vec<TileBlock> {
     let mut end = ranks.end;
     let mut blocks = Vec::new();
@@ -528,8 +525,8 @@ fn blocks(at: usize, pair: &SlabPair, ranks: &Range<usize>) -> Vec<TileBlock> {
     blocks
 }
 
-/// Takes the blocks of pairs in turn, so many at once at most: first those of the first pairs, each when the pair before
-/// is done with its ranks.
+/// Schedules the blocks of all pairs in waves of at most `most` blocks: those of the first pairs first, each after the
+/// pair before has finished its halves.
 fn waves(pairs: Vec<Vec<TileBlock>>, most: usize) -> Vec<Vec<TileBlock>> {
     let mut rest: Vec<_> = pairs.iter().map(|blocks| &blocks[..]).collect();
     let mut waves = Vec::new();

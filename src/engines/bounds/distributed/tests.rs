@@ -73,7 +73,7 @@ fn network_faults_and_kernels_change_nothing() {
     }
 }
 
-/// Has enough after so many calls.
+/// Observer that stops after a number of calls.
 struct StopAfterCalls(AtomicU64);
 
 impl DriverObserver for StopAfterCalls {

@@ -18,7 +18,7 @@ fn whole_captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Byt
     best
 }
 
-/// Those of a hand.
+/// Best captures of the positions of a rank.
 fn captures(rank_values: &RankValues, whole: &[i8]) -> Bytes {
     let mut best = Bytes::zeroed(rank_values.values().len()).unwrap();
     let mut rest = &mut best[..];
@@ -30,7 +30,7 @@ fn captures(rank_values: &RankValues, whole: &[i8]) -> Bytes {
     best
 }
 
-/// What a rank collects: its range of a database.
+/// Collects the range of a rank.
 fn collected(rank_values: &RankValues, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
     let mut scores = Vec::new();
     let mut sink = |run: &[Score]| {
@@ -41,7 +41,7 @@ fn collected(rank_values: &RankValues, index: &Index, end: &mut dyn Communicator
     scores
 }
 
-/// One database by a job of so many processors a rank.
+/// Solves a database with a job of `processors` processors a rank.
 fn solved(
     tables: &Tables,
     index: &Index,
@@ -69,7 +69,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
                 });
                 let scores = together(&index, found.iter().map(|(scores, _)| scores));
                 assert!(scores == expected[stones as usize], "{stones} stones, {set}, by {ranks} ranks");
-                // The logical processors do what they do on one machine.
+                // The counts of the logical processors are those on one machine.
                 let mut values = Bytes::zeroed(index.positions() as usize).unwrap();
                 let distribution = Distribution::new(ranks * processors);
                 let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
@@ -105,7 +105,7 @@ fn network_faults_changes_nothing() {
     }
 }
 
-/// Stops at one of the calls, and keeps the checkpoint before it.
+/// Observer that stops at one of its calls, and keeps the checkpoint before it.
 struct StopAtBound<'a> {
     rank: usize,
     calls: AtomicU64,
@@ -278,7 +278,7 @@ fn a_sink_may_stop_a_collection() {
             if runs > 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let all = collect(&rank_values, &ranges(&index, 3), end, &mut sink).unwrap();
-        // What comes next is not mistaken.
+        // Later messages are not confused with those of the collection.
         assert_eq!(end.sum(&[1]).unwrap(), [3]);
         all
     });

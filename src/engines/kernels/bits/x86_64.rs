@@ -32,7 +32,7 @@ pub(crate) fn push_row_avx512(lost: &[(u32, u64)], push: &Push, won: &mut WonRow
     fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         let hits = |from: &[u64], bits: u64| {
             let these = 0xff >> (8 - from.len().min(8));
-            // SAFETY: what the mask leaves out is not read; the slice has what it keeps.
+            // SAFETY: lanes outside the mask are not read; the others are in the slice.
             let from = unsafe { _mm512_maskz_loadu_epi64(these, from.as_ptr().cast()) };
             _mm512_test_epi64_mask(from, _mm512_set1_epi64(bits as i64))
         };
@@ -55,7 +55,7 @@ pub(crate) fn count_bmi2(words: &[u64]) -> u64 {
 
 /// See [`crate::bounds::BitKernel::transpose`].
 pub(crate) fn transpose_gfni(block: &mut [u64; CHUNK]) {
-    /// By byte of a vector, where it comes from: eight by eight bytes, transposed.
+    /// By byte of a vector, its source: eight by eight bytes, transposed.
     const TURNED: [u8; CHUNK] = {
         let (mut turned, mut at) = ([0; CHUNK], 0);
         while at < CHUNK {
@@ -120,7 +120,7 @@ pub(crate) fn transpose_gfni(block: &mut [u64; CHUNK]) {
 pub(crate) fn by_value_avx512(bytes: &[i8], each: impl FnMut(i8, u64)) {
     #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
     fn enabled(bytes: &[i8], each: impl FnMut(i8, u64)) {
-        // SAFETY: what the mask leaves out is not read; the slice has what it keeps.
+        // SAFETY: lanes outside the mask are not read; the others are in the slice.
         let all = unsafe { _mm512_maskz_loadu_epi8(_bzhi_u64(u64::MAX, bytes.len() as u32), bytes.as_ptr()) };
         super::by_value(bytes, |value| _mm512_cmpeq_epi8_mask(all, _mm512_set1_epi8(value)), each);
     }
@@ -131,7 +131,7 @@ pub(crate) fn by_value_avx512(bytes: &[i8], each: impl FnMut(i8, u64)) {
 
 /// See [`crate::bounds::BitKernel::mark`].
 pub(crate) fn mark_avx512(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
-    /// Words at a time: a line of the cache of each mark.
+    /// Words at a time: one cache line of each mark.
     const WORDS: usize = 8;
     #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
     fn enabled(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
@@ -146,7 +146,7 @@ pub(crate) fn mark_avx512(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])
                     some[..mark.len()].copy_from_slice(mark);
                     &some
                 });
-                // Most of high bounds are zeros.
+                // Most words of high bounds are zeros.
                 if mark.iter().fold(0, |any, word| any | word) == 0 {
                     continue;
                 }
@@ -157,7 +157,7 @@ pub(crate) fn mark_avx512(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])
             }
             for (bytes, &values) in bytes.by_ref().take((words - first).min(WORDS)).zip(&values) {
                 let these = _bzhi_u64(u64::MAX, bytes.len() as u32);
-                // SAFETY: what the mask leaves out is not written; the slice has what it keeps.
+                // SAFETY: lanes outside the mask are not written; the others are in the slice.
                 unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr(), these, values) }
             }
         }

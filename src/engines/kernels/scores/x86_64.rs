@@ -64,7 +64,7 @@ pub(crate) unsafe fn apply_avx2(
 ) -> u64 {
     assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
     assert!(to.columns <= CHUNK && to.rows == UNIT_ROWS);
-    // SAFETY: `has_avx2` was true, else this kernel is not chosen; the rest is the caller's word.
+    // SAFETY: `has_avx2` was true, else this kernel is not chosen; the caller guarantees the rest.
     unsafe { apply_columns_avx2(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
 }
 
@@ -92,7 +92,7 @@ unsafe fn apply_columns_avx2(
             let columns = unsafe { transpose_sixteen(staged.add(rows * 16 * stride + quarter * 16), stride) };
             for (lane, &new) in columns.iter().enumerate().take(to.columns - (quarter * 16).min(to.columns)) {
                 let column = quarter * 16 + lane;
-                // SAFETY: the caller's word: 64 bytes of each column are ours, these sixteen among them.
+                // SAFETY: the caller guarantees exclusive access to 64 bytes of each column, including these sixteen.
                 unsafe {
                     let at = array.add(column * to.stride + rows * 16).cast::<__m128i>();
                     let old = _mm_loadu_si128(at);
@@ -113,7 +113,7 @@ unsafe fn apply_columns_avx2(
 /// Sixteen columns of sixteen staged rows, each column one vector.
 #[target_feature(enable = "avx2")]
 unsafe fn transpose_sixteen(from: *const i8, stride: usize) -> [__m128i; 16] {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let mut a: [__m128i; 16] = std::array::from_fn(|row| unsafe { _mm_loadu_si128(from.add(row * stride).cast()) });
     for _ in 0..4 {
         let mut b = a;
@@ -139,14 +139,14 @@ pub(crate) fn recompute_avx512(
     assert!(staged.len() >= unit.staged_bytes());
     assert!(unit.chunk + unit.chunks <= work.columns.div_ceil(CHUNK), "a unit lies inside its slab");
     for child in work.children.iter().flatten() {
-        // Ranks of rows and bases of windows are below the halves of the child slab, see `Tables`.
+        // Row ranks and window bases are below the number of halves of the child slab, see `Tables`.
         assert!(child.offset + child.bytes + PAD <= values.len(), "scores are padded by a window");
         let pieces = &child.gather.pieces[..child.gather.first[unit.chunk + unit.chunks] as usize];
         assert!(pieces.last().is_none_or(|last| (last.base as usize) < child.end), "bases ascend");
     }
-    // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row
-    // ranks and window bases come from `Tables`, built from ranks of halves, for the same slabs, and are
-    // among the columns that are there; and a window is no longer than the padding. Buys bounds checks out of a loop of five instructions.
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row ranks and
+    // window bases come from `Tables`, built from ranks of halves for the same slabs, and are among the columns in the
+    // array. A window is no longer than the padding. This removes bounds checks from a loop of five instructions.
     unsafe { recompute_rows(work, unit, values, moves, floor, staged) }
 }
 
@@ -204,7 +204,7 @@ fn recompute_row_chunk(
 
 /// See [`crate::Kernel::prefetch`].
 pub(crate) fn prefetch_avx512(work: &SlabWork, row_chunk: RowChunk, values: &[i8]) {
-    // SAFETY: every x86-64 processor has it, and asking for what is not there does nothing.
+    // SAFETY: every x86-64 processor has the instruction, and invalid addresses are ignored.
     let at = |address: *const i8| unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
     let values = values.as_ptr();
     let chunk = row_chunk.chunk as usize;
@@ -238,11 +238,11 @@ pub(crate) fn pick_avx512(scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
     unsafe { pick(scores, columns) }
 }
 
-/// See [`crate::Kernel::merge`], whose assertion is this one's.
+/// See [`crate::Kernel::merge`], which asserts the bounds.
 pub(crate) fn merge_avx512(to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
     fn merge(to: &mut [i8], columns: u64, scores: &[u8]) -> u64 {
-        // SAFETY: lanes that are not masked are neither read nor written; the others are there by the assertion.
+        // SAFETY: unselected lanes are neither read nor written; the others are in bounds by the assertion.
         unsafe {
             let new = _mm512_maskz_expandloadu_epi8(columns, scores.as_ptr().cast());
             let old = _mm512_maskz_loadu_epi8(columns, to.as_ptr());
@@ -291,10 +291,10 @@ fn reached(gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
     all
 }
 
-/// Rows between the one whose children are asked for and the one that is computed.
+/// Distance, in rows, of prefetches.
 const AHEAD: usize = 4;
 
-/// Asks for what the wanted chunks of a row will read.
+/// Prefetches the inputs of the wanted chunks of a row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
 fn prefetch(work: &SlabWork, unit: &RowUnit, row: usize, values: *const i8, moves: &Moves, floor: Floor) {
@@ -404,7 +404,7 @@ unsafe fn recompute_rows(
 /// See [`crate::kernels::apply`].
 ///
 /// # Safety
-/// `array` plus what `to` describes is inside one allocation, and nobody else reads or writes those bytes now.
+/// `array` plus what `to` describes is inside one allocation, and no other thread accesses those bytes at the same time.
 pub(crate) unsafe fn apply_avx512(
     staged: &[i8],
     stride: usize,
@@ -415,7 +415,7 @@ pub(crate) unsafe fn apply_avx512(
 ) -> u64 {
     assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
     assert!(to.columns <= CHUNK && to.rows <= UNIT_ROWS);
-    // SAFETY: `has_avx512` was true, else this kernel is not chosen; the rest is the caller's word.
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen; the caller guarantees the rest.
     unsafe { apply_columns(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
 }
 
@@ -438,8 +438,8 @@ unsafe fn apply_columns(
             if column >= to.columns {
                 break;
             }
-            // SAFETY: the caller's word: `to.rows` bytes of each column are ours. Lanes that are masked out are
-            // neither read nor written.
+            // SAFETY: the caller guarantees exclusive access to `to.rows` bytes of each column. Masked lanes are neither
+            // read nor written.
             unsafe {
                 let at = array.add(column * to.stride);
                 let differs = if all == u64::MAX {
@@ -471,7 +471,7 @@ unsafe fn transpose_quarter(from: *const i8, stride: usize) -> [__m512i; 16] {
     // Vector i holds rows i, 16 + i, 32 + i and 48 + i; four rounds of unpacking transpose each 16 by 16 block.
     let mut a = [_mm512_setzero_si512(); 16];
     for (row, vector) in a.iter_mut().enumerate() {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let quarter = |block: usize| _mm_loadu_si128(from.add((block * 16 + row) * stride).cast());
             let mut four = _mm512_castsi128_si512(quarter(0));

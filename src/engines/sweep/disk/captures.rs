@@ -1,31 +1,31 @@
-//! Best captures in the order in which tasks want them: for each task, by the mover's half, those of its columns.
+//! Best captures in the working file, in the order of the tasks: for each task, by the mover's half, those of its columns.
 //!
-//! Capture databases have whole rows of all columns. They are read once, in sequence, and dealt out to the tasks; how
-//! tasks are cut depends on the memory, so every process deals for itself, and keeps the checksums in memory.
+//! Capture databases have whole rows of all columns. They are read once, sequentially, and distributed to the tasks. Tasks
+//! depend on the memory, so every process distributes anew, and keeps the checksums in memory.
 
 use super::CellFile;
 use super::cells::Cells;
 use super::plan::{DiskPlan, SweepTask};
 use std::sync::{Mutex, PoisonError};
 
-/// The captures of the tasks of a plan, in the working file.
+/// Captures of the tasks of a plan, in the working file.
 pub(crate) struct TaskCaptures {
     /// By task.
     pieces: Vec<Mutex<Vec<CaptureRun>>>,
 }
 
-/// Some bytes written at once; they follow each other.
+/// Run of captures that was written at once. The runs of a task are consecutive.
 #[derive(Clone, Copy)]
 struct CaptureRun {
     bytes: usize,
     sum: u64,
 }
 
-/// Reads consecutive best captures, `MoverMajor`: the first, and where to.
+/// Reader of consecutive best captures, `MoverMajor`: gets the first position and the buffer.
 pub type ReadCaptures<'a, E> = &'a mut dyn FnMut(u64, &mut [i8]) -> Result<(), E>;
 
 impl TaskCaptures {
-    /// Deals out all captures, a batch of whole rows at a time.
+    /// Distributes all captures, a batch of whole rows at a time.
     pub(crate) fn distribute<W: CellFile>(
         cells: &Cells<W>,
         plan: &DiskPlan,
@@ -36,7 +36,7 @@ impl TaskCaptures {
         let mut first = 0;
         for (number, slab) in plan.layout.slabs.iter().take(plan.layout.stones as usize + 1).enumerate() {
             let tasks: Vec<_> = plan.tasks.iter().enumerate().filter(|(_, task)| task.slab == number).collect();
-            // Here rows are the mover's halves.
+            // Rows are the mover's halves here.
             let (rows, columns) = (slab.columns, slab.rows);
             let mut longer = vec![0; if batch.len() < columns { columns } else { 0 }];
             let batch = if longer.is_empty() { &mut *batch } else { &mut longer };
@@ -55,7 +55,7 @@ impl TaskCaptures {
         Ok(captures)
     }
 
-    /// The pieces of a task, each with where it is in the file and where it belongs.
+    /// Returns the runs of a task: position in the file, checksum, and destination.
     pub(crate) fn pieces<'m>(
         &self,
         at: usize,
@@ -75,7 +75,7 @@ impl TaskCaptures {
             .collect()
     }
 
-    /// Reads a piece.
+    /// Reads a run, and verifies its checksum.
     pub(crate) fn read<W: CellFile>(
         cells: &Cells<W>,
         (place, sum, into): (u64, u64, &mut [i8]),
@@ -89,7 +89,7 @@ impl TaskCaptures {
     }
 }
 
-/// Writes what a task has of some rows behind what it has already.
+/// Appends the columns of a task from some rows to its captures.
 fn append_rows<'r, W: CellFile>(
     cells: &Cells<W>,
     task: &SweepTask,

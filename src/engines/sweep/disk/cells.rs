@@ -1,4 +1,4 @@
-//! Cells on their way between the working file and memory, and what is known of each.
+//! Transfer of cells between the working file and memory, and the state of each cell.
 
 use super::layout::{CellLayout, CellSlab, SUM_BYTES};
 use super::{CellFile, RUN_BYTES};
@@ -6,53 +6,53 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes read or written at a time, at least a cell.
+/// Bytes read or written at a time; at least one cell.
 pub(crate) const BUFFER_BYTES: usize = 512 << 10;
 
-/// Threads that read and write: each waits for one run of cells at a time, in many requests.
+/// I/O threads. Each processes one run of cells at a time, in many requests.
 const THREADS: usize = 4;
 
-/// Memory of all buffers.
+/// Bytes of all buffers.
 pub(crate) const BUFFERS_BYTES: usize = THREADS * BUFFER_BYTES;
 
-/// Memory of what is known of a cell.
+/// Bytes of the state of a cell.
 pub(crate) const CELL_STATE_BYTES: usize = 12;
 
-/// The file has zeros, or nothing that is known.
+/// State of a cell that counts as zeros.
 const ZEROS: u64 = 0;
-/// What a former process left, if its checksum is right.
+/// State of a cell of a previous process: valid if its checksum is right.
 const UNKNOWN: u64 = 1;
 
-/// The cells of a database.
+/// Cells of a database.
 pub(crate) struct Cells<'a, W> {
     file: &'a W,
     layout: &'a CellLayout,
-    /// By cell: [`ZEROS`], [`UNKNOWN`], or the checksum of what the file has.
+    /// By cell: [`ZEROS`], [`UNKNOWN`], or the checksum of its content.
     sums: Vec<AtomicU64>,
-    /// By cell, when it changed last.
+    /// By cell, the time of its last change.
     changed: Vec<AtomicU32>,
     buffers: Vec<Mutex<Vec<i8>>>,
-    /// What was computed is no longer there: everything must be computed again.
+    /// Whether scores were lost, so that everything must be recomputed.
     pub(crate) is_lost: AtomicBool,
     pub(crate) counts: CellTraffic,
 }
 
-/// What was moved.
+/// Counters of I/O.
 #[derive(Default)]
 pub(crate) struct CellTraffic {
     pub(crate) read_bytes: AtomicU64,
     pub(crate) written_bytes: AtomicU64,
-    /// Cells whose checksum was wrong.
+    /// Cells with wrong checksums.
     pub(crate) damaged: AtomicU64,
 }
 
-/// Some columns of a slab, ascending, in pieces within groups.
+/// Columns of a slab, ascending, in pieces within groups.
 pub(crate) struct ColumnPieces {
     pieces: Vec<ColumnPiece>,
     columns: usize,
 }
 
-/// A part of a slab in memory, row by row.
+/// Part of a slab in memory, row by row.
 #[derive(Clone)]
 pub(crate) struct SlabPart<'m> {
     pub(crate) groups: Range<usize>,
@@ -62,15 +62,15 @@ pub(crate) struct SlabPart<'m> {
 
 struct ColumnPiece {
     group: usize,
-    /// Column of the group.
+    /// First column, within the group.
     from: usize,
-    /// Which of the columns.
+    /// Its index among all columns.
     to: usize,
     length: usize,
 }
 
 impl ColumnPieces {
-    /// These columns, which ascend.
+    /// Cuts ascending columns into pieces.
     pub(crate) fn new(slab: &CellSlab, columns: impl Iterator<Item = usize>) -> ColumnPieces {
         let mut all = ColumnPieces { pieces: Vec::new(), columns: 0 };
         for column in columns {
@@ -84,13 +84,13 @@ impl ColumnPieces {
         all
     }
 
-    /// How many columns they are.
+    /// Number of columns.
     pub(crate) fn len(&self) -> usize {
         self.columns
     }
 }
 
-/// The last eight bytes.
+/// Reads the checksum field of a cell: its last eight bytes.
 fn number_of(bytes: &[i8]) -> u64 {
     let last: &[i8; SUM_BYTES] = bytes.last_chunk().expect("a cell has a checksum");
     u64::from_le_bytes(last.map(|byte| byte as u8))
@@ -101,7 +101,7 @@ fn put_number(bytes: &mut [i8], number: u64) {
     *last = number.to_le_bytes().map(|byte| byte as i8);
 }
 
-/// Copies the pieces of a group.
+/// Copies the pieces of a group from a row.
 fn copy(pieces: &[ColumnPiece], row: &[i8], into: &mut [i8]) {
     for piece in pieces {
         into[piece.to..][..piece.length].copy_from_slice(&row[piece.from..][..piece.length]);
@@ -123,7 +123,7 @@ impl CellTraffic {
 }
 
 impl<'a, W: CellFile> Cells<'a, W> {
-    /// The cells of a file, which are zeros where nothing is `kept` of a former process.
+    /// Creates the state of the cells of a file: zeros, or `kept` from a previous process.
     pub(crate) fn new(file: &'a W, layout: &'a CellLayout, kept: bool) -> Cells<'a, W> {
         let state = if kept { UNKNOWN } else { ZEROS };
         Cells {
@@ -137,16 +137,16 @@ impl<'a, W: CellFile> Cells<'a, W> {
         }
     }
 
-    /// Does all jobs, some at a time, each with a buffer.
+    /// Runs all jobs on the I/O threads, each with a buffer.
     ///
     /// # Errors
-    /// The first.
+    /// The first error.
     pub(crate) fn each<T: Send>(
         &self,
         mut jobs: Vec<T>,
         work: impl Fn(T, &mut [i8]) -> Result<(), W::Error> + Sync,
     ) -> Result<(), W::Error> {
-        // Taken from the end.
+        // Jobs are taken from the end.
         jobs.reverse();
         let threads = THREADS.min(jobs.len());
         let jobs = Mutex::new(jobs);
@@ -164,7 +164,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
         std::thread::scope(|scope| {
             let thread = &thread;
             for buffer in &self.buffers[..threads] {
-                // Those that there are do all the jobs.
+                // The threads that exist do all jobs.
                 if std::thread::Builder::new().spawn_scoped(scope, move || thread(buffer)).is_err() {
                     thread(buffer);
                     break;
@@ -174,19 +174,19 @@ impl<'a, W: CellFile> Cells<'a, W> {
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    /// Whether one of the cells of a group of rows changed after some time.
+    /// Whether any cell of a group of rows changed after `time`.
     pub(crate) fn rows_changed_after(&self, slab: &CellSlab, group: usize, time: u32) -> bool {
         (0..slab.column_groups).any(|column| self.changed[slab.cell(column, group)].load(Relaxed) > time)
     }
 
-    /// Whether one of the cells of some groups of columns changed after some time.
+    /// Whether any cell of some groups of columns changed after `time`.
     pub(crate) fn changed_after(&self, slab: &CellSlab, groups: &Range<usize>, time: u32) -> bool {
-        // The cells of neighbouring groups follow each other.
+        // Cells of neighbouring groups are consecutive.
         let cells = slab.cell(groups.start, 0)..slab.cell(groups.end, 0);
         self.changed[cells].iter().any(|changed| changed.load(Relaxed) > time)
     }
 
-    /// Reads some columns of some groups of rows: so many in all, in pieces.
+    /// Reads columns of all rows of some groups.
     pub(crate) fn read(
         &self,
         slab: &CellSlab,
@@ -198,7 +198,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
         self.read_rows(slab, pieces, groups, &rows, into)
     }
 
-    /// The same of some rows of these groups, which ascend.
+    /// Reads columns of the given rows, ascending, of some groups.
     pub(crate) fn read_rows(
         &self,
         slab: &CellSlab,
@@ -207,7 +207,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
         wanted: &[usize],
         into: &mut [i8],
     ) -> Result<(), W::Error> {
-        // What a cell of a group of rows has of some pieces, if it has anything.
+        // Copies pieces from a cell, or zeros if the cell has none.
         let mut give = |group: usize, pieces_of_group: &[ColumnPiece], cell: Option<&[i8]>| {
             let rows = slab.rows_of(&(group..group + 1));
             let from = wanted.partition_point(|&row| row < rows.start);
@@ -221,7 +221,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
             }
         };
         let at_once = RUN_BYTES / slab.cell_bytes;
-        // Where each is, and the group that its first cell has.
+        // Location of each run, and the group of its first cell.
         let (mut runs, mut firsts) = (Vec::new(), Vec::new());
         for pieces_of_group in pieces.pieces.chunk_by(|one, other| one.group == other.group) {
             for start in groups.clone().step_by(at_once) {
@@ -245,12 +245,12 @@ impl<'a, W: CellFile> Cells<'a, W> {
         })
     }
 
-    /// Whether none of a run of cells has anything.
+    /// Whether all of a run of cells are zeros.
     fn is_zeros(&self, run: &Range<usize>) -> bool {
         self.sums[run.clone()].iter().all(|sum| sum.load(Relaxed) == ZEROS)
     }
 
-    /// Reads a run of cells, if one of them has anything.
+    /// Reads a run of cells, unless all are zeros.
     fn fetch(&self, slab: &CellSlab, run: Range<usize>, buffer: &mut [i8]) -> Result<bool, W::Error> {
         let place = slab.place(run.start);
         let into = &mut buffer[..run.len() * slab.cell_bytes];
@@ -262,7 +262,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
         Ok(true)
     }
 
-    /// Whether a cell is what was written. One that is not means zeros from now on, which is a change.
+    /// Verifies the checksum of a cell. A damaged cell counts as zeros from here on, which is a change.
     fn is_sound(&self, cell: usize, bytes: &mut [i8]) -> bool {
         let known = self.sums[cell].load(Relaxed);
         if known == ZEROS {
@@ -280,20 +280,20 @@ impl<'a, W: CellFile> Cells<'a, W> {
         }
         self.sums[cell].store(ZEROS, Relaxed);
         if known != UNKNOWN {
-            // Others may have read it while it was sound, and whoever made it thinks that it is there.
+            // Other tasks may have read it when it was sound, and its own task assumes that it is stored.
             self.is_lost.store(true, Relaxed);
         }
         self.counts.damaged.fetch_add(1, Relaxed);
         false
     }
 
-    /// The checksum of a cell, whose number takes the place of it; none of the states that are no checksum.
+    /// Computes the checksum of a cell, with its number in the checksum field. Differs from [`ZEROS`] and [`UNKNOWN`].
     fn sum(&self, cell: usize, bytes: &mut [i8]) -> u64 {
         put_number(bytes, cell as u64);
         self.file.checksum(bytes).max(UNKNOWN + 1)
     }
 
-    /// Writes what changed of a part of a slab that is in memory, of some of its groups of columns.
+    /// Writes the changed cells of a part of a slab, in some of its groups of columns.
     pub(crate) fn write(
         &self,
         slab: &CellSlab,
@@ -302,11 +302,11 @@ impl<'a, W: CellFile> Cells<'a, W> {
         time: u32,
         buffer: &mut [i8],
     ) -> Result<(), W::Error> {
-        // The other half is for cells that are read because they have other columns as well.
+        // The second half is for cells that are read because they have other columns too.
         let (buffer, others) = buffer.split_at_mut(buffer.len() / 2);
         let at_once = buffer.len() / slab.cell_bytes;
         let first_row = part.groups.start * slab.height;
-        // Cells that changed: they follow each other in the buffer.
+        // Changed cells, consecutive in the buffer.
         let mut changed = Vec::with_capacity(at_once);
         for column_group in column_groups {
             let columns = slab.columns_of(column_group);
@@ -345,7 +345,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
         self.put(slab, &mut changed, time, buffer)
     }
 
-    /// Writes cells that follow each other in the buffer, and forgets them.
+    /// Writes the cells in the buffer, and clears the list.
     fn put(&self, slab: &CellSlab, cells: &mut Vec<usize>, time: u32, buffer: &[i8]) -> Result<(), W::Error> {
         let bytes = &buffer[..cells.len() * slab.cell_bytes];
         let mut rest = bytes;

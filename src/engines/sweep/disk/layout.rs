@@ -1,45 +1,44 @@
-//! The working file: slabs cut into cells, each some rows by some columns with its checksum.
+//! Layout of the working file: slabs cut into cells, each a rectangle of scores with a checksum.
 //!
-//! Slabs follow each other, `OpponentMajor`: those of scores, by the mover's stones; where both players may have half of
-//! the stones, a second copy of that slab; and for each slab whose mover has at least half of them, the bases of its
-//! positions (see `plan.rs`). A slab is cut into groups of columns and groups of rows; a cell is what a
-//! group of columns has of a group of rows:
+//! The file has the slabs of scores, `OpponentMajor`, by the mover's stones; then, if both players can have half of the
+//! stones, a second copy of that slab; then, for each slab whose mover has at least half of the stones, the bases of its
+//! positions (see `plan.rs`). A slab is cut into groups of columns and groups of rows. A cell is the intersection of a
+//! group of columns with a group of rows:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | height * width | scores, row by row; zeros beyond the last row or column of the slab |
-//! | the rest but 8 | zeros |
+//! | up to the last 8 | zeros |
 //! | 8 | checksum of the cell with its number in this place, little-endian |
 //!
-//! The cells of a group of columns follow each other, so that some columns of all rows are one long run, and some whole
-//! rows are a run in each group of columns. Cells are of 4 to 64 KiB, a power of two. The shape of everything depends on
-//! the number of stones and the position set alone. A cell whose checksum is wrong means zeros.
+//! The cells of a group of columns are consecutive, so that columns of all rows are one long run, and whole rows are one
+//! run in each group of columns. Cells have 4 to 64 KiB, a power of two. The layout depends on the number of stones and the
+//! position set alone. A cell with a wrong checksum counts as zeros.
 //!
-//! Behind the cells come best captures, in an order that one process makes for itself (see [`super::captures`]).
+//! Behind the cells are best captures, in an order private to one process (see [`super::captures`]).
 
 use game::{Orientation, PositionSet};
 use std::ops::Range;
 
-/// Bytes of the smallest and the largest cell. Drives read 64 KiB at once as fast as a stream; what is smaller than a
-/// block of theirs cannot be written without reading.
+/// Bytes of the smallest and the largest cell. Drives read random 64 KiB as fast as a stream, and cannot write less than
+/// a block without reading it.
 const CELL_BYTES: [usize; 2] = [4 << 10, 64 << 10];
 
-/// A slab has about so many cells, if they have a size between the bounds.
+/// Target number of cells of a slab, within the bounds on their size.
 const CELLS_A_SLAB: usize = 4096;
 
-/// A cell has its scores times this share of columns to a row, to the half: narrow cells are read with less that is not
-/// wanted beside some columns, high ones are written in whole rows of more memory. At 24 stones with arenas of 20 MiB
-/// 6.2 bytes are read a position and pass; 8.6 with cells four times as large and twice as wide.
+/// The width of a cell is the square root of its scores times this share. Narrow cells read fewer unwanted columns; high
+/// cells take more memory when whole rows are written. At 24 stones with arenas of 20 MiB, 6.2 bytes are read a position
+/// and pass; with cells four times as large and twice as wide, 8.6.
 const WIDTH_SHARE: f64 = 0.125;
 
-/// Where little is read anyway, memory counts: cells of slabs with fewer positions are as high as they are wide, if the
-/// slab is.
+/// Slabs with fewer positions have square cells, if the slab allows it: there memory counts more than the bytes read.
 const NARROW_FROM: usize = 1 << 20;
 
 /// Bytes of the checksum of a cell.
 pub(crate) const SUM_BYTES: usize = 8;
 
-/// Where the cells of a database are.
+/// Locations of the cells of a database.
 #[derive(Clone, Debug)]
 pub struct CellLayout {
     pub(crate) stones: u32,
@@ -50,7 +49,7 @@ pub struct CellLayout {
     bytes: u64,
 }
 
-/// Where the cells of a slab are.
+/// Locations of the cells of a slab.
 #[derive(Clone, Debug)]
 pub(crate) struct CellSlab {
     pub(crate) rows: usize,
@@ -62,14 +61,14 @@ pub(crate) struct CellSlab {
     pub(crate) cell_bytes: usize,
     pub(crate) row_groups: usize,
     pub(crate) column_groups: usize,
-    /// The number of the first cell.
+    /// Number of the first cell.
     first: usize,
-    /// Where it is in the file.
+    /// Position in the file.
     offset: u64,
 }
 
 impl CellLayout {
-    /// The layout of the positions of a set with `stones` stones.
+    /// Computes the layout of the positions of a set with `stones` stones.
     pub fn new(stones: u32, set: PositionSet) -> CellLayout {
         let mut layout = CellLayout { stones, set, slabs: Vec::new(), cells: 0, bytes: 0 };
         let slabs = set.slabs(stones);
@@ -85,7 +84,7 @@ impl CellLayout {
         layout
     }
 
-    /// Of the pair whose one player has so many stones, at least half: the slab of his positions, and of their bases.
+    /// Returns the high slab of the pair with `stones` stones of one player, at least half of all, and the slab of its bases.
     pub(crate) fn pair(stones: usize, mover: usize) -> (usize, usize) {
         let half = stones.div_ceil(2);
         let is_even = stones.is_multiple_of(2);
@@ -111,7 +110,7 @@ impl CellSlab {
         let scores = cell_bytes - SUM_BYTES;
         let share = if rows * columns < NARROW_FROM { 1.0 } else { WIDTH_SHARE };
         let square = (scores as f64 * columns as f64 / rows as f64 * share).sqrt() as usize;
-        // As many columns as fill the cell where there are not rows enough.
+        // If there are too few rows, as many columns as fill the cell.
         let width = square.max(scores / rows).clamp(1, columns.min(scores));
         let height = (scores / width).min(rows);
         CellSlab {
@@ -127,27 +126,27 @@ impl CellSlab {
         }
     }
 
-    /// The number of a cell.
+    /// Returns the number of a cell.
     pub(crate) fn cell(&self, column_group: usize, row_group: usize) -> usize {
         self.first + column_group * self.row_groups + row_group
     }
 
-    /// Where a cell is in the file.
+    /// Returns the position of a cell in the file.
     pub(crate) fn place(&self, cell: usize) -> u64 {
         self.offset + ((cell - self.first) * self.cell_bytes) as u64
     }
 
-    /// The columns of a group.
+    /// Returns the columns of a group.
     pub(crate) fn columns_of(&self, group: usize) -> Range<usize> {
         group * self.width..self.columns.min((group + 1) * self.width)
     }
 
-    /// The groups that have some columns.
+    /// Returns the groups of a range of columns.
     pub(crate) fn groups_of(&self, columns: &Range<usize>) -> Range<usize> {
         columns.start / self.width..columns.end.div_ceil(self.width)
     }
 
-    /// The rows of some groups.
+    /// Returns the rows of a range of groups.
     pub(crate) fn rows_of(&self, groups: &Range<usize>) -> Range<usize> {
         groups.start * self.height..self.rows.min(groups.end * self.height)
     }
@@ -157,7 +156,7 @@ impl CellSlab {
 mod tests {
     use super::*;
 
-    /// The mover's stones of a slab behind those of scores.
+    /// Returns the mover's stones of a slab behind those of scores.
     fn other(stones: usize, number: usize) -> usize {
         let half = stones.div_ceil(2);
         if stones.is_multiple_of(2) { half + number.saturating_sub(1) } else { half + number }

@@ -1,19 +1,19 @@
 //! The method *sweep* with its scores on disk: any number of stones in little memory, at the speed of the drive.
 //!
-//! The operator, and why any order and any stale read is right, are those of [`crate::sweep`]. A working file holds the
-//! scores in cells (`layout.rs`). A task (`plan.rs`) is some whole rows of a slab, or these and some columns of another:
-//! all that they are recomputed from, some columns of each slab that their moves lead to, is read in long runs into an
-//! arena, where the row kernels find it as they find a database in memory. While one task is computed, in one arena, the
-//! result of the task before is written from the other, and what the next one needs is read into it; what that is of the
-//! task at hand it is then given from memory.
+//! The operator, and the proof that any order and stale reads are correct, are those of [`crate::sweep`]. A working file
+//! has the scores in cells (`layout.rs`). A task (`plan.rs`) recomputes whole rows of a slab, or these and columns of
+//! another. Its inputs, columns of each slab that its moves lead to, are read in long runs into an arena, where the row
+//! kernels use them like a database in memory. There are two arenas: while one task is computed, the result of the previous
+//! task is written from the other arena, and the inputs of the next task are read into it. Inputs that the current task
+//! computes are then copied in memory.
 //!
-//! **Passes.** A task is computed again when a cell that it reads has changed since it read it last; when none has, the
-//! scores are the least fixpoint. Results are compared with what the file has by the checksums of cells, so what does
-//! not change is not written.
+//! **Passes.** A task is repeated when a cell that it reads has changed since its last read. When there is no such task,
+//! the scores are the least fixpoint. Results are compared with the file by the checksums of cells, so unchanged cells are
+//! not written.
 //!
-//! **Resuming.** What a former process left in the file, whenever it ended, is a mixture of earlier states, and the sweep
-//! goes on from it: everything counts as changed. A cell that is torn or damaged has a wrong checksum, and begins anew
-//! from zeros, which is below every state.
+//! **Resuming.** The file of a process that ended at any time is a mixture of intermediate states, from which a sweep may
+//! resume: everything counts as changed. A torn or damaged cell has a wrong checksum and counts as zeros, which are below
+//! every state.
 
 mod captures;
 mod cells;
@@ -42,24 +42,24 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-/// A file read and written at any place, from several threads; and the checksums of what is in it.
+/// Working file: random access from several threads, and checksums.
 pub trait CellFile: Sync {
-    /// Why it could not.
+    /// Error of the file.
     type Error: Send;
 
-    /// Fills `into` from `place` on.
+    /// Fills `into` from position `place` on.
     fn read(&self, place: u64, into: &mut [i8]) -> Result<(), Self::Error>;
 
-    /// Writes at `place`.
+    /// Writes at position `place`.
     fn write(&self, place: u64, bytes: &[i8]) -> Result<(), Self::Error>;
 
-    /// Writes several runs, each at its place, many at once if it can.
+    /// Writes several runs, each at its position; in parallel if possible.
     fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<(), Self::Error> {
         runs.iter().try_for_each(|&(place, bytes)| self.write(place, bytes))
     }
 
-    /// Reads several runs, each of whole cells and of [`RUN_BYTES`] at most, given by their places and lengths, and gives
-    /// each with its number to `each`, in any order: many at once if it can.
+    /// Reads several runs, given by position and length, and passes each with its number to `each`, in any order; in
+    /// parallel if possible. A run has whole cells and at most [`RUN_BYTES`].
     fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [i8])) -> Result<(), Self::Error> {
         let mut found = Vec::new();
         for (run, &(place, bytes)) in runs.iter().enumerate() {
@@ -70,20 +70,20 @@ pub trait CellFile: Sync {
         Ok(())
     }
 
-    /// A checksum of some bytes, which differs from file to file.
+    /// Computes a checksum, which depends on the file too.
     fn checksum(&self, bytes: &[i8]) -> u64;
 
-    /// What is read is not what was written.
+    /// Creates the error of data that read back differently.
     fn is_damaged(&self, what: &str) -> Self::Error;
 }
 
-/// Why there are no scores.
+/// Reason why a sweep on disk did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskSweepError<E> {
-    /// Progress said so. The file is as good as any to resume from.
+    /// The observer stopped it. The sweep may resume from the file.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// What was kept of a former process comes to no end, so it is no state of a sweep.
+    /// The sweep does not converge, so the file of the previous process was not a state of a sweep.
     #[error("the sweep comes to no end")]
     Endless,
     /// The file failed.
@@ -91,43 +91,43 @@ pub enum DiskSweepError<E> {
     Failed(E),
 }
 
-/// What a sweep did.
+/// Work done by a sweep on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskSweepReport {
-    /// Passes over the tasks, the last without a change.
+    /// Passes over the tasks; the last one changes nothing.
     pub passes: u64,
     /// Positions recomputed.
     pub recomputed: u64,
     /// Bytes read from the working file.
     pub read_bytes: u64,
-    /// Bytes written to it.
+    /// Bytes written to the working file.
     pub written_bytes: u64,
-    /// Cells that were not what had been written.
+    /// Cells that read back differently.
     pub damaged: u64,
-    /// By pass, what was read and written in all when it began.
+    /// By pass, the bytes read and written before it.
     pub begun: Vec<PassBytes>,
 }
 
-/// How often a position is recomputed in a database of more than a few stones.
+/// Times that a position is recomputed, in databases of more than a few stones.
 const USUAL_PASSES: u64 = 60;
 
-/// Passes from what a former process left. What was swept before takes no more than zeros do, which is some tens; what
-/// was not may go on for ever.
+/// Most passes of a resumed sweep. From a state of a sweep it takes some tens, as from zeros; from anything else it may not
+/// end.
 const PASSES_MAX: u64 = 1000;
 
-/// A drive that gives back so many cells otherwise than they were written does not do.
+/// Damaged cells, beyond the number of all cells, at which the drive is given up.
 const DAMAGED_MAX: u64 = 1000;
 
-/// Rows that are read at a time when all are done, in bytes, at least a cell high.
+/// Bytes of rows read at a time at the end; at least one cell high.
 const STREAM_BYTES: usize = 1 << 20;
 
-/// A job reads about so many bytes.
+/// Bytes of an I/O job, about.
 const JOB_BYTES: usize = 2 << 20;
 
 /// Bytes of the longest run of cells.
 pub const RUN_BYTES: usize = 256 << 10;
 
-/// What a sweep on disk works on.
+/// A sweep on disk.
 pub struct DiskSweep<'a, W: CellFile> {
     rules: &'a Rules,
     index: &'a Index,
@@ -135,20 +135,20 @@ pub struct DiskSweep<'a, W: CellFile> {
     kernel: Kernel,
     cells: Cells<'a, W>,
     is_resumed: bool,
-    /// For each thread, a staged unit, and its floor.
+    /// By thread, the buffer for a staged unit and its floor.
     buffers: Vec<Mutex<Vec<i8>>>,
     report: DiskSweepReport,
 }
 
-/// The moves of all rows of a slab, made when the slab's turn comes.
+/// The moves of all rows of one slab, computed on demand.
 #[derive(Default)]
 struct SlabMoves(Option<(usize, Vec<[PackedMove; HALF_PITS]>)>);
 
 impl<'a, W: CellFile> DiskSweep<'a, W> {
-    /// A sweep of the positions of `index` over a working file, which holds what a former process left, or else anything.
+    /// Creates a sweep of the positions of `index`. If `is_resumed`, the file is that of a previous process.
     ///
     /// # Panics
-    /// When the plan is of other positions.
+    /// If the plan is of other positions.
     pub fn new(
         rules: &'a Rules,
         index: &'a Index,
@@ -168,7 +168,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
     /// Sweeps until nothing changes, from the best captures of all positions.
     ///
     /// # Errors
-    /// See [`DiskSweepError`]; an arena or a thread that cannot be had is given by `failed`.
+    /// See [`DiskSweepError`]. `failed` converts the failure to allocate an arena or start a thread.
     pub fn solve(
         &mut self,
         captures: ReadCaptures<W::Error>,
@@ -180,11 +180,11 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
         let captures =
             TaskCaptures::distribute(&self.cells, self.plan, &mut this, captures).map_err(DiskSweepError::Failed)?;
         let tasks = &self.plan.tasks;
-        // When each task was read last.
+        // By task, the time of its last read.
         let mut read: Vec<Option<u32>> = vec![None; tasks.len()];
         let mut rows = SlabMoves::default();
         let mut time = 1;
-        // What is in `this`, to be computed, and what is in `other`, to be written.
+        // The task in `this`, to be computed, and the task in `other`, to be written.
         let (mut loaded, mut computed) = (None, None);
         let mut at = 0;
         let expected = self.index.positions() * USUAL_PASSES;
@@ -208,7 +208,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
                 Ok((moves.join(), done))
             })
             .map_err(DiskSweepError::Failed)?;
-            // A panic of the thread is one of ours.
+            // Propagates a panic of the thread.
             let next = next.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(DiskSweepError::Failed)?;
             self.report.recomputed += done.unwrap_or(0);
             if self.cells.is_lost.swap(false, Relaxed) {
@@ -227,7 +227,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
             (computed, loaded) = (loaded, next);
             std::mem::swap(&mut this, &mut other);
             if let Some(next) = next {
-                // The first after the last one is a pass.
+                // A pass begins when the tasks wrap around.
                 if next <= at || self.report.passes == 0 {
                     let DiskSweepReport { read_bytes: read, written_bytes: written, .. } = self.report();
                     if let Some(begun) = self.report.begun.last() {
@@ -250,7 +250,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
         Ok(self.report())
     }
 
-    /// What was done so far.
+    /// Returns the work done so far.
     pub fn report(&self) -> DiskSweepReport {
         let counts = &self.cells.counts;
         DiskSweepReport {
@@ -261,7 +261,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
         }
     }
 
-    /// Gives all scores in canonical order, in portions of whole rows.
+    /// Passes all scores to `receive`, in canonical order and portions of whole rows.
     ///
     /// # Errors
     /// Those of `receive`, and of the file.
@@ -295,7 +295,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
 impl SlabMoves {
     fn of(&mut self, index: &Index, slab: usize) -> &[[PackedMove; HALF_PITS]] {
         if self.0.as_ref().is_none_or(|(of, _)| *of != slab) {
-            // The memory of one at a time.
+            // Frees the previous one first.
             self.0 = None;
         }
         let (_, rows) = self.0.get_or_insert_with(|| (slab, rows_of(index, slab as u32)));
@@ -303,8 +303,8 @@ impl SlabMoves {
     }
 }
 
-/// The first task after `at`, from the end on to the begin again, that has read what changed since; not `except`, which
-/// is being computed.
+/// Returns the first task from `at` on, cyclically, with inputs that changed after its last read; except the task `except`,
+/// which is being computed.
 fn stale<W: CellFile>(
     cells: &Cells<W>,
     tasks: &[SweepTask],
@@ -334,7 +334,7 @@ fn stale<W: CellFile>(
     (first..tasks.len()).chain(0..first).filter(|&task| Some(task) != except).find(|&task| is_stale(task))
 }
 
-/// Reads all that a task is computed from into its arena.
+/// Reads all inputs of a task into its arena.
 fn load<W: CellFile>(
     cells: &Cells<W>,
     index: &Index,
@@ -349,7 +349,7 @@ fn load<W: CellFile>(
     }
     let layout = cells.layout();
     let halves = task.halves(index);
-    // Slab, columns, its rows if not all, and where they go, in the order of the arena.
+    // Slab, columns, rows if not all, and offset in the arena.
     let mut parts = Vec::new();
     let slab = &layout.slabs[task.slab];
     let own = task.bytes_of_rows(layout);
@@ -365,7 +365,7 @@ fn load<W: CellFile>(
     let all_rows: Vec<usize> = (0..parts.iter().map(|(slab, ..)| slab.rows).max().unwrap_or(0)).collect();
     let mut places: Vec<_> = parts.iter().map(Some).collect();
     places.push(None);
-    // The captures of a block stand before its strips.
+    // The captures of a block precede its strips.
     places.sort_by_key(|part| part.map_or(task.captures, |(.., offset)| *offset));
     let mut jobs = Vec::new();
     let (mut rest, mut end) = (arena, 0);
@@ -382,7 +382,7 @@ fn load<W: CellFile>(
         let mut rows: &[usize] = rows.map_or(&all_rows[..slab.rows], Vec::as_slice);
         let at_once = (JOB_BYTES / (slab.height * columns.len())).max(1);
         while let Some(&first) = rows.first() {
-            // Some groups in which there is a row each, one behind the other.
+            // Consecutive groups, each with a wanted row.
             let mut groups = first / slab.height..first / slab.height + 1;
             let in_run = |&&row: &&usize| {
                 let group = row / slab.height;
@@ -405,7 +405,7 @@ fn load<W: CellFile>(
     })
 }
 
-/// Writes what changed of a task.
+/// Writes the changed cells of a task.
 fn write<W: CellFile>(cells: &Cells<W>, task: &SweepTask, arena: &[i8], time: u32) -> Result<(), W::Error> {
     let layout = cells.layout();
     let slab = &layout.slabs[task.slab];
@@ -430,7 +430,7 @@ fn write<W: CellFile>(cells: &Cells<W>, task: &SweepTask, arena: &[i8], time: u3
     cells.each(jobs, |(slab, part, groups), buffer| cells.write(slab, part, groups, time, buffer))
 }
 
-/// Gives a task that was loaded what it needs of one that was computed meanwhile, and that the file does not have yet.
+/// Copies the results of a computed task, which are not in the file yet, to the inputs of a loaded task.
 fn forward(layout: &CellLayout, from: &SweepTask, computed: &[i8], to: &SweepTask, loaded: &mut [i8]) {
     let TaskKind::TaskBlock(block) = &to.kind else { return };
     match &from.kind {

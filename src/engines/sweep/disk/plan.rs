@@ -1,19 +1,20 @@
-//! What is done at a time: some rows of a slab, and what they are recomputed from.
+//! Plan of a sweep on disk: the tasks that are computed at a time, and their inputs.
 //!
-//! Slabs are taken in pairs, as in memory: in the *high* one the mover has at least half of the stones, in the *low* one
-//! the opponent has as many. Moves that stay in the mover's half lead from the one to the other and raise the rank of
-//! that half, so whole lines of them settle at once where what they lead to is at hand. A pair is taken in two steps:
+//! Slabs are processed in pairs, as in memory: in the *high* slab the mover has at least half of the stones, in the *low*
+//! slab the opponent has as many. Moves that stay in the mover's half lead from one to the other and raise the rank of that
+//! half, so whole lines of such moves settle at once if both are in memory. A pair takes two kinds of tasks:
 //!
-//! * what crosses from some rows of the high slab, and captures: their *base*, which has a slab of its own in the file;
-//! * a *block*: the positions of both slabs in which some consecutive halves are those of the player with more stones:
-//!   rows of the low slab, columns of the high one. From the bases of both, and from rows of the low slab where moves
-//!   lead to other halves, of higher rank, the block is derived as if there were no cycles in it: there are none.
+//! * the *bases* of rows of the high slab: the values of crossing moves and captures. Bases have a slab of their own in the
+//!   file;
+//! * a *block*: the positions of both slabs in which the player with more stones has one of a range of halves, that is
+//!   rows of the low slab and columns of the high one. It is derived from the bases of both, and from rows of the low slab
+//!   outside of the block, of higher rank. There are no cycles within a block.
 //!
-//! Where both players have half of the stones the high slab is a second copy of the low one.
+//! If both players have half of the stones, the high slab is a second copy of the low one.
 //!
-//! Positions whose opponent has one of some consecutive halves are some whole rows of a slab. Where a move lets c stones
-//! cross, they lead to all rows of the slab of those children, but of its columns only to those of the same halves with
-//! c stones more. Sowing begins with the pits that order halves, so these are close to each other, too.
+//! Positions whose opponent has one of a range of halves are whole rows of a slab. Moves with c crossing stones lead from
+//! them to all rows of the child slab, but only to the columns of the same halves with c stones more. Sowing starts with
+//! the pits that order halves, so these columns are close to each other, too.
 
 use super::cells::{BUFFERS_BYTES, CELL_STATE_BYTES};
 use super::layout::{CellLayout, CellSlab};
@@ -22,17 +23,17 @@ use game::sow::{self, Ends, SowClass};
 use game::{HALF_PITS, Half, Halves, Index, PositionSet};
 use std::ops::Range;
 
-/// How a database is recomputed within some memory.
+/// Plan of the tasks of a database within a memory budget.
 #[derive(Clone, Debug)]
 pub struct DiskPlan {
     pub(crate) layout: CellLayout,
     pub(crate) tasks: Vec<SweepTask>,
-    /// Memory of a task.
+    /// Bytes of the largest task.
     pub(crate) arena_bytes: usize,
     file_bytes: u64,
 }
 
-/// Some whole rows of a slab.
+/// Task: whole rows of a slab.
 #[derive(Clone, Debug)]
 pub(crate) struct SweepTask {
     /// The mover's stones.
@@ -40,86 +41,86 @@ pub(crate) struct SweepTask {
     pub(crate) groups: Range<usize>,
     pub(crate) rows: Range<usize>,
     pub(crate) strips: Vec<ColumnStrip>,
-    /// Where in its memory the best captures are.
+    /// Offset of its best captures in the arena.
     pub(crate) captures: usize,
     pub(crate) kind: TaskKind,
-    /// And where in the file.
+    /// Position of its best captures in the file.
     pub(crate) captures_place: u64,
     pub(crate) bytes: usize,
 }
 
-/// What is made of the rows of a task.
+/// Result of a task.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskKind {
-    /// What crosses and captures, which goes to this slab of the file.
+    /// The bases of the rows, stored in this slab of the file.
     Base(usize),
-    /// Their scores, and those of the block's columns.
+    /// The scores of the rows, and of the columns of the block.
     TaskBlock(TaskBlock),
 }
 
-/// What a block has besides its rows.
+/// The columns of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskBlock {
-    /// The slab of the file whose columns it has.
+    /// High slab of its columns.
     pub(crate) high: usize,
-    /// Where their bases are.
+    /// Slab of their bases.
     pub(crate) base: usize,
     pub(crate) columns: Range<usize>,
-    /// Rows that moves lead to from its columns and that are not its own, ascending. They stand behind its own.
+    /// Rows outside of the block that moves lead to from its columns, ascending. In the arena they follow its own rows.
     pub(crate) outside: Vec<usize>,
-    /// Where in the memory of the task its columns are, row by row, at first their bases; then strips, which give way
-    /// to these bases column by column.
+    /// Offset of its columns in the arena, row by row: at first their bases, followed by strips; these are overwritten by
+    /// the bases column by column.
     pub(crate) columns_offset: usize,
     pub(crate) bases_offset: usize,
 }
 
-/// Of all rows of a slab, the columns where moves take those of a task, as many of them.
+/// Strip: the columns of all rows of a slab that moves of a task lead to.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnStrip {
     pub(crate) crossing: u32,
     /// The mover's stones.
     pub(crate) slab: usize,
-    /// The groups that have these columns, in runs.
+    /// Groups of these columns, in runs.
     pub(crate) column_groups: Vec<Range<usize>>,
-    /// Where in the memory of the task.
+    /// Offset in the arena.
     pub(crate) offset: usize,
     pub(crate) bytes: usize,
 }
 
-/// There is no plan for so little memory.
+/// Error of a memory budget that is too small for any plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooSmall {
-    /// Bytes of an arena that are needed.
+    /// Bytes of the smallest possible arena.
     pub needed: usize,
 }
 
-/// Bytes moved in a pass over everything.
+/// Bytes moved in a full pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassBytes {
-    /// Read.
+    /// Bytes read.
     pub read: u64,
-    /// Written, if everything changes.
+    /// Bytes written, if everything changes.
     pub written: u64,
 }
 
-/// Direct I/O wants whole blocks; captures of a task begin at one.
+/// Block size of direct I/O; the captures of a task start at a block.
 const PLACE_BYTES: u64 = 4096;
 
-/// Memory for each half of a slab: its moves, its rank, its pits, where they lead from a block, and that it is read; and
-/// for those of a task, while it is read, some more.
+/// Bytes a half of a slab: moves, rank, pits, children from a block, and state; and some more for those of a task while
+/// it is read.
 const HALF_BYTES: usize = 72;
 
-/// Strips begin at a line of the cache.
+/// Alignment of strips: a cache line.
 const LINE: usize = 64;
 
-/// Rows outside of the smallest block, by its own: no more than this.
+/// Most rows outside of the smallest block, as a multiple of its own.
 const OUTSIDE_MAX: usize = 3;
 
 impl DiskPlan {
-    /// The plan for arenas of at most so many bytes, of which two are used at a time.
+    /// Computes the plan for two arenas of at most `arena_bytes_max` bytes each.
     ///
     /// # Errors
-    /// With what the smallest plan takes.
+    /// [`TooSmall`] with the size of the smallest possible arena.
     pub fn new(index: &Index, arena_bytes: usize) -> Result<DiskPlan, TooSmall> {
         let layout = CellLayout::new(index.stones(), index.set());
         let needed = least(&layout);
@@ -155,12 +156,12 @@ impl DiskPlan {
         Ok(DiskPlan { layout, tasks, arena_bytes, file_bytes: place })
     }
 
-    /// The bytes of the smallest arena for which there is a plan.
+    /// Returns the bytes of the smallest arena for which there is a plan.
     pub fn arena_bytes_min(stones: u32, set: PositionSet) -> usize {
         least(&CellLayout::new(stones, set))
     }
 
-    /// Bytes of an arena: no more than was allowed.
+    /// Bytes of an arena, within the budget.
     pub fn arena_bytes(&self) -> usize {
         self.arena_bytes
     }
@@ -170,34 +171,34 @@ impl DiskPlan {
         self.file_bytes
     }
 
-    /// The most that a pass changes, in the unit of [`EndedPass::changed`](crate::EndedPass): the largest cells.
+    /// Most changes of a pass, in the unit of [`EndedPass::changed`](crate::EndedPass): the largest cells.
     pub fn changes_max(&self) -> u64 {
         self.changes(self.layout.bytes())
     }
 
-    /// Changes, from the bytes written for them.
+    /// Converts bytes written to changes.
     pub(super) fn changes(&self, written: u64) -> u64 {
         written.div_ceil(self.layout.cell_bytes_max() as u64)
     }
 
-    /// Memory that a sweep takes besides its two arenas: what is known of cells, what is on its way to or from the file,
-    /// the moves of a slab, and the columns of a task.
+    /// Bytes that a sweep takes besides its two arenas: state of cells, I/O buffers, the moves of a slab, and the columns
+    /// of a task.
     pub fn other_bytes(stones: u32, set: PositionSet) -> u64 {
         let halves = Halves::count(stones) as usize;
         (CellLayout::new(stones, set).cells * CELL_STATE_BYTES + BUFFERS_BYTES + halves * HALF_BYTES) as u64
     }
 
-    /// The bytes of the working file, at most, however much memory there is.
+    /// Most bytes of the working file, for any memory budget.
     pub fn file_bytes_max(stones: u32, set: PositionSet) -> u64 {
         let layout = CellLayout::new(stones, set);
         let tasks: usize = layout.slabs.iter().map(|slab| slab.row_groups).sum();
-        // Where both players have half of the stones two tasks have the captures of a position.
+        // In the slab with equal halves two tasks have the captures of a position.
         let slabs = set.slabs(stones);
         let twice = if stones.is_multiple_of(2) { slabs[stones as usize / 2].positions() } else { 0 };
         layout.bytes() + set.positions(stones) + twice + tasks as u64 * PLACE_BYTES
     }
 
-    /// What a pass over everything moves.
+    /// Returns the bytes that a full pass moves.
     pub fn pass_bytes(&self) -> PassBytes {
         let one = |task: &SweepTask| {
             let strip = |strip: &ColumnStrip| {
@@ -229,7 +230,7 @@ impl DiskPlan {
 }
 
 impl SweepTask {
-    /// The bases of some rows of the high slab of a pair.
+    /// Creates the task for the bases of rows of the high slab of a pair.
     fn base(layout: &CellLayout, pair: &HighAndLow, groups: Range<usize>) -> SweepTask {
         let mut task = SweepTask::of(layout, pair.mover, groups, TaskKind::Base(pair.base));
         let offset = task.place_strips(layout, task.bytes_of_rows(layout).next_multiple_of(LINE));
@@ -238,7 +239,7 @@ impl SweepTask {
         task
     }
 
-    /// The block with some rows of the low slab of a pair, given where moves lead from the columns of the high one.
+    /// Creates the task of a block with rows of the low slab of a pair, given the children of the columns of the high one.
     fn block(
         layout: &CellLayout,
         pair: &HighAndLow,
@@ -274,7 +275,7 @@ impl SweepTask {
         let rows = block.outside.len() * layout.slabs[pair.opponent].columns;
         let mut task = SweepTask::of(layout, pair.opponent, groups, TaskKind::Base(0));
         let own = task.bytes_of_rows(layout);
-        // Kernels read a little behind each part.
+        // Kernels read a little behind the end of each part.
         let columns_offset = (own + rows + PAD).next_multiple_of(LINE);
         task.captures = (columns_offset + high + PAD).next_multiple_of(LINE);
         let bases_offset = (task.captures + own + PAD).next_multiple_of(LINE);
@@ -289,7 +290,7 @@ impl SweepTask {
         SweepTask { slab, groups, rows, strips: Vec::new(), captures: 0, captures_place: 0, bytes: 0, kind }
     }
 
-    /// Gives all that crosses its place, from an offset on; where it ends.
+    /// Places the strips from an offset on, and returns their end.
     fn place_strips(&mut self, layout: &CellLayout, mut offset: usize) -> usize {
         let slab = self.slab as u32;
         for crossing in (1..=slab).filter(|&crossing| may_cross(slab, crossing)) {
@@ -301,7 +302,7 @@ impl SweepTask {
         offset
     }
 
-    /// Finds out which columns its strips have.
+    /// Computes the groups of columns of its strips.
     fn find_columns(&mut self, layout: &CellLayout, index: &Index) {
         let halves = self.halves(index);
         for strip in &mut self.strips {
@@ -323,26 +324,26 @@ impl SweepTask {
         self.rows.clone().map(|row| index.opponent_unrank(opponent, row as u32)).collect()
     }
 
-    /// Bytes of the rows themselves, and of their best captures.
+    /// Bytes of the rows, which are also the bytes of their best captures.
     pub(crate) fn bytes_of_rows(&self, layout: &CellLayout) -> usize {
         self.rows.len() * layout.slabs[self.slab].columns
     }
 }
 
-/// Two slabs in which the players have the same stones, and where they are in the file.
+/// Pair of slabs, and their locations in the file.
 struct HighAndLow {
-    /// Stones of the mover of the high slab.
+    /// Stones of the mover in the high slab.
     mover: usize,
-    /// And of its opponent: the low slab.
+    /// Stones of the opponent there, and of the mover in the low slab.
     opponent: usize,
     high: usize,
     base: usize,
 }
 
-/// Pairs in the order of a pass: the most unequal players first, for what crosses from few stones leads there. At 12
-/// stones that takes 22 passes; the other way round 26, both ways in turn 24, and 83 slab by slab without pairs. Bases,
-/// which are much to read, in turn with blocks of the pair before, which are much to compute, would keep cores and drive
-/// busy side by side, but take 19 passes of 20 stones instead of 14.
+/// Returns the pairs in the order of a pass: the most unequal players first, since crossing moves from few stones lead
+/// there. At 12 stones this takes 22 passes; the reverse order 26, alternating orders 24, and slab by slab without pairs
+/// 83. Interleaving bases, which are bound by I/O, with blocks of the previous pair, which are bound by computation, would
+/// use cores and drive at the same time, but takes 19 passes at 20 stones instead of 14.
 fn pairs(stones: u32) -> impl Iterator<Item = HighAndLow> {
     let stones = stones as usize;
     (stones.div_ceil(2)..=stones).rev().map(move |mover| {
@@ -351,7 +352,7 @@ fn pairs(stones: u32) -> impl Iterator<Item = HighAndLow> {
     })
 }
 
-/// By rank of a mover's half, the ranks of the halves that moves leave which stay in it.
+/// Returns, by the mover's half, the halves after moves that stay in it.
 fn straight_of(index: &Index, mover: u32) -> Vec<Vec<u32>> {
     let leaves = |rank| {
         let moves = sow::row_moves(&index.halves().unrank(mover, rank)).filter(|to| to.class.crossing == 0);
@@ -360,14 +361,14 @@ fn straight_of(index: &Index, mover: u32) -> Vec<Vec<u32>> {
     (0..Halves::count(mover)).map(leaves).collect()
 }
 
-/// Whether a mover with so many stones may have a move that lets so many cross: before each stone more than six, twelve
-/// and so on, five remain with the mover.
+/// Whether a mover with `stones` stones may have a move with `crossing` crossing stones: before each crossing stone beyond
+/// six, twelve and so on, five stones stay with the mover.
 fn may_cross(mover: u32, crossing: u32) -> bool {
     mover >= 1.max(crossing + 5 * (crossing.saturating_sub(1) / 6))
 }
 
 impl ColumnStrip {
-    /// The columns of the strip, ascending, for the halves of its task.
+    /// Iterates over the columns of the strip, ascending, for the halves of its task.
     pub(crate) fn columns<'h>(&self, halves: &'h [Half]) -> impl Iterator<Item = usize> + use<'h> {
         let gain = SowClass { crossing: self.crossing as u8, ends: Ends::Opponent }.gain();
         let rank = move |half: &Half| Halves::rank(&std::array::from_fn(|pit| half[pit] + gain[pit])) as usize;
@@ -375,7 +376,7 @@ impl ColumnStrip {
     }
 }
 
-/// The arena of the smallest tasks.
+/// Returns the arena of the smallest tasks.
 fn least(layout: &CellLayout) -> usize {
     let of_pair = |pair: HighAndLow| {
         let low = &layout.slabs[pair.opponent];
@@ -394,19 +395,19 @@ fn least(layout: &CellLayout) -> usize {
     pairs(layout.stones).map(of_pair).max().unwrap_or(0)
 }
 
-/// The rank, as a mover's, of the opponent's half of some rank, without any table.
+/// Converts the rank of an opponent's half to its rank as a mover's half, without tables.
 fn column_of(set: PositionSet, stones: u32, row: u32) -> u32 {
     if set == PositionSet::All || stones < HALF_PITS as u32 {
         return row;
     }
-    // Halves without an empty pit are those of six stones fewer with a stone more in each pit, in the same order. One comes
-    // before the half asked for if there are no more with an empty pit before it.
+    // Halves without an empty pit are the halves with six stones fewer, plus a stone in each pit, in the same order. Such
+    // a half precedes the wanted one if at most `rank` halves with an empty pit precede it.
     let full = stones - HALF_PITS as u32;
     let rank = |at| Halves::rank(&Halves::unrank_one(full, at).map(|stones| stones + 1));
     row + partition(Halves::count(full), |at| rank(at) - at <= row)
 }
 
-/// How many of the first numbers, up to `end`, it holds for; it holds for none behind one that it does not hold for.
+/// Returns the partition point of a monotone predicate on `0..end`.
 fn partition(end: u32, holds: impl Fn(u32) -> bool) -> u32 {
     let (mut from, mut to) = (0, end);
     while from < to {

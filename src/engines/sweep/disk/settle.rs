@@ -1,9 +1,9 @@
-//! How a task is computed from what is in its arena.
+//! Computation of a task from the inputs in its arena.
 //!
-//! First what crosses, from strips: that is all of a base. A block then has everything that its positions do not lead to
-//! within the pair of slabs, so it is derived from the highest ranks of the other halves down, some at a time: the rows of
-//! its low slab, then the columns of the high one, in turns while anything changes. These lead to each other alone, and to
-//! what is above them. What was there before does not matter, so it is not read.
+//! First the crossing moves are derived from strips, which completes a base. In a block, the remaining moves stay within
+//! the pair of slabs. So the block is derived from the highest of the other halves down, a range at a time: the rows of its
+//! low slab, then the columns of the high one, in turns while anything changes. These lead only to each other and to higher
+//! halves. Previous scores do not matter, and are not read.
 
 use super::plan::{ColumnStrip, SweepTask, TaskBlock, TaskKind};
 use super::{CellFile, DiskSweep, SlabMoves};
@@ -21,23 +21,23 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Positions of the low slab that are settled together, roughly: they and those of the high one lie in the cache.
+/// Positions of the low slab that are settled together, about: with those of the high slab they fit the cache.
 const SETTLED_TOGETHER: usize = 1 << 18;
 
-/// Rows whose moves one thread looks at together, at least: it takes longer than to ask another thread.
+/// Least rows whose moves a thread examines, so that the work outweighs the cost of starting it.
 const ROWS_AT_ONCE: usize = 1 << 12;
 
-/// Everything but moves that stay in the mover's half.
+/// Selects all moves but those that stay in the mover's half.
 fn crossing() -> Moves {
     Moves::all_but(0..u32::MAX)
 }
 
-/// Those.
+/// Selects the moves that stay in the mover's half.
 fn straight() -> Moves {
     Moves::only(0..u32::MAX)
 }
 
-/// A slab as one of its tasks sees it, alone in an array: what to recompute, and where to.
+/// View of a slab for a task, alone in an array: inputs and destination.
 struct TaskSlab<'a> {
     kernel: Kernel,
     buffers: &'a [Mutex<Vec<i8>>],
@@ -46,9 +46,9 @@ struct TaskSlab<'a> {
 }
 
 impl TaskSlab<'_> {
-    /// Recomputes some rows (of the mover's halves) by some chunks of columns: of each row those chunks, from the first of
-    /// these on, of which `wanted` has a bit, or all. For each column it notes what changed, as `marks` has it for 64
-    /// rows from one on. Returns the positions recomputed.
+    /// Recomputes rows (of the mover's halves) by chunks of columns: all, or the chunks of each row in the mask `wanted`,
+    /// counted from the first chunk. For each column with changes it sets the marks that `marks` returns for 64 rows from
+    /// a row on. Returns the number of positions recomputed.
     #[expect(clippy::too_many_arguments, reason = "what to recompute, from what, to where, and what changed")]
     fn take(
         &self,
@@ -67,7 +67,7 @@ impl TaskSlab<'_> {
         let jobs = out[first * to.stride..end * to.stride].par_chunks_mut(chunks * CHUNK * to.stride);
         jobs.zip(changed[..end - first].par_chunks_mut(chunks * CHUNK)).enumerate().for_each(|(at, (out, changed))| {
             let count = out.len() / to.stride;
-            // As if its columns were all.
+            // As if these were all columns.
             let alone = SlabWork { to: SlabRows { rows: count, ..to }, children: Vec::new(), ..self.work };
             let first_chunk = at * chunks;
             let mut staged = staged(self.buffers);
@@ -96,14 +96,14 @@ impl TaskSlab<'_> {
     }
 }
 
-/// The bits of sixteen chunks from one on. Chunks beyond the last bit share it.
+/// Returns the mask of sixteen chunks from `first` on. Chunks beyond the last bit share it.
 fn of_chunks(bits: u64, first: usize) -> u16 {
     const LAST: usize = u64::BITS as usize - 1;
     let all = if first + UNIT_CHUNKS > LAST && bits >> LAST == 1 { u16::MAX } else { 0 };
     all | bits.checked_shr(first as u32).unwrap_or(0) as u16
 }
 
-/// A bit for each of some chunks, see [`of_chunks`].
+/// Returns the mask of a range of chunks, see [`of_chunks`].
 fn to_chunks(chunks: Range<usize>) -> u64 {
     const LAST: usize = u64::BITS as usize - 1;
     if chunks.is_empty() {
@@ -113,7 +113,7 @@ fn to_chunks(chunks: Range<usize>) -> u64 {
     u64::MAX << from & u64::MAX >> (LAST - to)
 }
 
-/// The chunks of columns that lead to 64 columns from one on, of those from a first one on.
+/// Returns the mask of the chunks of columns, counted from a first one, that lead to 64 columns.
 fn leading(gather: &Gather, column: usize, columns: &Range<usize>) -> u64 {
     let chunks = column / CHUNK..(column + CHUNK).div_ceil(CHUNK);
     chunks.filter_map(|chunk| gather.inverse.get(chunk)).fold(0, |bits, &(from, to)| {
@@ -128,7 +128,7 @@ fn staged(buffers: &[Mutex<Vec<i8>>]) -> std::sync::MutexGuard<'_, Vec<i8>> {
 }
 
 impl<W: CellFile> DiskSweep<'_, W> {
-    /// Recomputes a task from what is in its arena; how many positions.
+    /// Recomputes a task from its arena, and returns the number of positions.
     pub(super) fn recompute(&self, task: &SweepTask, rows: &mut SlabMoves, arena: &mut Bytes) -> u64 {
         let opponent = self.plan.layout.stones - task.slab as u32;
         let halves: Vec<Half> = task.rows.clone().map(|row| self.index.opponent_unrank(opponent, row as u32)).collect();
@@ -196,7 +196,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         let (width, own) = (block.columns.len(), task.bytes_of_rows(layout));
         let rows = rows.of(self.index, task.slab);
 
-        // What the rows are without the moves that stay in the mover's half.
+        // The rows without the moves that stay in the mover's half.
         let (front, values) = arena.split_padded_at_mut(inputs);
         let crossing_work = SlabWork {
             slab: self.index.slab(low_stones),
@@ -209,7 +209,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         };
         self.recompute_crossing(&crossing_work, values, &mut front[task.captures..][..own]);
 
-        // Bases of the columns, by the mover's half. Strips have done what they were for.
+        // Bases of the columns, by the mover's half. Strips are not needed from here on.
         let arena = arena.padded_mut();
         let (front, bases) = arena.split_at_mut(block.bases_offset);
         let (lows, columns) = front.split_at_mut(block.columns_offset);
@@ -272,7 +272,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         let mut rows_end = low.columns;
         while end > 0 {
             let some = end.saturating_sub(at_once)..end;
-            // The same halves as movers', and those before them that are nowhere among columns.
+            // The same halves as mover's halves, and those before them that are not among columns.
             let rows_start = match some.start {
                 0 => 0,
                 chunk => Halves::rank(&self.index.opponent_unrank(low_stones, (chunk * CHUNK) as u32)) as usize,
@@ -324,7 +324,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         recomputed
     }
 
-    /// The moves of a row of a high slab that stay in the mover's half, to where their children are.
+    /// Returns the moves of a row of a high slab that stay in the mover's half, with the locations of their children.
     fn straight_of(&self, stones: u32, rank: usize, slots: impl Fn(usize) -> usize) -> [PackedMove; HALF_PITS] {
         let mut moves = [PackedMove::NONE; HALF_PITS];
         let half = self.index.halves().unrank(stones, rank as u32);
@@ -336,7 +336,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         moves
     }
 
-    /// Adds what crosses to floors, which are row by row.
+    /// Raises floors, row by row, by the crossing moves.
     fn recompute_crossing(&self, work: &SlabWork, values: &[i8], floors: &mut [i8]) {
         let columns = work.columns;
         floors.par_chunks_mut(UNIT_ROWS * columns).enumerate().for_each(|(at, floors)| {
@@ -359,7 +359,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         });
     }
 
-    /// Turns rows of `width` into columns.
+    /// Transposes rows of `width`.
     fn transpose(&self, from: &[i8], width: usize, into: &mut [i8]) {
         let rows = from.len() / width;
         into.par_chunks_mut(4 * CHUNK * rows).enumerate().for_each(|(at, into)| {
@@ -388,7 +388,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
     }
 }
 
-/// The classes of moves that lead to a strip.
+/// Iterates over the classes of moves that lead to a strip.
 fn classes_of(strip: &ColumnStrip) -> impl Iterator<Item = (&ColumnStrip, SowClass)> {
     let class = |ends| SowClass { crossing: strip.crossing as u8, ends };
     [class(Ends::Mover), class(Ends::Opponent)]

@@ -1,4 +1,4 @@
-//! Sweep on disk against sweep in memory: any budget, any threads, interrupted, torn and damaged.
+//! Compares sweeps on disk with sweeps in memory: any budget and number of threads, interrupted, torn and damaged.
 
 use super::*;
 use crate::capture::InMemory;
@@ -193,7 +193,7 @@ fn any_write_may_be_the_last() {
     }
 }
 
-/// Whatever a former process left, if it is no state of a sweep its checksums are wrong; what has none is zeros.
+/// A file of a previous process that is no state of a sweep has wrong checksums, and counts as zeros.
 #[test]
 fn a_damaged_file_is_swept_to_the_same_scores() {
     let known = known(PositionSet::All, 7).pop().unwrap();
@@ -228,7 +228,7 @@ fn damage_under_way_is_swept_over() {
     }
 }
 
-/// Stops when it is asked for the n-th time.
+/// Observer that stops at its n-th call.
 struct StopAtCall(AtomicU64);
 
 impl DriverObserver for StopAtCall {

@@ -1,8 +1,9 @@
-//! What changed of what a rank owns, and how it tells others.
+//! Changed scores of a rank, and their encoding in messages.
 //!
-//! A *letter* is about one slab: its rows, `OpponentMajor`, are cut into words of 64 columns, numbered chunk of columns by
-//! chunk, row by row: so those lie together that a tile derives together. A word with changes: how far it is from the one before (zigzag, see `numbers`); how many changed if that is little, and
-//! which columns, a byte each; else `0xff` and 64 bits. Then the scores.
+//! A [`ChangeMessage`] has changes of one slab. The rows of the slab, `OpponentMajor`, are cut into words of 64 columns,
+//! numbered by chunk of columns, then by row, so that words that a tile derives together are neighbours. A word with
+//! changes is encoded as the difference of its number from the one before (zigzag, a varint); then the number of changed
+//! columns and each of them in a byte, or, if they are many, `0xff` and a mask of 64 bits; then the new scores.
 
 use super::partition::SlabPatch;
 use crate::distributed::varint::{self, Malformed, take_bytes};
@@ -15,33 +16,33 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Columns told one by one, at most: a mask takes as much as this many.
+/// Most listed columns: a mask takes as many bytes.
 const LISTED_MAX: u32 = 7;
 
-/// Words between the one whose scores are asked for and the one that is told or taken in: they lie in as many pages.
+/// Distance, in words, of prefetches: the words are in different pages.
 pub(crate) const AHEAD: usize = 12;
 
-/// Stands before a mask.
+/// Marks a mask.
 const MASK: u8 = 0xff;
 
-/// Positions whose score is not told yet: a bit each, `OpponentMajor`.
+/// Changes not sent yet: one bit a position, `OpponentMajor`.
 pub(crate) struct PendingChanges {
     words: Words,
     /// By the mover's stones.
     slabs: Vec<SlabChanges>,
-    /// Whether anything is noted in a *run* of so many rows of a chunk as a chunk has columns.
+    /// By run of 64 rows of a chunk, whether it may have changes.
     runs: Vec<AtomicBool>,
     update: WordUpdate,
 }
 
-/// Chunk by chunk, row by row.
+/// Location of the changes of a slab, by chunk, then by row.
 #[derive(Clone, Copy)]
 struct SlabChanges {
-    /// Where the words begin.
+    /// First word.
     first: usize,
-    /// Where the runs do.
+    /// First run.
     first_run: usize,
-    /// The first chunk that has any.
+    /// First chunk with words.
     first_chunk: usize,
     rows: usize,
 }
@@ -57,7 +58,7 @@ impl SlabChanges {
 }
 
 impl PendingChanges {
-    /// None, of a database of these slabs, in some chunks of columns of each; for the threads of the current pool.
+    /// Creates an empty set for the given chunks of columns of each slab and the threads of the current pool.
     pub(crate) fn none(slabs: &[Slab], chunks: impl Fn(usize) -> Range<usize>) -> PendingChanges {
         let (mut words, mut runs) = (0, 0);
         let place = |(at, slab): (usize, &Slab)| {
@@ -72,14 +73,14 @@ impl PendingChanges {
         PendingChanges { words: Words::zeroed(words), slabs, runs, update: WordUpdate::for_pool() }
     }
 
-    /// Bytes of memory that changes of these patches come to take.
+    /// Bytes of memory that the changes of these patches take once touched.
     pub(super) fn bytes(patches: &[SlabPatch]) -> u64 {
         let words =
             |patch: &SlabPatch| patch.rows.len() * (patch.columns.end.div_ceil(CHUNK) - patch.columns.start / CHUNK);
         patches.iter().map(words).map(|words| (words * size_of::<u64>() + words / CHUNK) as u64).sum()
     }
 
-    /// Notes some of the 64 columns of a chunk.
+    /// Adds changes of columns of a chunk.
     pub(crate) fn add(&self, slab: usize, row: usize, chunk: usize, columns: u64) {
         let slab = &self.slabs[slab];
         self.update.set(&self.words[slab.word(chunk, row)], columns);
@@ -89,8 +90,8 @@ impl PendingChanges {
         }
     }
 
-    /// Takes what is noted of a chunk of a patch, while nobody notes anything: visits each row that has any, and asks for
-    /// it some rows before.
+    /// Removes the changes of a chunk of a patch, and visits each row with any. Calls `prefetch` some rows ahead. No thread
+    /// may add changes at the same time.
     pub(crate) fn take(
         &self,
         patch: &SlabPatch,
@@ -124,23 +125,23 @@ impl PendingChanges {
     }
 }
 
-/// Changes of a slab, for one rank.
+/// Encoder of the changes of a slab, for one rank.
 #[derive(Default)]
 pub(crate) struct ChangeMessage {
     bytes: Vec<u8>,
     word: u64,
 }
 
-/// Some of 64 columns, and their scores.
+/// Decoded word: changed columns and their scores.
 pub(crate) struct ChangedWord<'a> {
     pub(crate) word: u64,
     pub(crate) columns: u64,
-    /// One for each of these columns.
+    /// Scores of these columns.
     pub(crate) scores: &'a [u8],
 }
 
 impl ChangeMessage {
-    /// Tells of some columns of a word, all scores of which are given.
+    /// Appends columns of a word, given the scores of the whole word.
     pub(crate) fn write(&mut self, kernel: Kernel, word: u64, columns: u64, scores: &[i8]) {
         varint::push_gap(&mut self.bytes, self.word, word);
         self.word = word;
@@ -152,7 +153,7 @@ impl ChangeMessage {
             self.bytes.extend_from_slice(&columns.to_le_bytes());
         }
         let scores: &[i8; CHUNK] = scores.first_chunk().expect("rows are padded");
-        // At once: to ask for room lane by lane takes longer than all else.
+        // At once: growing the vector lane by lane takes longer than everything else.
         let picked = kernel.pick(scores, columns);
         self.bytes.extend_from_slice(&picked);
         self.bytes.truncate(self.bytes.len() - columns.count_zeros() as usize);
@@ -163,7 +164,7 @@ impl ChangeMessage {
     }
 }
 
-/// Reads what [`ChangeMessage::write`] wrote, to the first word that it did not.
+/// Decodes a message of [`ChangeMessage::write`], up to the first malformed word.
 pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<ChangedWord<'_>, Malformed>> {
     let (mut bytes, mut word) = (bytes, 0);
     std::iter::from_fn(move || {
@@ -215,7 +216,7 @@ mod tests {
         let scores = &scores;
         let all = all.flat_map(|(at, &word)| lanes(columns(at)).map(move |lane| (word, lane, scores[lane])));
         assert!(found.into_iter().eq(all));
-        // Nothing that is cut short is taken for whole.
+        // A truncated message is never read as a whole one.
         for length in 0..bytes.len() {
             let whole = read(&bytes[..length]).take_while(Result::is_ok).count();
             assert!(whole < words.len(), "{length} of {}", bytes.len());
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!((0..3).flat_map(|chunk| take(1, 0..205, chunk)).count(), 0);
         assert_eq!(take(1, 1..131, 3), [(1, 2, 3, 0xf1), (1, 63, 3, 2), (1, 64, 3, 3), (1, 130, 3, 4)]);
         assert_eq!(take(1, 1..131, 3), []);
-        // What was left of runs of which a part was taken.
+        // The rest of runs that were taken in part.
         assert_eq!(take(1, 0..205, 3), [(1, 0, 3, 7), (1, 204, 3, 5)]);
         changes.add(1, 70, 3, 6);
         assert_eq!(take(1, 64..128, 3), [(1, 70, 3, 6)]);

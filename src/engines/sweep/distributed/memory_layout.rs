@@ -1,7 +1,7 @@
-//! How much each rank of a job comes to own and to hold of a database.
+//! Memory layout of a rank: the addresses of its scores and captures, and the memory that they take.
 //!
-//! A [`RankScores`](super::Part) has its scores and captures where [`RankPlaces`] says, and whoever plans a job asks the same places
-//! what will be touched of them: nothing is allocated for that.
+//! [`RankScores`](super::RankScores) allocates by [`RankPlaces`]. A planner computes from the same places which pages a
+//! sweep will touch, without allocating.
 
 use super::changes::PendingChanges;
 use super::partition::{Needs, ScorePartition, SlabPatch, hull};
@@ -14,45 +14,45 @@ use game::Slab;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Memory of large arrays comes in pages of so many bytes.
+/// Page size of large arrays.
 const PAGE_BYTES: usize = 2 << 20;
 
-/// What a rank comes to own and to hold of a database that a job sweeps.
+/// Sizes of what a rank owns and holds of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLayout {
-    /// Positions that it owns.
+    /// Positions that the rank owns.
     pub positions: u64,
-    /// Positions of others that it keeps: it reads less than half of them, and hears of changes of these.
+    /// Positions of others that it keeps. It reads, and subscribes to, less than half of them.
     pub foreign: u64,
-    /// Bytes of memory that scores take, its own and those of others.
+    /// Bytes of memory of all scores that it keeps.
     pub scores_bytes: u64,
-    /// Bytes of memory that the best captures of its own take.
+    /// Bytes of memory of its best captures.
     pub captures_bytes: u64,
-    /// Bytes of memory that a sweep takes for marks, for changes that were not told yet, and for who needs what.
+    /// Bytes of memory of marks, pending changes and subscribers.
     pub marks_bytes: u64,
 }
 
 impl MemoryLayout {
-    /// All memory of the rank, but for tables and messages.
+    /// Total memory of the rank, without tables and messages.
     pub fn memory_bytes(&self) -> u64 {
         self.scores_bytes + self.captures_bytes + self.marks_bytes
     }
 }
 
-/// What each rank of a job comes to own and to hold of a database of these slabs, for so many ranks.
+/// Computes the memory layouts of all ranks of a job.
 ///
 /// # Panics
-/// Without ranks, or where the tables serve fewer stones.
+/// If `ranks` is 0, or the tables serve fewer stones.
 pub fn memory_layouts(tables: &Tables, slabs: &[Slab], ranks: usize) -> Vec<MemoryLayout> {
     let partition = ScorePartition::new(tables, slabs, ranks);
-    // Else all ranks wait for one thread that makes them.
+    // Builds the tables first: otherwise all threads wait for the one that does.
     (slabs.len() as u32 / 2..slabs.len() as u32).into_par_iter().for_each(|mover| {
         tables.rows(mover);
     });
     (0..ranks).into_par_iter().map(|rank| needed(tables, &partition, rank).footprint(&partition)).collect()
 }
 
-/// What a rank needs, as [`Needs`] has it of all ranks: found from the ends of what it owns.
+/// Computes the needs of one rank, which [`Needs`] has of all ranks, from the ends of the ranges that it owns.
 fn needed(tables: &Tables, partition: &ScorePartition, rank: usize) -> NeededSlab {
     let slabs = partition.slabs();
     let mut rows: Vec<_> = slabs.iter().map(|slab| vec![0u64; words(slab)]).collect();
@@ -64,17 +64,17 @@ fn words(slab: &Slab) -> usize {
     (slab.opponent_halves as usize).div_ceil(CHUNK)
 }
 
-/// What a rank needs of each slab.
+/// The needs of a rank in one slab.
 pub(super) struct NeededSlab {
     rank: usize,
-    /// A bit for each `OpponentMajor` row of which it needs all.
+    /// Mask of the `OpponentMajor` rows that it needs as a whole.
     rows: Vec<Vec<u64>>,
-    /// From the first to the last chunk of columns that it needs of all rows.
+    /// Hull of the chunks of columns that it needs of all rows.
     chunks: Vec<Range<usize>>,
 }
 
 impl NeededSlab {
-    /// What a rank needs.
+    /// Computes the needs of a rank.
     pub(super) fn of(needs: &Needs, partition: &ScorePartition, rank: usize) -> NeededSlab {
         let slabs = partition.slabs();
         let rows = slabs.iter().enumerate().map(|(at, slab)| {
@@ -110,7 +110,7 @@ impl NeededSlab {
         }
     }
 
-    /// Positions that the rank keeps and does not own.
+    /// Counts the positions that the rank keeps but does not own.
     fn foreign(&self, partition: &ScorePartition) -> u64 {
         let needed = |patch: &SlabPatch| {
             let rows = self.count(patch.slab, &patch.rows);
@@ -125,7 +125,7 @@ impl NeededSlab {
         all - partition.patches(self.rank).iter().map(needed).sum::<u64>()
     }
 
-    /// Rows that it needs all of, of some rows.
+    /// Counts the rows of a range that it needs as a whole.
     fn count(&self, slab: usize, rows: &Range<usize>) -> usize {
         let below = |row: usize| {
             let (word, bit) = (row / CHUNK, row % CHUNK);
@@ -136,7 +136,7 @@ impl NeededSlab {
         below(rows.end) - below(rows.start)
     }
 
-    /// Visits the bytes of scores that the rank reads or writes, ascending.
+    /// Visits the byte ranges of scores that the rank reads or writes, ascending.
     fn touched(&self, partition: &ScorePartition, places: &RankPlaces, mut visit: impl FnMut(Range<usize>)) {
         let slabs = partition.slabs();
         let (main, mirror) = places.rows.split_at(slabs.len());
@@ -149,7 +149,7 @@ impl NeededSlab {
             }
             let all = slab.mover_halves as usize;
             let columns = halves_of(&self.chunks[at], slab.mover_halves);
-            // What two ranks have halves of, both recompute.
+            // Both ranks recompute a chunk of which each has halves.
             let owned = patches(at, slab, &partition.own(self.rank, at));
             if columns.is_empty() && owned.iter().all(|patch| patch.columns.len() == all) {
                 let mut rows = self.rows[at].clone();
@@ -187,7 +187,7 @@ fn each_row(words: &[u64], mut visit: impl FnMut(usize)) {
     }
 }
 
-/// Where a rank has its scores and captures: addresses, of which those that are touched become memory.
+/// Locations of the scores and captures of a rank. Only touched pages take memory.
 #[derive(Debug)]
 pub(super) struct RankPlaces {
     /// The slabs, then the mirror.
@@ -201,17 +201,17 @@ pub(super) struct RankPlaces {
 /// Where the captures of a slab are, `MoverMajor`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlabCaptures {
-    /// Of the first row, were all its columns there.
+    /// Offset of the first row, as if it had all columns.
     pub(super) offset: usize,
     /// Bytes from one row to the next.
     pub(super) stride: usize,
 }
 
 impl RankPlaces {
-    /// Of a rank that needs chunks of columns of all rows between some, by slab.
+    /// Computes the places of a rank that needs the given chunks of columns of all rows, by slab.
     pub(super) fn new(partition: &ScorePartition, rank: usize, chunks: impl Fn(usize) -> Range<usize>) -> RankPlaces {
         let slabs = partition.slabs();
-        // Alone, a rank keeps all.
+        // A single rank keeps everything.
         let first_mirrored = if partition.ranks() == 1 { slabs.len() } else { (slabs.len() - 1) / 2 + 1 };
         let kept = |slab: usize| {
             if slab < first_mirrored {
@@ -235,7 +235,7 @@ impl RankPlaces {
         RankPlaces { rows, rows_bytes, captures, captures_bytes }
     }
 
-    /// Visits the bytes of captures that a rank has, ascending but for where both players have half of the stones.
+    /// Visits the byte ranges of captures of a rank, ascending except in the slab with equal halves.
     fn captures_touched(&self, partition: &ScorePartition, rank: usize, mut visit: impl FnMut(Range<usize>)) {
         for (at, (slab, place)) in partition.slabs().iter().zip(&self.captures).enumerate() {
             let own = partition.own(rank, at);
@@ -248,18 +248,18 @@ impl RankPlaces {
                     rows.for_each(|row| visit(first + row * place.stride..first + row * place.stride + columns.len()));
                 }
             };
-            // Rows before its rows come first.
+            // The rows before its own rows come first.
             some(0..own.rows_end, columns(&own.chunks));
             some(own.rows.clone(), columns(&(0..own.chunks_end)));
         }
     }
 }
 
-/// Pages that ranges of addresses touch, which ascend.
+/// Counter of the pages that ascending ranges of addresses touch.
 #[derive(Default)]
 struct TouchedPages {
     count: usize,
-    /// Behind the last one that was touched.
+    /// End of the last touched page.
     end: usize,
 }
 
@@ -312,7 +312,7 @@ mod tests {
                     assert_eq!(part.footprint(), planned, "{set} {stones}, rank {rank} of {ranks}");
                     let needed = needed(&tables, &partition, rank);
                     assert_eq!(needed.foreign(&partition) > 0, ranks > 1 && planned.foreign > 0);
-                    // What it needs and does not own, one by one.
+                    // The needed positions of others, one by one.
                     let mut foreign = 0u64;
                     for (at, slab) in index.slabs().iter().enumerate().filter(|_| ranks > 1) {
                         let hull = needed.chunks[at].clone();
@@ -331,8 +331,7 @@ mod tests {
         }
     }
 
-    /// The bytes that a sweep has written are those that were to be touched, but for scores of 0, and for those of others
-    /// that the rank does not read.
+    /// A sweep writes the planned bytes, except scores of 0 and scores of others that the rank does not read.
     #[test]
     fn the_plan_has_what_a_sweep_touches() {
         for (set, ranks) in
@@ -379,7 +378,7 @@ mod tests {
             let most = all.iter().map(MemoryLayout::memory_bytes).max().unwrap();
             let foreign = all.iter().map(|of| of.foreign).sum::<u64>();
             assert!(most < before && foreign >= foreign_before, "{ranks} ranks: {most}, {foreign}");
-            // A score and a capture each, at least.
+            // At least a score and a capture each.
             assert!(all.iter().all(|of| of.memory_bytes() > 2 * of.positions));
             (before, foreign_before) = (most, foreign);
         }

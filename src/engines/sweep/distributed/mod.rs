@@ -1,14 +1,13 @@
-//! One database solved by several machines, the *ranks* of a job: the method sweep over messages; for the method counting
-//! see [`crate::counting::distributed`].
+//! The method *sweep* distributed over the ranks of a job.
 //!
-//! Each rank sweeps what it owns as one machine does, see [`crate::sweep`] and `partition.rs`. What others need
-//! of what changed travels, combined into one message for each: masks of columns and new scores. A *superstep* is one
-//! pass of every rank over what it owns, in phases; what one phase found travels while the next is computed. It ends
-//! with a vote, by which all do the same next.
+//! Each rank sweeps its partition (`partition.rs`) as one machine would, see [`crate::sweep`]. Changed scores that other
+//! ranks read are combined into one message for each (`changes.rs`). A *superstep* is one pass of all ranks over their
+//! partitions, in phases: the changes of one phase are sent while the next one is computed. It ends with a vote, which
+//! decides the next pass of all ranks.
 //!
-//! Updates may be late, but never wrong (see [`crate::sweep`]), so the databases are those of one machine, byte for byte,
-//! by any number of ranks and threads. What a rank owns is a checkpoint by itself: from any mixture of what ranks had at
-//! different times, of as many or other ranks, they go on.
+//! Updates may be late but are never wrong (see [`crate::sweep`]), so the databases are byte for byte those of one machine,
+//! for any number of ranks and threads. The scores of each rank are a checkpoint: a job may resume from any mixture of
+//! scores of different times, with another number of ranks.
 
 mod changes;
 mod memory_layout;
@@ -45,47 +44,47 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use subscribers::Subscribers;
 
-/// Phases of a superstep, at most. The fewer, the later a rank knows what the others found: 18 stones on 4 ranks take 23
-/// supersteps with 12 phases, 17 with 72.
+/// Most phases of a superstep. With fewer phases changes arrive later: 18 stones on 4 ranks take 23 supersteps with 12
+/// phases, 17 with 72.
 const PHASES_MAX: u64 = 64;
 
-/// A phase has at least so many positions of each rank, so that small databases share a message.
+/// Least positions of a rank in a phase, so that small databases take few messages.
 const PHASE_POSITIONS_MIN: u64 = 1 << 16;
 
-/// So many phases each rank is behind the next one: that one has the later halves, to which the moves of this one lead.
+/// Phases that each rank lags behind the next one, which has the later halves, to which moves of this one lead.
 const LAG: usize = 3;
 
-/// So many phases may be under way to the others before a rank waits for what they found: phases are not all as long.
+/// Phases that may be in transit before a rank waits for those of the others, since phases take unequal time.
 pub const SLACK: usize = 2;
 
-/// Words of changes that a thread writes letters about at a time, about.
+/// Words of changes that a thread encodes at a time, about.
 const MESSAGE_WORDS: usize = 1 << 14;
 
-/// Bytes before a letter: the slab, and how long it is.
+/// Bytes before a change message: slab and length.
 const MESSAGE_HEAD_BYTES: usize = 5;
 
-/// What a job did: all ranks together, but for the traffic.
+/// Work done by a job, of all ranks together but for the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DistributedSweepReport {
     /// Supersteps until nothing changed.
     pub supersteps: u64,
-    /// Positions recomputed, by 64 columns of a row.
+    /// Positions recomputed, in whole chunks of 64 columns.
     pub recomputed: u64,
-    /// Changes of a score.
+    /// Number of changed scores.
     pub changed: u64,
-    /// Messages and bytes of this rank.
+    /// Traffic of this rank.
     pub traffic: MessageTraffic,
 }
 
-/// Solves the database of `index` together with the other ranks, from the best captures of what `part` owns, see
-/// [`RankScores::captures`]. The part is zeros, or a checkpoint.
+/// Solves the database of `index` together with the other ranks, from the captures that [`RankScores::captures`] made of
+/// `part`. The scores of `part` are zeros or a checkpoint.
 ///
 /// # Errors
 /// See [`JobError`].
 ///
 /// # Panics
-/// When the captures are not those of a part, the part is of another rank or database than the job, or the tables serve
-/// fewer stones or another position set.
+/// If the captures are not those of `part`, `part` is of another rank or database than the job, or the tables serve fewer
+/// stones or another position set.
 pub fn sweep(
     tables: &Tables,
     index: &Index,
@@ -134,20 +133,20 @@ pub fn sweep(
     Ok(report)
 }
 
-/// Phases of a superstep, of so many positions by so many ranks.
+/// Returns the number of phases of a superstep.
 pub fn phases(positions: u64, ranks: usize) -> u64 {
     (positions / ranks as u64 / PHASE_POSITIONS_MIN).clamp(1, PHASES_MAX)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Superstep {
-    /// Nothing is recomputed; what is not 0 is told.
+    /// Nothing is recomputed; nonzero scores are sent.
     Announce,
     /// Everything, leaving no marks.
     Full,
     /// Everything, marking the parents of what changes.
     FullMarking,
-    /// What is marked.
+    /// Marked positions only.
     Marked,
 }
 
@@ -157,24 +156,24 @@ impl Superstep {
     }
 }
 
-/// A rank at work.
+/// Driver of one rank.
 struct RankSweep<'a, 'c> {
     slabs: &'a [Slab],
     pairs: &'a [SlabPair<'a>],
-    /// By slab, what this rank recomputes.
+    /// By slab, the patches that this rank recomputes.
     patches: Vec<Vec<SlabPatch>>,
     /// Phases of a superstep.
     phases: usize,
     tiles: Tiles<'a>,
-    /// By phase, waves of tiles.
+    /// By phase, its waves of tiles.
     waves: Vec<Range<usize>>,
     marked: MarkedPasses<'a>,
-    /// What was not told yet.
+    /// Changes not sent yet.
     changes: PendingChanges,
     subscribers: Subscribers<'a>,
     part: &'a mut RankScores,
     communicator: &'c mut dyn Communicator,
-    /// Messages that were taken in: room for those to come, which need not be had page by page again.
+    /// Buffers of processed messages, for reuse: their pages are already committed.
     spare: Vec<Vec<u8>>,
 }
 
@@ -202,7 +201,7 @@ impl RankSweep<'_, '_> {
             let was_full = matches!(pass, Superstep::Full | Superstep::FullMarking);
             pass = match pass {
                 Superstep::Announce => Superstep::Full,
-                // Ranks that began with zeros come to the same pass as those that did not.
+                // Ranks that started from zeros wait for those that started from a checkpoint.
                 Superstep::Full if all[4] != 0 => Superstep::Full,
                 Superstep::Full if changed * MARK_BELOW < positions => Superstep::FullMarking,
                 Superstep::Full => Superstep::Full,
@@ -213,10 +212,10 @@ impl RankSweep<'_, '_> {
         }
     }
 
-    /// One pass of every rank over what it owns.
+    /// Runs one pass of all ranks over their partitions.
     fn superstep(&mut self, pass: Superstep) -> Result<PassCounts, JobError> {
         let mut done = PassCounts::default();
-        // Where little is derived, all ranks take the same slabs at a time: other slabs take longer or less long.
+        // In other passes all ranks process the same slabs at a time, since slabs take different time.
         let behind = match pass {
             Superstep::Full | Superstep::FullMarking => self.communicator.size() - 1 - self.communicator.rank(),
             Superstep::Announce | Superstep::Marked => 0,
@@ -244,7 +243,7 @@ impl RankSweep<'_, '_> {
         Ok(done)
     }
 
-    /// A phase of a full pass, and what it may have changed.
+    /// Runs a phase of a full pass, and returns the patches that it may have changed.
     fn waves(&mut self, phase: usize, pass: Superstep) -> (PassCounts, Vec<SlabPatch>) {
         let RankSweep { tiles, waves, marked, changes, subscribers, part, communicator, .. } = self;
         let is_alone = communicator.size() == 1;
@@ -264,13 +263,13 @@ impl RankSweep<'_, '_> {
                 tiles.wave(wave, pass == Superstep::FullMarking, &mut part.rows, is_told.then_some(&notify))
             }));
             patches.extend(tiles.tiles(wave).flat_map(|(pair, tile)| patches_of(pair, &tile)));
-            // What goes wrong with messages shows when they are waited for.
+            // Errors show up when messages are received.
             let _ = communicator.poll();
         }
         (done, patches)
     }
 
-    /// A phase of another pass, and what it may have changed.
+    /// Runs a phase of another pass, and returns the patches that it may have changed.
     fn pairs(&mut self, phase: usize, pass: Superstep) -> (PassCounts, Vec<SlabPatch>) {
         let RankSweep { marked, changes, subscribers, pairs, part, communicator, phases, .. } = self;
         let is_alone = communicator.size() == 1;
@@ -293,7 +292,7 @@ impl RankSweep<'_, '_> {
         (done, patches)
     }
 
-    /// Sends what changed in some patches, or all that is not 0 there, to whoever needs it; to this rank's mirror too.
+    /// Sends the changes in some patches, or all nonzero scores, to their subscribers, including the mirror of this rank.
     fn send_changes(&mut self, patches: &[SlabPatch], pass: Superstep) -> Result<(), CommunicationError> {
         let RankSweep { slabs, changes, subscribers, marked, part, communicator, spare, .. } = self;
         let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), marked.kernel);
@@ -344,7 +343,7 @@ impl RankSweep<'_, '_> {
         Ok(())
     }
 
-    /// Copies what is new of a slab to where it is a second time, and marks whom it concerns: rows, chunks and columns.
+    /// Copies changes of a slab to its mirror, and marks the parents.
     fn mirror(&mut self, slab: usize, entry: &[(usize, usize, u64)], pass: Superstep) {
         let RankSweep { slabs, marked, part, .. } = self;
         let Some(mirror) = part.mirror(slab) else { return };
@@ -367,7 +366,7 @@ impl RankSweep<'_, '_> {
         }
     }
 
-    /// Takes in what the other ranks told in a phase.
+    /// Receives the changes of the other ranks in a phase.
     fn receive(&mut self, pass: Superstep) -> Result<(), CommunicationError> {
         let (slabs, communicator) = (self.slabs, &mut *self.communicator);
         let mine = communicator.rank();
@@ -389,7 +388,7 @@ impl RankSweep<'_, '_> {
         Ok(())
     }
 
-    /// Writes what letters tell, by slab, wherever this rank keeps it, and marks whom it concerns.
+    /// Applies change messages, by slab, to all copies of the scores, and marks the parents.
     fn take_in(
         &mut self,
         change_messages: Vec<Vec<(usize, &[u8])>>,
@@ -421,7 +420,7 @@ impl RankSweep<'_, '_> {
     }
 }
 
-/// One of the places where a part has the rows of a slab.
+/// One copy of the rows of a slab: the main one or the mirror.
 struct SlabCopy<'a> {
     bytes: &'a mut [i8],
     rows: SlabRows,
@@ -437,14 +436,14 @@ impl SlabCopy<'_> {
         cpu::prefetch(&self.bytes[begin..self.bytes.len().min(begin + CHUNK)]);
     }
 
-    /// The columns that are new here.
+    /// Returns the columns that are new in this copy.
     fn merge(&mut self, kernel: Kernel, word: &Arrived) -> ChangedColumn {
         let begin = self.begin(word);
         changed(word.row, word.chunk, kernel.merge(&mut self.bytes[begin..], word.entry.columns, word.entry.scores))
     }
 }
 
-/// A slab of a part.
+/// The copies of a slab.
 struct KeptSlab<'a> {
     slab: &'a Slab,
     main: SlabCopy<'a>,
@@ -452,7 +451,7 @@ struct KeptSlab<'a> {
 }
 
 impl<'a> KeptSlab<'a> {
-    /// Writes the words of a letter, each asked of memory some words before.
+    /// Applies the words of a message, prefetching some words ahead.
     fn take_in<'t>(
         &mut self,
         mut words: impl Iterator<Item = Result<Arrived<'t>, Malformed>>,
@@ -472,7 +471,7 @@ impl<'a> KeptSlab<'a> {
         }
     }
 
-    /// Those that have a word: the main one, the mirror.
+    /// Returns the copies that have a word: main, mirror.
     fn copies(&mut self, word: &Arrived) -> [Option<&mut SlabCopy<'a>>; 2] {
         [Some(&mut self.main).filter(|_| word.in_main), self.mirror.as_mut().filter(|_| word.in_mirror)]
     }
@@ -490,7 +489,7 @@ impl<'a> KeptSlab<'a> {
     }
 }
 
-/// A word of a letter, and where this rank keeps it.
+/// Decoded word, and the copies that have it.
 struct Arrived<'t> {
     row: usize,
     chunk: usize,
@@ -499,7 +498,7 @@ struct Arrived<'t> {
     entry: ChangedWord<'t>,
 }
 
-/// The row and chunk of a word, if its columns are some of the slab.
+/// Returns the row and chunk of a word, if all its columns are in the slab.
 fn place_of(slab: &Slab, entry: &ChangedWord) -> Option<(usize, usize)> {
     let rows = u64::from(slab.opponent_halves);
     let (row, chunk) = ((entry.word % rows) as usize, (entry.word / rows) as usize);
@@ -508,12 +507,12 @@ fn place_of(slab: &Slab, entry: &ChangedWord) -> Option<(usize, usize)> {
     (!is_beyond).then_some((row, chunk))
 }
 
-/// Some columns of a chunk of an `OpponentMajor` row, as changes are told within a rank.
+/// Changed columns of a chunk of an `OpponentMajor` row.
 fn changed(row: usize, chunk: usize, columns: u64) -> ChangedColumn {
     ChangedColumn { column: row as u32, first_row: chunk * CHUNK, rows: columns }
 }
 
-/// The columns of a chunk whose scores are not 0.
+/// Returns the mask of the nonzero scores of a chunk.
 fn not_zero(scores: &[i8]) -> u64 {
     let scores: &[i8; CHUNK] = scores.first_chunk().expect("rows are padded");
     scores.iter().enumerate().fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane)
@@ -526,7 +525,7 @@ fn add(changes: &PendingChanges, subscribers: &Subscribers, slab: &Slab, change:
     }
 }
 
-/// The waves of a pass in so many phases, each with as many positions as any other, about.
+/// Distributes the waves of a pass over phases with about equal numbers of positions.
 fn in_phases(tiles: &Tiles, phases: usize) -> Vec<Range<usize>> {
     let mut done = 0;
     let mut ends = vec![0];
@@ -542,12 +541,12 @@ fn in_phases(tiles: &Tiles, phases: usize) -> Vec<Range<usize>> {
     (0..phases).map(|phase| wave(phase)..if phase + 1 == phases { tiles.waves() } else { wave(phase + 1) }).collect()
 }
 
-/// One of so many shares of a number of things.
+/// Returns share `at` of `shares` equal shares of `all` items.
 fn share(things: usize, share: usize, shares: usize) -> Range<usize> {
     things * share / shares..things * (share + 1) / shares
 }
 
-/// What a rank recomputes of a slab.
+/// Returns the patches of a slab that a rank recomputes.
 fn patches(at: usize, slab: &Slab, own: &Own) -> Vec<SlabPatch> {
     let patch = |chunks: Range<usize>, columns: Range<usize>| SlabPatch {
         slab: at,
@@ -558,7 +557,7 @@ fn patches(at: usize, slab: &Slab, own: &Own) -> Vec<SlabPatch> {
     patches.into_iter().filter(|patch| patch.positions() > 0).collect()
 }
 
-/// The positions of a tile.
+/// Returns the patches of a tile.
 fn patches_of(pair: &SlabPair, tile: &PairTile) -> [SlabPatch; 2] {
     let patch = |slab: &Slab, rows: &Range<usize>, columns: &Range<usize>| SlabPatch {
         slab: slab.mover_stones as usize,
@@ -571,7 +570,7 @@ fn patches_of(pair: &SlabPair, tile: &PairTile) -> [SlabPatch; 2] {
     ]
 }
 
-/// The first letter of a message with its slab, and the rest.
+/// Splits off the first change message, with its slab.
 fn next_letter(message: &[u8], slabs: usize) -> Option<(usize, &[u8], &[u8])> {
     let (head, rest) = message.split_first_chunk::<MESSAGE_HEAD_BYTES>()?;
     let [slab, length @ ..] = *head;

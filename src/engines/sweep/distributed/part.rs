@@ -1,9 +1,9 @@
-//! What a rank owns of a database, what it needs of the rest, and where these are.
+//! Scores and captures of a rank: those that it owns, and those of others that it reads.
 //!
-//! Of slabs whose mover has fewer stones than the opponent a rank needs some rows, `OpponentMajor`. Of the others it needs
-//! some columns of all rows, and these are what there is room for; and all of some rows, in a second place: in the
-//! *mirror*, which gets what is new after each phase, as other ranks do. Addresses are given to all rows, memory only to
-//! those that something is ever written to.
+//! In slabs whose mover has fewer stones than the opponent, a rank needs some `OpponentMajor` rows. In the others it needs
+//! some columns of all rows, which are stored in the main copy, and some rows as a whole, which are stored in a second
+//! copy, the *mirror*. The mirror gets changes after each phase, as other ranks do. All rows have addresses, but only
+//! those that are written take memory.
 
 use super::memory_layout::{MemoryLayout, NeededSlab, RankPlaces, SlabCaptures};
 use super::partition::{Needs, ScorePartition, SlabPatch};
@@ -17,10 +17,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Positions read at a time, at least a row.
+/// Positions read at a time; at least one row.
 const BATCH_POSITIONS: usize = 1 << 22;
 
-/// What a rank owns of a database, and what it knows of the rest.
+/// The scores of a rank: those that it owns, and its copies of others.
 #[derive(Debug)]
 pub struct RankScores {
     partition: Arc<ScorePartition>,
@@ -30,20 +30,20 @@ pub struct RankScores {
     pub(super) rows: ScoreRows,
     /// By the mover's stones.
     captures: Vec<SlabCaptures>,
-    /// Bytes of addresses of its captures.
+    /// Length of the captures in bytes.
     captures_bytes: usize,
-    /// Whether nothing was ever written to it.
+    /// Whether all scores are still 0.
     pub(super) is_fresh: bool,
 }
 
 impl RankScores {
-    /// What `rank` owns, all 0.
+    /// Allocates the scores of `rank`, all 0.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If memory cannot be allocated.
     ///
     /// # Panics
-    /// When there is no such rank, or the tables serve fewer stones.
+    /// If there is no such rank, or the tables serve fewer stones.
     pub fn zeroed(tables: &Tables, partition: Arc<ScorePartition>, rank: usize) -> io::Result<RankScores> {
         assert!(rank < partition.ranks(), "no more ranks than there are");
         let needs = Needs::new(tables, &partition);
@@ -53,32 +53,32 @@ impl RankScores {
         Ok(RankScores { partition, rank, needs, rows, captures, captures_bytes, is_fresh: true })
     }
 
-    /// Who owns what.
+    /// The partition of the database.
     pub fn partition(&self) -> &ScorePartition {
         &self.partition
     }
 
-    /// Whose part it is.
+    /// The rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Positions that it owns.
+    /// Number of positions that the rank owns.
     pub fn positions(&self) -> u64 {
         self.partition.positions(self.rank)
     }
 
-    /// What it comes to hold.
+    /// The memory layout of the rank.
     pub fn footprint(&self) -> MemoryLayout {
         NeededSlab::of(&self.needs, &self.partition, self.rank).footprint(&self.partition)
     }
 
-    /// Whether nothing is known of its scores: no checkpoint had any of them.
+    /// Whether no checkpoint was taken over.
     pub fn is_fresh(&self) -> bool {
         self.is_fresh
     }
 
-    /// The scores that it owns, in runs, in an order of their own.
+    /// Iterates over the scores that the rank owns, in runs, in the order of a checkpoint.
     pub fn runs(&self) -> impl Iterator<Item = &[i8]> {
         self.partition.patches(self.rank).into_iter().flat_map(move |patch| {
             let slab = self.rows.slabs()[patch.slab];
@@ -86,14 +86,15 @@ impl RankScores {
         })
     }
 
-    /// Takes what a checkpoint knows of the same positions, one of `rank` of these ranks: `read` gives ranges of the order
-    /// of its [`runs`](Self::runs). Of two states of a score the later one is further from 0.
+    /// Takes over the scores of a checkpoint that this rank owns. The checkpoint is of `rank` in `partition`; `read` reads
+    /// ranges in the order of its [`runs`](Self::runs). Of two states of a score the one further from 0 is later, and is
+    /// kept.
     ///
     /// # Errors
-    /// The first of `read`; what was read until then is taken.
+    /// The first error of `read`; scores read until then are kept.
     ///
     /// # Panics
-    /// When it is of another database.
+    /// If the checkpoint is of another database.
     pub fn take_over<E>(
         &mut self,
         partition: &ScorePartition,
@@ -134,11 +135,11 @@ impl RankScores {
         Ok(())
     }
 
-    /// The best captures of what it recomputes, for [`sweep`](super::sweep): `read` gives ranges of positions, `MoverMajor`
-    /// in canonical order.
+    /// Reads the best captures of the positions that the rank recomputes, for [`sweep`](super::sweep). `read` reads ranges
+    /// of positions, `MoverMajor` in canonical order.
     ///
     /// # Errors
-    /// If there are no addresses, or the first of `read`.
+    /// If addresses cannot be allocated; the first error of `read`.
     pub fn captures<E: From<io::Error>>(
         &self,
         mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
@@ -167,14 +168,14 @@ impl RankScores {
         Ok(RankCaptures(captures))
     }
 
-    /// Where the captures of a slab are.
+    /// Returns the captures of a slab and their stride.
     pub(super) fn captures_of<'c>(&self, captures: &'c RankCaptures, slab: usize) -> (&'c [i8], usize) {
         assert_eq!(captures.0.len(), self.captures_bytes, "captures of this part");
         let place = self.captures[slab];
         (&captures.0.padded()[place.offset..], place.stride)
     }
 
-    /// Where scores are that moves of those lead to whose mover has the larger half, and those of others.
+    /// Returns the locations of the scores that moves lead to: from slabs whose mover has the larger half, and from others.
     pub(super) fn places(&self) -> [Vec<SlabRows>; 2] {
         let (slabs, mirror) = self.rows.slabs().split_at(self.partition.slabs().len());
         let mut high = slabs.to_vec();
@@ -182,31 +183,31 @@ impl RankScores {
         [high, slabs.to_vec()]
     }
 
-    /// Slabs from this on have rows a second time.
+    /// Returns the first slab with a mirror.
     pub(super) fn first_mirrored(&self) -> usize {
         let slabs = self.partition.slabs().len();
         slabs - (self.rows.slabs().len() - slabs)
     }
 
-    /// Where rows of a slab are a second time.
+    /// Returns the location of the mirror of a slab.
     pub(super) fn mirror(&self, slab: usize) -> Option<SlabRows> {
         let at = slab.checked_sub(self.first_mirrored())?;
         Some(self.rows.slabs()[self.partition.slabs().len() + at])
     }
 }
 
-/// The best captures of what a rank recomputes.
+/// The best captures of the positions that a rank recomputes.
 #[derive(Debug)]
 pub struct RankCaptures(Bytes);
 
-/// Rows of some width, so many at a time.
+/// Cuts rows of some width into ranges of about [`BATCH_POSITIONS`].
 fn in_batches(rows: &Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let (rows, at_once) = (rows.clone(), (BATCH_POSITIONS / width.max(1)).max(1));
     rows.clone().step_by(at_once).map(move |first| first..rows.end.min(first + at_once))
 }
 
 impl RankScores {
-    /// What a rank has of a band.
+    /// Iterates over the patches of a band that a rank owns.
     fn patches_of<'a>(&'a self, rank: usize, band: &'a RowBand) -> impl Iterator<Item = SlabPatch> + 'a {
         let columns = 0..self.slabs()[band.slab].mover_halves as usize;
         let band = SlabPatch { slab: band.slab, rows: band.rows.clone(), columns };
@@ -220,7 +221,7 @@ impl ScoreShare for RankScores {
         self.partition().slabs()
     }
 
-    /// Patch by patch, each row by row.
+    /// By patch, then by row.
     fn give(&self, band: &RowBand, piece: &mut Vec<u8>) {
         let slab = self.rows.slabs()[band.slab];
         for patch in self.patches_of(RankScores::rank(self), band) {

@@ -1,13 +1,13 @@
-//! Which positions are whose.
+//! Partition of positions among ranks.
 //!
-//! Of the two slabs in which the players have m and n - m stones, a position is told by the half of m stones, that with
-//! more of them, and the other one, whoever of the two is to move. Each rank has a run of the halves of m stones, in
-//! chunks of 64, with all others: rows of the one slab, and columns of the other. So lines of play which do not cross
-//! stay with a rank, but where they change the leading pits of the larger half: runs are of halves with the same four
-//! leading pits, about. Where both players have half of the stones, the later one of the two halves tells.
+//! In the two slabs in which the players have m and n - m stones, with m at least n - m, a position is assigned by its
+//! *larger half*, that with m stones, regardless of who is to move. Each rank owns a run of larger halves, in chunks of 64,
+//! with all other halves: rows of one slab and columns of the other. Runs are cut about where the four leading pits change,
+//! so lines of play without crossing stay with a rank unless they change these. If both players have half of the stones,
+//! the later one of the two halves decides.
 //!
-//! A rank needs the scores that its moves lead to: they are in some `OpponentMajor` rows, wherever the mover has the larger
-//! half, and in some columns elsewhere, which it keeps; which of these scores it reads see `subscribers.rs`.
+//! A rank keeps the scores that its moves lead to: in some `OpponentMajor` rows, where the mover has the larger half, and
+//! elsewhere in some columns. Which of these it reads is in `subscribers.rs`.
 
 use super::MESSAGE_WORDS;
 use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks, halves_of};
@@ -17,23 +17,23 @@ use game::Slab;
 use game::sow::SowClass;
 use std::ops::Range;
 
-/// What the ranks of a job own of one database: a function of the database and the number of ranks.
+/// Partition of the positions of one database. A function of the database and the number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScorePartition {
     slabs: Vec<Slab>,
-    /// By rank, then by the stones of the larger half: the first chunk of its halves. One rank more, without any.
+    /// By rank, then by the stones of the larger half: the first chunk of its halves; plus the end.
     first: Vec<Vec<usize>>,
-    /// By the mover's stones, where chunks of the larger halves begin among those of columns.
+    /// By the mover's stones, the cuts of columns at chunks of larger halves.
     cuts: Vec<Option<Cuts>>,
 }
 
-/// Some positions of a slab, `OpponentMajor`.
+/// Rectangle of positions of a slab, `OpponentMajor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlabPatch {
     pub(crate) slab: usize,
-    /// Opponent's halves.
+    /// The opponent's halves.
     pub(crate) rows: Range<usize>,
-    /// Mover's halves.
+    /// The mover's halves.
     pub(crate) columns: Range<usize>,
 }
 
@@ -42,14 +42,14 @@ impl SlabPatch {
         self.rows.len() * self.columns.len()
     }
 
-    /// It in parts of some rows each.
+    /// Cuts the patch into ranges of rows.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = SlabPatch> {
         let rows = (MESSAGE_WORDS / self.columns.len().div_ceil(CHUNK).max(1)).max(1);
         let first = self.rows.clone().step_by(rows);
         first.map(move |first| SlabPatch { rows: first..self.rows.end.min(first + rows), ..self.clone() })
     }
 
-    /// Its chunks of columns, and which of their columns are in it.
+    /// Iterates over its chunks of columns, each with the mask of its columns in the patch.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
         let columns = self.columns.clone();
         (columns.start / CHUNK..columns.end.div_ceil(CHUNK)).map(move |chunk| {
@@ -59,7 +59,7 @@ impl SlabPatch {
         })
     }
 
-    /// What two patches of the same database have in common.
+    /// Returns the intersection with another patch.
     pub(crate) fn meet(&self, other: &SlabPatch) -> Option<SlabPatch> {
         let both = |a: &Range<usize>, b: &Range<usize>| a.start.max(b.start)..a.end.min(b.end);
         let (rows, columns) = (both(&self.rows, &other.rows), both(&self.columns, &other.columns));
@@ -69,16 +69,16 @@ impl SlabPatch {
 }
 
 impl ScorePartition {
-    /// Of a database of these slabs, for so many ranks.
+    /// Partitions a database among `ranks` ranks.
     ///
     /// # Panics
-    /// Without ranks, or where the tables serve fewer stones.
+    /// If `ranks` is 0, or the tables serve fewer stones.
     pub fn new(tables: &Tables, slabs: &[Slab], ranks: usize) -> ScorePartition {
         assert!(ranks > 0, "a job has a rank");
         let stones = slabs.len() as u32 - 1;
         assert!(stones <= tables.stones_max());
         let half = slabs.len() / 2;
-        // Positions of the first so many larger halves, with all others.
+        // Number of positions of the larger halves so far, with all others.
         let with_others = |large: usize, end: u64| match slabs.len() - 1 - large {
             other if other == large => end * end,
             other => end * (u64::from(slabs[large].opponent_halves) + u64::from(slabs[other].mover_halves)),
@@ -98,7 +98,7 @@ impl ScorePartition {
                             end[large] += large as u64 - u64::from(leading) + 1;
                             weight += with_others(large, end[large]) - with_others(large, before[large]);
                         }
-                        // A rank ends where the middle of the next halves is beyond its share.
+                        // The run of a rank ends before the halves whose middle is beyond its share.
                         let middle = u128::from(2 * taken + weight) * ranks as u128;
                         while first.len() < ranks && middle >= 2 * first.len() as u128 * u128::from(total) {
                             first.push(in_chunks(&before));
@@ -118,7 +118,7 @@ impl ScorePartition {
         ScorePartition { slabs: slabs.to_vec(), first, cuts: slabs.iter().map(cuts).collect() }
     }
 
-    /// Ranks.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.first.len() - 1
     }
@@ -128,28 +128,28 @@ impl ScorePartition {
         &self.slabs
     }
 
-    /// Chunks of larger halves of a rank, of so many stones.
+    /// Returns the chunks of larger halves with `stones` stones that a rank owns.
     pub(crate) fn chunks(&self, rank: usize, stones: usize) -> Range<usize> {
         self.first[rank][stones]..self.first[rank + 1][stones]
     }
 
-    /// Positions that a rank owns.
+    /// Returns the number of positions that a rank owns.
     pub fn positions(&self, rank: usize) -> u64 {
         self.patches(rank).iter().map(|patch| patch.positions() as u64).sum()
     }
 
-    /// Whether halves of so many stones are larger or the same: those of the mover, and those of the opponent.
+    /// Whether the mover's halves are larger or equal, and whether the opponent's are.
     fn large(&self, slab: usize) -> (bool, bool) {
         let other = self.slabs.len() - 1 - slab;
         (slab >= other, slab <= other)
     }
 
-    /// The rows of a slab that a rank has `MoverMajor`, as halves of the mover.
+    /// Returns the `MoverMajor` rows of a slab that a rank owns.
     fn movers(&self, rank: usize, slab: usize) -> Range<usize> {
         halves_of(&self.chunks(rank, slab), self.slabs[slab].mover_halves)
     }
 
-    /// The columns of a slab that only this rank has: those of the opponent's halves.
+    /// Returns the columns of a slab (opponent's halves) that a rank owns.
     fn opponents(&self, rank: usize, slab: usize) -> Range<usize> {
         let halves = self.chunks(rank, self.slabs.len() - 1 - slab);
         halves_of(&self.cuts(slab).of(&halves), self.slabs[slab].opponent_halves)
@@ -159,12 +159,12 @@ impl ScorePartition {
         self.cuts[slab].as_ref().expect("the opponent has the larger half")
     }
 
-    /// What a rank owns, slab by slab: each position is owned by one.
+    /// Iterates over the patches that a rank owns, slab by slab. Each position is owned by one rank.
     pub(crate) fn patches(&self, rank: usize) -> Vec<SlabPatch> {
         (0..self.slabs.len()).flat_map(|slab| self.patches_in(rank, slab)).collect()
     }
 
-    /// The same of one slab.
+    /// Returns the patches of one slab that a rank owns.
     pub(crate) fn patches_in(&self, rank: usize, slab: usize) -> Vec<SlabPatch> {
         let mut patches = Vec::new();
         let mut add = |rows: Range<usize>, columns: Range<usize>| {
@@ -184,7 +184,7 @@ impl ScorePartition {
         patches
     }
 
-    /// Of an `OpponentMajor` row, the columns that a rank owns.
+    /// Returns the columns of an `OpponentMajor` row that a rank owns.
     #[cfg(test)]
     pub(crate) fn columns(&self, rank: usize, slab: usize, row: usize) -> Range<usize> {
         let all = 0..self.slabs[slab].mover_halves as usize;
@@ -202,7 +202,7 @@ impl ScorePartition {
         }
     }
 
-    /// The chunks of columns, `OpponentMajor`, in which a rank recomputes anything.
+    /// Returns the `OpponentMajor` chunks of columns in which a rank recomputes anything.
     pub(crate) fn chunks_sent(&self, rank: usize, slab: usize) -> Range<usize> {
         match self.large(slab) {
             (true, false) => self.chunks(rank, slab),
@@ -210,7 +210,7 @@ impl ScorePartition {
         }
     }
 
-    /// What a rank derives of a slab: what it owns, and of columns that several ranks have halves in all.
+    /// Returns the positions of a slab that a rank recomputes: those that it owns, and chunks of columns shared with others.
     pub(crate) fn own(&self, rank: usize, slab: usize) -> Own {
         let (rows, columns) = (self.movers(rank, slab), chunks(self.slabs[slab].opponent_halves));
         let (is_mover, is_opponent) = self.large(slab);
@@ -229,8 +229,8 @@ impl ScorePartition {
         }
     }
 
-    /// Visits the `OpponentMajor` rows, by slab, that moves lead to from what a rank owns where the mover has the larger
-    /// half; rows more than once.
+    /// Visits, by slab, the `OpponentMajor` rows that moves of a rank lead to where the mover has the larger half. Rows may
+    /// be visited more than once.
     pub(super) fn each_row_led_to(&self, tables: &Tables, rank: usize, mut visit: impl FnMut(usize, usize)) {
         let last = self.slabs.len() - 1;
         for mover in last.div_ceil(2)..=last {
@@ -242,8 +242,8 @@ impl ScorePartition {
         }
     }
 
-    /// The chunks of columns that moves of a class lead to from the chunks of a rank, where the mover has so many stones and
-    /// the opponent the larger half.
+    /// Returns the chunks of columns that moves of a class lead to from the chunks of a rank, where the mover has `mover`
+    /// stones and the opponent the larger half.
     pub(super) fn chunks_led_to_by<'t>(
         &self,
         tables: &'t Tables,
@@ -260,8 +260,8 @@ impl ScorePartition {
         inverse.iter().enumerate().filter(leads).map(|(chunk, _)| chunk)
     }
 
-    /// By slab, the first of the chunks of columns that moves lead to from what a rank owns where the opponent has the
-    /// larger half, and the end of the last: a move keeps the order of columns, so the first and the last quiet ones tell.
+    /// Returns, by slab, the hull of the chunks of columns that moves of a rank lead to where the opponent has the larger
+    /// half. Moves keep the order of columns, so the first and the last quiet column determine it.
     pub(super) fn chunks_led_to(&self, tables: &Tables, rank: usize) -> Vec<Range<usize>> {
         let last = self.slabs.len() - 1;
         let mut all = vec![0..0; self.slabs.len()];
@@ -283,7 +283,7 @@ impl ScorePartition {
     }
 }
 
-/// Who keeps which scores: for each `OpponentMajor` row and for each chunk of columns the ranks that need some of it.
+/// Scores that each rank keeps: for each `OpponentMajor` row and each chunk of columns, the set of ranks that need it.
 #[derive(Debug)]
 pub(crate) struct Needs {
     /// Words of a set of ranks.
@@ -324,42 +324,42 @@ impl Needs {
         needs
     }
 
-    /// Bytes that these take of the ranks of a job.
+    /// Bytes of the needs of all ranks of a job.
     pub(super) fn bytes(partition: &ScorePartition) -> u64 {
         let sets = |slab: &Slab| u64::from(slab.opponent_halves) + chunks(slab.mover_halves) as u64;
         let words = partition.ranks().div_ceil(u64::BITS as usize) as u64;
         partition.slabs().iter().map(sets).sum::<u64>() * words * size_of::<u64>() as u64
     }
 
-    /// Whether a rank needs some of an `OpponentMajor` row.
+    /// Whether a rank needs part of an `OpponentMajor` row.
     pub(crate) fn has_row(&self, rank: usize, slab: usize, row: usize) -> bool {
         has(&self.slabs[slab].rows[row * self.words..], rank)
     }
 
-    /// Whether a rank needs some of a chunk of columns.
+    /// Whether a rank needs part of a chunk of columns.
     pub(crate) fn has_chunk(&self, rank: usize, slab: usize, chunk: usize) -> bool {
         has(&self.slabs[slab].chunks[chunk * self.words..], rank)
     }
 
-    /// The first of the chunks that a rank needs some of, and the end of the last.
+    /// Returns the hull of the chunks that a rank needs.
     pub(crate) fn chunks(&self, rank: usize, slab: usize) -> Range<usize> {
         let needed: Vec<_> = self.slabs[slab].chunks.chunks_exact(self.words).map(|ranks| has(ranks, rank)).collect();
         let first = needed.iter().position(|&needed| needed);
         first.map_or(0..0, |first| first..needed.iter().rposition(|&needed| needed).map_or(first, |last| last + 1))
     }
 
-    /// Whether a rank needs some chunk of an `OpponentMajor` row.
+    /// Whether a rank needs a chunk of an `OpponentMajor` row.
     pub(crate) fn has(&self, rank: usize, slab: usize, row: usize, chunk: usize) -> bool {
         self.has_row(rank, slab, row) || self.has_chunk(rank, slab, chunk)
     }
 }
 
-/// Whether a set of ranks has one.
+/// Whether a set of ranks contains a rank.
 fn has(ranks: &[u64], rank: usize) -> bool {
     ranks[rank / u64::BITS as usize] >> (rank % u64::BITS as usize) & 1 == 1
 }
 
-/// From the first to the last of two ranges.
+/// Returns the smallest range that covers two ranges.
 pub(super) fn hull(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
     match (one.is_empty(), other.is_empty()) {
         (true, _) => other.clone(),

@@ -1,10 +1,10 @@
-//! Who is told of changes.
+//! Subscribers: the ranks to which each changed score is sent.
 //!
-//! A rank keeps whole rows and chunks of columns, see [`Needs`](super::partition::Needs), but of their scores reads only
-//! those to which moves lead from what it recomputes. The moves that leave a half tell which these are: each comes from a
-//! half of the mover, which tells the rank where it is the larger one, and leads to columns whose first pits have gained
-//! stones; elsewhere the rank has the opponent's half that these come from. That is less than half of what the ranks keep
-//! of each other: of 20 stones a fifth of all positions for two ranks, of which they keep 0.46; for eight 0.72 of 1.6.
+//! A rank keeps whole rows and chunks of columns, see [`Needs`](super::partition::Needs), but reads only the scores that
+//! its moves lead to. These follow from the moves that leave a half: if the mover's half before the move is the larger one,
+//! it determines the rank; otherwise the opponent's half does, from which the columns arise by gaining stones. Ranks
+//! subscribe to less than half of what they keep: at 20 stones two ranks subscribe to 0.2 times the positions of the
+//! database and keep 0.46 times, eight ranks 0.72 and 1.6 times.
 
 use super::partition::ScorePartition;
 use crate::kernels::tables::{CHUNK, Tables, chunks};
@@ -12,24 +12,24 @@ use game::Slab;
 use game::sow::SowClass;
 use rayon::prelude::*;
 
-/// Who reads what of the scores that a rank changes.
+/// Subscribers of the scores that one rank changes.
 pub(crate) struct Subscribers<'t> {
     /// By the mover's stones.
     slabs: Vec<Readers<'t>>,
 }
 
-/// Who reads a slab, `OpponentMajor`.
+/// Readers of a slab, `OpponentMajor`.
 #[derive(Default)]
 struct Readers<'t> {
-    /// By row, where those begin of `movers`. One row more.
+    /// By row, its first entry in `movers`; plus the end.
     first: Vec<u32>,
-    /// Ranks that have the larger half of the mover, and the class of their moves.
+    /// Ranks that own the mover's larger half, with the class of their moves.
     movers: Vec<Mover>,
-    /// By class number, the columns to which moves lead.
+    /// By class number, the columns that moves lead to.
     led_to: Vec<&'t [u64]>,
-    /// By row, of moves where the opponent has the larger half, a bit for each number of stones that cross.
+    /// By row, the mask of the numbers of crossing stones of moves where the opponent has the larger half.
     crossing: Vec<u32>,
-    /// By chunk of columns, the other ranks that make such moves.
+    /// By chunk of columns, the other ranks with such moves.
     opponents: Vec<Vec<Opponent>>,
 }
 
@@ -52,17 +52,18 @@ impl Mover {
     }
 }
 
-/// A rank that has the larger half of the opponent in some positions from which moves lead to a chunk.
+/// Rank that owns the opponent's larger half in positions with moves to a chunk.
 struct Opponent {
     rank: usize,
-    /// A bit for the number of stones that cross.
+    /// Mask with the bit of the number of crossing stones.
     crossing: u32,
-    /// The columns of the chunk to which such moves lead.
+    /// The columns of the chunk that such moves lead to.
     columns: u64,
 }
 
 impl<'t> Subscribers<'t> {
-    /// Of a rank, which has slabs from `first_mirrored` on twice, and so is told of its own changes of them.
+    /// Computes the subscribers of the changes of `rank`. It subscribes itself to slabs from `first_mirrored` on, which have
+    /// a mirror.
     pub(crate) fn new(
         tables: &'t Tables,
         partition: &ScorePartition,
@@ -89,12 +90,12 @@ impl<'t> Subscribers<'t> {
         Subscribers { slabs: (0..slabs.len()).into_par_iter().map(readers).collect() }
     }
 
-    /// Bytes that these take, about: up to four movers for each row.
+    /// Bytes of the subscribers, about: up to four movers for each row.
     pub(super) fn bytes(slabs: &[Slab]) -> u64 {
         slabs.iter().map(|slab| u64::from(slab.opponent_halves) * 24).sum()
     }
 
-    /// Whether anybody reads some of a chunk of a row.
+    /// Whether a chunk of a row has any subscriber.
     #[inline]
     pub(crate) fn is_any(&self, slab: usize, row: usize, chunk: usize) -> bool {
         let readers = &self.slabs[slab];
@@ -102,8 +103,8 @@ impl<'t> Subscribers<'t> {
         readers.first[row] < readers.first[row + 1] || readers.opponents[chunk].iter().any(reads)
     }
 
-    /// Who reads some columns of a chunk of a row, and which of them: other ranks, and this one if it reads them where it
-    /// has the slab a second time.
+    /// Finds the ranks that read any of some columns of a chunk of a row, and the columns that each of them reads. Includes
+    /// this rank if it reads them in its mirror.
     pub(crate) fn of(&self, slab: usize, row: usize, chunk: usize, columns: u64, found: &mut Vec<(usize, u64)>) {
         let readers = &self.slabs[slab];
         found.clear();
@@ -122,7 +123,7 @@ impl<'t> Subscribers<'t> {
 }
 
 impl Readers<'_> {
-    /// Of the rows of a slab: `owners` has the ranks of the larger halves of the mover, by stones and chunk.
+    /// Computes the readers of the rows of a slab. `owners` has the ranks of the mover's larger halves, by stones and chunk.
     fn of_rows(tables: &Tables, owners: &[Vec<u32>], slab: usize, rows: u32, subscribes: impl Fn(u32) -> bool) -> Self {
         let last = owners.len() - 1;
         let opponent = last - slab;
@@ -151,7 +152,7 @@ impl Readers<'_> {
     }
 }
 
-/// The columns of a slab to which moves of a class lead.
+/// Returns the columns of a slab that moves of a class lead to.
 fn led_to(tables: &Tables, slab: usize, number: usize) -> &[u64] {
     let class = SowClass::from_number(number);
     match slab.checked_sub(class.crossing.into()) {
@@ -160,8 +161,8 @@ fn led_to(tables: &Tables, slab: usize, number: usize) -> &[u64] {
     }
 }
 
-/// By chunk of the columns of a slab, the ranks but for one from whose columns moves lead there, where the opponent has the
-/// larger half.
+/// Returns, by chunk of columns of a slab, the ranks other than `but` with moves there, where the opponent has the larger
+/// half.
 fn opponents(tables: &Tables, partition: &ScorePartition, but: usize, slab: usize) -> Vec<Vec<Opponent>> {
     let last = partition.slabs().len() - 1;
     let mut all: Vec<_> = (0..chunks(partition.slabs()[slab].mover_halves)).map(|_| Vec::new()).collect();
@@ -190,7 +191,7 @@ mod tests {
 
     type Place = (usize, usize, usize);
 
-    /// What a rank reads, in the slabs where others are and where it has them a second time: slab, row and column.
+    /// Returns the positions (slab, row, column) that a rank reads in the main copy and in the mirror.
     fn read(tables: &Tables, partition: &ScorePartition, rank: usize) -> [HashSet<Place>; 2] {
         let last = partition.slabs().len() - 1;
         let mut all = [HashSet::new(), HashSet::new()];
@@ -246,7 +247,7 @@ mod tests {
                             };
                             assert!(subscribes || !is_read, "{set} {stones}: {place:?}, rank {rank} of {ranks}");
                             assert!(!subscribes || needs.has(rank, slab, row, chunk));
-                            // By whole chunks of columns nothing else; and of them not all moves are the rank's.
+                            // In whole chunks of columns exactly these; otherwise not all moves are of the rank.
                             assert!(!subscribes || is_read || 2 * slab >= stones as usize, "{place:?}, rank {rank}");
                         }
                     }

@@ -10,7 +10,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// Databases 0 to `stones` by one machine.
+/// Solves databases 0 to `stones` on one machine.
 pub(crate) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
     let tables = Tables::new(Rules::AWARI, set, stones);
     let mut databases: Vec<Vec<Score>> = Vec::new();
@@ -26,7 +26,7 @@ pub(crate) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
     databases
 }
 
-/// Every rank of a job, a thread each; what they return, by rank.
+/// Runs each rank of a job on a thread, and returns their results by rank.
 pub(crate) fn job<T: Send>(
     ranks: usize,
     threads: usize,
@@ -47,7 +47,7 @@ pub(crate) fn job<T: Send>(
     })
 }
 
-/// The captures of what a rank owns.
+/// Computes the captures of a rank.
 fn captures(tables: &Tables, index: &Index, part: &RankScores, smaller: &[Vec<Score>]) -> RankCaptures {
     let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
@@ -59,12 +59,12 @@ fn captures(tables: &Tables, index: &Index, part: &RankScores, smaller: &[Vec<Sc
     part.captures(read).unwrap()
 }
 
-/// What a rank of a job owns, all 0.
+/// Allocates the scores of a rank.
 fn part(tables: &Tables, index: &Index, ranks: usize, rank: usize) -> RankScores {
     RankScores::zeroed(tables, Arc::new(ScorePartition::new(tables, index.slabs(), ranks)), rank).unwrap()
 }
 
-/// One database by a job.
+/// Solves a database with a job.
 fn solved(
     tables: &Tables,
     stones: u32,
@@ -79,7 +79,7 @@ fn solved(
     (collected(&part, &index, end), report)
 }
 
-/// Ranges of positions for all ranks: of about as many each, wherever that cuts; but the second has none.
+/// Ranges of positions for all ranks, of about equal size, except that the second is empty.
 pub(crate) fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
     let cut = |rank: usize| index.positions() * rank as u64 / ranks as u64;
     let range = |rank: usize| match rank {
@@ -90,7 +90,7 @@ pub(crate) fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
     (0..ranks).map(range).collect()
 }
 
-/// What a rank collects: its range of a database.
+/// Collects the range of a rank.
 fn collected(part: &RankScores, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
     let mut scores = Vec::new();
     let mut sink = |run: &[Score]| {
@@ -101,7 +101,7 @@ fn collected(part: &RankScores, index: &Index, end: &mut dyn Communicator) -> Ve
     scores
 }
 
-/// The database of which each rank has collected its range.
+/// Concatenates the ranges that the ranks have collected.
 pub(crate) fn together<'a>(index: &Index, found: impl ExactSizeIterator<Item = &'a Vec<Score>>) -> Vec<Score> {
     let lengths: Vec<_> = ranges(index, found.len()).iter().map(|range| (range.end - range.start) as usize).collect();
     let found: Vec<_> = found.collect();
@@ -143,7 +143,7 @@ fn network_faults_and_kernels_change_nothing() {
     }
 }
 
-/// Takes checkpoints all the time, and stops when so many positions were recomputed.
+/// Observer that takes a checkpoint at every chance, and stops after a number of recomputed positions.
 struct CheckpointAlways<'a> {
     stop_at: u64,
     kept: &'a Mutex<Vec<(usize, usize, Vec<Score>)>>,
@@ -176,7 +176,7 @@ fn a_stopped_job_goes_on() {
     let kept: Mutex<Vec<(usize, usize, Vec<Score>)>> = Mutex::new(Vec::new());
     let mut stopped = 0;
     for stop_at in (0..).map(|step| step * index.positions() * 2) {
-        // As many ranks as the last time, or not.
+        // Sometimes as many ranks as the last time, sometimes not.
         let left = std::mem::take(&mut *kept.lock().unwrap());
         let found = job(2 + stopped % 3, 1, NetworkFaults::none(), |end| {
             let mut mine = part(&tables, &index, end.size(), end.rank());
@@ -222,7 +222,7 @@ fn a_sink_may_stop_a_collection() {
                 if rank == stopper && runs > calls { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
             let all = collect(&part, &ranges(&index, ranks), end, &mut sink).unwrap();
-            // What comes next is not mistaken.
+            // Later messages are not confused with those of the collection.
             assert_eq!(end.sum(&[1]).unwrap(), [3]);
             (all, runs)
         })
@@ -234,7 +234,7 @@ fn a_sink_may_stop_a_collection() {
         for (seed, calls) in (0..).zip([0, 1, 2, runs[stopper] / 2, runs[stopper] - 2, runs[stopper] - 1]) {
             let took = run(stopper, calls, NetworkFaults::jitter(seed));
             assert!(!took[stopper].0, "rank {stopper} after {calls}");
-            // But for the last two bands, all know.
+            // All ranks see the stop, except in the last two bands.
             let is_last = calls + 2 >= runs[stopper] && runs[stopper] > runs[2 - stopper];
             assert!(is_last || took.iter().all(|(all, _)| !all), "rank {stopper} after {calls}: {took:?}");
             assert!(took.iter().zip(&runs).all(|((_, took), runs)| took <= runs) && took[stopper].1 == calls + 1);
@@ -261,7 +261,7 @@ fn pieces_that_do_not_fit_are_refused() {
             }
             _ => {
                 end.send(0, message.to_vec()).unwrap();
-                // It is told, or the other is gone by then.
+                // The other rank sends, or has left by then.
                 let _ = end.receive(0);
                 Ok(true)
             }
