@@ -34,7 +34,8 @@ fn run(arguments: &BoundsArguments) {
     let captures = captures(&tables, &index, &smaller);
     let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
     let mut values = ScoreRows::zeroed(&index).expect("there is memory");
-    sweep::sweep(&tables, &index, &captures, &mut values, Kernel::detect(), &(), &mut |_| {}).expect("nobody stops it");
+    sweep::sweep(&tables, &index, &captures, &mut values, Kernel::detect(), &(), &mut |_| {})
+        .expect("no observer stops it");
     let sweep = (clock::cpu_seconds() - cpu, wall.elapsed().as_secs_f64());
     println!("sweep: {:.2} s of CPU, {:.2} s", sweep.0, sweep.1);
     for turn in 0..2 {

@@ -1,4 +1,4 @@
-//! The misses of caches as a picture: SVG, legible on light and dark ground, without anything from outside.
+//! An SVG chart of cache misses, legible on light and dark backgrounds.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ const RIGHT: f64 = 180.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 
-/// The blues and oranges of Okabe and Ito are told apart by all; the lighter ones stand on dark ground.
+/// Blues and oranges of Okabe and Ito, which colour-blind readers can distinguish; the lighter ones are for dark mode.
 const STYLE: &str = "text{font:13px sans-serif;fill:#222}.title{font-weight:bold}.axis{stroke:#222}\
     .grid{stroke:#ddd}polyline{fill:none;stroke-width:2}.single{stroke:#d55e00}.dual{stroke:#0072b2}.slabs{stroke-dasharray:6 4}\
     @media(prefers-color-scheme:dark){text{fill:#ddd}.axis{stroke:#ddd}.grid{stroke:#444}\

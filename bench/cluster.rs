@@ -91,7 +91,7 @@ fn main() {
     let (cpu, start) = (clock::cpu_seconds(), Instant::now());
     let alone = pool(threads).install(|| {
         engines::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {})
-            .expect("nobody stops it")
+            .expect("no observer stops it")
     });
     let positions = index.positions() as f64;
     let dash = || "-".to_owned();
@@ -117,7 +117,8 @@ fn main() {
             let best = part.captures(read).expect("there is memory for the captures");
             ready.wait();
             let start = Instant::now();
-            let report = sweep(&tables, &index, &best, &mut part, Kernel::detect(), end, &()).expect("nobody stops it");
+            let report =
+                sweep(&tables, &index, &best, &mut part, Kernel::detect(), end, &()).expect("no observer stops it");
             let sweep_seconds = start.elapsed().as_secs_f64();
             let mut scores = Vec::new();
             let mut sink = |run: &[Score]| {
@@ -211,7 +212,7 @@ fn counted(
             }
             end.barrier().expect("all ranks are there");
             let start = Instant::now();
-            let report = counting(tables, index, &captures, &mut hand, end, &()).expect("nobody stops it");
+            let report = counting(tables, index, &captures, &mut hand, end, &()).expect("no observer stops it");
             let seconds = start.elapsed().as_secs_f64();
             let mut scores = Vec::new();
             let mut sink = |run: &[Score]| {
@@ -285,7 +286,7 @@ fn bound_by_bound(
             };
             let kernel = BitKernel::detect();
             let scores =
-                by_ranks::solve_in_memory(tables, index, best, kernel, end, &(), each).expect("nobody stops it");
+                by_ranks::solve_in_memory(tables, index, best, kernel, end, &(), each).expect("no observer stops it");
             (reports, seconds, scores)
         };
         let taken: Vec<_> = std::thread::scope(|scope| {

@@ -54,7 +54,7 @@ fn table(arguments: &CombiningArguments) {
         let distribution = Distribution { batch, ..Distribution::new(processors) };
         let report = counting(&tables, &index, &best, &mut values, distribution, &(), &mut |_| {});
         let (cpu, seconds) = (clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64());
-        let report = report.expect("nobody stops it");
+        let report = report.expect("no observer stops it");
         assert!(values[..] == expected[..], "{processors} processors");
         let total = report.total();
         table.add_row([

@@ -200,7 +200,7 @@ impl MeasuredBuild {
         let mut overrides = overrides(arguments, method).to_vec();
         let mut settings = Settings::new(&manifest(&overrides));
         settings.hardware.memory_bytes = settings.hardware.memory_bytes.max(settings.memory_bytes);
-        // Less is predicted where there is less: caches are shares of what is left.
+        // The prediction falls with the budget: caches are shares of the remaining memory.
         let need = |settings: &Settings| {
             let needs = (0..=arguments.stones).map(|stones| planned(settings, method, stones).memory_bytes);
             needs.max().expect("there is a database").max(48 << 20)
@@ -266,7 +266,7 @@ fn planned(settings: &Settings, method: Method, stones: u32) -> MethodPrediction
     *DatabasePlan::by(settings, stones, method).all_stages()
 }
 
-/// No memory is so much faster than that of the reference.
+/// The highest memory speed to fit, relative to the reference.
 const SPEED_MAX: f64 = 10.0;
 
 /// How fast this machine is, the reference being 1.
@@ -293,7 +293,7 @@ impl Speeds {
         };
         let (waiting, busy): (Vec<_>, Vec<_>) = loads.partition(|(load, _)| load.memory_seconds > 0.0);
         let ((busy, busy_seconds), (waiting, waiting_seconds)) = (sum(busy), sum(waiting));
-        // Counting alone tells the two apart by nothing.
+        // The runs of counting alone do not separate the two speeds.
         let core = if busy.cpu_seconds > 0.0 {
             busy.cpu_seconds / busy_seconds
         } else {
@@ -420,7 +420,8 @@ fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
         let captures = part.captures(read).expect("there is memory for the captures");
         ready.wait();
         let start = Instant::now();
-        let report = sweep(tables, index, &captures, &mut part, Kernel::detect(), end, &()).expect("nobody stops it");
+        let report =
+            sweep(tables, index, &captures, &mut part, Kernel::detect(), end, &()).expect("no observer stops it");
         let seconds = start.elapsed().as_secs_f64();
         done.wait();
         // Looked at by now.
@@ -454,7 +455,7 @@ fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
 
 /// Memory that the process has now.
 fn resident_bytes() -> f64 {
-    let text = fs::read_to_string("/proc/self/status").expect("the kernel tells of processes");
+    let text = fs::read_to_string("/proc/self/status").expect("the kernel describes processes");
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("it is a number") * 1024.0
 }

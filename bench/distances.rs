@@ -131,7 +131,7 @@ impl Distances {
 }
 
 impl AccessCounts {
-    /// Of so many pages, nothing.
+    /// No accesses to `pages` pages.
     pub fn none(pages: usize) -> AccessCounts {
         AccessCounts { distances: [vec![0; pages + 1], vec![0; pages + 1]] }
     }

@@ -119,7 +119,7 @@ fn run(arguments: &DualIndexArguments) {
     }
 }
 
-/// Pages of a cache of so many percent of the bits.
+/// The pages of a cache of this percentage of the bits.
 fn capacity(counts: &AccessCounts, percent: usize) -> usize {
     (counts.pages() * percent / 100).max(1)
 }
@@ -128,7 +128,7 @@ fn misses(counts: &AccessCounts, percent: usize) -> u64 {
     counts.all_misses(capacity(counts, percent))
 }
 
-/// A quotient with so many decimals, where there is one.
+/// A quotient, or a dash where the divisor is 0.
 fn ratio(of: f64, to: f64, decimals: usize) -> String {
     if to > 0.0 { format!("{:.decimals$}", of / to) } else { "-".to_owned() }
 }

@@ -34,7 +34,7 @@ fn parts(criterion: &mut Criterion) {
             let zeros = || ScoreRows::zeroed(&index).expect("there is memory");
             let sweep = |mut values: ScoreRows| {
                 pool.install(|| sweep::sweep(&tables, &index, &best, &mut values, kernel, &(), &mut |_| {}))
-                    .expect("nobody stops it");
+                    .expect("no observer stops it");
                 assert!(values.to_vec() == last);
             };
             bencher.iter_batched(zeros, sweep, BatchSize::PerIteration);

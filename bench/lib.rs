@@ -1,7 +1,7 @@
-//! What the benches share: databases built in memory, with the times that each took.
+//! Support of the benches: arguments, tables, and databases built in memory with their times.
 //!
-//! `cargo bench -p bench` measures kernels and a whole build; `cargo bench -p bench --bench whole -- --help` tells what
-//! can be asked of it.
+//! `cargo bench -p bench` measures kernels and a whole build; `cargo bench -p bench --bench whole -- --help` lists
+//! the options of one.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -84,7 +84,7 @@ pub type Solved = Vec<Vec<Score>>;
 pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
     let mut best = Bytes::zeroed(index.positions() as usize).expect("there is memory for the captures");
     let smaller = InMemory::new(tables.set(), smaller.iter().map(|scores| &scores[..]));
-    capture::capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).expect("nobody stops it");
+    capture::capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).expect("no observer stops it");
     best
 }
 
@@ -103,7 +103,7 @@ pub fn solve(set: PositionSet, stones: u32, mut each: impl FnMut(Times)) -> Solv
         let capture_cpu = clock::cpu_seconds() - cpu;
         let mut scores = ScoreRows::zeroed(&index).expect("there is memory for the scores");
         let report = sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {})
-            .expect("nobody stops it");
+            .expect("no observer stops it");
         let sweep_cpu = clock::cpu_seconds() - cpu - capture_cpu;
         each(Times { stones, positions, capture_cpu, sweep_cpu, wall: wall.elapsed().as_secs_f64(), report });
         let scores = scores.to_vec();

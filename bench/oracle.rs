@@ -1,10 +1,10 @@
 //! The oracle: random probes and answers a second by codec, and stones lost by level in games against itself.
 //!
-//! Databases are built first, as a run does. Probes are of positions chosen evenly from all databases, so nearly all from
+//! Databases are built first. Probes are of positions chosen evenly from all databases, so nearly all from
 //! the largest, on one thread. *Cold* is with a cache of one block, so that nearly every probe decodes one; *warm* after
 //! every block was touched. A probe is one score; an answer is what `awari probe` and the server say of a position: its score,
 //! and what each of its moves is worth, compared with each other. Games start anywhere in the largest database, South against North at the same level; what a
-//! move loses is told by the databases.
+//! move loses follows from the databases.
 
 use bench::build;
 use clap::Parser;
@@ -123,7 +123,7 @@ fn answer(oracle: &Oracle, board: &Board) -> i64 {
     answer.moves.iter().map(|one| i64::from(one.value.low())).sum::<i64>() + i64::from(answer.score.low())
 }
 
-/// Plays games at every level and tells what they lost.
+/// Plays games at every level and prints what they lost.
 fn levels(arguments: &OracleArguments, oracle: &Oracle) {
     let index = Index::new(arguments.game_stones, PositionSet::All);
     let mut table = bench::table(&["level", "games", "moves", "wrong", "lost a move", "longest"], 1);

@@ -224,7 +224,7 @@ pub fn record(
             passes.push(take());
             Ok(())
         });
-        let report = report.unwrap_or_else(|failure| panic!("nobody stops it: {failure:?}"));
+        let report = report.unwrap_or_else(|failure| panic!("no observer stops it: {failure:?}"));
         passes.push(take());
         for (number, unit) in solver.wins_units().iter().enumerate() {
             if solver.take_won(number) {

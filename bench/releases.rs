@@ -168,7 +168,7 @@ fn digest(directory: &Path, stones: u32) -> Digest {
 
 /// Processor seconds of all children that have ended, in ticks of the kernel (proc(5)).
 fn children_cpu_seconds() -> f64 {
-    let text = fs::read_to_string("/proc/self/stat").expect("Linux tells of processes");
+    let text = fs::read_to_string("/proc/self/stat").expect("Linux describes processes");
     // The name, in parentheses, may hold anything.
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u64 = fields.skip(13).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks are a number")).sum();

@@ -1,4 +1,4 @@
-//! The limits of this machine, and each stage of a build as a share of them.
+//! The limits of the machine, and the stages of a build as shares of them.
 //!
 //! Limits: bytes a second read and written in memory, by one core and by all; scores a second of which a core takes the
 //! lesser, from windows at any offset in its first and second cache, which is what row kernels do; sequential bytes a

@@ -1,4 +1,4 @@
-//! How much of the disk a build takes at most: what its files have, those without a name among them.
+//! The peak disk usage of a build, with that of unnamed files.
 
 use disk::{Disk, DiskAccess, DiskError, DiskGuard, GuardedDisk};
 use std::fs;
@@ -27,7 +27,7 @@ pub fn most_taken<T>(disk: &dyn Disk, folder: &Path, run: impl FnOnce(&dyn Disk)
     (done, watched.most.into_inner())
 }
 
-/// How often it is looked, whatever happens.
+/// Time between measurements.
 const LOOKS: Duration = Duration::from_millis(3);
 
 /// Measures how much the files of a folder take, before any of them is removed.

@@ -26,7 +26,7 @@ pub struct WholeBoard {
 const PITS: usize = 12;
 
 impl WholeBoard {
-    /// Of so many stones.
+    /// The board with this number of stones.
     ///
     /// # Panics
     /// When they are more than a board has.
@@ -77,7 +77,7 @@ impl WholeBoard {
         }
     }
 
-    /// What a pass does to pages of so many bytes. The caches are empty before.
+    /// The accesses of a pass to pages of this size, with empty caches at its start.
     ///
     /// # Panics
     /// When a page is no power of two of bytes.

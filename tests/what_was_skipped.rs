@@ -1,29 +1,31 @@
-//! The closing summary of `cargo test --workspace`: the tests that this machine cannot run. No test itself.
+//! The closing summary of `cargo test --workspace`: the tests that did not run, and why. No test itself.
 //!
-//! Cargo runs targets by the names of their packages and then by their own, so this one comes last. With the argument `mpi`
-//! it speaks of a build with `--features tests/mpi`.
+//! Cargo runs targets by the names of their packages and then by their own, so this one comes last.
 
 use engines::Kernel;
 use tests::needs::Need;
 
 fn main() {
-    let needs = Need::OF_THE_WORKSPACE.into_iter().chain(Need::OF_THE_SLOW_TIER);
-    let mut lines: Vec<String> = needs.filter_map(Need::skipped).collect();
+    let is_slow = std::env::args().any(|argument| argument == "--ignored");
+    let mut needs = if is_slow { Need::OF_THE_SLOW_TIER.to_vec() } else { Need::OF_THE_FAST_TIER.to_vec() };
+    if cfg!(feature = "mpi") {
+        needs.extend(Need::OF_MPI);
+    }
+    let mut lines: Vec<String> = needs.into_iter().filter_map(Need::skipped).collect();
     for kernel in [Kernel::Avx2, Kernel::Avx512] {
         if !Kernel::available().any(|available| available == kernel) {
             lines.push(format!("skipped: tests of the {kernel} kernels: this processor has no such instructions"));
         }
     }
-    if std::env::args().any(|argument| argument == "mpi") {
-        lines.extend(Need::OF_MPI.into_iter().filter_map(Need::skipped));
-    } else {
-        lines.push(format!(
-            "skipped: {}: not built; `cargo test --workspace --features tests/mpi --test cluster mpi` and \
-             `cargo test -p messaging --features mpi` run them, with an MPI",
-            Need::Mpirun.tests()
-        ));
+    if !cfg!(feature = "mpi") {
+        let tests = Need::Mpirun.tests();
+        lines.push(format!("not built: {tests}: need an MPI and `--features tests/mpi`"));
     }
-    println!("\nTests that were skipped on this machine:");
+    if !is_slow {
+        let slow = "long fault runs, browsers, every planted fault and every example";
+        lines.push(format!("not run: the slow tier ({slow}): `cargo test --workspace --test '*' -- --ignored`"));
+    }
+    println!("\nTests that did not run:");
     match &lines[..] {
         [] => println!("none"),
         lines => lines.iter().for_each(|line| println!("{line}")),

@@ -45,6 +45,6 @@ impl Derived {
 
     /// What the position scores.
     pub(crate) fn score(&self, board: &Board, rules: &Rules) -> Score {
-        self.capture.max(self.quiet).unwrap_or_else(|| rules.terminal_score(board))
+        self.capture.max(self.quiet).unwrap_or_else(|| rules.terminal_score(board.stones()))
     }
 }

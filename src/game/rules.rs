@@ -2,7 +2,6 @@
 //!
 //! Only [`crate::Board`] and the table builder in [`crate::sow`] ask a `Rules`; kernels see masks and lists.
 
-use crate::Board;
 use std::ops::Range;
 
 /// The parameters in which sowing games of this family differ, and the identity of a database.
@@ -42,9 +41,9 @@ impl Rules {
         0..(stones + 1).saturating_sub(u32::from(self.capture_low))
     }
 
-    /// The score of a position whose mover has no move: the opponent takes what remains.
-    pub fn terminal_score(&self, board: &Board) -> crate::Score {
-        -(board.stones() as crate::Score)
+    /// The score of a position with `stones` stones whose mover has no move: the opponent takes all.
+    pub fn terminal_score(&self, stones: u32) -> crate::Score {
+        -(stones as crate::Score)
     }
 }
 
@@ -65,6 +64,6 @@ mod tests {
         assert_eq!(captured, [2, 3]);
         let smaller = [0, 1, 2, 3, 10].map(|stones| rules.smaller(stones));
         assert_eq!(smaller, [0..0, 0..0, 0..1, 0..2, 0..9]);
-        assert_eq!(rules.terminal_score(&Board([0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 4])), -7);
+        assert_eq!(rules.terminal_score(7), -7);
     }
 }

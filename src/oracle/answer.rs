@@ -236,7 +236,7 @@ impl Oracle {
             moves[at].is_best = rival.is_none_or(|rival| moves[at].value.low() >= rival);
         }
         let (score, source) = match (best, stored) {
-            (None, _) => (Bounds::exact(self.rules.terminal_score(board)), AnswerSource::Rules),
+            (None, _) => (Bounds::exact(self.rules.terminal_score(board.stones())), AnswerSource::Rules),
             (Some(best), _) if !known => (self.searched(board, read)?.and(best), AnswerSource::Search),
             (Some(best), None) => (best, AnswerSource::Children),
             (Some(best), Some(stored)) if best.and(stored) == stored => (stored, AnswerSource::Database),
@@ -253,7 +253,7 @@ impl Oracle {
     /// As [`answer`](Self::answer).
     pub fn score(&self, board: &Board) -> Result<Bounds, OracleError> {
         if board.mover_starves() {
-            return Ok(Bounds::exact(self.rules.terminal_score(board)));
+            return Ok(Bounds::exact(self.rules.terminal_score(board.stones())));
         }
         let stored = if self.has(board.stones()) { self.stored(board, &ReadEditions::default())? } else { None };
         stored.map_or_else(|| Ok(self.answer(board)?.score), Ok)
@@ -262,7 +262,7 @@ impl Oracle {
     /// What a position scores, compared with what its moves are worth by the scores of its children.
     pub(crate) fn checked(&self, board: &Board, read: &ReadEditions) -> Result<Bounds, OracleError> {
         if board.mover_starves() {
-            return Ok(Bounds::exact(self.rules.terminal_score(board)));
+            return Ok(Bounds::exact(self.rules.terminal_score(board.stones())));
         }
         if !self.has(board.stones()) {
             return self.searched(board, read);
@@ -271,7 +271,7 @@ impl Oracle {
         let Some(stored) = self.stored(board, read)? else { return Ok(self.answer_once(board, read)?.score) };
         let values = board.moves(&self.rules).map(|(_, played)| {
             let child = match played.child.mover_starves() {
-                true => Some(Bounds::exact(self.rules.terminal_score(&played.child))),
+                true => Some(Bounds::exact(self.rules.terminal_score(played.child.stones()))),
                 // What cannot be read tells nothing against the score.
                 false => self.stored(&played.child, read).ok().flatten(),
             };
@@ -282,7 +282,7 @@ impl Oracle {
                 Err(OracleError::Inconsistent { board: *board, expected, found: stored })
             }
             Some(_) => Ok(stored),
-            None => Ok(Bounds::exact(self.rules.terminal_score(board))),
+            None => Ok(Bounds::exact(self.rules.terminal_score(board.stones()))),
         }
     }
 

@@ -36,7 +36,7 @@ impl Oracle {
     fn search(&self, board: &Board, depth: u32, left: &mut u32, read: &ReadEditions) -> Result<Bounds, OracleError> {
         let stones = board.stones();
         if board.mover_starves() {
-            return Ok(Bounds::exact(self.rules().terminal_score(board)));
+            return Ok(Bounds::exact(self.rules().terminal_score(board.stones())));
         }
         if self.has(stones) {
             return self.checked(board, read);
@@ -50,6 +50,6 @@ impl Oracle {
             let value = self.search(&played.child, depth - 1, left, read)?.after_capture(played.captured);
             best = Some(best.map_or(value, |best| best.max(value)));
         }
-        Ok(best.unwrap_or_else(|| Bounds::exact(self.rules().terminal_score(board))))
+        Ok(best.unwrap_or_else(|| Bounds::exact(self.rules().terminal_score(board.stones()))))
     }
 }

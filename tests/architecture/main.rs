@@ -66,7 +66,7 @@ const MAY_USE: [(&str, &str, &[&str]); 15] = [
     ),
 ];
 
-/// Crates of others that speak to the operating system, and who may use them: `disk` is the only door to files, `oracle`
+/// Crates that call the operating system, and the crates of the workspace that may use them: `disk` is the only door to files, `oracle`
 /// the only one to the network, `messaging` to the other machines of a job.
 const DOORS: [(&str, &[&str]); 10] = [
     ("rustix", &["disk"]),
@@ -315,7 +315,7 @@ fn unsafe_code_is_in_listed_files_only() {
     let more: Vec<&String> = found.difference(&may).collect();
     assert!(more.is_empty(), "unsafe code in {more:?}");
     for path in may.difference(&found) {
-        assert!(!root.join(path).exists(), "{path} holds no unsafe code any more: take it off the list");
+        assert!(!root.join(path).exists(), "{path} holds no unsafe code: remove it from the list");
     }
 }
 

@@ -25,7 +25,7 @@ struct MpiBuild {
     positions: &'static str,
     method: &'static str,
     stones: u32,
-    /// How often to save what there is.
+    /// Interval of snapshots.
     snapshot: &'static str,
 }
 
@@ -72,10 +72,10 @@ impl MpiBuild {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     }
 
-    /// Runs to the end, and gives what there is then.
+    /// Runs to the end, and returns the files.
     fn finish(&self, ranks: Option<usize>) -> Files {
         let output = ended(self.command(ranks).spawn().unwrap());
-        assert!(output.status.success(), "{ranks:?} ranks: {}", told(&output));
+        assert!(output.status.success(), "{ranks:?} ranks: {}", stderr_of(&output));
         self.files()
     }
 
@@ -109,7 +109,7 @@ impl MpiBuild {
 
 /// Waits for a job.
 fn ended(child: Child) -> Output {
-    ended_within(child, PATIENCE).unwrap_or_else(|output| panic!("the job hangs: {}", told(&output)))
+    ended_within(child, PATIENCE).unwrap_or_else(|output| panic!("the job hangs: {}", stderr_of(&output)))
 }
 
 /// Waits for a job; one that takes longer is killed, and what it said by then is the error.
@@ -127,7 +127,7 @@ fn ended_within(child: Child, patience: Duration) -> Result<Output, Output> {
     if hangs { Err(output) } else { Ok(output) }
 }
 
-fn told(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -147,6 +147,7 @@ fn is_there() -> bool {
 }
 
 #[test]
+#[ignore = "slow tier: jobs of processes"]
 fn processes_build_the_files_of_one_machine() {
     if !is_there() {
         return;
@@ -180,6 +181,7 @@ fn processes_build_the_files_of_one_machine() {
 }
 
 #[test]
+#[ignore = "slow tier: jobs of processes"]
 fn killed_ranks_lose_nothing() {
     if is_there() {
         killed("sweep");
@@ -187,6 +189,7 @@ fn killed_ranks_lose_nothing() {
 }
 
 #[test]
+#[ignore = "slow tier: jobs of processes"]
 fn killed_counting_ranks_lose_nothing() {
     if is_there() {
         killed("counting");
@@ -211,7 +214,11 @@ fn killed(method: &'static str) {
         let was_there = !members.is_empty() && signal(members[random.below(members.len() as u64) as usize], "KILL");
         let output = ended_within(job, PATIENCE / 2).unwrap_or_else(|output| {
             // The launcher of Open MPI 4.1 waits for ever if a rank dies while it connects to it: so it is killed too.
-            assert!(was_there && told(&output).contains("PMIX ERROR: UNREACHABLE"), "the job hangs: {}", told(&output));
+            assert!(
+                was_there && stderr_of(&output).contains("PMIX ERROR: UNREACHABLE"),
+                "the job hangs: {}",
+                stderr_of(&output)
+            );
             build.ranks().into_iter().for_each(|process| {
                 signal(process, "KILL");
             });
@@ -230,6 +237,7 @@ fn killed(method: &'static str) {
 }
 
 #[test]
+#[ignore = "slow tier: jobs of processes"]
 fn a_stopped_job_resumes() {
     if !is_there() {
         return;
@@ -248,7 +256,7 @@ fn a_stopped_job_resumes() {
     if output.status.success() {
         return;
     }
-    assert!(told(&output).contains("to resume:"), "{}", told(&output));
+    assert!(stderr_of(&output).contains("to resume:"), "{}", stderr_of(&output));
     assert!(build.finish(Some(2)) == MpiBuild::new("all", "sweep", 11).finish(None));
 }
 
@@ -261,6 +269,7 @@ fn catches_term(process: u32) -> bool {
 
 /// A signal that comes while the first rank waits in MPI for the others.
 #[test]
+#[ignore = "slow tier: jobs of processes"]
 fn a_job_stops_before_all_ranks_have_started() {
     if !is_there() {
         return;
@@ -288,12 +297,13 @@ fn a_job_stops_before_all_ranks_have_started() {
     assert!(signal(first, "TERM"));
     fs::write(&go, "").unwrap();
     let output = ended(job);
-    assert_eq!(output.status.code(), Some(75), "{}", told(&output));
-    assert!(told(&output).contains("to resume:"), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(75), "{}", stderr_of(&output));
+    assert!(stderr_of(&output).contains("to resume:"), "{}", stderr_of(&output));
 }
 
 /// `awari stop`, from a process that is no part of the job.
 #[test]
+#[ignore = "slow tier: jobs of processes"]
 fn a_job_obeys_a_stop_request() {
     const STOPPED: i32 = 75;
     if !is_there() {
@@ -310,16 +320,16 @@ fn a_job_obeys_a_stop_request() {
             if asked.status.success() || job.try_wait().unwrap().is_some() {
                 break asked;
             }
-            assert!(Instant::now() < end, "nothing runs: {}", told(&asked));
+            assert!(Instant::now() < end, "nothing runs: {}", stderr_of(&asked));
             std::thread::sleep(Duration::from_millis(20));
         };
         let output = ended(job);
         if output.status.success() {
             continue;
         }
-        assert!(asked.status.success() && told(&asked).contains("was asked to stop"), "{}", told(&asked));
-        assert_eq!(output.status.code(), Some(STOPPED), "{}", told(&output));
-        assert_eq!(told(&output).matches("to resume:").count(), 1, "{}", told(&output));
+        assert!(asked.status.success() && stderr_of(&asked).contains("was asked to stop"), "{}", stderr_of(&asked));
+        assert_eq!(output.status.code(), Some(STOPPED), "{}", stderr_of(&output));
+        assert_eq!(stderr_of(&output).matches("to resume:").count(), 1, "{}", stderr_of(&output));
         assert!(build.ranks().is_empty(), "no rank stays behind");
         assert!(!build.run().join("stop").exists(), "the request is heeded, and gone");
         assert!(build.finish(Some(2)) == MpiBuild::new("all", "sweep", stones).finish(None));
@@ -329,6 +339,7 @@ fn a_job_obeys_a_stop_request() {
 }
 
 #[test]
+#[ignore = "slow tier: jobs of processes"]
 fn an_error_is_reported_once() {
     if !is_there() {
         return;
@@ -336,12 +347,13 @@ fn an_error_is_reported_once() {
     let build = MpiBuild::new("some", "sweep", 5);
     let output = ended(build.command(Some(3)).spawn().unwrap());
     assert!(!output.status.success());
-    assert_eq!(told(&output).matches("game.positions").count(), 1, "{}", told(&output));
+    assert_eq!(stderr_of(&output).matches("game.positions").count(), 1, "{}", stderr_of(&output));
     assert!(!Path::new(&build.run()).join("databases").exists());
 }
 
 /// Three ranks in network namespaces of their own, one millisecond from each other.
 #[test]
+#[ignore = "slow tier: jobs of processes"]
 fn ranks_in_namespaces_build_the_files_of_one_machine() {
     if !Need::Namespaces.is_met() {
         return;
@@ -352,6 +364,6 @@ fn ranks_in_namespaces_build_the_files_of_one_machine() {
     command.args(["0.001", awari()]);
     build.ask(&mut command);
     let output = ended(command.spawn().unwrap());
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", stderr_of(&output));
     assert!(build.files() == MpiBuild::new("all", "sweep", 9).finish(None));
 }

@@ -8,7 +8,7 @@ use stages::Awari;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tests::torture::{BuildRequest, FaultClass, FaultRuns, artifacts};
+use tests::torture::{DisturbedBuild, FaultClass, FaultRuns, artifacts};
 
 const DIRECTORY: &str = "run";
 
@@ -37,7 +37,7 @@ fn many_faults_cost_only_work_since_a_snapshot() {
     faults_cost_only_work_since_a_snapshot(1000);
 }
 
-fn undisturbed(build: &BuildRequest) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
+fn undisturbed(build: &DisturbedBuild) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
     let disk = MemoryDisk::new();
     build.run(&disk).unwrap();
     (artifacts(&disk), disk.operations())
@@ -48,9 +48,9 @@ fn undisturbed(build: &BuildRequest) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
 #[test]
 fn a_wrong_capture_file_is_rebuilt() {
     let all = [("build.stones", "0..5"), ("store.keep", "all"), ("check.verify", "full")];
-    let (expected, _) = undisturbed(&BuildRequest::new(&all));
+    let (expected, _) = undisturbed(&DisturbedBuild::new(&all));
     let disk = MemoryDisk::new();
-    BuildRequest::new(&all).run(&disk).unwrap();
+    DisturbedBuild::new(&all).run(&disk).unwrap();
     let path = Path::new(DIRECTORY).join("captures/05.cap");
     let file = store::Scores::open(&disk, &path).unwrap();
     let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
@@ -63,13 +63,13 @@ fn a_wrong_capture_file_is_rebuilt() {
     // As after the loss of the journal: the file is believed on the word of its header.
     disk.remove(&Path::new(DIRECTORY).join("journal")).unwrap();
     disk.remove(&Path::new(DIRECTORY).join("databases/05.awari")).unwrap();
-    let error = BuildRequest::new(&all).run(&disk).unwrap_err();
+    let error = DisturbedBuild::new(&all).run(&disk).unwrap_err();
     assert_eq!(error.exit(), pipeline::Exit::Integrity, "{error}");
-    BuildRequest::new(&all).run(&disk).unwrap();
+    DisturbedBuild::new(&all).run(&disk).unwrap();
     assert!(artifacts(&disk) == expected);
 }
 
-/// A snapshot may be days of work: where it cannot be read for once, the run ends, and the next goes on from it.
+/// A snapshot may be days of work: a failed read of it ends the run, and the next run resumes from it.
 #[test]
 fn an_unreadable_snapshot_is_an_error() {
     for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
@@ -78,13 +78,13 @@ fn an_unreadable_snapshot_is_an_error() {
         let killed = |operation| {
             let disk = MemoryDisk::new();
             disk.die_at(operation);
-            let _ = BuildRequest::new(&build).run(&disk);
+            let _ = DisturbedBuild::new(&build).run(&disk);
             disk.kill();
             disk
         };
-        let (_, operations) = undisturbed(&BuildRequest::new(&build));
+        let (_, operations) = undisturbed(&DisturbedBuild::new(&build));
         let resumes = |disk: &MemoryDisk| {
-            let summary = BuildRequest::new(&build).run(disk).unwrap();
+            let summary = DisturbedBuild::new(&build).run(disk).unwrap();
             summary.ran[0].measured.report.counters.get("resumed").is_some_and(|resumed| resumed.as_f64() == 1.0)
         };
         let at = (operations / 2..operations).step_by(7).find(|&at| resumes(&killed(at))).unwrap();
@@ -102,7 +102,7 @@ fn an_unreadable_snapshot_is_an_error() {
                 count: 1,
                 fault: Fault::Io,
             });
-            let run = BuildRequest::new(&build).run(&disk);
+            let run = DisturbedBuild::new(&build).run(&disk);
             // Until it is done with them: later stages look for theirs in vain.
             if disk.strikes().iter().all(|strike| !snapshots.contains(&strike.path)) {
                 break;
@@ -134,31 +134,31 @@ fn bits_lost_while_a_snapshot_is_written_stop_the_stage() {
     for operation in [Operation::Write, Operation::Read] {
         let among = Among::Scratch(operation);
         let disk = MemoryDisk::new();
-        BuildRequest::new(&build).run(&disk).unwrap();
+        DisturbedBuild::new(&build).run(&disk).unwrap();
         let (expected, operations) = (artifacts(&disk), disk.operations_among(among));
         assert!(operations > 500, "{operations} {operation}s: the bits fit the cache");
         for number in 0..40 {
             let first = (2 * number + 1) * operations / 80;
             let disk = MemoryDisk::new();
             disk.fail(PlannedFault { among, first, count: 1, fault: Fault::Io });
-            match BuildRequest::new(&build).run(&disk) {
+            match DisturbedBuild::new(&build).run(&disk) {
                 Err(error) => assert_eq!(error.exit(), pipeline::Exit::StageFailed, "{error}"),
                 Ok(_) => assert!(artifacts(&disk) == expected, "{operation} {first} of {operations}: other bytes"),
             }
-            BuildRequest::new(&build).run(&disk).unwrap();
+            DisturbedBuild::new(&build).run(&disk).unwrap();
             assert!(artifacts(&disk) == expected, "{operation} {first} of {operations}");
         }
     }
 }
 
-/// By whichever method, with whatever cache, on however many threads: the same bytes.
+/// The method, the cache and the number of threads change no byte.
 #[test]
 fn methods_build_the_same_files() {
     for (set, stones) in [("all", "0..10"), ("reachable", "0..9")] {
         let of = |more: &[(&str, &str)]| {
             let disk = MemoryDisk::new();
             let build = [("build.stones", stones), ("store.keep", "all"), ("game.positions", set)];
-            let summary = BuildRequest::new(&[&build[..], more].concat()).run(&disk).unwrap();
+            let summary = DisturbedBuild::new(&[&build[..], more].concat()).run(&disk).unwrap();
             (artifacts(&disk), summary.ran.iter().map(|ran| ran.stage.kind().to_owned()).collect::<Vec<_>>())
         };
         let (sweep, _) = of(&[("build.method", "sweep"), ("build.threads", "2")]);
@@ -190,7 +190,7 @@ fn methods_build_the_same_files() {
 #[test]
 fn codec_and_threads_leave_files_fresh() {
     let disk = MemoryDisk::new();
-    BuildRequest::new(&[("build.stones", "0..6"), ("store.codec", "raw")]).run(&disk).unwrap();
+    DisturbedBuild::new(&[("build.stones", "0..6"), ("store.codec", "raw")]).run(&disk).unwrap();
     let before = artifacts(&disk);
     let changes = [
         ("store.codec", "zstd"),
@@ -200,7 +200,7 @@ fn codec_and_threads_leave_files_fresh() {
         ("build.method", "counting"),
     ];
     for change in changes {
-        let summary = BuildRequest::new(&[("build.stones", "0..6"), change]).run(&disk).unwrap();
+        let summary = DisturbedBuild::new(&[("build.stones", "0..6"), change]).run(&disk).unwrap();
         assert!(summary.ran.is_empty(), "{change:?}");
     }
     assert!(artifacts(&disk) == before);
@@ -211,7 +211,7 @@ fn codec_and_threads_leave_files_fresh() {
 fn codecs_give_the_same_scores() {
     let digests = ["raw", "packed", "zstd", "rans"].map(|codec| {
         let disk = MemoryDisk::new();
-        let build = BuildRequest::new(&[("build.stones", "0..11"), ("store.codec", codec), ("check.verify", "none")]);
+        let build = DisturbedBuild::new(&[("build.stones", "0..11"), ("store.codec", codec), ("check.verify", "none")]);
         let summary = build.run(&disk).unwrap();
         let outputs = summary.ran.into_iter().flat_map(|ran| ran.artifacts);
         outputs.map(|artifact| (artifact.name, artifact.digest)).collect::<BTreeMap<_, _>>()
@@ -222,9 +222,9 @@ fn codecs_give_the_same_scores() {
 #[test]
 fn databases_of_other_rules_or_positions_are_refused() {
     let disk = MemoryDisk::new();
-    BuildRequest::new(&[("build.stones", "0..7")]).run(&disk).unwrap();
+    DisturbedBuild::new(&[("build.stones", "0..7")]).run(&disk).unwrap();
     let all = artifacts(&disk);
-    let reachable = BuildRequest::new(&[("build.stones", "0..7"), ("game.positions", "reachable")]);
+    let reachable = DisturbedBuild::new(&[("build.stones", "0..7"), ("game.positions", "reachable")]);
     let (expected, _) = undisturbed(&reachable);
     let error = reachable.run(&disk).unwrap_err();
     assert!(matches!(error, PipelineError::Replaces { .. }) && artifacts(&disk) == all, "{error}");
@@ -242,9 +242,9 @@ const ON_DISK: [(&str, &str); 6] = [
     ("store.keep", "all"),
 ];
 
-/// A disk with all of such a build but what comes of its last sweep; and what should come of it.
-fn before_the_last_sweep(set: &'static str) -> (impl Fn() -> MemoryDisk, BuildRequest, BTreeMap<PathBuf, Vec<u8>>) {
-    let build = BuildRequest::new(&[&ON_DISK[..], &[("game.positions", set)]].concat());
+/// A disk with all files of a build but those of its last sweep, and the files expected of that sweep.
+fn before_the_last_sweep(set: &'static str) -> (impl Fn() -> MemoryDisk, DisturbedBuild, BTreeMap<PathBuf, Vec<u8>>) {
+    let build = DisturbedBuild::new(&[&ON_DISK[..], &[("game.positions", set)]].concat());
     let disk = MemoryDisk::new();
     let summary = build.run(&disk).unwrap();
     let on_disk = summary.ran.iter().filter(|ran| ran.measured.report.counters.contains_key("working_read"));
@@ -268,7 +268,7 @@ fn a_sweep_on_disk_builds_the_files_of_one_in_memory() {
     for set in ["all", "reachable"] {
         let (_, _, on_disk) = before_the_last_sweep(set);
         let more = [("build.memory", "1 GiB"), ("build.threads", "2"), ("game.positions", set)];
-        let (in_memory, _) = undisturbed(&BuildRequest::new(&[&ON_DISK[..2], &ON_DISK[4..], &more[..]].concat()));
+        let (in_memory, _) = undisturbed(&DisturbedBuild::new(&[&ON_DISK[..2], &ON_DISK[4..], &more[..]].concat()));
         assert!(on_disk == in_memory, "{set}");
     }
 }
@@ -299,7 +299,7 @@ fn a_sweep_on_disk_resumes_after_a_kill() {
     assert!(from_snapshots > 4, "{from_snapshots} cases went on from the file");
 }
 
-/// Where the drive fails or is full the run ends, says of which file, and goes on when repeated.
+/// A failing or full drive ends the run with the name of the file, and the next run resumes.
 #[test]
 fn a_sweep_on_disk_names_what_fails() {
     let (before, build, expected) = before_the_last_sweep("reachable");
@@ -343,7 +343,7 @@ fn largest(method: &str, stones: u32, on_disk: bool) -> (Awari, RunOptions) {
 fn space_for_a_build_suffices_to_resume_it() {
     const STONES: u32 = 9;
     let smaller = MemoryDisk::new();
-    BuildRequest::new(&[("build.stones", "0..8"), ("build.method", "sweep"), ("check.verify", "none")])
+    DisturbedBuild::new(&[("build.stones", "0..8"), ("build.method", "sweep"), ("check.verify", "none")])
         .run(&smaller)
         .unwrap();
     let copy = || {

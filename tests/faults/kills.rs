@@ -1,4 +1,4 @@
-//! Runs killed with SIGKILL or stopped by signals, resumed, and compared byte for byte with one that nobody interrupted.
+//! Runs killed with SIGKILL or stopped by signals, resumed, and compared byte for byte with an uninterrupted one.
 
 use planner::Method;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// A suspended run whose lock was lost comes back to a directory that another run has had meanwhile.
+/// A suspended run loses its lock, and continues after another run has used the directory.
 #[test]
 fn a_suspended_run_that_lost_its_lock_ends() {
     const LOCKED: i32 = 13;
@@ -208,7 +208,7 @@ fn signal(child: &Child, name: &str) {
     assert!(status.success());
 }
 
-/// Starts a build, lets it come to a stage, and does something to it there. Tells how it ended and what it said.
+/// Starts a build, acts on it when a stage begins, and returns its exit code and its messages.
 fn stopped(build: &KilledBuild, stage: &str, then: impl Fn(&Child)) -> (Option<i32>, String) {
     let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -246,7 +246,7 @@ fn the_second_signal_loses_no_more_than_a_kill() {
         let undisturbed = KilledBuild::by(method, stones).finish(2);
         let build = KilledBuild::by(method, stones);
         let (code, told) = stopped(&build, stage, |child| {
-            // Held still, it meets both at once, whatever the speed of the machine.
+            // Suspended, the process receives both signals at once on any machine.
             for name in ["STOP", "INT", "TERM", "CONT"] {
                 signal(child, name);
             }

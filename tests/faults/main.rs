@@ -1,4 +1,4 @@
-//! Builds that are killed, stopped, or whose disk and messages fail.
+//! Builds under kills, signals, failing disks and failing networks.
 
 #![allow(clippy::unwrap_used)]
 

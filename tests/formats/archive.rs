@@ -1,4 +1,4 @@
-//! Databases in their smallest form, and back.
+//! Archives of databases, and their restoration.
 
 use std::fs;
 use tests::directory::TestDirectory;

@@ -1,4 +1,4 @@
-//! Databases in the layouts of others, and files of others compared with databases.
+//! Exports in foreign layouts, and foreign files compared with databases.
 
 use serde_json::Value;
 use std::fs;

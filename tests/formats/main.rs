@@ -1,4 +1,4 @@
-//! What is written for others to read, and read from others: archives, exports, the reader for Python.
+//! Archives, exports, and the reader for Python.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! What readers of hostile bytes allocate: no more than a constant, and some times the length of what they are given,
-//! whatever lengths and counts the bytes announce.
+//! The allocations of readers of hostile bytes: at most a constant and a multiple of the length of the input,
+//! for any lengths and counts in the bytes.
 
 use check::Statistics;
 use disk::MemoryDisk;
@@ -149,7 +149,7 @@ fn texts() {
     );
 }
 
-/// A file as it lies on a disk: opened, its index read, one score looked up. Whoever reads more brings the place for it.
+/// A file on a disk: opened, its index read, one score looked up. Longer reads fill buffers of the caller.
 #[test]
 fn files_of_scores() {
     let seal = |bytes: &mut [u8]| seal_scores(bytes.get_mut(1..).unwrap_or(&mut []));

@@ -1,5 +1,5 @@
-//! Databases that others cut or write in place while a command has them open: the command names the file and ends, the
-//! server goes on, and nothing that is told is wrong.
+//! Databases that are truncated or overwritten while a command has them open: the command names the file and ends, the
+//! server continues, and no answer is wrong.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -26,7 +26,7 @@ struct Outcomes {
     refused: usize,
     /// Damage that only a look at all blocks shows, as `awari verify` takes it.
     verified: usize,
-    /// Intermediates that nothing reads any more, or not there, damaged as they are.
+    /// Damaged intermediates that no stage reads.
     unread: usize,
 }
 
@@ -73,7 +73,7 @@ fn settle(build: &SmallBuild, disk: &MemoryDisk, forced: &[String], outcomes: &m
     }
 }
 
-/// Whether what is damaged is the bytes of blocks of zeros: the index knows these blocks, and who reads planes goes by it.
+/// Whether only blocks of zeros are damaged: readers of planes take these from the index.
 fn only_of_zeros(disk: &MemoryDisk, path: &Path) -> bool {
     let Ok(file) = Scores::open(disk, path) else { return false };
     let (identity, shape) = (file.identity().clone(), file.shape().clone());
@@ -108,7 +108,7 @@ fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u
             // Counted by file: some, like the journal, are not of the same length each time.
             let mut number = file;
             let readers = build.readers(path);
-            // Little files, and whatever is in them matters.
+            // Small files, every byte of which matters.
             let step = if path.starts_with(SmallBuild::path("snapshots")) { step.div_ceil(12) } else { step };
             for (what, changed) in changes(bytes) {
                 let what = format!("{}: {change} {what}", path.display());
@@ -125,7 +125,7 @@ fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u
                 }
                 let disk = build.disk();
                 disk.put(path, &changed);
-                // Every other time whoever reads the file runs again.
+                // Every other time the stages that read the file are forced to run.
                 let forced = if (number / step).is_multiple_of(2) { &readers[..] } else { &[] };
                 settle(build, &disk, forced, counts.of(build, path), &what);
             }

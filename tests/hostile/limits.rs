@@ -1,5 +1,4 @@
-//! The binary in places where the system allows little: every command ends by itself, says why, and exits with a code of
-//! the table.
+//! Commands under limits of the system: every one ends by itself, with a message and a documented exit code.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,7 +8,7 @@ use std::process::Stdio;
 use tests::directory::{TestDirectory, ended, ended_child, signal};
 use tests::needs::Need;
 
-/// A user who runs nothing else, so that the number of its processes is known.
+/// A user with no other processes, so that their number is known.
 const USER: &str = "61743";
 
 /// Commands of every kind over a directory `run` that is built.
@@ -103,7 +102,7 @@ fn few_threads() {
     for threads in 1..=3 {
         let serve = format!("exec {} \"$AWARI\" serve --dir run --listen 127.0.0.1:0", limit(threads));
         let ended = place.shell(&serve).checked(&serve).is(12).says(&["thread", "ulimit -u"]);
-        assert_eq!(ended.out, "", "nobody was invited");
+        assert_eq!(ended.out, "", "no address was printed");
         place
             .shell(&format!("exec {} \"$AWARI\" run m.toml --force sweep:5", limit(threads)))
             .is(12)
@@ -235,7 +234,7 @@ fn missing_outputs_and_environment() {
         of("AWARI 2> /dev/full > /dev/null").is(0);
         of("AWARI >&-").is(0);
         of("AWARI <&- 2>&- > /dev/null").is(0);
-        // Whoever reads goes away at once.
+        // The reader closes the pipe immediately.
         of("{ AWARI; echo \"code $?\" >&2; } | true; sleep 0.01").says(&["code 0"]);
     }
     // A run does not end because its events reach no one, and does not hide that they are lost.
@@ -272,7 +271,7 @@ fn variables_of_a_finished_job_are_ignored() {
         assert!(verified.out.contains("3,verified"), "{left}: {verified:?}");
         place.shell(&format!("{left} \"$AWARI\" run m.toml")).is(0).says(&["nothing to do"]);
     }
-    // In a job that goes on, it is said.
+    // In a running job, it is an error.
     let rank = |rank: u32| format!("PMI_RANK={rank} PMI_SIZE=2 PMI_FD=0 \"$AWARI\" verify --dir run < /dev/null");
     assert!(place.shell(&rank(0)).is(0).out.contains("3,verified"));
     let other = place.shell(&rank(1)).is(0).says(&["rank 1 leaves this to rank 0"]);

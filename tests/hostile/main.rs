@@ -1,4 +1,4 @@
-//! Bytes, files and systems that work against a command: every one ends by itself with an error.
+//! Damaged, forged and changing files, and scarce resources.
 
 #![allow(clippy::unwrap_used)]
 

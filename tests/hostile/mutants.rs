@@ -1,4 +1,4 @@
-//! What must hold of any bytes, over the fuzzer's corpus, its seeds, and seeded mutants of both.
+//! The properties of hostile bytes over the fuzzer's corpus, its seeds, and seeded mutants of both.
 //!
 //! `cargo test -p tests --test hostile mutants -- --ignored` writes the seeds to `tests/fuzz/seeds`, for the fuzzer.
 

@@ -1,5 +1,4 @@
-//! The binary over run directories of which a file was made by somebody with intent, or is no file: every command ends
-//! by itself and says so, none panics.
+//! Commands on run directories in which a file is forged or not a regular file: each ends with an error, none panics.
 
 use disk::{Disk, RealDisk};
 use pipeline::directory::Directory;
@@ -110,7 +109,7 @@ fn special_files_are_named() {
     assert!(refused > 40, "{refused}");
 }
 
-/// One file that cannot be opened keeps nobody from the others.
+/// A file that cannot be opened does not prevent the use of the others.
 #[test]
 fn other_databases_are_used_beside_one_that_cannot_be_opened() {
     let place = FinishedRun::new();

@@ -1,4 +1,4 @@
-//! The binary as its users meet it: what it prints, where, and with which code it exits.
+//! The output and exit codes of commands.
 
 use disk::{Disk, RealDisk};
 use game::Board;
@@ -407,7 +407,7 @@ fn positions_are_read_in_every_notation() {
     place.awari(&["probe", "--dir", "run", "0 0 0 0 0 x 0 0 0 0 0 0"]).is(2).says(&["found `x`"]);
     let missing = place.awari(&["probe", "--dir", "run", "4 4 4 4 4 4 4 4 4 4 4 4"]).is(3);
     missing.says(&["no database of 48 stones in run/databases (the largest has 4)"]);
-    // A little beyond the databases, a search tells between what a score lies.
+    // Slightly beyond the databases, a search bounds the score.
     let bounds = place.awari(&["probe", "--dir", "run", "--json", "1 1 1 1 1 1 0 0 0 0 0 1"]).is(0).json();
     assert_eq!((&bounds["score"]["lo"], &bounds["score"]["hi"]), (&Value::from(0), &Value::from(7)));
 }
@@ -628,7 +628,7 @@ fn a_run_obeys_a_stop_request_and_resumes() {
     ended_child(child).is(75).says(&["stop requested; finishing the current step", "stopped after", "to resume:"]);
     assert!(!place.path("run/stop").exists());
     place.awari(&["stop", "--dir", "run"]).is(12).says(&["no run is active in run"]);
-    assert!(!place.path("run/stop").exists(), "nobody was asked");
+    assert!(!place.path("run/stop").exists(), "no request is left");
 
     // A request that came too late for the first run is none for the second.
     fs::write(place.path("run/stop"), "1\n").unwrap();
@@ -720,7 +720,7 @@ fn a_closed_pipe_is_no_error() {
     assert_eq!(closed.code, Some(0));
 }
 
-/// The way to the disk changes no byte, and what went through it is told.
+/// The I/O back end changes no byte, and the run reports its traffic.
 #[test]
 fn every_io_back_end_builds_the_same() {
     let plain = TestDirectory::new(5);

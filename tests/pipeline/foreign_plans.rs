@@ -1,4 +1,4 @@
-//! Plans for other machines, and of databases that nobody asked to be built.
+//! Plans for other machines, and of databases outside the manifest.
 
 use serde_json::Value;
 use std::fs;
@@ -180,14 +180,14 @@ fn a_method_table_shows_every_database_and_method() {
     let text =
         place.awari(&["plan", "--stones", "0..20", "--memory", "64 MiB", "--set", "build.method=sweep"]).is(0).out;
     assert!(text.contains("0..20 fit: about"), "{text}");
-    // Tables of so many stones do not.
+    // The tables of as many stones do not fit.
     let text = place.awari(&["plan", "--stones", "0..40", "--memory", "128 MiB"]).is(0).out;
     assert!(text.contains(" does not fit: sweep needs "), "{text}");
     // The manifest's own range does not count, its other keys do.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = 2\n");
     let rows = place.awari(&["plan", "m.toml", "--stones", "0..6", "--json"]).is(0).json();
     let old = place.awari(&["plan", "m.toml", "--up-to", "6", "--json"]).is(0).json();
-    assert_eq!(old["databases"], rows["databases"], "the earlier name of the option");
+    assert_eq!(old["databases"], rows["databases"], "the deprecated name of the option");
     let two = place.awari(&["plan", "m.toml", "--stones", "5..6", "--json"]).is(0).json();
     assert_eq!(two["databases"].as_array().unwrap()[..], rows["databases"].as_array().unwrap()[5..]);
     assert_eq!(rows["databases"][6]["positions"], 12_375);

@@ -1,4 +1,4 @@
-//! What people look at: status, reports, explanations, logs, the doctor, and what to throw away.
+//! Status, reports, explanations, logs, the doctor and garbage collection.
 
 use serde_json::Value;
 use std::fs;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use tests::directory::{TestDirectory, ended_child, signal};
 
-/// A run and whoever watches it from its middle to its end: what both have printed.
+/// Runs a build with a second process that watches it to its end, and returns the output of both.
 fn watched(place: &TestDirectory, args: &[&str]) -> String {
     let (run, mut events) = place.start(&[]);
     // Suspended, so that the watch cannot come too late.
@@ -140,7 +140,7 @@ fn commands_agree_on_numbers_of_stages() {
     check(&[], &[], "15 up to date, 5 not needed");
     check(&["--set", "build.method=counting"], &[], "15 up to date, 5 not needed");
     check(&["--set", "store.keep=all"], &[], "5 to run, 15 up to date");
-    // Captures that were kept are no longer needed, before the run removes them and after it; the stage reads one of them.
+    // Kept captures are not needed, before the run removes them or after; the stage reads one of them.
     check(&[], &["--force", "stats:1"], "1 to run, 15 up to date, 4 not needed");
     fs::write(place.path("run/databases/03.awari"), "no database").unwrap();
     check(&[], &[], "3 to run, 13 up to date, 4 not needed");
@@ -148,7 +148,7 @@ fn commands_agree_on_numbers_of_stages() {
     check(&[], &[], "15 to run, 5 up to date (5 adopted)");
 }
 
-/// What a command shows on a terminal of so many columns, line by line; what a bar has drawn over is among it.
+/// The lines that a command prints on a terminal of this width, with those that a progress bar overwrites.
 fn shown(place: &TestDirectory, columns: usize, args: &str) -> Vec<String> {
     let command = format!("stty cols {columns} rows 24; exec \"$AWARI\" {args}");
     let ended = place.shell(&format!("script -qec '{command}' /dev/null")).is(0);
@@ -195,7 +195,7 @@ fn a_short_run_prints_little() {
     let piped = place.awari(&["run", "m.toml"]).is(0).err;
     assert_eq!(piped.matches("stones: done in").count() + piped.matches("1 stone: done in").count(), 9, "{piped}");
     assert!(piped.lines().all(|line| line.chars().count() <= 100), "{piped}");
-    // Nothing of small databases is told by the position.
+    // Rates of small databases are not printed.
     assert!(piped.lines().filter(|line| line.contains(": done in")).all(|line| !line.contains("/s")), "{piped}");
     let is_row = |line: &&str| line.split_whitespace().take(3).eq(["0", "1", "sweep"]);
     let row = piped.lines().find(is_row).unwrap();
@@ -237,7 +237,7 @@ fn garbage_collection_removes_only_what_was_asked() {
     place.awari(&["gc", "--dir", "elsewhere"]).is(12).says(&["the files that are needed are not known"]);
 }
 
-/// What a method that is not used any more left, and the journal never heard of.
+/// Files of a method that is not in use, unknown to the journal.
 #[test]
 fn planes_and_snapshots_of_another_method_are_found() {
     let place = TestDirectory::built(5);

@@ -1,4 +1,4 @@
-//! The commands that plan, run and show a build, as their users meet them.
+//! The commands that plan, run and show a build.
 
 #![allow(clippy::unwrap_used)]
 

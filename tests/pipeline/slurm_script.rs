@@ -1,4 +1,4 @@
-//! `awari slurm-script`: what the script says, and what it does when the ranks have ended.
+//! `awari slurm-script`: the text of the script, and its actions after the ranks have ended.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -44,7 +44,7 @@ fn a_stopped_job_is_requeued() {
     }
 }
 
-/// What the ranks are given is what a person gave, from the directory it was given in, whatever is in its name.
+/// The ranks get the arguments of the command line and its working directory, with any characters in its name.
 #[test]
 fn a_job_builds_what_the_command_line_says() {
     let place = TestDirectory::new(9);

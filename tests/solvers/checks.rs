@@ -1,4 +1,4 @@
-//! Checks over files: the same verdicts and figures as over scores in memory, for every codec.
+//! Checks of files: the same verdicts and statistics as for scores in memory, for every codec.
 
 use check::{CheckError, Databases, Extent, Published, Sample, Statistics, certify, check_integrity, verify};
 use disk::MemoryDisk;

@@ -1,4 +1,4 @@
-//! The engines against the slow reference, against each other, and against the published counts.
+//! The engines against the slow reference, each other, and the published counts.
 
 use check::{Databases, Histogram, Published};
 use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, SmallerDatabases};
@@ -116,7 +116,7 @@ impl DriverObserver for StopAtAdvance {
     }
 }
 
-/// A pass stopped anywhere, or any mixture of an earlier and a later state, goes on to the same scores.
+/// A pass stopped anywhere, or any mixture of an earlier and a later state, resumes to the same scores.
 #[test]
 fn a_sweep_resumes_from_any_mixture_of_states() {
     let stones = 9;
@@ -388,7 +388,7 @@ fn counting_agrees_with_sweep() {
                     assert_eq!(report.processors.len(), processors);
                     assert_eq!(total.positions, counted.index.positions());
                     assert_eq!(total.decided, counted.expected.iter().filter(|&&score| score != 0).count() as u64);
-                    // Everything that is decided tells all its parents, once, whoever has them.
+                    // Every decided position updates each of its parents once, on any processor.
                     assert_eq!(total.updates(), *updates.get_or_insert(total.updates()));
                     assert_eq!(total.sent, total.received);
                     assert_eq!(total.sent == 0, total.messages == 0);
@@ -415,7 +415,7 @@ fn counting_reports_do_not_depend_on_threads() {
     assert_eq!(report(1), report(3));
 }
 
-/// Between any two bounds, and stopped at any superstep again and again, it goes on to the same scores.
+/// Stopped between any two bounds or supersteps, repeatedly, counting resumes to the same scores.
 #[test]
 fn counting_resumes_from_any_checkpoint() {
     for set in SETS {
@@ -450,7 +450,7 @@ fn counting_resumes_from_any_checkpoint() {
     }
 }
 
-/// With queues that fill up, processors wait, and send full messages until they have told everything.
+/// With full queues, processors wait, and send full messages until all updates are sent.
 #[test]
 fn counting_with_full_queues() {
     let counted = CountingInput::up_to(PositionSet::All, 8).pop().unwrap();
@@ -465,7 +465,7 @@ fn counting_with_full_queues() {
     assert_eq!(little.total().updates(), much.total().updates());
 }
 
-/// An array that no call has left: positions have fewer children than they will hear of. It is told, and nothing panics.
+/// An array that no call produces: positions with fewer children than updates. It is an error, without a panic.
 #[test]
 fn counting_refuses_a_forged_checkpoint() {
     let counted = CountingInput::up_to(PositionSet::All, 7).pop().unwrap();

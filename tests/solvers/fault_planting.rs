@@ -1,6 +1,7 @@
-//! Wrong databases, made on purpose, and which check finds them.
+//! Planted faults in databases, and the checks that find them.
 //!
-//! `cargo test -p tests --test solvers fault_planting -- --nocapture --test-threads 1` prints how many were planted and found. Columns:
+//! `cargo test -p tests --test solvers fault_planting -- --include-ignored --nocapture` prints what was
+//! planted and found. Columns:
 //! `file` (checksums, digest, identity), `rules` (every score follows from its children), `sample` (one in 20 does),
 //! `counts` (published ones), `claims` (every win and loss is derived, the other half of a certificate), `rebuild` (the
 //! content digest that counting makes). A certificate is `rules` and `claims` from 0 stones up.
@@ -101,7 +102,7 @@ impl RightDatabases {
         found
     }
 
-    /// Written by whoever made the scores, so with the right checksums.
+    /// Written with right checksums, as by a faulty solver.
     fn file_is_damaged(&self, stones: u32, scores: &[Score]) -> bool {
         let disk = MemoryDisk::new();
         write(&disk, self.set, stones, scores);
@@ -342,7 +343,7 @@ fn solutions(ground: &RightDatabases, table: &mut VerdictTable) {
         }
         assert!(fault.len() > 2, "{stones} stones: what is above rests on it");
         table.add("solved on top of a consistent but wrong one", vec![ground.judge(&fault, 0)]);
-        // Seen alone, those above cannot be told from right ones: so a proof begins at 0 stones.
+        // The databases above pass every check by themselves: so a proof begins at 0 stones.
         let mut databases: Databases<&[Score]> = Databases::new(Rules::AWARI, ground.set);
         for (stones, scores) in (0..).zip(&solved) {
             databases.insert(stones, scores.as_slice()).unwrap();
@@ -426,7 +427,7 @@ fn check_verdicts(set: PositionSet, table: &VerdictTable) {
 }
 
 /// Where the extremes of all solutions agree, consistency alone is a proof; elsewhere there are other solutions.
-/// `AWARI_TEST_STONES=16` goes on to more stones: 13 take a minute, 16 ten.
+/// `AWARI_TEST_STONES=16` tests more stones: 13 take a minute, 16 ten.
 #[test]
 fn consistent_solutions_are_unique_for_known_stones() {
     const UNIQUE: [u32; 9] = [0, 1, 5, 10, 12, 13, 14, 15, 16];

@@ -1,4 +1,4 @@
-//! Our own table: the scores of all reachable positions, by `manifests/frontier.toml`. `data/reachable-counts.csv` says how
+//! The published table of all reachable positions, as built by `manifests/frontier.toml`. `data/reachable-counts.csv` says how
 //! many positions score what, `data/reachable-digests.csv` gives the content digest of each database.
 
 use disk::RealDisk;

@@ -1,4 +1,4 @@
-//! `awari verify` as its users meet it: rebuilding by another method, and what is a proof.
+//! `awari verify`: rebuilding by another method, and certificates.
 
 use disk::RealDisk;
 use game::notation::PositionText;

@@ -5,7 +5,7 @@
 //! magnitudes grow outward; others come of moves in a circle, where positions can rest their claims on each other.
 //!
 //! How far solutions can differ is found with two numbers a position, what it is worth if going round for ever wins
-//! everything for whoever moves there, and if it loses everything:
+//! everything for the player to move, and if it loses everything:
 //!
 //! ```text
 //! high(p) = max(capture(p), max over quiet moves of -low(child))      from the stones downward
@@ -36,7 +36,7 @@ pub struct Equations {
 /// What each position is worth at most and at least, in any solution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extremes {
-    /// If going round wins for whoever moves.
+    /// The values if an endless game is a win for the player to move.
     pub high: Vec<Score>,
     /// If it loses.
     pub low: Vec<Score>,

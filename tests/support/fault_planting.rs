@@ -1,4 +1,4 @@
-//! Faults to plant into databases: what a broken solver, kernel, merge or file could make of right scores.
+//! Faults to plant into databases: the possible effects of a broken solver, kernel, merge or file.
 
 use crate::Random;
 use crate::equations::Equations;
@@ -133,7 +133,7 @@ pub fn of_other_positions(other: &[Score], positions: u64) -> Vec<Score> {
     other.iter().copied().chain(std::iter::repeat(last)).take(positions as usize).collect()
 }
 
-/// Rules that somebody could have misread.
+/// A plausible misreading of the rules.
 #[derive(Clone, Debug)]
 pub struct Misread {
     /// How.
@@ -147,7 +147,7 @@ pub struct Misread {
     skips_origin: bool,
     /// Captures may take all that the opponent has.
     may_take_all: bool,
-    /// What who cannot move loses of the stones that remain.
+    /// The share of the remaining stones that a player without a move loses.
     stuck_loses: Score,
     /// What a repetition is worth to the player to move.
     repetition: Repetition,

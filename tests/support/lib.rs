@@ -1,7 +1,7 @@
-//! What the tests that cross crates share: seeded random boards, the equations of scores, faults to plant, builds that are
-//! disturbed, and what must hold of hostile bytes.
+//! Support of the tests that cross crates: seeded random boards, the program under test, the equations of scores, planted
+//! faults, disturbed builds, and the properties of readers of hostile bytes.
 //!
-//! The tests themselves are the files beside this one, one target each.
+//! The tests are in the folders beside this one, a test target each.
 
 #![allow(clippy::unwrap_used)]
 
@@ -58,7 +58,7 @@ impl Random {
         branch
     }
 
-    /// The generator of a part of something seeded, whatever the variable says.
+    /// The generator of these seeds, independent of [`SEED_VARIABLE`].
     pub fn of(parts: &[u64]) -> Random {
         let mut random = Random { state: 0 };
         for part in parts {

@@ -43,10 +43,9 @@ pub enum Need {
 }
 
 impl Need {
-    /// Those of `cargo test --workspace`.
-    pub const OF_THE_WORKSPACE: [Need; 9] = [
+    /// The needs of `cargo test --workspace`.
+    pub const OF_THE_FAST_TIER: [Need; 8] = [
         Need::Bash,
-        Need::Chromium,
         Need::Numpy,
         Need::Zstandard,
         Need::Blake3,
@@ -56,10 +55,11 @@ impl Need {
         Need::Hangup,
     ];
 
-    /// Those of the slow tier.
-    pub const OF_THE_SLOW_TIER: [Need; 1] = [Need::LoopDevice];
+    /// The needs of the tests that are ignored by default.
+    pub const OF_THE_SLOW_TIER: [Need; 6] =
+        [Need::Bash, Need::Chromium, Need::Numpy, Need::Zstandard, Need::Blake3, Need::LoopDevice];
 
-    /// Those of the tests that `--features tests/mpi` adds.
+    /// The needs of the tests that the feature `mpi` adds.
     pub const OF_MPI: [Need; 2] = [Need::Mpirun, Need::Namespaces];
 
     /// The tests that are skipped without it.

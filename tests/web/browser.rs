@@ -47,7 +47,7 @@ struct Driver {
     port: u16,
 }
 
-/// A window of a browser that shows the page of a server. It is closed when nobody needs it any more.
+/// A window of a browser that shows the page of a server, closed when dropped.
 pub(crate) struct Browser<'a> {
     client: Client,
     driver: &'a Driver,
@@ -84,8 +84,8 @@ impl Drop for Driver {
 
 impl Drop for Browser<'_> {
     fn drop(&mut self) {
-        // Not through the client, which needs a runtime that goes on: a test may just be failing, and `chromedriver` leaves
-        // a browser behind whose session nobody has ended. What goes wrong here has no one to mind it.
+        // Not through the client, which needs a running executor: a test may be failing, and `chromedriver` leaves the
+        // browser of an open session behind. Errors are ignored.
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.driver.port)) else { return };
         let head = format!("DELETE /session/{} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", self.session);
         let _ = stream.set_read_timeout(Some(PATIENCE));
@@ -106,7 +106,7 @@ impl WebDriverCompatibleCommand for Extension {
 }
 
 impl<'a> Browser<'a> {
-    /// A new browser, which keeps what it must in an empty folder, and tells nobody but the server that it is there.
+    /// A new browser with an empty profile, which connects to no address but that of the server.
     async fn open(driver: &'a Driver, served: &'a ServeProcess, folder: &Path) -> Browser<'a> {
         let folder = format!("--user-data-dir={}", folder.display());
         let arguments = [

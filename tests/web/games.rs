@@ -1,4 +1,4 @@
-//! Games in the terminal: analysed, played, and through the protocol of oware programs.
+//! Games in the terminal: analysis, play, and the protocol of oware programs.
 
 use game::reference::{self, ReferenceMove, solve_up_to};
 use std::fs;
@@ -9,7 +9,7 @@ use tests::directory::{TestDirectory, ended};
 const START: &str = "0-1-0-1-0-2-1-0-1-0-0-1-20-21-S";
 
 /// What it says to some lines on stdin.
-fn told(place: &TestDirectory, args: &[&str], lines: &str) -> String {
+fn play(place: &TestDirectory, args: &[&str], lines: &str) -> String {
     fs::write(place.path("lines"), lines).unwrap();
     let mut command = place.command(args);
     command.stdin(Stdio::from(fs::File::open(place.path("lines")).unwrap()));
@@ -78,8 +78,8 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
 fn a_game_is_played_taken_back_and_saved() {
     let place = TestDirectory::built(7);
     let args = ["play", "--dir", "run", "--position", START, "--level", "perfect", "--seed", "1"];
-    let said = told(&place, &args, "help\nvalues\nbest\nline\na\nA\nF\nundo\nF\nsave kept.ogn\nquit\n");
-    let again = told(&place, &args, "undo\nquit\n");
+    let said = play(&place, &args, "help\nvalues\nbest\nline\na\nA\nF\nundo\nF\nsave kept.ogn\nquit\n");
+    let again = play(&place, &args, "undo\nquit\n");
     assert!(again.contains("there is no move to undo\n"), "{again}");
     for part in
         ["North 21   South 20", "score ", "North plays ", "saved in kept.ogn", "South is to move", "pit A is empty"]
@@ -88,7 +88,7 @@ fn a_game_is_played_taken_back_and_saved() {
     }
     assert_eq!(said.matches("South plays F2").count(), 2);
     // Moves are read as they are printed, and compared with the board.
-    let said = told(&place, &args, "F3\nF2\nundo\nF2x0\nquit\n");
+    let said = play(&place, &args, "F3\nF2\nundo\nF2x0\nquit\n");
     assert!(said.contains("move 1: F3 says 3 stones, pit F holds 2"), "{said}");
     let played = said.matches("South plays F2").count();
     assert_eq!((played, said.matches("says").count()), (2, 1), "{said}");
@@ -96,7 +96,7 @@ fn a_game_is_played_taken_back_and_saved() {
     assert!(kept.starts_with(&format!("[FEN \"{START}\"]\n\n1. F ")), "{kept}");
     place.awari(&["analyze", "--dir", "run", "kept.ogn"]).is(0);
     place.awari(&["play", "--dir", "run", "--level", "best"]).is(2);
-    let said = told(&place, &args, &format!("{}\nsave other.ogn\n{}\nF\n", "F".repeat(70_000), "x".repeat(100)));
+    let said = play(&place, &args, &format!("{}\nsave other.ogn\n{}\nF\n", "F".repeat(70_000), "x".repeat(100)));
     assert!(said.contains("more than 65536 bytes and was ignored\nSouth> saved"), "{said}");
     assert!(said.contains("South plays F2"), "{said}");
 }
@@ -108,7 +108,7 @@ fn every_level_plays_to_the_end() {
     for level in ["fair", "good", "strong", "expert", "perfect"] {
         for seed in ["1", "2", "3"] {
             let args = ["play", "--dir", "run", "--side", "none", "--level", level, "--seed", seed];
-            let said = told(&place, &[&args[..], &["--position", "random:7"]].concat(), "");
+            let said = play(&place, &[&args[..], &["--position", "random:7"]].concat(), "");
             let last = said.trim_end().lines().last().unwrap();
             assert!(last.contains("wins by ") || last.ends_with("the game is drawn"), "{last}");
         }
@@ -122,7 +122,7 @@ fn the_oware_protocol_is_answered() {
         "uci\nisready\nposition fen {START} moves F\nposition fen {START}\ngo movetime 100\nsetoption name Level value fair\n\
          setoption name Level value weak\nposition startpos moves FfBd\nposition here\nposition fen bad\nwhat\ngo\nucinewgame\nquit\nuci\n"
     );
-    let said = told(&place, &["engine", "--dir", "run"], &commands);
+    let said = play(&place, &["engine", "--dir", "run"], &commands);
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("id name awari ") && lines.contains(&"uciok") && lines.contains(&"readyok"), "{said}");
     let score: i32 = {

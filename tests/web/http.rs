@@ -1,5 +1,5 @@
 //! The oracle over HTTP: each answer against the oracle itself, every route and status of its description against the
-//! server, what clients may not do, and connections of a server that is told to stop.
+//! server, refused requests, and the connections of a stopping server.
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response, StatusCode, header};
@@ -83,7 +83,7 @@ fn plus(board: &Board) -> String {
     PositionText::of_board(*board).to_string().replace(' ', "+")
 }
 
-/// Every position of 5 stones, told by maps and by a cache, before and after the tables are made.
+/// Every position of 5 stones, answered from maps and from a cache, before and after the tables are made.
 #[test]
 fn answers_follow_the_rules() {
     let solved = reference::solve_up_to(STONES_MAX);
@@ -320,7 +320,7 @@ fn games_are_read_and_written() {
         let written = String::from_utf8(written).unwrap();
         assert_eq!(written, format!("[Game \"Awari\"]\n[FEN \"{start}\"]\n\n1... a 2. F\n*\n"));
         assert_eq!(read(&written).await.1["moves"], "aF");
-        // Two stones go round until the position comes again; whoever plays on is told where it was over.
+        // Two stones go round until the position repeats; a move after that is an error that names the repetition.
         let round = "[FEN \"1-0-0-0-0-0-1-0-0-0-0-0-23-23-S\"] AaBbCcDdEeFf AaB";
         let (status, game) = read(round).await;
         assert_eq!(status, 200, "{game}");
@@ -564,7 +564,7 @@ fn listening(limits: ServerLimits) -> (std::net::SocketAddr, impl FnOnce()) {
     (address, end)
 }
 
-/// Serves several questions of one connection, refuses a head without end, and closes what idles when told to stop.
+/// Answers several requests of one connection, refuses an endless header, and closes idle connections on a stop.
 #[test]
 fn connections_are_reused_and_closed() {
     let (address, end) = listening(ServerLimits::default());

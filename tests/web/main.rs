@@ -1,4 +1,4 @@
-//! Answers to people: the oracle, the server and its page, and games in the terminal.
+//! The oracle, the server and its page, and games in the terminal.
 
 #![allow(clippy::unwrap_used)]
 

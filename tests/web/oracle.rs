@@ -139,7 +139,7 @@ fn missing_databases_are_named() {
     let error = oracle.answer(&Board::OPENING).unwrap_err();
     assert!(matches!(error, OracleError::Missing { stones: 48, largest: Some(4) }));
     assert_eq!(error.to_string(), "no 48-stone database here (the largest has 4)");
-    // Who cannot move needs no database.
+    // A player without a move needs no database.
     let lost = oracle.answer(&Board([0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4])).unwrap();
     assert_eq!((lost.score, lost.source), (Bounds::exact(-24), AnswerSource::Rules));
 }
@@ -265,7 +265,7 @@ fn contradicts(forged: &[Solved], pits: [u8; 12]) -> bool {
 }
 
 /// Databases with wrong scores under right checksums: an answer is refused exactly where its position or a position that
-/// one of its moves leads to contradicts its own moves. Then no wrong value is told where wrong scores are few; where they
+/// one of its moves leads to contradicts its own moves. Then no wrong value is returned where wrong scores are few; where they
 /// are many, some rest on each other.
 #[test]
 fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
@@ -399,7 +399,7 @@ fn damaged_databases_are_listed() {
     assert!(matches!(library.held()[&2], LibraryFile::Sound(_)));
 }
 
-/// Scores that no position of so many stones has would not fit what is computed from them.
+/// Scores out of the range of the stones would overflow values computed from them.
 #[test]
 fn a_file_of_other_scores_is_damaged() {
     let disk = MemoryDisk::new();

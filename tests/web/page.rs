@@ -1,4 +1,4 @@
-//! The page as a browser shows it: its values, its looks, and what is left of it without scripts.
+//! The page in a browser: its values, its layout, and its use without scripts.
 //!
 //! Needs Chromium and its `chromedriver` on the path; without them these tests are skipped, and say so.
 

@@ -1,4 +1,4 @@
-//! What is wrong with the looks of a page.
+//! A script that finds faults in the layout of a page.
 
 /// A script that returns the faults it finds: what is wider than the window, what lies upon something else, what is cut
 /// off, what is too small for a finger, and text that hardly differs from its ground (WCAG 2.2, 1.4.3 and 2.5.8).

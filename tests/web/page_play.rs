@@ -1,4 +1,4 @@
-//! The page as people use it, in a browser: with a mouse and with keys alone, from a position to the end of a game.
+//! The page in use: with a mouse and with keys alone, from a position to the end of a game.
 //!
 //! Needs Chromium and its `chromedriver` on the path; without them these tests are skipped, and say so.
 
@@ -101,7 +101,7 @@ fn games_are_played_to_their_end_at_every_level() {
             // South began with a stone less in store.
             assert!(level != "perfect" || i64::from(lead) < score, "perfect play gave away {lead} for {score}");
         }
-        // Against itself it needs nobody.
+        // The computer plays both sides.
         browser.visit("/?pos=0-0-0-0-0-2-1-1-0-0-0-1-20-23-S&computer=both&level=perfect").await;
         browser.until("document.getElementById('banner').textContent.startsWith('The game is over')").await;
     });
@@ -150,14 +150,14 @@ fn the_address_holds_the_whole_state() {
             browser.reload().await;
             assert_eq!(browser.snapshot().await, all);
         }
-        // Nothing that is hidden is told by anything.
+        // Hidden values appear nowhere.
         browser.click("#edit").await;
         let shown = browser
             .script("return document.getElementById('main').innerText + document.getElementById('board').innerHTML")
             .await;
         let shown = shown.as_str().unwrap();
         assert!(["win", "loss", "draw", "best\"", "Best play"].iter().all(|word| !shown.contains(word)), "{shown}");
-        // An address that somebody mistyped is a page that says so.
+        // A mistyped address shows a page with an error.
         for (address, part) in [
             ("/?pos=1-2-3", "expected 12 or 15 parts"),
             ("/?pos=4-4-4-4-4-4-4-4-4-4-4-4-0-0-S&moves=Fx", "move 2, x"),
@@ -168,7 +168,7 @@ fn the_address_holds_the_whole_state() {
             browser.click("[data-place='3']").await;
             assert_eq!(browser.field("moves").await.as_deref(), Some("D"));
         }
-        // Who holds a key down sees the last of it.
+        // A key held down shows the last position.
         let line = browser.served.json(&format!("/v1/mainline?pos={NINE}"));
         let letters: String =
             line["moves"].as_array().unwrap().iter().map(|one| one["pit"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! `awari serve` as its users meet it: it says where it is, answers from the databases of a run, and ends when told.
+//! `awari serve`: it prints its address, answers from the databases of a run, and stops on a signal.
 
 use tests::directory::{TestDirectory, ended_child, signal};
 use tests::serve_process::ServeProcess;

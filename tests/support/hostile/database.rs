@@ -97,9 +97,9 @@ fn read(scores: &Scores, sealed: bool) -> Option<Vec<i8>> {
     };
     let is_right = Digest::of_i8(&whole) == scores.digest();
     assert_eq!(scores.verify_digest().is_ok(), sound && is_right);
-    // Nobody can make right checksums of other bytes, unless by intent.
+    // Other bytes have right checksums only by intent.
     assert!(sealed || !sound || is_right, "bytes without damage are those that were written");
-    // A head that means nothing is damage, whatever its checksum.
+    // A header without meaning is damage, even with a right checksum.
     assert!(!sealed || scores.codec() == Codec::Rans || scores.damaged_blocks().is_empty());
     let mut damaged = Vec::new();
     for block in 0..scores.block_count() {

@@ -6,7 +6,7 @@ use disk::{MemoryDisk, clock};
 use pipeline::journal::{Contents, Entry, Journal, JournalState, Record, RunEnd};
 use std::path::Path;
 
-/// Records have a header of so many bytes.
+/// Bytes of the header of a record.
 const HEADER_BYTES: usize = 16;
 
 /// The bit of the first byte that asks for right checksums.

@@ -1,4 +1,4 @@
-//! What must hold of any bytes that a file may have: one function a format.
+//! Properties of readers on any bytes: one function a format.
 //!
 //! Each function takes bytes, reads them in every way the program does, and panics unless they are refused or read as
 //! what they say. The fuzzer (`tests/fuzz`) searches for bytes on which one does; `tests/hostile/mutants.rs` runs all of them

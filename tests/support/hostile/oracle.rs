@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use store::{Codec, FileKind, Scores, ValueRange, write};
 
-/// The databases are those up to so many stones.
+/// The most stones of the databases.
 const STONES: u8 = 3;
 
 struct Truth {

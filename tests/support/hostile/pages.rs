@@ -62,7 +62,7 @@ fn fail(disk: &MemoryDisk, cache: &PageCache, model: &[u64], access: &[u8]) {
     }
     drop(lock);
     read.rotate_right(usize::from(access[2]) % model.len());
-    assert!(cache.check().is_err() || read == model, "wrong words, and nobody says so");
+    assert!(cache.check().is_err() || read == model, "wrong words without an error");
 }
 
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {

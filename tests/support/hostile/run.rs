@@ -71,7 +71,7 @@ impl SmallBuild {
         panic!("no snapshot of {method} at any operation");
     }
 
-    /// Whether a run goes on from a snapshot, and not only past it.
+    /// Whether a run resumes from a snapshot instead of ignoring it.
     fn resumes(&self, disk: &dyn Disk) -> bool {
         let summary = self.run(disk).expect("what was killed can go on");
         let counts = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
@@ -106,7 +106,7 @@ impl SmallBuild {
         [SmallBuild::sweep(), SmallBuild::two_bit()].into_iter().chain(more).collect()
     }
 
-    /// What tells it from others.
+    /// Its name in reports.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -268,7 +268,7 @@ pub fn run(bytes: &[u8]) {
         build.run_until_done(&disk);
     }
     for (different, is_damaged) in build.differences(&disk) {
-        // What nobody reads any more is not looked at, and does no harm: it would be found when it is read.
+        // Damage in files that no stage reads is not found, and does no harm.
         let is_intermediate = !different.starts_with(SmallBuild::path("databases"));
         assert!(is_intermediate && is_damaged, "{}: {}", build.name, different.display());
     }

@@ -1,4 +1,4 @@
-//! Scores written and read again, whatever their range, shape and codec.
+//! Scores written and read again, with any range, shape and codec.
 
 use super::database;
 use super::example_files::identity;

@@ -1,5 +1,5 @@
 //! Checksums put right again, written from the descriptions of the formats alone: what is behind them must be reached,
-//! and whoever changes a file by intent can do this too.
+//! and an attacker can do the same.
 
 use disk::Digest;
 
@@ -10,7 +10,7 @@ const RECORD_HEADER_BYTES: usize = 16;
 const FOOTER_BYTES: usize = 72;
 const INDEX_ENTRY_BYTES: usize = 24;
 
-/// The forms of blocks of strips, where its head tells of them, and how long an entry there is.
+/// The forms of blocks of strips, and the offset and length of their entries in the header.
 const STRIPS: [u8; 2] = [5, 6];
 const STRIPS_AT: usize = 8;
 const STRIP_ENTRY_BYTES: usize = 10;

@@ -24,7 +24,7 @@ use std::time::Duration;
 pub(crate) const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
 
 /// A process about to build what a manifest says. What a run keeps in memory goes with it.
-pub struct BuildRequest {
+pub struct DisturbedBuild {
     settings: Settings,
     awari: Awari,
     options: RunOptions,
@@ -70,9 +70,9 @@ impl Ended {
     }
 }
 
-impl BuildRequest {
+impl DisturbedBuild {
     /// The same, which may replace finished files by files of something else.
-    pub fn replacing(mut self) -> BuildRequest {
+    pub fn replacing(mut self) -> DisturbedBuild {
         self.options.replace = true;
         self
     }
@@ -81,9 +81,9 @@ impl BuildRequest {
     ///
     /// # Panics
     /// If that is no manifest.
-    pub fn new(overrides: &[(&str, &str)]) -> BuildRequest {
+    pub fn new(overrides: &[(&str, &str)]) -> DisturbedBuild {
         let (settings, options) = asked(overrides);
-        BuildRequest { awari: Awari::new(settings.clone()), settings, options }
+        DisturbedBuild { awari: Awari::new(settings.clone()), settings, options }
     }
 
     /// Runs it.

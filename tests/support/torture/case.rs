@@ -214,7 +214,7 @@ impl<'a> Trial<'a> {
             self.done.clear();
         }
         self.check_artifacts()?;
-        // A snapshot is there until its stage is done. (One whose name was never synced may go.)
+        // A snapshot exists until its stage is done. (One whose name was never synced may be lost.)
         let now = self.snapshots();
         let may_go = round.end.loses_power() && self.has_unsynced_names;
         self.has_unsynced_names |= died || self.has_failed_syncs;
@@ -256,7 +256,7 @@ impl<'a> Trial<'a> {
         Ok((ended, snapshots))
     }
 
-    /// Whatever has a final name is complete.
+    /// Files with their final names are complete.
     fn check_artifacts(&self) -> Result<(), String> {
         for (path, bytes) in artifacts(&self.disk) {
             match self.subject.made.get(&path) {

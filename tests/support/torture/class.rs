@@ -33,7 +33,7 @@ pub enum FaultClass {
     NoSpace,
     /// The quota is used up, once or until the run ends.
     Quota,
-    /// Somebody else fills the disk, and it stays full or gets fuller for a few runs.
+    /// Another process fills the disk, which stays full or gets fuller for a few runs.
     Filled,
     /// The file system becomes read-only.
     ReadOnly,
@@ -51,9 +51,9 @@ pub(crate) enum Injection {
     Fail(PlannedFault),
     /// In the operation of this number of this run.
     Die(u64),
-    /// At the operation of this number of this run, but for so many bytes.
+    /// At this operation of the run, except for this number of bytes.
     Fill(u64, u64),
-    /// So many bytes in all.
+    /// This number of bytes in all.
     Limit(u64),
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct FaultRound {
     pub(crate) end: RoundEnd,
 }
 
-/// What is left of the operations once those with a class of their own are taken out.
+/// The operations without a class of their own.
 const OTHERS: [Operation; 10] = [
     Operation::Create,
     Operation::Reserve,
@@ -203,7 +203,7 @@ impl FaultClass {
             return vec![killed, FaultRound::alone(vec![injection], end)];
         }
         let mut rounds = Vec::new();
-        // What reads and goes on from something needs something to be there.
+        // Faults of reading and resuming need files to read.
         if !is_first && random.below(2) == 0 {
             rounds.push(FaultRound::alone(vec![Injection::Die(random.below(operations(subject)))], RoundEnd::Killed));
         }
@@ -288,7 +288,7 @@ fn combined(subject: &Subject, random: &mut Random) -> Vec<FaultRound> {
         let mut end = RoundEnd::Exit;
         for _ in 0..1 + random.below(2) {
             let class = *random.pick(&classes);
-            // Early in a later run is where it takes up what an earlier one left.
+            // A later run takes up the files of the one before it early.
             let extent = class.extent(subject);
             let extent = if random.below(2) == 0 { extent } else { extent.div_ceil(4) };
             let (injection, ends) = class.injection(subject, random.below(extent), random);

@@ -1,4 +1,4 @@
-//! What a run meets besides a disk that fails: its ranks, their network and their clocks, and requests to stop.
+//! The conditions of a run besides its disk: ranks, network, clocks, and requests to stop.
 
 use crate::Random;
 use disk::Clock;

@@ -121,7 +121,7 @@ impl Kills {
         Ok(Undisturbed { method, manifest, made, kept, time })
     }
 
-    /// Kills a build so often, then lets it finish. Tells how much each kill lost.
+    /// Kills a build `wanted` times, then lets it finish. Returns the time that each kill lost.
     fn one(&self, of: &Undisturbed, kills: u64, random: &mut Random) -> Result<Vec<Duration>, String> {
         let failed = |error: io::Error| error.to_string();
         let mut place = KillDirectory::new(&self.awari, &of.manifest).map_err(failed)?;
@@ -166,7 +166,7 @@ impl<'a> KillDirectory<'a> {
         self.directory.path()
     }
 
-    /// Leaves everything where it is, for somebody to look at.
+    /// Keeps the directory for inspection.
     pub(super) fn keep(self) -> PathBuf {
         self.directory.keep()
     }

@@ -1,5 +1,5 @@
 //! Simulates jobs from seeds, injects faults into builds by the thousand, kills the program by the hundred, damages files
-//! under concurrent commands, and counts what comes of it.
+//! under concurrent commands, and counts the outcomes.
 //!
 //! `cargo build --release && cargo run --release -p tests --bin torture -- --faults 10000 --kills 200`
 
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         let start = Instant::now();
         match kills(&args) {
             Ok(report) => {
-                println!("{}; {:.0} s", told(&report), start.elapsed().as_secs_f64());
+                println!("{}; {:.0} s", summary(&report), start.elapsed().as_secs_f64());
                 wrong.extend(report.wrong);
             }
             Err(error) => wrong.push(error),
@@ -212,7 +212,7 @@ fn kills(args: &Args) -> Result<KillReport, String> {
     kills.run().map_err(|error| error.to_string())
 }
 
-fn told(report: &KillReport) -> String {
+fn summary(report: &KillReport) -> String {
     let by: Vec<String> = report.kills.iter().map(|(method, kills)| format!("{method} {kills}")).collect();
     let lost = report.lost().map_or(String::new(), |(median, worst)| {
         let milliseconds = |time: std::time::Duration| time.as_secs_f64() * 1000.0;

@@ -1,4 +1,4 @@
-//! Builds that are disturbed, resumed, and compared byte for byte with one that nobody disturbed.
+//! Builds that are disturbed, resumed, and compared byte for byte with an undisturbed one.
 //!
 //! A *case* is a small build on a disk in memory and a few runs of it, each with faults of its own; a last run without
 //! faults must end with the very bytes of an undisturbed build. After every run, what has a final name is complete; no
@@ -20,7 +20,7 @@ mod storm;
 mod subject;
 
 pub(crate) use build::asked;
-pub use build::{BuildRequest, Ended, artifacts, by_ranks};
+pub use build::{DisturbedBuild, Ended, artifacts, by_ranks};
 pub use class::FaultClass;
 pub use conditions::{ClockPace, Clocks, Conditions, PlannedStop};
 pub use kills::{KillReport, Kills};
@@ -33,7 +33,7 @@ use case::FaultCase;
 use planner::Method;
 use std::sync::Mutex;
 
-/// From so many cases on, builds by the method sweep are struck at every single operation by every class.
+/// The number of cases from which builds by the method sweep meet every class of faults at every operation.
 pub const EVERY_FROM: u64 = 10_000;
 
 /// Which faults to inject, and how many.
@@ -97,8 +97,8 @@ fn numbers(method: Method, extent: u64, share: u64, is_every: bool) -> Vec<u64> 
     }
 }
 
-/// Does something with each item, on so many threads. (Builds make thread pools of their own, and to wait for one
-/// inside another is to pile them up.)
+/// Runs a function on each item, on `threads` threads. (Builds have thread pools of their own; nested pools would pile
+/// up.)
 fn each<T>(items: impl Iterator<Item = T> + Send, threads: usize, run: impl Fn(T) + Sync) {
     let items = Mutex::new(items);
     let next = || items.lock().expect("an iterator of ours does not panic").next();

@@ -1,4 +1,4 @@
-//! How the cases ended, counted by class.
+//! The outcomes of cases, counted by class.
 
 use super::case::{CaseOutcome, FaultCase};
 use super::class::FaultClass;

@@ -1,6 +1,6 @@
 //! The small builds that are disturbed, and what an undisturbed one of each makes.
 
-use super::build::{BuildRequest, artifacts};
+use super::build::{DisturbedBuild, artifacts};
 use disk::{Among, MemoryDisk};
 use planner::Method;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const MANIFESTS: [&[(&str, &str)]; 4] = [
     &[("build.stones", "0..4"), ("build.snapshot", "0 s"), ("store.keep", "all"), ("game.positions", "reachable")],
 ];
 
-/// A database whose bits do not fit the cache: pages come and go, of passes and of snapshots.
+/// A database whose bits do not fit the cache: passes and snapshots evict pages.
 const PAGES: &[(&str, &str)] = &[
     ("build.stones", "0..7"),
     ("build.method", "sweep"),
@@ -41,7 +41,7 @@ const PAGES: &[(&str, &str)] = &[
 const ALWAYS: [(&str, &str); 2] = [("build.threads", "1"), ("dual.block", "4 KiB")];
 
 impl Subject {
-    /// All builds by a method. The first is the one whose operations are counted through.
+    /// All builds by a method. Faults strike the first at every operation.
     pub fn all(method: Method) -> Vec<Subject> {
         let pages = (method == Method::OneBitDual).then_some(PAGES);
         MANIFESTS.into_iter().chain(pages).map(|manifest| Subject::new(method, manifest)).collect()
@@ -60,7 +60,7 @@ impl Subject {
             let mut words = overrides.clone();
             words.retain(|(key, _)| more.iter().all(|(other, _)| other != key));
             let disk = MemoryDisk::new();
-            let run = BuildRequest::new(&[&words[..], more].concat()).run(&disk);
+            let run = DisturbedBuild::new(&[&words[..], more].concat()).run(&disk);
             run.unwrap_or_else(|error| panic!("an undisturbed build by {method} failed: {error}"));
             disk
         };
@@ -82,19 +82,19 @@ impl Subject {
     }
 
     /// A new process for it.
-    pub fn build(&self) -> BuildRequest {
-        BuildRequest::new(&self.overrides)
+    pub fn build(&self) -> DisturbedBuild {
+        DisturbedBuild::new(&self.overrides)
     }
 
     /// A run that verifies all databases in full, besides building those that are not there.
-    pub(crate) fn verification(&self) -> BuildRequest {
+    pub(crate) fn verification(&self) -> DisturbedBuild {
         let mut overrides = self.overrides.clone();
         overrides.retain(|(key, _)| *key != "check.verify");
         overrides.push(("check.verify", "full"));
-        BuildRequest::new(&overrides)
+        DisturbedBuild::new(&overrides)
     }
 
-    /// More operations than any run by so many ranks has: a run with more comes to no end.
+    /// A bound on the operations of a run by this number of ranks: a run with more does not terminate.
     pub(crate) fn operations_max(&self, ranks: usize) -> u64 {
         10_000 + 20 * ranks as u64 * self.operations(Among::All)
     }
