@@ -8,7 +8,7 @@
 use crate::{Shared, files, watch::Watch};
 use disk::{Digest, Disk};
 use engines::Bytes;
-use engines::capture::{CaptureError, ChildRow, Sequential, SmallerDatabases};
+use engines::capture::{CaptureError, ChildRow, Sequential, SmallerRows};
 use game::{Index, Score, Slab};
 use pipeline::{StageContext, StageError, StageReport};
 use planner::{CaptureMemory, Settings};
@@ -111,7 +111,7 @@ impl Files {
     }
 }
 
-impl SmallerDatabases for Files {
+impl SmallerRows for Files {
     type Window = Window;
     type Error = StageError;
 

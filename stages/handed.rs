@@ -6,7 +6,7 @@
 
 use check::Histogram;
 use disk::Digest;
-use engines::{Bytes, CaptureChoice, ScoreRows};
+use engines::{Bytes, ChoiceCounts, ScoreRows};
 use game::Index;
 use pipeline::{StageError, StageSpec};
 use planner::{BuildPlan, DatabasePlan, StageMemory};
@@ -32,7 +32,7 @@ struct Content {
 struct Chosen {
     captures: Digest,
     database: Digest,
-    choice: CaptureChoice,
+    choice: ChoiceCounts,
 }
 
 impl Content {
@@ -115,12 +115,12 @@ impl Handed {
     }
 
     /// Keeps what was counted of a database and its captures.
-    pub(crate) fn keep_choice(&self, captures: Digest, database: Digest, choice: CaptureChoice) {
+    pub(crate) fn keep_choice(&self, captures: Digest, database: Digest, choice: ChoiceCounts) {
         self.content().choice = Some(Chosen { captures, database, choice });
     }
 
     /// What was counted of a database and its captures.
-    pub(crate) fn choice(&self, captures: Digest, database: Digest) -> Option<CaptureChoice> {
+    pub(crate) fn choice(&self, captures: Digest, database: Digest) -> Option<ChoiceCounts> {
         let content = self.content();
         let chosen = content.choice.as_ref()?;
         (chosen.captures == captures && chosen.database == database).then_some(chosen.choice)
@@ -259,7 +259,7 @@ mod tests {
     fn counts_are_told_by_both_digests() {
         let handed = Handed::default();
         let digest = |text: &str| Digest::of(text.as_bytes());
-        let choice = CaptureChoice { offered: 3, declined: 2 };
+        let choice = ChoiceCounts { offered: 3, declined: 2 };
         handed.keep_choice(digest("captures"), digest("database"), choice);
         assert_eq!(handed.choice(digest("captures"), digest("database")), Some(choice));
         assert_eq!(handed.choice(digest("other"), digest("database")), None);

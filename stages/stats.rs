@@ -55,7 +55,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
 
 /// What was counted.
 pub(crate) struct Counted {
-    pub(crate) choice: engines::CaptureChoice,
+    pub(crate) choice: engines::ChoiceCounts,
     pub(crate) histogram: Histogram,
 }
 

@@ -19,7 +19,7 @@ pub mod sweep;
 mod word_update;
 mod work_stealing;
 
-pub use capture::{CaptureChoice, DatabasePart, choice, choice_of};
+pub use capture::{ChoiceCounts, DatabasePart, choice, choice_of};
 pub use huge_pages::Bytes;
 pub use kernels::Kernel;
 pub use kernels::Tables;

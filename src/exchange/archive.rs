@@ -7,7 +7,7 @@
 
 use crate::{ExchangeError, Exported};
 use disk::Disk;
-use engines::capture::{self, CaptureError, ChildRow, SmallerDatabases};
+use engines::capture::{self, CaptureError, ChildRow, SmallerRows};
 use engines::{Bytes, DriverObserver, Tables};
 use game::{Index, Orientation, Score, Slab};
 use rayon::prelude::*;
@@ -33,7 +33,7 @@ struct OpenDatabases<'a> {
     stop: &'a AtomicBool,
 }
 
-impl SmallerDatabases for OpenDatabases<'_> {
+impl SmallerRows for OpenDatabases<'_> {
     type Window = Window;
     type Error = StoreError;
 

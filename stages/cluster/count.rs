@@ -70,7 +70,7 @@ impl Member<'_> {
         let loads = meter.gather(communicator).map_err(Failure::lost)?;
         let [offered, declined, counts @ ..] = &sums[..] else { unreachable!("as many sums as numbers") };
         let (choice, histogram) = (
-            engines::CaptureChoice { offered: *offered, declined: *declined },
+            engines::ChoiceCounts { offered: *offered, declined: *declined },
             Histogram::of_counts(counts.try_into().expect("as many sums as counts")),
         );
         Ok(loads.map(|loads| (Counted { choice, histogram }, loads)))

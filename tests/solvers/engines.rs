@@ -1,7 +1,7 @@
 //! The engines against the slow reference, each other, and the published counts.
 
 use check::{Databases, Histogram, Published};
-use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, SmallerDatabases};
+use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, SmallerRows};
 use engines::counting::{CountingError, CountingReport, Distribution, checkpoint_range, counting};
 use engines::{Bytes, DriverObserver, Kernel, ScoreRows, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, Slab, reference};
@@ -162,7 +162,7 @@ fn captures_stop_or_fail_on_request() {
 
     /// One row cannot be read.
     struct Torn<'a>(InMemory<'a>);
-    impl SmallerDatabases for Torn<'_> {
+    impl SmallerRows for Torn<'_> {
         type Window = ();
         type Error = ChildRow;
         fn window(&self) {}

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Counts over all positions of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CaptureChoice {
+pub struct ChoiceCounts {
     /// Positions that offer both a capturing and a non-capturing move.
     pub offered: u64,
     /// Those of them in which every best move captures nothing.
@@ -66,7 +66,7 @@ pub fn choice<E: Send>(
     part: DatabasePart,
     captures: ReadScores<E>,
     scores: ReadScores<E>,
-) -> Result<CaptureChoice, E> {
+) -> Result<ChoiceCounts, E> {
     // Few stripes, since those of one slab read the same rows, but enough to balance the parts.
     let even = index.positions() as usize / part.of / STRIPES_A_PART;
     let stripe = if part.of == 1 { stripe } else { stripe.min(even) };
@@ -80,8 +80,8 @@ fn count_choices_within<E: Send>(
     index: &Index,
     captures: ReadScores<E>,
     scores: ReadScores<E>,
-) -> Result<CaptureChoice, E> {
-    let mut choice = CaptureChoice::default();
+) -> Result<ChoiceCounts, E> {
+    let mut choice = ChoiceCounts::default();
     let mut striped = Vec::new();
     // Assigns each stripe to the part with the fewest positions.
     let mut taken = vec![0; part.of];
@@ -141,7 +141,7 @@ struct ScoreStripe<'a> {
 }
 
 impl ScoreStripe<'_> {
-    fn count<E: Send>(&self, unit: usize, captures: ReadScores<E>) -> Result<CaptureChoice, E> {
+    fn count<E: Send>(&self, unit: usize, captures: ReadScores<E>) -> Result<ChoiceCounts, E> {
         let columns = self.slab.opponent_halves as usize;
         let unit_rows = (unit / columns).clamp(1, CHUNK);
         let units = self.movers.len().div_ceil(unit_rows);
@@ -154,10 +154,10 @@ impl ScoreStripe<'_> {
                 captures(self.slab.offset + (first * columns) as u64, best)?;
                 Ok(self.count_rows(rows, best))
             })
-            .try_reduce(CaptureChoice::default, |a, b| Ok(a.plus(b)))
+            .try_reduce(ChoiceCounts::default, |a, b| Ok(a.plus(b)))
     }
 
-    fn count_rows(&self, rows: Range<usize>, captures: &[Score]) -> CaptureChoice {
+    fn count_rows(&self, rows: Range<usize>, captures: &[Score]) -> ChoiceCounts {
         let (width, first) = (self.movers.len(), rows.start - self.movers.start);
         let height = rows.len();
         let scores = |column: usize| &self.scores[column * width + first..][..height];
@@ -169,7 +169,7 @@ impl ScoreStripe<'_> {
 ///
 /// # Panics
 /// If an array has another length than the index.
-pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &ScoreRows) -> CaptureChoice {
+pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &ScoreRows) -> ChoiceCounts {
     let units = index.slabs().iter().flat_map(|slab| {
         let movers = slab.mover_halves as usize;
         (0..movers).step_by(CHUNK).map(move |first| (slab, first..movers.min(first + CHUNK)))
@@ -182,7 +182,7 @@ pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &Sc
         let scores = |column: usize| &scores.row(slab, column)[first..][..height];
         count_rows(tables, index, slab, rows, captures, scores)
     };
-    units.into_par_iter().map(count).reduce(CaptureChoice::default, CaptureChoice::plus)
+    units.into_par_iter().map(count).reduce(ChoiceCounts::default, ChoiceCounts::plus)
 }
 
 /// Counts at most 64 rows of a slab: their captures, and for each column its scores there.
@@ -193,7 +193,7 @@ fn count_rows<'a>(
     rows: Range<usize>,
     captures: &[Score],
     scores: impl Fn(usize) -> &'a [Score],
-) -> CaptureChoice {
+) -> ChoiceCounts {
     let none = capture::none(index.stones());
     let columns = slab.opponent_halves as usize;
     let mut declined = 0;
@@ -219,7 +219,7 @@ fn count_rows<'a>(
     }
     let moves = &tables.rows(slab.mover_stones)[rows];
     let mut words = Vec::new();
-    CaptureChoice { offered: moves.iter().map(|moves| offered(tables, slab, moves, &mut words)).sum(), declined }
+    ChoiceCounts { offered: moves.iter().map(|moves| offered(tables, slab, moves, &mut words)).sum(), declined }
 }
 
 /// Transposes a tile in blocks of 8 by 8 bytes, each row of which is a word (Warren, *Hacker's Delight*, section 7-3);
@@ -263,11 +263,11 @@ fn offered(tables: &Tables, slab: &Slab, moves: &[PackedMove], words: &mut Vec<[
     words.iter().map(|[quiet, capturing]| u64::from((quiet & capturing).count_ones())).sum()
 }
 
-impl CaptureChoice {
+impl ChoiceCounts {
     /// Adds two counts.
     #[must_use]
-    pub fn plus(self, other: CaptureChoice) -> CaptureChoice {
-        CaptureChoice { offered: self.offered + other.offered, declined: self.declined + other.declined }
+    pub fn plus(self, other: ChoiceCounts) -> ChoiceCounts {
+        ChoiceCounts { offered: self.offered + other.offered, declined: self.declined + other.declined }
     }
 }
 
@@ -320,7 +320,7 @@ mod tests {
                         let (workspace, part) = (ChoiceBuffers { stripe, unit }, DatabasePart { number, of });
                         count_choices_within(workspace, part, &tables, &index, &captures, &scores).unwrap()
                     };
-                    let found = (0..of).map(part).reduce(CaptureChoice::plus).unwrap();
+                    let found = (0..of).map(part).reduce(ChoiceCounts::plus).unwrap();
                     assert_eq!(found, expected, "{stripe}, {unit}, {of} parts");
                 }
             }

@@ -20,7 +20,7 @@ mod choice;
 mod partition;
 
 pub use by_children::{Sequential, capture_by_children, capture_in_stripes};
-pub use choice::{CaptureChoice, DatabasePart, choice, choice_of};
+pub use choice::{ChoiceCounts, DatabasePart, choice, choice_of};
 pub use partition::{CapturePartition, CapturePiece, PIECES_POSITIONS};
 
 use crate::kernels::tables::{PackedMove, Tables};
@@ -59,7 +59,7 @@ pub struct ChildRow {
 }
 
 /// Access to the smaller databases, row by row.
-pub trait SmallerDatabases: Sync {
+pub trait SmallerRows: Sync {
     /// State of a thread, kept from row to row.
     type Window;
     /// Error of a read.
@@ -93,7 +93,7 @@ impl<'a> InMemory<'a> {
     }
 }
 
-impl SmallerDatabases for InMemory<'_> {
+impl SmallerRows for InMemory<'_> {
     type Window = ();
     type Error = Infallible;
 
@@ -125,7 +125,7 @@ pub type Receive<'a, E> = &'a mut dyn FnMut(&[Score]) -> Result<(), E>;
 ///
 /// # Panics
 /// If the tables are of other positions.
-pub fn capture<S: SmallerDatabases>(
+pub fn capture<S: SmallerRows>(
     tables: &Tables,
     index: &Index,
     smaller: &S,
@@ -146,7 +146,7 @@ pub fn capture<S: SmallerDatabases>(
 ///
 /// # Panics
 /// As [`capture()`], and when the array has another length.
-pub fn capture_into<S: SmallerDatabases>(
+pub fn capture_into<S: SmallerRows>(
     tables: &Tables,
     index: &Index,
     smaller: &S,
@@ -177,7 +177,7 @@ pub fn capture_into<S: SmallerDatabases>(
 ///
 /// # Panics
 /// As [`capture()`], and when the index does not have these rows.
-pub fn capture_piece<S: SmallerDatabases>(
+pub fn capture_piece<S: SmallerRows>(
     tables: &Tables,
     index: &Index,
     piece: &CapturePiece,
@@ -242,7 +242,7 @@ impl CaptureBatch<'_> {
         units.for_each(|(best, moves)| CaptureUnit { tables, index, slab, moves }.begin(best));
     }
 
-    fn capture<S: SmallerDatabases>(&self, smaller: &S, best: &mut [Score]) -> Result<(), S::Error> {
+    fn capture<S: SmallerRows>(&self, smaller: &S, best: &mut [Score]) -> Result<(), S::Error> {
         let &CaptureBatch { tables, index, slab, .. } = self;
         let unit = self.unit_rows * slab.opponent_halves as usize;
         best.par_chunks_mut(unit).zip(self.moves.par_chunks(self.unit_rows)).try_for_each_init(
@@ -273,12 +273,7 @@ struct CaptureUnit<'a> {
 }
 
 impl CaptureUnit<'_> {
-    fn capture<S: SmallerDatabases>(
-        &self,
-        smaller: &S,
-        window: &mut S::Window,
-        best: &mut [Score],
-    ) -> Result<(), S::Error> {
+    fn capture<S: SmallerRows>(&self, smaller: &S, window: &mut S::Window, best: &mut [Score]) -> Result<(), S::Error> {
         self.begin(best);
         let columns = self.slab.opponent_halves as usize;
         // Move by move through all rows, so that few streams are read at a time.
@@ -304,7 +299,7 @@ impl CaptureUnit<'_> {
         }
     }
 
-    fn capture_move<S: SmallerDatabases>(
+    fn capture_move<S: SmallerRows>(
         &self,
         smaller: &S,
         window: &mut S::Window,

@@ -151,7 +151,7 @@ fn assign_cells(weights: &[u64], ranks: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::Tables;
-    use crate::capture::{ChildRow, InMemory, SmallerDatabases, capture_into, capture_piece};
+    use crate::capture::{ChildRow, InMemory, SmallerRows, capture_into, capture_piece};
     use game::{PositionSet, Rules, Score};
     use std::collections::BTreeSet;
     use std::convert::Infallible;
@@ -209,7 +209,7 @@ mod tests {
         read: Mutex<BTreeSet<(u32, u32, u32)>>,
     }
 
-    impl SmallerDatabases for Noted<'_> {
+    impl SmallerRows for Noted<'_> {
         type Window = ();
         type Error = Infallible;
 
