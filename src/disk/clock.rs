@@ -13,10 +13,11 @@ use rustix::time::ClockId;
 
 /// The clock of a host, from [`crate::Disk::clock`]. Tests have others, which jump and stand still.
 pub trait Clock: Debug + Send + Sync {
-    /// Time since 1970-01-01 00:00 UTC; zero if the clock stands before it. It is set forward and back at any moment.
+    /// Time since 1970-01-01 00:00 UTC; zero if the clock is set to an earlier time. May be set forward and back at any
+    /// moment.
     fn utc(&self) -> Duration;
 
-    /// Time since some moment before the process began. It is never set back, but may stand still.
+    /// Time since some moment before the process began. Never decreases, but may stand still.
     fn steady(&self) -> Duration;
 }
 
@@ -35,7 +36,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Measures time on the steady side of a clock.
+/// A stopwatch on the steady time of a clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch<'a> {
     clock: &'a dyn Clock,
@@ -59,7 +60,7 @@ impl<'a> Stopwatch<'a> {
     }
 }
 
-/// Seconds since 1970-01-01 00:00 UTC on the clock of this host; 0 if it stands before that.
+/// Seconds since 1970-01-01 00:00 UTC on the clock of this host; 0 if it is set to an earlier time.
 pub fn now_seconds() -> u64 {
     SystemClock.utc().as_secs()
 }
@@ -82,18 +83,18 @@ pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The most memory this process has had resident so far, in bytes (`VmHWM`), where known.
+/// The peak resident memory of this process in bytes (`VmHWM`), where known.
 pub fn peak_resident_bytes() -> Option<u64> {
     kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
-/// What memory this process has resident now, in bytes (`VmRSS`), where known.
+/// The resident memory of this process in bytes (`VmRSS`), where known.
 pub fn resident_bytes() -> Option<u64> {
     kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// Bytes of memory that this process may still take without swapping, where known: what the
-/// machine has available, or less if a control group or a limit of the process (`ulimit -v`, `ulimit -d`) is tighter.
+/// Bytes of memory that this process may still take without swapping, where known: what the machine has available, or
+/// less if a control group or a limit of the process (`ulimit -v`, `ulimit -d`) is tighter.
 pub fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| kibibytes(&text, "MemAvailable:"));
     let group = fs::read_to_string("/proc/self/cgroup")
@@ -106,7 +107,7 @@ pub fn available_bytes() -> Option<u64> {
     [machine, group].into_iter().chain(process).flatten().min()
 }
 
-/// Bytes of memory that this process may take in all without swapping, with what it has, where known.
+/// Bytes of memory that this process may use in total without swapping, where known.
 pub fn attainable_bytes() -> Option<u64> {
     Some(available_bytes()? + resident_bytes().unwrap_or(0))
 }

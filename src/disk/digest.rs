@@ -11,11 +11,11 @@ use crate::map::bytes_of;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
-/// Not 64 hexadecimal digits.
+/// A text that is not 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a digest of 64 hexadecimal digits, found {found:?}")]
 pub struct DigestError {
-    /// What was given instead.
+    /// The text.
     pub found: String,
 }
 
@@ -31,8 +31,8 @@ impl Digest {
         Digest(*blake3::Hasher::new().update_rayon(bytes).finalize().as_bytes())
     }
 
-    /// A checksum of some bytes, which is another for each digest: XXH3. It finds what a drive did, not what somebody did
-    /// on purpose, in a sixth of the time of BLAKE3.
+    /// A checksum of some bytes, seeded with the digest: XXH3. Detects accidental changes, not deliberate ones, in a
+    /// sixth of the time of BLAKE3.
     pub fn checksum(&self, bytes: &[u8]) -> u64 {
         let seed = self.0.first_chunk().expect("a digest has more than eight bytes");
         XxHash3_64::oneshot_with_seed(u64::from_le_bytes(*seed), bytes)

@@ -1,4 +1,4 @@
-//! What can go wrong between us and the operating system, in words that name the file and the remedy.
+//! Errors of file operations, with the file and the remedy.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ pub fn bytes(number: u64) -> String {
     if number == 1 { "1 byte".to_owned() } else { format!("{number} bytes") }
 }
 
-/// What the operating system says of an error, without the number that the standard library adds: `Is a directory`.
+/// The text of an error of the operating system without the number that the standard library adds: `Is a directory`.
 pub fn reason(error: &impl fmt::Display) -> String {
     const NUMBER: &str = " (os error ";
     let text = error.to_string();
@@ -21,7 +21,7 @@ pub fn reason(error: &impl fmt::Display) -> String {
     }
 }
 
-/// What was being done when it failed.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reading a whole file.
@@ -30,7 +30,7 @@ pub enum Operation {
     Create,
     /// Writing at the end of a file.
     Write,
-    /// Setting space aside.
+    /// Reserving space.
     Reserve,
     /// Making a file or a directory durable.
     Sync,
@@ -38,7 +38,7 @@ pub enum Operation {
     Truncate,
     /// Mapping a file.
     Map,
-    /// Asking for the length of a file.
+    /// Determining the length of a file.
     Measure,
     /// Listing a directory.
     List,
@@ -48,7 +48,7 @@ pub enum Operation {
     Remove,
     /// Making a directory.
     MakeDirectory,
-    /// Asking for the free space.
+    /// Determining the free space.
     FreeSpace,
     /// Taking a lock.
     Lock,
@@ -131,7 +131,7 @@ pub enum DiskError {
         /// To which file.
         path: PathBuf,
     },
-    /// A directory that is not made without being asked for.
+    /// A directory that must exist is absent.
     #[error("there is no directory {path}; make it first: mkdir -p {path}", path = path.display())]
     NoDirectory {
         /// The directory.
@@ -144,10 +144,10 @@ pub enum DiskError {
         path: PathBuf,
         /// Its length.
         bytes: u64,
-        /// The longest that is accepted.
+        /// The greatest length accepted.
         bytes_max: u64,
     },
-    /// Somebody else holds the lock.
+    /// Another process holds the lock.
     #[error(
         "{} is locked by {holder}; wait for that process to end, or stop it",
         path.display()
@@ -158,15 +158,15 @@ pub enum DiskError {
         /// The note of the holder.
         holder: String,
     },
-    /// Somebody else has taken the directory that a file belongs to.
+    /// Another run has taken the directory of a file.
     #[error("{} now belongs to another run: {why}", path.display())]
     Overtaken {
-        /// What belongs to him.
+        /// The journal of the directory.
         path: PathBuf,
-        /// How that was noticed, and what to do.
+        /// The evidence, and the remedy.
         why: String,
     },
-    /// The kernel allows no rings.
+    /// The kernel does not allow `io_uring`.
     #[error(
         "io_uring cannot be used here: {}; the kernel, a container or a limit forbids it; use --io plain",
         reason(source)
@@ -175,7 +175,7 @@ pub enum DiskError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("cannot {operation} {}: {}{}", path.display(), reason(source), failing(source))]
     Io {
         /// What was being done.
@@ -188,7 +188,7 @@ pub enum DiskError {
 }
 
 impl DiskError {
-    /// Sorts an error of the operating system into the variants above.
+    /// Maps an error of the operating system to a variant.
     pub fn from_io(operation: Operation, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
@@ -213,7 +213,7 @@ impl DiskError {
         self
     }
 
-    /// The same error, for whoever asks again.
+    /// A copy of the error, to be reported again.
     #[must_use]
     pub fn again(&self) -> Self {
         let same = |source: &io::Error| match source.raw_os_error() {
@@ -259,7 +259,8 @@ impl DiskError {
         matches!(self, DiskError::NotFound { .. })
     }
 
-    /// Whether the medium cannot be read there (`EIO` and its like), as against a file that must not be read or is absent.
+    /// Whether the medium cannot be read (`EIO` and similar codes), as opposed to a file that is absent or must not be
+    /// read.
     pub fn is_unreadable(&self) -> bool {
         match self {
             DiskError::Io { operation: Operation::Read | Operation::Map, source, .. } => is_of_medium(source),
@@ -267,7 +268,7 @@ impl DiskError {
         }
     }
 
-    /// Whether a limit of the process or of the system is the cause, and not the file: too many open files, no memory.
+    /// Whether the cause is a limit of the process or of the system, not the file: too many open files, no memory.
     pub fn is_of_limits(&self) -> bool {
         const CODES: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
         match self {
@@ -303,24 +304,24 @@ impl DiskError {
         matches!(self, DiskError::ReadOnly { .. } | DiskError::PermissionDenied { .. })
     }
 
-    /// Whether the directory belongs to somebody else now.
+    /// Whether another run has taken the directory.
     pub fn is_overtaken(&self) -> bool {
         matches!(self, DiskError::Overtaken { .. })
     }
 
-    /// Whether somebody else holds the lock.
+    /// Whether another process holds the lock.
     pub fn is_locked(&self) -> bool {
         matches!(self, DiskError::Locked { .. })
     }
 }
 
-/// Whether an error is one of the medium.
+/// Whether an error code is one of the medium.
 fn is_of_medium(source: &io::Error) -> bool {
     const CODES: [i32; 5] = [libc::EIO, libc::ENODATA, libc::EREMOTEIO, libc::EUCLEAN, libc::EBADMSG];
     source.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
-/// What an error of the medium means.
+/// The explanation of an error of the medium.
 fn failing(source: &io::Error) -> &'static str {
     match is_of_medium(source) {
         true => "; the disk or the connection to it fails there, see the log of the kernel",
@@ -328,7 +329,7 @@ fn failing(source: &io::Error) -> &'static str {
     }
 }
 
-/// The clause ": 10 bytes needed, 3 free", as far as it is known.
+/// The clause ": 10 bytes needed, 3 free", as far as the numbers are known.
 struct Shortage {
     needed: Option<u64>,
     free: Option<u64>,
@@ -345,7 +346,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// Why a file cannot be cut to a length it does not have.
+/// The error of cutting a file to more than its length.
 pub(crate) fn too_short(found: u64, expected: u64) -> io::Error {
     io::Error::other(format!("it has {}, expected at least {expected}", bytes(found)))
 }

@@ -1,19 +1,18 @@
-//! The allocator: tuned so that what a process takes is what it uses, and with an end in plain words where memory has
-//! run out. The tuning is for glibc's allocator, and does nothing to another.
+//! The allocator: glibc's malloc, tuned to return memory, and an exit with a message when memory is exhausted.
 
 use memmap2::MmapOptions;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The allocator of the system, which ends the process with a message and an exit code where memory has run out, as the
-/// one of the standard library ends it with `SIGABRT`.
+/// The system allocator. When memory is exhausted it ends the process with a message and an exit code, where the
+/// standard library would raise `SIGABRT`.
 pub struct Heap;
 
-/// How the process ends where memory has run out.
+/// The exit code when memory is exhausted.
 static EXIT: AtomicI32 = AtomicI32::new(1);
 
-/// The exit code of a process whose memory has run out.
+/// Sets the exit code of a process whose memory is exhausted.
 pub fn exit_with(code: u8) {
     EXIT.store(i32::from(code), Ordering::Relaxed);
 }
@@ -42,11 +41,11 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
-/// What a thread takes before it runs anything of ours: its stack, and another one for its signals.
+/// Address space of a thread: its stack, and another one for signals.
 const THREAD_BYTES: usize = (2 << 20) + (256 << 10);
 
-/// Whether there are addresses for as many more threads. The standard library panics in a thread that has a stack and
-/// finds no room for the one of its signals, which nothing of ours can turn into an error.
+/// Checks that there is address space for `threads` more threads. Otherwise the standard library panics in a new thread
+/// that finds no room for its signal stack.
 ///
 /// # Errors
 /// What the operating system says.
@@ -62,7 +61,7 @@ fn some(address: *mut u8, bytes: usize) -> *mut u8 {
     address
 }
 
-/// Says that memory has run out, and ends the process, without allocating.
+/// Reports that memory is exhausted and ends the process, without allocating.
 #[cold]
 fn exhausted(bytes: usize) -> ! {
     let mut message = [0; 160];
@@ -89,8 +88,8 @@ fn exhausted(bytes: usize) -> ! {
     }
 }
 
-/// Has all threads allocate from one arena. With one each, what a thread gives back serves no other: a build took half
-/// as much again. To be called before there are threads.
+/// Makes all threads allocate from one arena. With an arena each, memory freed by one thread serves no other: a build
+/// took half as much again. Must be called before threads are started.
 pub fn share_arena() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: sets a parameter of the allocator. It takes no pointer.
@@ -99,7 +98,7 @@ pub fn share_arena() {
     }
 }
 
-/// Gives memory that nothing uses any more back to the operating system.
+/// Returns free memory to the operating system.
 pub fn release() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes no pointer, may be called at any time from any thread.

@@ -1,9 +1,9 @@
-//! The ways to the disk that a user may choose between.
+//! The I/O modes that a user may choose.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How large reads and writes reach the operating system. The bytes in the files are the same.
+/// The system interface of large reads and writes. The bytes of files do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
     /// `io_uring` where the kernel allows it, else positioned reads and writes; scratch files through the page cache.
@@ -25,7 +25,7 @@ impl fmt::Display for Io {
     }
 }
 
-/// A word that names no way to the disk.
+/// An unknown name of a mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected auto, uring or plain, found {found:?}")]
 pub struct IoError {

@@ -1,8 +1,9 @@
-//! A file that several processes write, each a region of it, and one of them publishes.
+//! A file that several processes write, each a region of it, and that one of them publishes.
 //!
-//! As all artifacts it is written under a temporary name. Regions meet anywhere, but a block of the disk is written by one
-//! process only: two that read, change and write the same block would lose each other's bytes. So each process writes the
-//! whole blocks of its region, and hands over the bytes at the ends of it; who publishes puts these together.
+//! Like all artifacts it is written under a temporary name. Regions may meet at any offset, but each block of the disk
+//! is written by one process only: two processes that read, change and write the same block would lose each other's
+//! bytes. So a process writes the whole blocks of its region and returns the bytes at its ends as *edges*; the
+//! publishing process writes these.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use crate::real::direct::BLOCK_BYTES_MAX;
 use crate::staged::temporary_of_many;
 use crate::{Disk, ScratchFile};
 
-/// No block of a disk is larger.
+/// The largest block of a disk.
 const BLOCK_BYTES: u64 = BLOCK_BYTES_MAX as u64;
 
 /// Bytes of a region that are written at a time.
@@ -29,7 +30,7 @@ pub struct Joint<'d> {
 }
 
 impl<'d> Joint<'d> {
-    /// Makes the temporary file for `path`, of so many bytes.
+    /// Makes the temporary file for `path`, of `bytes` bytes.
     ///
     /// # Errors
     /// [`DiskError::NoSpace`] with what is needed and free, or what the operating system says.
@@ -40,13 +41,13 @@ impl<'d> Joint<'d> {
         Ok(Joint { disk, file: Some(file), temporary, path: path.to_path_buf(), bytes })
     }
 
-    /// Where others open their [`Region`].
+    /// The path where processes open their [`Region`].
     pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 
-    /// Writes the edges of all regions, makes them durable, and the file visible under its final name. The regions must
-    /// be durable: see [`Region::finish`]. Returns the length in bytes.
+    /// Writes the edges of all regions, makes them durable, and publishes the file under its final name. The regions
+    /// must be durable: see [`Region::finish`]. Returns the length in bytes.
     ///
     /// # Errors
     /// What the operating system says. The final name then shows either what it showed before or the complete new file.
@@ -54,7 +55,7 @@ impl<'d> Joint<'d> {
         let written = self.complete(edges);
         // Closed before it is renamed; nothing may write to a published file.
         self.file = None;
-        // A file in blocks may be longer than its bytes.
+        // The file may be longer, up to a block boundary.
         let published = written
             .and_then(|()| self.disk.truncate(&self.temporary, self.bytes))
             .and_then(|()| self.disk.rename(&self.temporary, &self.path));
@@ -90,10 +91,10 @@ impl Drop for Joint<'_> {
     }
 }
 
-/// Bytes of a file that whoever publishes it writes.
+/// Bytes of a file that the publishing process writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// Where they begin.
+    /// The offset of the first byte.
     pub offset: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -105,7 +106,7 @@ impl Edge {
     }
 }
 
-/// The places of a region that [`Region::finish`] leaves to somebody else: before its first whole block, and behind the last.
+/// The ranges of a region that [`Region::finish`] returns as edges: before its first whole block, and after the last.
 pub fn edges_of(place: &Range<u64>) -> [Range<u64>; 2] {
     let first = place.start.next_multiple_of(BLOCK_BYTES).min(place.end);
     let last = (place.end - place.end % BLOCK_BYTES).max(first);
@@ -118,15 +119,15 @@ pub struct Region<'d> {
     place: Range<u64>,
     /// Where the next byte goes.
     offset: u64,
-    /// What lies before the first whole block.
+    /// The bytes before the first whole block.
     head: Vec<u8>,
-    /// What was not written yet, and where it goes.
+    /// Bytes not yet written, and their offset.
     pending: Vec<u8>,
     pending_offset: u64,
 }
 
 impl<'d> Region<'d> {
-    /// A region of a [`Joint`] file of so many bytes, by its temporary name.
+    /// Opens a region of a [`Joint`] file of `bytes` bytes, by its temporary name.
     ///
     /// # Errors
     /// What the operating system says.
@@ -163,7 +164,7 @@ impl<'d> Region<'d> {
         self.offset
     }
 
-    /// Makes what was written durable, and gives the bytes at its [ends](edges_of) that somebody else is to write.
+    /// Makes the region durable, and returns the bytes at its [ends](edges_of) for the publishing process.
     ///
     /// # Errors
     /// What the operating system says.
@@ -173,7 +174,7 @@ impl<'d> Region<'d> {
         Ok(edges)
     }
 
-    /// The same of a file that nobody else writes to: all is written, but not made durable. Gives the file.
+    /// Writes all of the region, in a file that no other process writes to. Not durable. Returns the file.
     ///
     /// # Errors
     /// What the operating system says.
@@ -190,7 +191,7 @@ impl<'d> Region<'d> {
         Ok((self.file, [head, tail].into_iter().filter(|edge| !edge.bytes.is_empty()).collect()))
     }
 
-    /// Writes all whole blocks there are.
+    /// Writes all whole blocks that are pending.
     fn write_blocks(&mut self) -> Result<(), DiskError> {
         let whole = self.pending.len() - self.pending.len() % BLOCK_BYTES as usize;
         if whole > 0 {
@@ -207,12 +208,12 @@ mod tests {
     use super::*;
     use crate::{Fault, MemoryDisk, RealDisk, is_leftover};
 
-    /// What is written: every byte tells its place.
+    /// Content in which every byte depends on its offset.
     fn content(bytes: usize) -> Vec<u8> {
         (0..bytes).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
     }
 
-    /// Several processes write a file of which the first and the last bytes are of whoever publishes it.
+    /// Writes a file by several regions; the publishing process writes the first and the last bytes.
     fn written(disk: &dyn Disk, path: &Path, content: &[u8], cuts: &[usize]) -> Result<u64, DiskError> {
         let bytes = content.len() as u64;
         let joint = Joint::create(disk, path, bytes)?;

@@ -1,19 +1,19 @@
-//! The only door to the operating system: files, maps, locks, clocks.
+//! The only access to the operating system: files, maps, locks, clocks.
 //!
-//! Everything above this crate sees files through the trait [`Disk`]. It has two implementations:
-//! [`RealDisk`], and [`MemoryDisk`], its twin for tests, which counts operations, fails any one of
-//! them on request and forgets unsynced writes when it crashes.
+//! Every other crate sees files through the trait [`Disk`]. It has two implementations: [`RealDisk`], and
+//! [`MemoryDisk`], its twin for tests, which counts operations, fails any of them on request and loses unsynced writes
+//! when it crashes. [`GuardedDisk`] puts a check before the operations of either.
 //!
 //! Invariants:
 //!
-//! * A final name is always complete: [`Staged`] is the one way to publish an artifact, and [`Joint`] that of several
-//!   processes together.
+//! * A final name always shows a complete file: [`Staged`] is the only way to publish an artifact, and [`Joint`] that
+//!   of several processes together.
 //! * After [`OutputFile::sync`] returns, the file *and its name* survive a loss of power; after
 //!   [`Disk::rename`] returns, so does the new name.
 //! * Only one process holds a [`Lock`], and the kernel releases it when that process dies.
 //! * Nothing is written, renamed or removed through a symbolic link of another user (module `real/folder`).
-//! * A mapped file is never changed by us: artifacts are immutable, and what replaces one is a
-//!   rename, which leaves existing maps on the old bytes. Where others change one, readers notice.
+//! * A mapped file is never changed by this crate: artifacts are immutable and replaced by a rename, which leaves
+//!   existing maps on the old bytes. If another program changes one, readers notice.
 //!
 //! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `heap`, `map`, `sigbus`, `real/queue_memory` and `real/ring`.
 
@@ -55,21 +55,22 @@ pub use traffic::Traffic;
 
 use std::path::{Path, PathBuf};
 
-/// A file system as the pipeline sees it.
+/// A file system.
 ///
 /// Methods take whole paths and keep no state between calls, so one `&dyn Disk` serves all threads.
 pub trait Disk: Send + Sync {
-    /// The whole of a small file.
+    /// Reads a small file.
     ///
     /// # Errors
-    /// [`DiskError::TooLarge`] if it holds more than `bytes_max` bytes, so that a strange file
-    /// cannot exhaust memory; [`DiskError::NotFound`] if it is absent.
+    /// [`DiskError::TooLarge`] if it has more than `bytes_max` bytes, so that an unexpected file cannot exhaust memory;
+    /// [`DiskError::NotFound`] if it is absent.
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError>;
 
-    /// Creates a file; what had its name loses it. Makes missing parent directories.
+    /// Creates a file, replacing any of that name. Makes missing parent directories. Artifacts are written with
+    /// [`Staged`] instead.
     ///
     /// # Errors
-    /// What the operating system says. Artifacts go through [`Staged`] instead.
+    /// What the operating system reports.
     fn create(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError>;
 
     /// Opens a file at its end, creating it and its parent directories if absent.
@@ -84,14 +85,15 @@ pub trait Disk: Send + Sync {
     /// [`DiskError::NotFound`] if it is absent; [`DiskError::Io`] if it is shorter than that.
     fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError>;
 
-    /// Opens a file for reads at any place, into the caller's memory: what a map is not where memory is bounded.
+    /// Opens a file for reads at any offset, into the caller's memory. The alternative to a map where memory is
+    /// bounded.
     ///
     /// # Errors
     /// [`DiskError::NotFound`] if it is absent, or what the operating system says.
     fn open(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError>;
 
-    /// As [`open`](Self::open), for a file that is read in short pieces whose neighbours are wanted later: with
-    /// [`Io::Auto`] they may stay in memory that nobody else wants.
+    /// As [`open`](Self::open), for a file that is read in short pieces whose neighbours are read later: with
+    /// [`Io::Auto`] it goes through the page cache.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -99,19 +101,20 @@ pub trait Disk: Send + Sync {
         self.open(path)
     }
 
-    /// Makes a file of `bytes` zeros without a name, for this process alone: it is gone when dropped, or when the
-    /// process dies. `path` says on which file system, and names it in errors; its parent directories are made.
+    /// Makes a nameless file of `bytes` zeros for this process alone. It is gone when dropped, or when the process
+    /// dies. `path` determines the file system, and names the file in errors; its parent directories are made.
     ///
     /// # Errors
     /// What the operating system says.
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError>;
 
-    /// Opens a file of `bytes` bytes with a name, to be read and written in place, and to be taken up by the next process:
-    /// what a file of that name has is kept, cut off (to whole blocks) or followed by zeros. Its name and length are durable, what is
-    /// written is not before [`ScratchFile::sync`]: after a loss of power any of its sectors may be an older one.
+    /// Opens a named file of `bytes` bytes, to be read and written in place, and to be resumed by the next process.
+    /// Existing content is kept, cut (to whole blocks) or extended by zeros. Name and length are durable; content is
+    /// durable only after [`ScratchFile::sync`], and after a loss of power any sector written since may have its old
+    /// content.
     ///
     /// # Errors
-    /// [`DiskError::NoSpace`] and its like.
+    /// [`DiskError::NoSpace`] and similar errors.
     fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile + '_>, DiskError>;
 
     /// Maps a file for reading.
@@ -126,8 +129,8 @@ pub trait Disk: Send + Sync {
     /// What the operating system says, or [`DiskError::Io`] if the path is a directory.
     fn bytes(&self, path: &Path) -> Result<Option<u64>, DiskError>;
 
-    /// The space that a file takes on the disk, whatever its length: it may have holes, or room set aside. 0 if it is
-    /// absent.
+    /// The space that a file takes on the disk, which differs from its length if it has holes or reserved space. 0 if
+    /// it is absent.
     ///
     /// # Errors
     /// As [`bytes`](Self::bytes).
@@ -135,11 +138,10 @@ pub trait Disk: Send + Sync {
         Ok(self.bytes(path)?.unwrap_or(0))
     }
 
-    /// Makes sure that a name is free, or that of a regular file: nothing else should lose its name to a file of ours that
-    /// a person wants somewhere.
+    /// Checks that a name is free, or that of a regular file: a file that a user names should replace nothing else.
     ///
     /// # Errors
-    /// What has the name.
+    /// What has the name instead.
     fn check_replaceable(&self, path: &Path) -> Result<(), DiskError> {
         self.bytes(path).map(drop)
     }
@@ -156,70 +158,70 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError>;
 
-    /// Renames a file, replacing what had the new name, and syncs both directories. If it fails
-    /// the file has one of the two names, or after a loss of power either.
+    /// Renames a file, replacing any of the new name, and syncs both directories. After an error the file has one of
+    /// the two names; after a loss of power either.
     ///
     /// # Errors
     /// [`DiskError::NotFound`] if `from` is absent, or what the operating system says.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
 
-    /// Removes a file; an absent one is fine. Not synced: a loss of power may bring it back.
+    /// Removes a file, if it exists. Not synced: a loss of power may undo it.
     ///
     /// # Errors
     /// What the operating system says.
     fn remove(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// Removes a directory with all it contains; an absent one is fine. Not synced.
+    /// Removes a directory with its content, if it exists. Not synced.
     ///
     /// # Errors
     /// What the operating system says.
     fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError>;
 
-    /// Makes a directory and its parents, durably; existing ones are fine.
+    /// Makes a directory and its parents durably, as far as they are missing.
     ///
     /// # Errors
     /// What the operating system says.
     fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError>;
 
-    /// Makes a directory in one that exists, durably; an existing one is fine.
+    /// Makes a directory in an existing one durably, if it is missing.
     ///
     /// # Errors
     /// [`DiskError::NoDirectory`] if its parent is absent, or what the operating system says.
     fn create_dir(&self, directory: &Path) -> Result<(), DiskError>;
 
-    /// Makes a directory with a random name, `prefix` first, that only this user may enter. Its parent exists.
+    /// Makes a directory that only this user may enter, named `prefix` and a random number. Its parent exists.
     ///
     /// # Errors
     /// What the operating system says.
     fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError>;
 
-    /// The one name of a path that may not exist yet: absolute, links and `..` resolved as far as it exists. For
-    /// comparing places.
+    /// The canonical name of a path that need not exist: absolute, with links and `..` resolved as far as it exists.
+    /// For comparing paths.
     fn canonical(&self, path: &Path) -> PathBuf {
         std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
     }
 
-    /// The bytes that may still be written below a directory, which need not exist yet.
+    /// The bytes free for this user below a directory, which need not exist yet.
     ///
     /// # Errors
     /// What the operating system says.
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError>;
 
-    /// Finds out whether `bytes` more can be written below a directory, by setting them aside for a moment in a file
-    /// that is then removed, and writing the first of them: the quota of a user shows no other way.
+    /// Checks that `bytes` bytes can be written below a directory, by reserving them for a moment in a file that is
+    /// then removed, and writing the first of them: a quota shows no other way.
     ///
     /// # Errors
     /// [`DiskError::NoSpace`] with the bytes needed and free, or what the operating system says.
     fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError>;
 
-    /// Puts up a small file for other processes to look at: they see the old one or the new one, whole. Not durable: a
-    /// loss of power may take both.
+    /// Publishes a small file for other processes, which see the old one or the new one, complete. Not durable: a loss
+    /// of power may lose both.
     ///
     /// # Errors
     /// What the operating system says.
     fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// The bytes read and written through this disk and its clones so far, mapped files left out.
+    /// The bytes read and written so far through this disk and its clones, without mapped files.
     fn traffic(&self) -> Traffic;
 
     /// The clock of the host.
@@ -227,55 +229,55 @@ pub trait Disk: Send + Sync {
         &SystemClock
     }
 
-    /// Takes the lock `path`, creating the file (and its parents) if absent, and writes into it who
-    /// holds it: process, host, time and `note` (the command). Does not wait. A file of that name that is no lock of ours
-    /// keeps its content under another name, `PATH.kept-N`; a new lock is durable.
+    /// Takes the lock `path`, creating the file (and its parents) if absent, and writes into it the holder's process,
+    /// host, time and `note` (the command). Does not wait. A file of that name that is not a lock is kept as
+    /// `PATH.kept-N`. A new lock is durable.
     ///
     /// # Errors
     /// [`DiskError::Locked`] with the holder's note if another process, or another [`Lock`] of
     /// this one, holds it.
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError>;
 
-    /// The note of whoever holds the lock `path`; `None` if it is free or absent. Writes nothing.
+    /// The note of the holder of the lock `path`; `None` if it is free or absent. Writes nothing.
     ///
     /// # Errors
     /// What the operating system says.
     fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError>;
 }
 
-/// A file open for reading, from any thread.
+/// A file open for reads from any thread.
 pub trait InputFile: Send + Sync {
-    /// Its length when it was opened.
+    /// The length of the file when it was opened.
     fn bytes(&self) -> u64;
 
     /// Fills `into` from `offset` on.
     ///
     /// # Errors
-    /// [`DiskError::Io`] where the file ends before, or what the operating system says.
+    /// [`DiskError::Io`] if the file ends before, or what the operating system reports.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError>;
 }
 
-/// Bytes of the longest run that is read together with others: see [`ScratchFile::read_runs`].
+/// The longest run that is read concurrently with others: see [`ScratchFile::read_runs`].
 pub const RUN_BYTES_MAX: usize = real::ring::PIECE_BYTES;
 
 /// A file of fixed length for intermediate state, read and written in place from any thread.
 pub trait ScratchFile: InputFile {
-    /// Writes all of `bytes` at `offset`. Nothing is promised about a crash: the file is then gone.
+    /// Writes all of `bytes` at `offset`. Not durable.
     ///
     /// # Errors
-    /// [`DiskError::NoSpace`] and its like.
+    /// [`DiskError::NoSpace`] and similar errors.
     ///
     /// # Panics
     /// Where `bytes` reach beyond the end.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Makes all that was written to a [`working`](Disk::working) file durable.
+    /// Makes all writes to a [`working`](Disk::working) file durable.
     ///
     /// # Errors
-    /// What the operating system says. The file's content is then unknown.
+    /// What the operating system reports. The content of the file is then unknown.
     fn sync(&self) -> Result<(), DiskError>;
 
-    /// Writes several runs of bytes, each at its offset, many at once where the disk can.
+    /// Writes several runs of bytes, each at its offset, concurrently if the disk can.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at); any of the runs may then have been written.
@@ -286,8 +288,8 @@ pub trait ScratchFile: InputFile {
         runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes))
     }
 
-    /// Reads several runs, given by their offsets and lengths, and gives each with its number to `each`, once and in any
-    /// order: many at once where the disk can and none is longer than [`RUN_BYTES_MAX`], from its own memory.
+    /// Reads several runs, given by their offsets and lengths, and passes each with its number to `each`, once and in
+    /// any order: concurrently if the disk can and none is longer than [`RUN_BYTES_MAX`], from its own memory.
     ///
     /// # Errors
     /// As [`read_at`](InputFile::read_at); any of the runs may then have been given.
@@ -302,28 +304,29 @@ pub trait ScratchFile: InputFile {
     }
 }
 
-/// A file open for writing at its end. Callers write large pieces, or whole records.
+/// A file open for writing at its end, in large pieces or whole records.
 ///
-/// Writes may be carried out behind: what goes wrong with one is told by a later one or by [`sync`](OutputFile::sync),
-/// and until then the file may be longer than what was written. Dropping it without [`sync`](OutputFile::sync) is allowed and promises nothing.
+/// Writes may be asynchronous: an error is reported by a later write or by [`sync`](OutputFile::sync), and until then
+/// the file may be longer than what was written. A file dropped without [`sync`](OutputFile::sync) has unspecified
+/// content.
 pub trait OutputFile: Send {
     /// Appends all of `bytes`.
     ///
     /// # Errors
-    /// [`DiskError::NoSpace`] and its like, of this write or an earlier one; some of `bytes` may have been written.
+    /// [`DiskError::NoSpace`] and similar errors, of this write or an earlier one; some of `bytes` may have been
+    /// written.
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Sets space aside for the next `bytes` bytes, so that a disk too full is noticed before hours
-    /// of work. The length of the file stays as it is. Where the file system cannot reserve, only
-    /// the free space is compared.
+    /// Reserves space for the next `bytes` bytes, so that a full disk is noticed before hours of work. The length of
+    /// the file does not change. Where the file system cannot reserve, only the free space is compared.
     ///
     /// # Errors
     /// [`DiskError::NoSpace`] with the bytes needed and free.
     fn reserve(&mut self, bytes: u64) -> Result<(), DiskError>;
 
-    /// Makes all that was written durable, name included, and gives unused reserved space back.
+    /// Makes all writes and the name of the file durable, and releases unused reserved space.
     ///
     /// # Errors
-    /// What the operating system says. The file's content is then unknown: begin again.
+    /// What the operating system reports. The content of the file is then unknown, and it must be written again.
     fn sync(&mut self) -> Result<(), DiskError>;
 }

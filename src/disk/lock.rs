@@ -1,7 +1,7 @@
 //! Locks that the kernel releases: at drop, at exit, and at `kill -9`.
 //!
-//! The lock is `flock` on a small file. The file stays behind when the lock goes; its content is only
-//! the note of the last holder, so nobody ever needs to remove it.
+//! The lock is `flock` on a small file. The file stays when the lock is released; its content is only the note of the
+//! last holder, so it never needs to be removed.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -19,11 +19,11 @@ use crate::staged::kept_names;
 
 /// A lock held. Dropping it releases it.
 pub struct Lock {
-    /// Whatever lets go of the lock when it is dropped.
+    /// Releases the lock when it is dropped.
     _release: Box<dyn Send + Sync>,
 }
 
-/// A note longer than this was not written by us and is cut in messages.
+/// The longest note; a longer one is foreign and is cut in messages.
 const NOTE_BYTES_MAX: u64 = 4096;
 
 /// How often to try to lock the file that has the name.
@@ -36,8 +36,8 @@ impl Lock {
 
     /// Takes the lock on a real file, and makes its parent directories.
     ///
-    /// A file of that name that is no lock of ours is kept under another name. A new lock is durable, because it marks a
-    /// directory as ours before anything else is written there.
+    /// A file of that name that is no lock is kept under another name. A new lock is durable, because it marks a
+    /// directory as one of awari before anything else is written there.
     pub(crate) fn take(path: &Path, note: &str) -> Result<Self, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Lock, path, source);
         let (folder, name) = Folder::make_of(path).map_err(failed)?;
@@ -45,7 +45,7 @@ impl Lock {
             let (file, _) = folder.open_or_create(name, OFlags::RDWR).map_err(failed)?;
             let held = LockedFile::of(file, path)?;
             let identity = held.0.metadata().map(|ours| (ours.dev(), ours.ino())).map_err(failed)?;
-            // Between opening and locking, somebody may have removed the file, and a third locked a new one.
+            // Between opening and locking, another process may have removed the file, and a third locked a new one.
             if folder.identity(name).ok() != Some(identity) {
                 continue;
             }
@@ -78,7 +78,7 @@ impl Lock {
     }
 }
 
-/// Gives what has a name the first name `NAME.kept-N` that is free.
+/// Renames a file to the first free name `NAME.kept-N`.
 fn set_aside(folder: &Folder, name: &OsStr) -> io::Result<()> {
     for kept in kept_names(Path::new(name)) {
         let kept = kept.file_name().unwrap_or_default();
@@ -111,7 +111,8 @@ impl LockedFile {
         }
     }
 
-    /// Writes the note of this process. The file is not emptied first: a crash leaves one that is still known as ours.
+    /// Writes the note of this process. The file is not truncated first: after a crash it is still recognized as a
+    /// lock.
     fn write(&self, note: &str, is_new: bool, folder: &Folder) -> io::Result<()> {
         let note = holder_note(note);
         self.0.write_all_at(note.as_bytes(), 0)?;
@@ -126,8 +127,8 @@ impl LockedFile {
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing is not enough while a child that another thread has just forked still has a copy
-        // of the descriptor, as it has until it calls exec.
+        // Closing is not enough while a child that another thread has just forked has a copy of the descriptor, until
+        // it calls exec.
         let _ = self.0.unlock();
     }
 }
@@ -138,23 +139,23 @@ impl fmt::Debug for Lock {
     }
 }
 
-/// What each note begins with.
+/// The start of each note.
 const NOTE_BEGIN: &[u8] = b"process ";
 
-/// What follows the number of the process.
+/// The text after the number of the process.
 const NOTE_HOST: &[u8] = b" on ";
 
-/// Who we are, for those who find the lock taken.
+/// The note of this process, for processes that find the lock taken.
 pub(crate) fn holder_note(note: &str) -> String {
     format!("process {} on {} since {}: {note}\n", std::process::id(), clock::host(), clock::utc(clock::now_seconds()))
 }
 
-/// Whether a lock file with these bytes is ours: a note, or one whose note a crash has lost.
+/// Whether these are the bytes of a lock file: a note, or one whose note was lost in a crash.
 pub fn is_lock_note(bytes: &[u8]) -> bool {
     has_note(bytes) || bytes.iter().all(|&byte| byte == 0)
 }
 
-/// Whether a lock file with these bytes has a note.
+/// Whether the bytes of a lock file contain a note.
 pub(crate) fn has_note(bytes: &[u8]) -> bool {
     let Some(rest) = bytes.strip_prefix(NOTE_BEGIN) else { return false };
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -171,7 +172,7 @@ fn read(mut file: &File) -> io::Result<Vec<u8>> {
 
 /// The note in a lock file, on one line and fit for printing.
 fn read_note(file: &File) -> String {
-    // An unreadable note is no reason to hide that the lock is taken.
+    // An unreadable note does not hide that the lock is taken.
     let bytes = read(file).unwrap_or_default();
     let note = String::from_utf8_lossy(&bytes);
     let printable: String = note.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -197,7 +198,7 @@ mod tests {
         Lock::take(&path, "awari run again").unwrap();
     }
 
-    /// A lock on a file without a name keeps nobody out, so nobody is told that he holds it.
+    /// A lock on a removed file excludes no process, so it must not be granted.
     #[test]
     fn a_removed_file_is_locked_anew() {
         let directory = tempfile::tempdir().unwrap();

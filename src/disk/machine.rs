@@ -1,4 +1,4 @@
-//! What the machine and a place in its file systems offer, for people who ask why a run is slow or refused.
+//! Facts and measurements of the machine and its disks, for diagnosing slow or refused runs.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,30 +21,30 @@ use crate::{InputFile, Io, OutputFile, RealDisk};
 /// Bytes of one request of a stream.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// How often a small write is synced, to tell how long that takes.
+/// The number of synced small writes that are measured.
 const SYNCS: u32 = 16;
 
-/// The machine, as far as it can be told.
+/// Facts of the machine, as far as they are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineFacts {
     /// The processor's own name.
     pub processor: Option<String>,
-    /// Bytes of memory in all.
+    /// Total bytes of memory.
     pub memory_bytes: Option<u64>,
-    /// Bytes of swap in all.
+    /// Total bytes of swap.
     pub swap_bytes: Option<u64>,
     /// Files that a process may have open.
     pub open_files_max: Option<u64>,
-    /// Bytes that a process may lock in memory, which old kernels count buffers of rings as; none is no limit.
+    /// Bytes that a process may lock in memory, where there is a limit; old kernels count the buffers of rings.
     pub locked_bytes_max: Option<u64>,
-    /// Whether the kernel gives large pages: `always`, `madvise`, `never`.
+    /// The policy of the kernel on large pages: `always`, `madvise`, `never`.
     pub large_pages: Option<String>,
-    /// Why `io_uring` cannot be used, if it cannot.
+    /// The reason why `io_uring` cannot be used, if so.
     pub ring_refused: Option<String>,
 }
 
 impl MachineFacts {
-    /// This one.
+    /// Inspects this machine.
     pub fn look() -> MachineFacts {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let processors = text("/proc/cpuinfo");
@@ -64,10 +64,10 @@ impl MachineFacts {
     }
 }
 
-/// Starts so many threads at once, and ends them: whether they can be had is better known before work that needs them.
+/// Starts `count` threads at once and ends them, to check that they can be started before work that needs them.
 ///
 /// # Errors
-/// What the operating system says to the first that cannot be started.
+/// The error of the first thread that cannot be started.
 pub fn probe_threads(count: usize) -> io::Result<()> {
     let before = threads();
     let (hold, held) = mpsc::channel::<()>();
@@ -80,7 +80,7 @@ pub fn probe_threads(count: usize) -> io::Result<()> {
         drop(hold);
         started.map(drop)
     });
-    // A thread that was joined counts until the kernel has done away with it.
+    // A joined thread counts until the kernel has removed it.
     for _ in 0..100 {
         if threads() <= before {
             break;
@@ -100,7 +100,7 @@ pub fn stack_bytes_max() -> Option<u64> {
     getrlimit(Resource::Stack).current
 }
 
-/// Whether a signal, by its number, is ignored, as `nohup` has its commands do with `SIGHUP`.
+/// Whether a signal is ignored, as `SIGHUP` is in commands of `nohup`.
 pub fn is_signal_ignored(number: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -108,7 +108,7 @@ pub fn is_signal_ignored(number: i32) -> bool {
     u32::try_from(number - 1).is_ok_and(|bit| mask.checked_shr(bit).is_some_and(|mask| mask & 1 == 1))
 }
 
-/// Takes a lock in a directory for a moment, on a file without a name.
+/// Takes a lock in a directory for a moment, on a nameless file.
 ///
 /// # Errors
 /// What the operating system says, or that the file system has no locks.
@@ -117,19 +117,19 @@ pub fn probe_lock(directory: &Path) -> Result<(), DiskError> {
     LockedFile::of(nameless(&path)?, &path).map(drop)
 }
 
-/// How fast a disk is, as the streams of a run use it.
+/// The speed of a disk, as the streams of a run use it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
-    /// Bytes a second written, the sync at the end included.
+    /// Bytes written per second, including the final sync.
     pub write: f64,
-    /// Bytes a second read.
+    /// Bytes read per second.
     pub read: f64,
-    /// Seconds that a small record takes to be durable.
+    /// Seconds until a small record is durable.
     pub sync_seconds: f64,
 }
 
 impl Speed {
-    /// Writes and reads a file of `bytes` in a directory. The file has no name, so that it is gone with the process.
+    /// Writes and reads a nameless file of `bytes` bytes in a directory.
     ///
     /// # Errors
     /// What the operating system says.
@@ -140,12 +140,12 @@ impl Speed {
     }
 }
 
-/// Measures with a file that is empty; `path` names it in errors.
+/// Measures with an empty file; `path` names it in errors.
 fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Speed, DiskError> {
     let failed = |source| DiskError::from_io(Operation::Create, path, source);
     let again = || file.try_clone().map_err(failed);
     let pool = || Arc::clone(&disk.pool);
-    // Not all alike, so that no drive that compresses looks faster than it is.
+    // Random, so that a drive that compresses does not look faster.
     let mut piece = vec![0u8; PIECE_BYTES];
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     for word in piece.chunks_exact_mut(8) {
@@ -167,7 +167,7 @@ fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Spee
     drop(output);
     let bytes = file.metadata().map_err(failed)?.len();
 
-    // Four pieces at once, as a stage reads.
+    // Four pieces at a time, as stages read.
     let input = RealFile::input(again()?, path, bytes, pool());
     let mut buffer = vec![0u8; 4 * PIECE_BYTES];
     let begun = Instant::now();
@@ -180,7 +180,7 @@ fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Spee
     let read = rate(begun);
     drop(input);
 
-    // Small records go through the page cache, as those of the journal do.
+    // Small records go through the page cache, like those of the journal.
     direct::turn_off(file).map_err(failed)?;
     let mut output = RealOutput::append(again()?, path, bytes, false, pool());
     let begun = Instant::now();

@@ -1,9 +1,10 @@
 //! Read-only maps of files, and views of bytes as other types.
 //!
-//! A map shows the file as it is. We never change or cut an artifact (see the crate's invariants), but others may, and
-//! sectors may fail. A page that cannot be provided reads as zeros and raises a flag (see the module `sigbus`), and a file that
-//! was written in place has another stamp, so a reader looks at both *after* it has used the bytes: [`Mapping::is_whole`]
-//! and [`Mapping::stamp`]. Once the flag is raised, [`Mapping::read_at`] reads what can still be read.
+//! A map shows the current content of the file. Artifacts never change (see the invariants of the crate), but another
+//! program may change a file, and sectors may fail. A page that cannot be provided reads as zeros and raises a flag
+//! (see the module `sigbus`), and a file that was written in place has another stamp. A reader checks both *after* it
+//! has used the bytes, with [`Mapping::is_whole`] and [`Mapping::stamp`]. If the flag is raised, [`Mapping::read_at`]
+//! reads the remaining bytes.
 
 use std::fmt;
 use std::fs::File;
@@ -27,7 +28,7 @@ enum MappedBytes {
     Owned(Vec<u8>),
 }
 
-/// A file and its map. The watch goes first.
+/// A file and its map. The watch is dropped first.
 struct MappedFile {
     watch: MapWatch,
     map: memmap2::Mmap,
@@ -52,7 +53,7 @@ impl Mapping {
         Ok(Mapping { memory: Arc::new(MappedBytes::File(MappedFile { watch, map, file, path })) })
     }
 
-    /// Whether every byte that was read of the map so far is one of the file. Once it is not, it never is again.
+    /// Whether every byte that was read from the map so far is one of the file. Never becomes true again.
     #[inline]
     pub fn is_whole(&self) -> bool {
         match &*self.memory {
@@ -61,15 +62,15 @@ impl Mapping {
         }
     }
 
-    /// A number that is another one after the file was cut or written in place, as far as its length and the times of its
-    /// last changes tell. It may also be another one after a change that leaves the bytes as they are.
+    /// A number that changes when the file is cut or written in place, as far as its length and times show. It may
+    /// change without a change of content.
     pub fn stamp(&self) -> u64 {
         let MappedBytes::File(mapped) = &*self.memory else { return 0 };
         let numbers = match rustix::fs::fstat(&mapped.file) {
             Ok(now) => {
                 [now.st_size as u64, now.st_mtime as u64, now.st_mtime_nsec, now.st_ctime as u64, now.st_ctime_nsec]
             }
-            // The file is out of reach, which is a change as well.
+            // An unreachable file counts as changed.
             Err(errno) => [errno.raw_os_error() as u64, 0, 0, 0, 0],
         };
         numbers

@@ -1,18 +1,16 @@
-//! A disk in memory, the twin of the real one for tests.
+//! A disk in memory: the twin of the real one, for tests.
 //!
-//! It keeps apart what a process sees and what is durable. A file's bytes become durable when it is
-//! synced, a name when its directory is synced; [`MemoryDisk::crash`] goes back to what is durable,
-//! as a loss of power may. (A real disk may have kept more than it promised, and in any order:
-//! [`MemoryDisk::crash_torn`], [`MemoryDisk::crash_anyhow`].)
+//! It distinguishes what a process sees from what is durable. The bytes of a file become durable when it is synced, a
+//! name when its directory is synced; [`MemoryDisk::crash`] restores the durable state, as a loss of power may. (A real
+//! disk may keep more than it promised, in any order: [`MemoryDisk::crash_torn`], [`MemoryDisk::crash_anyhow`].)
 //!
-//! Operations are counted, and any of them can be made to fail. One call may be several
-//! operations: a rename is the rename and the sync of each directory concerned. A write that fails
-//! leaves half of its bytes behind, or with a seed any part ([`MemoryDisk::seed`]); with a seed, too, a sync that fails
-//! gives up some of what it should have written for good, and a read that fails scribbles into the reader's memory.
-//! Directories exist by the files in them.
+//! Operations are counted, and any of them can be made to fail. One call may be several operations: a rename is the
+//! rename and the sync of each directory. A failed write leaves half of its bytes, or with a seed
+//! ([`MemoryDisk::seed`]) any part. With a seed, a failed sync loses some of its bytes for good, and a failed read
+//! overwrites part of the reader's memory. Directories exist by the files in them.
 //!
-//! What it does not do: a disk that says synced and lies (a drive with a volatile cache that ignores flushes) breaks
-//! every promise there is; what it left is found by checksums, as any damage is, and not by this twin.
+//! A disk that reports a sync and lies (a drive with a volatile cache that ignores flushes) is not simulated: it breaks
+//! every promise, and its damage is found by checksums.
 
 mod contents;
 mod faults;
@@ -37,7 +35,7 @@ use contents::FileContents;
 use faults::{Dice, Fate, FaultPlan};
 use open::{MemoryFile, MemoryOutput};
 
-/// A file system in memory. Clones are handles on the same one, each with the clock of a host.
+/// A file system in memory. Clones refer to the same one, each with the clock of a host.
 #[derive(Clone, Debug)]
 pub struct MemoryDisk {
     state: Arc<Mutex<MemoryState>>,
@@ -64,9 +62,9 @@ struct MemoryState {
     faults: FaultPlan,
     dice: Option<Dice>,
     bytes_max: Option<u64>,
-    /// From which operation on only so many bytes more can be written.
+    /// The operation from which on only some bytes more can be written, and their number.
     filled: Option<(u64, u64)>,
-    /// Files opened before the last crash belong to a dead process.
+    /// The number of crashes: files opened before the last one belong to a dead process.
     crashes: u64,
 }
 
@@ -82,29 +80,29 @@ impl MemoryDisk {
         MemoryDisk::default()
     }
 
-    /// A handle on the same file system, from a host with another clock.
+    /// The same file system as seen from a host with another clock.
     #[must_use]
     pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
         MemoryDisk { state: Arc::clone(&self.state), clock }
     }
 
-    /// Lets chance decide what a failure leaves behind: the same seed, the same chances.
+    /// Makes the effects of failures random, determined by the seed.
     pub fn seed(&self, seed: u64) {
         self.state().dice = Some(Dice::new(seed));
     }
 
-    /// Limits the bytes of all files together, reserved space included; a limit below what there is leaves no room.
+    /// Limits the bytes of all files together, reserved space included; a limit below the current size leaves no room.
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.state().bytes_max = Some(bytes_max);
     }
 
-    /// Lets somebody else fill the disk when operation number `operation` (counted from 0) is asked for, all but
-    /// `free_bytes`. It stays full, over crashes too, until [`make_room`](Self::make_room).
+    /// Fills the disk, except for `free_bytes`, when operation number `operation` (counted from 0) begins. It stays
+    /// full, also after a crash, until [`make_room`](Self::make_room).
     pub fn fill_at(&self, operation: u64, free_bytes: u64) {
         self.state().filled = Some((operation, free_bytes));
     }
 
-    /// Takes every limit on the size away.
+    /// Removes all limits on the size.
     pub fn make_room(&self) {
         let mut state = self.state();
         state.bytes_max = None;
@@ -116,18 +114,17 @@ impl MemoryDisk {
         self.state().bytes_max.is_some()
     }
 
-    /// How many operations have been asked for so far, failed ones included. It is the number that
-    /// the next operation has.
+    /// The number of operations so far, failed ones included, which is the number of the next operation.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// How many of them are among some; of [`Among::Below`] nobody keeps count, and it is 0.
+    /// The number of operations among some; 0 for [`Among::Below`], which is not counted.
     pub fn operations_among(&self, among: Among) -> u64 {
         self.state().faults.count(among)
     }
 
-    /// The operations that were made to fail so far, but for those of a dead process.
+    /// The operations that were made to fail so far, except those of a dead process.
     pub fn strikes(&self) -> Vec<Strike> {
         self.state().faults.strikes.clone()
     }
@@ -151,13 +148,13 @@ impl MemoryDisk {
         state.faults.plan(PlannedFault { among: Among::All, first, count, fault });
     }
 
-    /// Plans a fault besides those planned before.
+    /// Plans a fault in addition to earlier ones.
     pub fn fail(&self, fault: PlannedFault) {
         self.state().faults.plan(fault);
     }
 
-    /// Lets the process die in operation number `operation` (counted from 0): some of it may be done, and nothing after
-    /// it. Follow with [`kill`](Self::kill) or a crash.
+    /// Makes the process die in operation number `operation` (counted from 0): part of it may be done, and nothing
+    /// after it. Followed by [`kill`](Self::kill) or a crash.
     pub fn die_at(&self, operation: u64) {
         let mut state = self.state();
         let left = (operation + 1).saturating_sub(state.operations);
@@ -169,14 +166,14 @@ impl MemoryDisk {
         self.state().faults.clear();
     }
 
-    /// Ends the process: releases its locks, cancels the failures planned. What it wrote is there, synced or not.
-    /// Files still open fail from now on.
+    /// Ends the process: releases its locks and cancels planned faults. Its writes stay, synced or not. Open files fail
+    /// from now on.
     pub fn kill(&self) {
         self.state().restart();
     }
 
-    /// Loses power: forgets every byte and every name that was not synced, releases the locks,
-    /// cancels the failures planned. Files still open fail from now on.
+    /// Loses power: discards every byte and every name that was not synced, releases the locks and cancels planned
+    /// faults. Open files fail from now on.
     pub fn crash(&self) {
         let mut state = self.state();
         state.names = state.durable_names.clone();
@@ -184,8 +181,8 @@ impl MemoryDisk {
         state.restart();
     }
 
-    /// Loses power where the disk had kept more than it promised: names are as the process saw
-    /// them, and of bytes appended but not synced, the first `bytes_max` of each file are there.
+    /// Loses power on a disk that kept more than it promised: names are as the process saw them, and of bytes appended
+    /// but not synced, the first `bytes_max` of each file remain.
     pub fn crash_torn(&self, bytes_max: usize) {
         let mut state = self.state();
         state.durable_names = state.names.clone();
@@ -193,9 +190,9 @@ impl MemoryDisk {
         state.restart();
     }
 
-    /// Loses power where the disk had kept, of all that was not synced, whatever chance says: each new, changed or removed
-    /// name or not, whichever were made first; the first bytes of each file, or any of its sectors of 512 bytes or pages
-    /// of 4 KiB, the others as they were or zeros. What was synced is there.
+    /// Loses power on a disk that kept a random part of everything not synced: each new, changed or removed name or
+    /// not, in any order; the first bytes of each file, or any of its sectors of 512 bytes or pages of 4 KiB, the
+    /// others unchanged or zero. Synced data remains.
     pub fn crash_anyhow(&self, seed: u64) {
         let mut dice = Dice::new(seed);
         let mut state = self.state();
@@ -214,7 +211,7 @@ impl MemoryDisk {
         state.restart();
     }
 
-    /// Puts a durable file there, whatever it was before. Not an operation.
+    /// Writes a durable file, replacing any of that name. Not an operation.
     pub fn put(&self, path: &Path, bytes: &[u8]) {
         let mut state = self.state();
         state.files.push(FileContents::durable(bytes));
@@ -236,17 +233,17 @@ impl MemoryDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
-        // No invariant spans two statements of the methods below, so a panic elsewhere is no harm.
+        // No invariant spans two statements of the methods below, so a poisoned lock is harmless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file as it is now, open for reads and, if it is a scratch file, writes.
+    /// Opens a file for reads and, if it is a scratch file, writes.
     fn opened(&self, state: &MemoryState, path: &Path, file: usize, is_scratch: bool) -> MemoryFile {
         let bytes = state.files[file].bytes.len() as u64;
         MemoryFile { disk: self.clone(), path: path.to_path_buf(), file, bytes, crashes: state.crashes, is_scratch }
     }
 
-    /// Opens a file at its end; if `anew`, a new one that takes the name.
+    /// Opens a file at its end; if `anew`, a new one that replaces any of that name.
     fn output(&self, path: &Path, anew: bool) -> Result<Box<dyn OutputFile>, DiskError> {
         let mut state = self.state();
         state.begin(Operation::Create, path)?;
@@ -268,7 +265,7 @@ impl MemoryDisk {
 }
 
 impl MemoryState {
-    /// Counts an operation and fails it if that is planned.
+    /// Counts an operation, and fails it if that is planned.
     fn begin(&mut self, operation: Operation, path: &Path) -> Result<(), DiskError> {
         self.begin_on(operation, path, false)
     }
@@ -386,7 +383,7 @@ impl Disk for MemoryDisk {
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError> {
         let mut state = self.state();
         state.begin_on(Operation::Create, path, true)?;
-        // Without a name, and not durable: a crash empties it.
+        // Nameless and not durable: a crash empties it.
         state.files.push(FileContents::scratch(bytes));
         let file = state.files.len() - 1;
         Ok(Box::new(self.opened(&state, path, file, true)))
@@ -463,7 +460,7 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         state.begin(Operation::Remove, path)?;
         state.names.remove(path);
-        // A lock on a file without a name keeps nobody out.
+        // A lock on a removed file excludes no process.
         state.locks.remove(path);
         Ok(())
     }
@@ -486,7 +483,7 @@ impl Disk for MemoryDisk {
     fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError> {
         let mut state = self.state();
         state.begin(Operation::MakeDirectory, parent)?;
-        // Operations are never counted back, so no name comes twice.
+        // The number of operations only grows, so names are unique.
         Ok(parent.join(format!("{prefix}{:016x}", state.operations)))
     }
 
@@ -552,7 +549,7 @@ impl Disk for MemoryDisk {
     }
 }
 
-/// Lets go of a lock when dropped, unless a crash did and somebody else has it now.
+/// Releases a lock when dropped, unless a crash did and another process holds it now.
 struct Release {
     disk: MemoryDisk,
     path: PathBuf,

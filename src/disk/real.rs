@@ -32,17 +32,17 @@ use crate::io::Io;
 use crate::staged::{probe, temporary_of};
 use crate::{Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
 
-/// The real file system. Clones share buffers and traffic; a process needs one.
+/// The file system of the operating system. Clones share buffers and traffic; a process needs one.
 ///
-/// Large reads and writes leave the page cache aside where the file system allows it, and go through `io_uring` where
-/// [`Io`] and the kernel allow it. Buffers take at most [`POOL_BYTES_MAX`](crate::POOL_BYTES_MAX), once they are used.
+/// Large reads and writes bypass the page cache where the file system allows it, and go through `io_uring` where [`Io`]
+/// and the kernel allow it. Buffers take at most [`POOL_BYTES_MAX`](crate::POOL_BYTES_MAX), once they are used.
 #[derive(Clone, Default)]
 pub struct RealDisk {
     pub(crate) pool: Arc<Pool>,
 }
 
 impl RealDisk {
-    /// The file system, reached in this way.
+    /// Creates a disk that reaches the file system in this way.
     ///
     /// # Errors
     /// [`DiskError::RingRefused`] if a ring is asked for and the kernel refuses it.
@@ -54,7 +54,7 @@ impl RealDisk {
         Ok(disk)
     }
 
-    /// Writes a file that a person has named.
+    /// Writes a file that a user has named.
     ///
     /// # Errors
     /// [`DiskError::NoDirectory`] if its directory is absent; what is wrong with the name; what the operating system says.
@@ -72,12 +72,12 @@ impl fmt::Debug for RealDisk {
 impl Disk for RealDisk {
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        // A manifest may come through a pipe. What nobody writes into is at its end then, and not waited for.
+        // A manifest may come through a pipe. Without a writer it is at its end, and not waited for.
         let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path).map_err(failed)?;
         rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(|errno| failed(errno.into()))?;
         let expected = file.metadata().map_err(failed)?.len();
         let mut bytes = Vec::with_capacity(expected.min(bytes_max) as usize);
-        // One byte more than allowed tells "too large" also for a file that grows meanwhile.
+        // One byte more than allowed detects "too large" also for a file that grows meanwhile.
         file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
         let found = bytes.len() as u64;
         self.pool.meter.add_read(found);
@@ -246,7 +246,7 @@ impl Disk for RealDisk {
 
     fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {
         self.create_dir_all(directory)?;
-        // Where files are memory, what is set aside is taken.
+        // On a file system in memory, reserved space is used memory.
         let is_memory = file_system(directory).is_ok_and(|kind| kind == TMPFS_MAGIC);
         probe(self, directory, if is_memory { 0 } else { bytes })
     }

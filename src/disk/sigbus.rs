@@ -1,9 +1,9 @@
-//! Faults of mapped files: pages that the kernel cannot provide.
+//! `SIGBUS` handling: pages of mapped files that the kernel cannot provide.
 //!
-//! A page of a map beyond the end of a file that was cut, or on sectors that cannot be read, raises `SIGBUS` when it is
-//! touched. The handler of this module puts a page of zeros in its place and raises a flag of the map. The access goes on
-//! and finds zeros; a reader looks at the flag after each use of the map ([`MapWatch::is_whole`]) and throws away what it read.
-//! A `SIGBUS` that is not of a watched map goes to the handler that was there before.
+//! Touching a page of a map beyond the end of a file that was cut, or on unreadable sectors, raises `SIGBUS`. The
+//! handler of this module replaces the page by zeros and raises a flag of the map. The access then reads zeros; a
+//! reader checks the flag after each use of the map ([`MapWatch::is_whole`]) and discards what it read. A `SIGBUS`
+//! outside of watched maps is passed to the previous handler.
 //!
 //! The handler takes no lock and allocates nothing: watched maps are in a list of slots that are reused and never freed.
 
@@ -14,7 +14,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
-/// A map that is watched for as long as this lives, which must be no longer than the map.
+/// Watches a map. Must be dropped before the map.
 pub(crate) struct MapWatch {
     slot: &'static WatchSlot,
 }
@@ -42,13 +42,13 @@ static SLOTS: AtomicPtr<WatchSlot> = AtomicPtr::new(ptr::null_mut());
 /// Bytes of a page, once the handler is installed.
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// What was done on `SIGBUS` before, or the error code of the attempt to install the handler.
+/// The previous action of `SIGBUS`, or the error code of the failed installation.
 static INSTALLED: OnceLock<Result<Previous, i32>> = OnceLock::new();
 
 struct Previous(libc::sigaction);
 
 impl MapWatch {
-    /// Watches a map of so many bytes.
+    /// Watches a map of `bytes` bytes.
     ///
     /// # Errors
     /// If the handler cannot be installed.
@@ -62,10 +62,11 @@ impl MapWatch {
         Ok(MapWatch { slot })
     }
 
-    /// Whether every byte that was read of the map so far is one of the file.
+    /// Whether every byte that was read from the map so far is one of the file.
     #[inline]
     pub(crate) fn is_whole(&self) -> bool {
-        // The flag is raised before the zeros are there: who has read them and passed this fence finds it raised.
+        // The flag is raised before the page is replaced: a reader that has read the zeros and passed this fence sees
+        // it.
         fence(Ordering::Acquire);
         !self.slot.is_lost.load(Ordering::Relaxed)
     }
@@ -106,8 +107,8 @@ fn add_slot() -> &'static WatchSlot {
     }
 }
 
-/// Lets signals through that whoever started the process has blocked: a blocked `SIGBUS` would end it before any handler
-/// is asked. To be called before there are other threads, which take over what is blocked.
+/// Unblocks signals that the parent process has blocked: a blocked `SIGBUS` would end the process before any handler
+/// runs. Must be called before threads are started, which inherit the mask.
 pub fn unblock(signals: &[i32]) {
     // SAFETY: the set is initialised by `sigemptyset`; nothing else is read or written.
     unsafe {
@@ -174,7 +175,7 @@ unsafe fn replace_page(address: usize) -> bool {
     }
 }
 
-/// Does what would have been done without this module.
+/// Does what the previous action would have done.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let previous = match INSTALLED.get() {
         Some(Ok(Previous(previous))) => *previous,

@@ -1,9 +1,8 @@
-//! The one way to publish an artifact: write aside, sync, rename.
+//! Atomic publication of an artifact: write under a temporary name, sync, rename.
 //!
-//! An artifact `NAME` is written as `.NAME.tmp-PID` in the same directory, synced, and renamed, and
-//! then the directory is synced. Whatever happens in between, `NAME` is absent, or the complete old
-//! file, or the complete new one. What a dead run leaves behind has a name that no reader looks for
-//! and that [`remove_leftovers`] finds.
+//! An artifact `NAME` is written as `.NAME.tmp-PID` in the same directory, synced and renamed, and then the directory
+//! is synced. At any moment `NAME` is absent, or the complete old file, or the complete new one. The temporary of a
+//! dead run is ignored by readers and found by [`remove_leftovers`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use crate::clock::now_seconds;
 use crate::error::{DiskError, Operation};
 use crate::{Disk, OutputFile};
 
-/// A file being written under a temporary name. Dropped unpublished, it removes what it wrote.
+/// A file being written under a temporary name. Dropped unpublished, it is removed.
 pub struct Staged<'d> {
     disk: &'d dyn Disk,
     /// `None` once published or abandoned.
@@ -59,8 +58,7 @@ impl<'d> Staged<'d> {
         &self.path
     }
 
-    /// Makes the file durable under its final name, replacing what had that name. Returns its
-    /// length in bytes.
+    /// Makes the file durable under its final name, replacing any of that name. Returns its length in bytes.
     ///
     /// # Errors
     /// What the operating system says. The final name then shows either what it showed before or
@@ -84,7 +82,7 @@ impl<'d> Staged<'d> {
 impl Drop for Staged<'_> {
     fn drop(&mut self) {
         if self.output.take().is_some() {
-            // A leftover does no harm, and there may be an error on its way already.
+            // A leftover is harmless, and an error may be on its way already.
             let _ = self.disk.remove(&self.temporary);
         }
     }
@@ -92,7 +90,7 @@ impl Drop for Staged<'_> {
 
 const MARK: &str = ".tmp-";
 
-/// What is written and synced of a probe: a block, so that the file system has to find one.
+/// The bytes of a probe that are written and synced: a block, which the file system has to allocate.
 const PROBE: [u8; 4096] = [0; 4096];
 
 /// The name under which a file is written before it is renamed to `path`.
@@ -107,8 +105,8 @@ pub(crate) fn temporary_of(path: &Path) -> Result<PathBuf, DiskError> {
     Ok(path.with_file_name(temporary))
 }
 
-/// The same for a file that several processes write. With the time besides, so that one of them that comes back from the
-/// dead finds no file of another attempt there.
+/// The same for a file that several processes write. It contains the time as well, so that a suspended process finds no
+/// file of another attempt there.
 pub(crate) fn temporary_of_many(path: &Path) -> Result<PathBuf, DiskError> {
     let mut temporary = temporary_of(path)?.into_os_string();
     temporary.push(now_seconds().to_string());
@@ -142,7 +140,7 @@ pub fn staged_path(temporary: &Path) -> Option<PathBuf> {
     (is_number && !name.is_empty()).then(|| temporary.with_file_name(name))
 }
 
-/// Names under which a file that is not ours is kept where a file of ours takes its name: `NAME.kept-N`.
+/// Names under which a foreign file is kept when an awari file takes its name: `NAME.kept-N`.
 pub(crate) fn kept_names(path: &Path) -> impl Iterator<Item = PathBuf> {
     const NAMES_MAX: usize = 1000;
     (1..=NAMES_MAX).map(|number| {
@@ -152,7 +150,7 @@ pub(crate) fn kept_names(path: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Gives a file that is not ours another name, and returns that. For the holder of the directory's lock.
+/// Renames a foreign file, and returns its new name. Only for the holder of the directory's lock.
 ///
 /// # Errors
 /// What the operating system says.
@@ -167,11 +165,10 @@ pub fn set_aside(disk: &dyn Disk, path: &Path) -> Result<PathBuf, DiskError> {
     Ok(kept)
 }
 
-/// Removes the temporaries that dead runs left in a directory, and returns how many there were.
+/// Removes the temporaries of dead runs in a directory, and returns their number.
 ///
-/// Only for who holds the directory's lock, before it stages anything itself: then all temporaries
-/// are of dead runs, whatever the process number in their names says (numbers repeat, above all in
-/// containers).
+/// Only for the holder of the directory's lock, before it stages anything: then all temporaries are of dead runs,
+/// whatever process number is in their names (numbers repeat, above all in containers).
 ///
 /// # Errors
 /// What the operating system says.

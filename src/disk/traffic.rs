@@ -1,12 +1,12 @@
-//! What goes through the door, in bytes.
+//! Counters of bytes read and written.
 
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that a disk has moved so far.
+/// Bytes that a disk has read and written so far.
 ///
-/// What is counted is what the operating system was asked for: a read that is widened to whole blocks counts with the
-/// blocks. Mapped files are not counted, since the kernel reads them unasked; nor are names and lengths.
+/// Requests to the operating system are counted: a read that is widened to whole blocks counts with the blocks. Mapped
+/// files, names and lengths are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes read.
@@ -18,7 +18,7 @@ pub struct Traffic {
 impl Sub for Traffic {
     type Output = Traffic;
 
-    /// What came since an earlier reading.
+    /// The traffic since an earlier reading.
     fn sub(self, earlier: Traffic) -> Traffic {
         Traffic {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),

@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 10;
 
 /// Where a file differs from a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileComparison {
+pub struct ScoreComparison {
     /// Positions compared: all reachable ones.
     pub positions: u64,
     /// How many of them have another score in the file.
@@ -61,7 +61,7 @@ pub fn compare(
     directory: &Path,
     memory_bytes: u64,
     stop: &AtomicBool,
-) -> Result<FileComparison, ExchangeError> {
+) -> Result<ScoreComparison, ExchangeError> {
     let order = Lexicographic::new(index)?;
     let stones = index.stones();
     let path = directory.join(file_of(stones));
@@ -72,7 +72,7 @@ pub fn compare(
         Some(_) => {}
     }
     let file = disk.open(&path)?;
-    let mut comparison = FileComparison { positions: expected, ..FileComparison::default() };
+    let mut comparison = ScoreComparison { positions: expected, ..ScoreComparison::default() };
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for part in order.parts(memory_bytes) {
         if stop.load(Ordering::Relaxed) {
@@ -86,7 +86,7 @@ pub fn compare(
         file.read_at(positions.start, &mut theirs)?;
         let theirs = signed_of(&theirs);
         let units = ours.par_chunks(UNIT_POSITIONS).zip(theirs.par_chunks(UNIT_POSITIONS)).enumerate();
-        let units: Vec<FileComparison> = units
+        let units: Vec<ScoreComparison> = units
             .map(|(unit, (ours, theirs))| {
                 let first = positions.start + (unit * UNIT_POSITIONS) as u64;
                 compare_unit(&order, first, ours, theirs, stones as Score)
@@ -108,8 +108,8 @@ fn compare_unit(
     ours: &[Score],
     theirs: &[Score],
     score_max: Score,
-) -> FileComparison {
-    let mut comparison = FileComparison::default();
+) -> ScoreComparison {
+    let mut comparison = ScoreComparison::default();
     if ours == theirs {
         return comparison;
     }
@@ -155,7 +155,7 @@ mod tests {
 
         let (reachable, reachable_index) = solved(6, PositionSet::Reachable, Codec::Zstd);
         let compare = |disk| compare(disk, &reachable, &reachable_index, directory, 1 << 10, &stop);
-        let same = FileComparison { positions: 12_375, ..FileComparison::default() };
+        let same = ScoreComparison { positions: 12_375, ..ScoreComparison::default() };
         assert_eq!(compare(&disk).unwrap(), same);
 
         let path = directory.join("scores.6");

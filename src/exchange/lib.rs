@@ -24,7 +24,7 @@ mod lexicographic;
 mod solved;
 
 pub use archive::{BestCaptures, RestoreTarget, archive, restore};
-pub use compare::{FileComparison, ScoreDifference, compare, file_of};
+pub use compare::{ScoreComparison, ScoreDifference, compare, file_of};
 pub use error::ExchangeError;
 pub use export::{CSV_POSITIONS_MAX, Exported, Format, Options, export};
 pub use lexicographic::{Lexicographic, LexicographicPart};

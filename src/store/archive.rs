@@ -1,8 +1,8 @@
-//! Reading a file of scores that are coded given a floor each: the smallest form, for keeping.
+//! Archives: files of scores coded with a floor for each, the smallest form.
 //!
-//! A floor is a value that a score is at least. Of a database it is the best that a capture reaches, which follows from
-//! the smaller databases; what it is does not matter here, but who reads must give what was given when the file was written
-//! with [`Writer::append_band`](crate::Writer::append_band).
+//! A floor is a value that a score is at least. For a database it is the best capture, which follows from the smaller
+//! databases. The reader must provide the floors that were given to
+//! [`Writer::append_band`](crate::Writer::append_band).
 
 use std::fmt;
 use std::ops::Range;
@@ -17,11 +17,11 @@ use crate::scores::open::Unverified;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 
-/// Scores that need floors to be read, band by band.
+/// An open archive, read band by band given the floors.
 pub struct Archive(Scores);
 
 impl Archive {
-    /// Accepts an open file if it is the one that is meant.
+    /// Accepts an open file if it has the expected identity and shape.
     ///
     /// # Errors
     /// [`StoreError::Mismatch`] with both sides.
@@ -44,13 +44,13 @@ impl Archive {
         self.0.range()
     }
 
-    /// The digest of its scores, as the file says. With other floors than it was written with there are other scores, so
-    /// that what was read is to be compared.
+    /// The digest of its scores in the footer. Wrong floors give wrong scores, so the caller compares the digest of
+    /// what it read.
     pub fn digest(&self) -> Digest {
         self.0.digest()
     }
 
-    /// How many bands there are.
+    /// The number of bands.
     pub fn bands(&self) -> usize {
         self.0.block_count()
     }

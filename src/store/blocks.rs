@@ -1,4 +1,4 @@
-//! The blocks of a file, or of a part of one, from its scores: encoded in parallel, a batch at a time, and written in order.
+//! Writing of blocks, of a file or of a part of one: encoded in parallel, a batch at a time, and written in order.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,20 +18,20 @@ use crate::identity::FileKind;
 use crate::layout::{BATCH_POSITIONS, BlockLayout};
 use crate::value_range::ValueRange;
 
-/// Blocks of zeros that wait to be written, at most.
+/// The most blocks of zeros that are buffered.
 const READY_MAX: usize = 32;
 
 static ZEROS: [i8; BLOCK_POSITIONS] = [0; BLOCK_POSITIONS];
 
-/// Where blocks go, one behind the other.
+/// The destination of encoded blocks.
 pub(crate) trait BlockSink: Send {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// What the index is to say of where the next byte goes.
+    /// The offset of the next byte, for the index.
     fn offset(&self) -> u64;
 }
 
-/// What the blocks of a file are of.
+/// The parameters of a file that determine its blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct FileContent {
     /// The file, for errors.
@@ -42,32 +42,32 @@ pub(crate) struct FileContent {
     pub(crate) codec: Codec,
 }
 
-/// Blocks on their way.
+/// Encodes the scores of some blocks and writes them.
 pub(crate) struct BlockWriter<S> {
     pub(crate) sink: S,
     content: FileContent,
     blocks: Range<usize>,
     hasher: ContentHasher,
     index: Vec<u8>,
-    /// Behind the positions appended.
+    /// The position after those appended.
     position: u64,
-    /// The first block that is not encoded yet.
+    /// The first block not yet encoded.
     block: usize,
-    /// The positions from that block on, as far as they were appended: less than a batch.
+    /// The scores from that block on that were appended: less than a batch.
     pending: Vec<u8>,
     ready: Vec<EncodedBlock<'static>>,
 }
 
-/// Blocks that all were written.
+/// The result of writing all blocks.
 pub(crate) struct FinishedBlocks<S> {
     pub(crate) sink: S,
-    /// Their entries.
+    /// The index entries of the blocks.
     pub(crate) index: Vec<u8>,
     pub(crate) hasher: ContentHasher,
 }
 
 impl<S: BlockSink> BlockWriter<S> {
-    /// Some blocks of a file.
+    /// Begins to write some blocks of a file.
     pub(crate) fn new(sink: S, content: FileContent, blocks: Range<usize>) -> Self {
         let position = content.layout.first_position(blocks.start);
         BlockWriter {
@@ -88,7 +88,7 @@ impl<S: BlockSink> BlockWriter<S> {
         &self.content.path
     }
 
-    /// The positions that were not appended yet.
+    /// The positions not yet appended.
     pub(crate) fn left(&self) -> Range<u64> {
         self.position..self.content.layout.first_position(self.blocks.end)
     }
@@ -100,7 +100,7 @@ impl<S: BlockSink> BlockWriter<S> {
         self.position += scores.len() as u64;
         assert!(self.content.codec != Codec::Floors, "a file with floors is written band by band");
         let mut rest = bytes_of(scores);
-        // What is encoded but not written while the scores are at hand need not be copied.
+        // Blocks that are encoded and written during this call borrow from `scores`.
         let mut ready: Vec<EncodedBlock<'_>> = std::mem::take(&mut self.ready);
         while !rest.is_empty() {
             let batch = self.batch();
@@ -127,7 +127,7 @@ impl<S: BlockSink> BlockWriter<S> {
         Ok(())
     }
 
-    /// Appends so many zeros.
+    /// Appends zeros.
     pub(crate) fn append_zeros(&mut self, mut zeros: u64) -> Result<(), StoreError> {
         while zeros > 0 {
             let values = self.content.layout.len_of(self.block);
@@ -155,7 +155,7 @@ impl<S: BlockSink> BlockWriter<S> {
         Ok(())
     }
 
-    /// The positions of the band that comes next.
+    /// The positions of the next band.
     pub(crate) fn next_band(&self) -> Option<Range<u64>> {
         (self.block < self.blocks.end).then(|| self.content.layout.positions_of(self.block))
     }
@@ -175,7 +175,7 @@ impl<S: BlockSink> BlockWriter<S> {
         write_blocks(&mut self.sink, &mut self.index, &[encoded])
     }
 
-    /// Writes what is left.
+    /// Writes the remaining blocks.
     ///
     /// # Panics
     /// If not every position was appended, or after an error.
@@ -190,8 +190,7 @@ impl<S: BlockSink> BlockWriter<S> {
 
     /// The next blocks to be encoded together.
     fn batch(&self) -> BlockBatch {
-        // A few for each thread: more would only take memory. One alone is handed no more than it needs: what comes in
-        // longer portions is then not copied.
+        // A few for each thread. A single thread encodes one block at a time: longer portions then need not be copied.
         let blocks = match rayon::current_num_threads() as u64 {
             1 => 1,
             threads => 8 * threads,
@@ -202,7 +201,7 @@ impl<S: BlockSink> BlockWriter<S> {
         BlockBatch { blocks: self.block..end, positions: first..self.content.layout.positions_of(end - 1).end }
     }
 
-    /// Encodes the next batch, while the one before is written.
+    /// Encodes the next batch while the previous one is written.
     fn encode<'a>(
         &mut self,
         batch: &BlockBatch,
@@ -239,7 +238,7 @@ impl EncodedBlock<'_> {
     }
 }
 
-/// Some blocks to be encoded together.
+/// Blocks that are encoded together.
 struct BlockBatch {
     blocks: Range<usize>,
     positions: Range<u64>,

@@ -1,8 +1,8 @@
-//! A bounded cache of decoded blocks, and pieces of them, shared by threads and files.
+//! A bounded cache of decoded blocks and parts of blocks, shared by threads and files.
 //!
-//! They are kept in shards, each behind a lock of its own; within a shard those to give up are
-//! found by the clock algorithm (one bit says that one was used since the hand last passed). Who looks at single scores
-//! has pieces here, as small as the form of the block allows; who reads rows or ranges has blocks.
+//! Entries are in shards, each behind a lock of its own; within a shard the clock algorithm selects the entry to evict
+//! (one bit says whether an entry was used since the hand last passed). Reads of single scores cache parts as small as
+//! the form of the block allows; reads of ranges cache whole blocks.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,22 +16,23 @@ use crate::codec::rans::Head;
 use crate::error::StoreError;
 use crate::scores::{AccessPattern, BlockPart, ScoreLocation, Scores};
 
-/// Decoded blocks of one or several files, no more than a number of bytes.
+/// A cache of decoded blocks of one or several files, of at most a number of bytes.
 pub struct BlockCache {
     shards: Vec<Mutex<Shard>>,
-    /// Heads are few and large, and each serves a hundred strips: they have a shard of their own.
+    /// The heads, in a shard of their own: they are few and large, and each serves a hundred strips.
     heads: Mutex<Shard>,
     bytes_max: usize,
-    /// Bytes of heads, which the other shards do not have.
+    /// Bytes of heads, by which the limit of the other shards is reduced.
     head_bytes: AtomicUsize,
     files: AtomicU64,
     decoded: AtomicU64,
 }
 
-/// Enough that the threads of a large machine rarely meet.
+/// So many that the threads of a large machine rarely contend.
 const SHARDS_MAX: usize = 64;
 
-/// Fewer blocks in a shard would give up some that are needed while other shards keep what is not.
+/// The fewest blocks in a shard: with fewer, a shard would evict blocks that are needed while other shards keep unused
+/// ones.
 const SHARD_BLOCKS_MIN: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +42,8 @@ pub(crate) struct PartKey {
     pub(crate) part: BlockPart,
 }
 
-/// One multiplication a number (Knuth's hash): the standard hasher takes longer than the look-up, and nobody
-/// hostile chooses the keys.
+/// One multiplication a number (Knuth's hash): the standard hasher takes longer than the look-up, and the keys are not
+/// chosen by an attacker.
 #[derive(Debug, Default)]
 struct KeyHasher(u64);
 
@@ -82,7 +83,7 @@ struct CacheSlot {
     used: bool,
 }
 
-/// What there is of a block.
+/// A cached part of a block.
 #[derive(Clone)]
 enum CachedPart {
     Scores(Arc<Vec<i8>>),
@@ -90,10 +91,10 @@ enum CachedPart {
 }
 
 impl BlockCache {
-    /// A cache of at most `bytes_max` bytes of scores, though of no less than 65,536.
+    /// Creates a cache of at most `bytes_max` bytes of scores, and at least 65,536.
     ///
-    /// Of files of the codec rans it holds strips, of about 8,192 scores, and models, of half a megabyte each: with less
-    /// than some megabytes, every look reads a model.
+    /// Of files of the codec rans it holds strips, of about 8,192 scores, and heads, of half a megabyte each: with less
+    /// than some megabytes, every probe reads a head.
     pub fn new(bytes_max: u64) -> Arc<Self> {
         let blocks = usize::try_from(bytes_max / BLOCK_POSITIONS as u64).unwrap_or(usize::MAX).max(1);
         let shards = (blocks / SHARD_BLOCKS_MIN).clamp(1, SHARDS_MAX);
@@ -112,17 +113,17 @@ impl BlockCache {
         self.shards.iter().chain([&self.heads]).map(|shard| held(shard).bytes as u64).sum()
     }
 
-    /// How many blocks or pieces were decoded, each as often as it was.
+    /// The number of times that blocks or parts were decoded.
     pub fn decoded(&self) -> u64 {
         self.decoded.load(Ordering::Relaxed)
     }
 
-    /// Some scores of a block, decoded first if they are not here.
+    /// A part of a block, decoded if it is not cached.
     fn scores(&self, key: PartKey, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
         if let Some(CachedPart::Scores(found)) = self.find(key) {
             return Ok(found);
         }
-        // Not under the lock: others need the shard, and two that decode the same block do no harm.
+        // Without the lock: other threads need the shard, and decoding a block twice is harmless.
         let decoded = scores.decode_part(key.block, key.part, || self.head(key, scores))?;
         self.decoded.fetch_add(1, Ordering::Relaxed);
         let decoded = Arc::new(decoded);
@@ -130,7 +131,7 @@ impl BlockCache {
         Ok(decoded)
     }
 
-    /// The head of a block of strips, read first if it is not here.
+    /// The head of a block of strips, read if it is not cached.
     fn head(&self, key: PartKey, scores: &Scores) -> Result<Arc<Head>, StoreError> {
         let key = PartKey { part: BlockPart::Head, ..key };
         if let Some(CachedPart::Head(found)) = held(&self.heads).find(key) {
@@ -163,7 +164,7 @@ impl BlockCache {
 
     fn shard(&self, key: PartKey) -> &Mutex<Shard> {
         let strip = if let BlockPart::Strip(strip) = key.part { strip as usize } else { 0 };
-        // Neighbouring blocks and strips, and the same block of neighbouring files, lie in different shards.
+        // Neighbouring blocks and strips, and equal blocks of neighbouring files, are in different shards.
         &self.shards[(key.block + strip + key.file as usize * 7) % self.shards.len()]
     }
 }
@@ -184,7 +185,7 @@ impl CachedPart {
 }
 
 fn held(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    // A thread that panicked here left every slot whole: they are replaced in one assignment.
+    // A panic leaves every slot consistent: slots are replaced in one assignment.
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -197,7 +198,7 @@ impl Shard {
 
     fn insert(&mut self, key: PartKey, content: CachedPart, bytes_max: usize) {
         let bytes = content.bytes();
-        // Another thread was faster, or it would take the place of everything.
+        // Another thread has inserted it, or it would evict everything.
         if self.places.contains_key(&key) || bytes > bytes_max {
             return;
         }
@@ -207,21 +208,21 @@ impl Shard {
         self.slots.push(CacheSlot { key, content, used: false });
     }
 
-    /// Gives up what is more than so many bytes.
+    /// Evicts entries until at most `bytes_max` bytes are held.
     fn shrink(&mut self, bytes_max: usize) {
         while self.bytes > bytes_max {
             self.give_up();
         }
     }
 
-    /// Gives up the next one that was not used of late.
+    /// Evicts the next entry that was not used since the hand last passed.
     fn give_up(&mut self) {
         self.hand %= self.slots.len();
-        // Ends: a full turn clears every bit.
+        // Terminates: a full turn clears every bit.
         while std::mem::take(&mut self.slots[self.hand].used) {
             self.hand = (self.hand + 1) % self.slots.len();
         }
-        // The last takes its place and is the next to be looked at, unless the hand goes on: it was used latest.
+        // The last entry takes the slot. The hand skips it: it was used latest.
         let slot = self.slots.swap_remove(self.hand);
         self.bytes -= slot.content.bytes();
         self.places.remove(&slot.key);
@@ -232,8 +233,7 @@ impl Shard {
     }
 }
 
-/// Scores behind a cache of decoded blocks. Raw and packed files in a map are read in place and do
-/// not touch the cache.
+/// Scores behind a cache of decoded blocks. Raw and packed files in a map are read in place and bypass the cache.
 #[derive(Debug)]
 pub struct CachedScores {
     scores: Scores,
@@ -242,12 +242,12 @@ pub struct CachedScores {
 }
 
 impl CachedScores {
-    /// Scores with a cache of their own of at most `bytes_max` bytes (at least 65,536).
+    /// Creates a cache for one file, of at most `bytes_max` bytes (at least 65,536).
     pub fn new(scores: Scores, bytes_max: u64) -> Self {
         CachedScores::sharing(scores, BlockCache::new(bytes_max))
     }
 
-    /// Scores that share a cache with other files.
+    /// Uses a cache that is shared with other files.
     pub fn sharing(scores: Scores, cache: Arc<BlockCache>) -> Self {
         let file = cache.files.fetch_add(1, Ordering::Relaxed);
         CachedScores { scores, cache, file }

@@ -1,7 +1,7 @@
-//! How the blocks of a file are encoded.
+//! Codecs: how the blocks of a file are encoded.
 //!
-//! A *codec* is chosen for a file; a *form* is how one of its blocks is stored, for a block that a codec does not shrink is
-//! packed. The module `block` encodes and decodes one block in any form, with the module of that form.
+//! A *codec* is chosen for a file. A *form* is how one block is stored: a block that the codec does not shrink is
+//! packed. The module `block` encodes and decodes one block in any form, each form by a module of its own.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,9 +14,9 @@ pub(crate) mod rans;
 mod sparse;
 pub(crate) mod zstd;
 
-/// Positions in a block. A multiple of 8, so that packed blocks end on whole bytes and a slab is one stream of bits; so
-/// large that its index entry is negligible (0.003 bits a position), so small that a probe of one takes some 50 us, and
-/// less where a block has restart points.
+/// Positions in a block. A multiple of 8, so that packed blocks end on whole bytes and a slab is one stream of bits.
+/// Large enough that an index entry is negligible (0.003 bits a position), small enough that a probe of one block takes
+/// some 50 us.
 pub const BLOCK_POSITIONS: usize = 1 << 16;
 
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
@@ -28,29 +28,29 @@ pub enum Codec {
     Raw,
     /// As many bits a value as its range needs.
     Packed,
-    /// Zstandard; a block that it makes no smaller than packing does is packed.
+    /// Zstandard, or packed where that is no larger.
     Zstd,
-    /// Range asymmetric numeral systems with a value's neighbours in its row and the row above as context; a block that
-    /// it makes no smaller than packing does is packed. The smallest, for scores.
+    /// Range asymmetric numeral systems, with the neighbours of a value in its row and in the row above as context, or
+    /// packed where that is no larger. The smallest codec for scores.
     Rans,
-    /// As `Rans`, and besides with a floor a score: a value that it is at least. Only [`Archive`](crate::Archive) reads it,
-    /// given the same floors; no name stands for it.
+    /// As `Rans`, with a floor for each score as additional context: a value that the score is at least. Only
+    /// [`Archive`](crate::Archive) reads it, given the same floors; it has no name for users.
     Floors,
 }
 
-/// Not the name of a codec.
+/// An unknown name of a codec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected the codec raw, packed, zstd or rans, found {found:?}")]
 pub struct CodecError {
-    /// What was given instead.
+    /// The text.
     pub found: String,
 }
 
 impl Codec {
-    /// All codecs of files that stand for themselves.
+    /// All codecs whose files can be read without other data.
     pub const ALL: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
 
-    /// Whether its blocks are decoded, rather than read where they lie.
+    /// Whether blocks must be decoded, rather than read in place.
     pub fn is_compressed(self) -> bool {
         match self {
             Codec::Raw | Codec::Packed => false,
@@ -58,7 +58,7 @@ impl Codec {
         }
     }
 
-    /// Whether its blocks are whole rows.
+    /// Whether blocks consist of whole rows.
     pub(crate) fn has_bands(self) -> bool {
         matches!(self, Codec::Rans | Codec::Floors)
     }

@@ -1,9 +1,9 @@
-//! A file that several processes write, each a part of it: a run of its blocks.
+//! A file that several processes write, each a part of it: a range of its blocks.
 //!
-//! Where its codec makes blocks of known size, each part has its place from the start; else it is known when all parts are
-//! encoded, which until then are kept elsewhere. What a process says of its part, its *summary*, are the entries of its
-//! blocks and the hash of its positions; from all of them come index and footer. The bytes of the file are those that
-//! [`Writer`](crate::Writer) makes.
+//! If the codec makes blocks of known size, the offset of each part is known from the start. Otherwise it is known when
+//! all parts are encoded; until then they are stored elsewhere. A process describes its part by a *summary*: the index
+//! entries of its blocks and the hash of its positions. The summaries determine index and footer. The bytes of the file
+//! are those that [`Writer`](crate::Writer) writes.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,21 +22,21 @@ use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 
-/// How a file is cut into parts: a function of the file and their number.
+/// The division of a file into parts.
 #[derive(Clone, Debug)]
 pub struct Division {
     content: FileContent,
     header: Vec<u8>,
-    /// The blocks of each part; there may be none.
+    /// The blocks of each part, possibly none.
     parts: Vec<Range<usize>>,
 }
 
-/// A part on its way. Holds what [`Writer`](crate::Writer) does, and what a [`Region`] does.
+/// A part being written. Takes the memory of a [`Writer`](crate::Writer) and of a [`Region`].
 pub struct PartWriter<'d> {
     blocks: BlockWriter<Region<'d>>,
 }
 
-/// What is to be known of all parts of a file.
+/// The combined summaries of all parts.
 #[derive(Debug)]
 pub struct CombinedParts {
     /// BLAKE3 of the scores, one byte each, in canonical order.
@@ -47,7 +47,7 @@ pub struct CombinedParts {
 }
 
 impl Division {
-    /// Cuts a file into so many parts of about as many positions each. `path` names the file in errors.
+    /// Divides a file into `parts` parts of about as many positions each. `path` names the file in errors.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] if the names in `identity` do not fit.
@@ -84,7 +84,7 @@ impl Division {
         layout.first_position(blocks.start)..layout.first_position(blocks.end)
     }
 
-    /// The most bytes that the blocks of a part take.
+    /// An upper bound of the bytes of the blocks of a part.
     ///
     /// # Panics
     /// If there is no such part.
@@ -97,13 +97,13 @@ impl Division {
         self.parts[part].clone().map(|block| bytes(block) as u64).sum()
     }
 
-    /// The bytes of the blocks of each part, where that does not depend on the scores.
+    /// The bytes of the blocks of each part, if they do not depend on the scores.
     pub fn part_bytes(&self) -> Option<Vec<u64>> {
         let is_known = !self.content.codec.is_compressed();
         is_known.then(|| (0..self.parts.len()).map(|part| self.part_bytes_max(part)).collect())
     }
 
-    /// Where a part is in the file, whose parts have so many bytes.
+    /// The range of a part in the file, given the bytes of each part.
     ///
     /// # Panics
     /// If there is no such part.
@@ -112,13 +112,13 @@ impl Division {
         start..start + part_bytes[part]
     }
 
-    /// Bytes of the file, whose parts have so many.
+    /// The length of the file, given the bytes of each part.
     pub fn file_bytes(&self, part_bytes: &[u64]) -> u64 {
         let index_bytes = self.content.layout.block_count() * INDEX_ENTRY_BYTES;
         (self.header.len() + index_bytes + FOOTER_BYTES) as u64 + part_bytes.iter().sum::<u64>()
     }
 
-    /// Begins a part: its blocks go to `region`, in the file or elsewhere.
+    /// Begins a part, whose blocks are written to `region`, in the file or elsewhere.
     ///
     /// # Panics
     /// If there is no such part.
@@ -126,10 +126,10 @@ impl Division {
         PartWriter { blocks: BlockWriter::new(region, self.content.clone(), self.parts[part].clone()) }
     }
 
-    /// Puts together what is said of the parts, in order.
+    /// Combines the summaries of all parts, in order.
     ///
     /// # Errors
-    /// The first part of which that cannot be the summary, with what it should be and what it is.
+    /// The first part with an invalid summary, with what was expected and what was found.
     ///
     /// # Panics
     /// When there are not as many as parts.
@@ -159,7 +159,7 @@ impl Division {
         Ok(CombinedParts { digest: hasher.finalize(), part_bytes, index })
     }
 
-    /// The entry that is said to be that of a block, wherever it is.
+    /// Decodes and checks the entry of a block, except for its offset.
     fn entry(&self, block: usize, bytes: &[u8]) -> Result<IndexEntry, DecodeError> {
         let FileContent { layout, range, codec, .. } = &self.content;
         let found = || format!("{bytes:?}");
@@ -169,7 +169,7 @@ impl Division {
         if fits { Ok(entry) } else { Err(DecodeError::new(format!("an entry of block {block}"), found())) }
     }
 
-    /// What of the file is in no part: its header, and index and footer.
+    /// The bytes of the file that are in no part: the header, and index with footer.
     pub fn edges(&self, whole: &CombinedParts) -> [Edge; 2] {
         let offset = self.header.len() as u64 + whole.part_bytes.iter().sum::<u64>();
         let footer = Footer::of(whole.digest, offset, &whole.index).encode(&self.header);
@@ -188,12 +188,11 @@ impl BlockSink for Region<'_> {
 }
 
 impl<'d> PartWriter<'d> {
-    /// Appends the scores of the next positions, as many as there are. Encodes on all threads of the current rayon pool,
-    /// a batch at a time.
+    /// Appends the scores of the next positions. Encodes on all threads of the current rayon pool, a batch at a time.
     ///
     /// # Errors
-    /// [`StoreError::Disk`] if the disk fails; [`StoreError::OutOfRange`] if a score is not in the range. The part can
-    /// then only be dropped. Either may be noticed by a later call.
+    /// [`StoreError::Disk`] if the disk fails; [`StoreError::OutOfRange`] if a score is not in the range. Either may be
+    /// reported by a later call. The part can then only be dropped.
     ///
     /// # Panics
     /// If there are more scores than positions left.
@@ -201,7 +200,7 @@ impl<'d> PartWriter<'d> {
         self.blocks.append(scores)
     }
 
-    /// Completes the part: what is to be said of it, and the region, to be finished.
+    /// Completes the part. Returns its summary, and the region to be finished.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -228,7 +227,7 @@ mod tests {
         Division::new(&Example::path(), identity, shape, *range, codec, parts).unwrap()
     }
 
-    /// A part, kept elsewhere than in the file: its summary and its bytes.
+    /// Writes a part outside the file. Returns its summary and its bytes.
     fn kept(division: &Division, example: &Example, part: usize, disk: &MemoryDisk) -> (Vec<u8>, Vec<u8>) {
         let bytes = division.part_bytes_max(part);
         let scratch = disk.scratch(Path::new("part"), bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What can be wrong with a file, with both sides and the remedy.
+//! Errors of files: what was expected, what was found, and the remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,7 @@ use disk::{Digest, DiskError};
 
 use crate::value_range::ValueRange;
 
-/// How to get a file back that is damaged: a run believes what its journal says of a file until `verify` has recorded
-/// otherwise.
+/// The remedy for a damaged file. A run trusts the journal until `verify` has recorded the damage.
 fn remedy(path: &Path) -> String {
     let is_of_run = |folder: &Path| ["databases", "captures", "planes"].iter().any(|name| folder.ends_with(name));
     let folder = path.ancestors().skip(1).take(2).find(|folder| is_of_run(folder));
@@ -19,14 +18,14 @@ fn remedy(path: &Path) -> String {
     format!("`awari verify --dir {directory}` records it, and the next `awari run MANIFEST` rebuilds it")
 }
 
-/// A file that cannot be written, or cannot be trusted.
+/// An error of writing or reading a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The operating system failed us.
+    /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Not one of our files, or only a piece of one.
+    /// The file is not an awari file, or only a part of one.
     #[error(
         "{} is not a complete awari file: expected {expected}, found {found}; {}",
         path.display(),
@@ -35,12 +34,12 @@ pub enum StoreError {
     NotOurs {
         /// The file.
         path: PathBuf,
-        /// What a file of ours has.
+        /// What an awari file has.
         expected: String,
-        /// What this one has.
+        /// What this file has.
         found: String,
     },
-    /// A file of another version of the format.
+    /// The file has an unknown version of the format.
     #[error(
         "{} has format version {found}, expected at most {expected}; use the program that wrote it, or remove the \
          file and rebuild it with `awari run MANIFEST`",
@@ -49,12 +48,12 @@ pub enum StoreError {
     Version {
         /// The file.
         path: PathBuf,
-        /// The latest version this program reads; it reads all before it.
+        /// The latest version that this program reads.
         expected: u32,
         /// The version of the file.
         found: u32,
     },
-    /// A file of ours whose bytes have changed.
+    /// The bytes of the file have changed since it was written.
     #[error(
         "{} is damaged in {part}: expected {expected}, found {found}; {}",
         path.display(),
@@ -63,14 +62,14 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where: the header, the index, or a block with its positions.
+        /// The damaged part: the header, the index, or a block with its positions.
         part: String,
-        /// What should be there.
+        /// The expected content.
         expected: String,
-        /// What is there.
+        /// The content found.
         found: String,
     },
-    /// A file that others write to while it is read.
+    /// Another process writes to the file while it is read.
     #[error(
         "{} changes while it is read, which no file of a run does: see what writes to it; then {}",
         path.display(),
@@ -80,7 +79,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// A file of scores that are read with those of other files.
+    /// The file is an archive, which is read with the help of smaller databases.
     #[error(
         "{} is an archive, expected a database; restore the database with `awari restore`",
         path.display()
@@ -89,7 +88,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// A whole file, but of something else.
+    /// The file is sound but holds something else.
     #[error(
         "{} is the wrong file: expected {expected}, found {found}; remove the file and rebuild it with `awari run \
          MANIFEST`",
@@ -98,12 +97,12 @@ pub enum StoreError {
     Mismatch {
         /// The file.
         path: PathBuf,
-        /// What the caller means.
+        /// The expected identity or shape.
         expected: String,
-        /// What the file says it is.
+        /// The identity or shape in the header.
         found: String,
     },
-    /// The scores of a file do not have the digest that the file says they have.
+    /// The digest of the scores differs from the one in the footer.
     #[error(
         "{} holds scores of digest {found}, expected {expected}; {}",
         path.display(),
@@ -112,18 +111,18 @@ pub enum StoreError {
     DigestDiffers {
         /// The file.
         path: PathBuf,
-        /// The digest at its end.
+        /// The digest in the footer.
         expected: Digest,
-        /// The digest of what it holds.
+        /// The digest of the scores.
         found: Digest,
     },
-    /// A score to be written lies outside the range announced for the file.
+    /// A score lies outside the range declared for the file.
     #[error(
         "cannot write {}: position {position} has the value {value}, expected {range}; this is a bug in awari",
         path.display()
     )]
     OutOfRange {
-        /// The file that is not written.
+        /// The file.
         path: PathBuf,
         /// The position, in canonical order.
         position: u64,
@@ -132,17 +131,17 @@ pub enum StoreError {
         /// The range announced.
         range: ValueRange,
     },
-    /// Something that has no place in the format.
+    /// The format cannot represent the request.
     #[error("the file format cannot hold this: expected {expected}, found {found}")]
     Unsupported {
-        /// What the format can hold.
+        /// What the format can represent.
         expected: String,
-        /// What was asked for.
+        /// What was requested.
         found: String,
     },
 }
 
-/// Bytes that the format does not allow.
+/// Bytes that violate the format.
 #[derive(Debug)]
 pub(crate) struct DecodeError {
     pub(crate) expected: String,
@@ -156,8 +155,8 @@ impl DecodeError {
 }
 
 impl StoreError {
-    /// Whether a file exists but its bytes are not those that were written: rebuilding it is the
-    /// remedy. A file that is absent, or of something else, is not damaged.
+    /// Whether the file exists but its bytes have changed, so that it must be rebuilt. An absent file, or one with
+    /// other content, is not damaged.
     pub fn is_damage(&self) -> bool {
         matches!(
             self,
@@ -168,7 +167,7 @@ impl StoreError {
         )
     }
 
-    /// What is wrong with the file, for a message that names the file and the remedy itself.
+    /// The description of the error, for a message that names the file and the remedy itself.
     pub fn what(&self) -> String {
         match self {
             StoreError::NotOurs { expected, found, .. } => {
@@ -192,7 +191,7 @@ impl StoreError {
         }
     }
 
-    /// The file that the error is about, if it is one about a file of ours.
+    /// The file concerned, if the error is about one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             StoreError::NotOurs { path, .. }

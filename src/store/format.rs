@@ -29,9 +29,8 @@
 //! | | | zeros, up to a multiple of 64 less 8 |
 //! | last 8 | 8 | checksum of the header before it |
 //!
-//! **Blocks**: see the module `layout` for what is in a block. Each has a form: raw, one byte a value; packed, see the
-//! module `packed`; one Zstandard frame of the raw bytes; several of them, see the module `frames`; or strips, see the
-//! module `strips`. As in raw and packed files a slab's but the last are whole multiples of eight values, its blocks make one stream of bits.
+//! **Blocks**: see the module `layout` for their positions. Each has a form, see the module `codec`. In raw and packed
+//! files all blocks of a slab but its last are whole multiples of eight values, so they form one stream of bits.
 //!
 //! **Index**: 24 bytes a block.
 //!
@@ -54,13 +53,13 @@
 //! | 56 | 8 | checksum of the header's checksum followed by the footer up to here |
 //! | 64 | 8 | magic, reversed |
 //!
-//! A **checksum** is the first 8 bytes of BLAKE3 keyed with `awari-store-checksum-v1`, NUL, and a
-//! number: the block's, for a strip of it 2^40 times the strip's, counted from 1, and the block's, or for the header 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a
-//! block in another's place is found.
+//! A **checksum** is the first 8 bytes of BLAKE3 keyed with `awari-store-checksum-v1`, NUL, and a number: that of the
+//! block; for a strip of it 2^40 times the number of the strip, counted from 1, plus that of the block; for the header
+//! 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a block in the place of another is detected.
 //!
-//! Version history: 1, the first. 2: blocks of several frames, so that a look decodes an eighth of a block, and of strips; version 1 is
-//! read too (blocks of zstd files then are of the forms 2 and 3), and raw and packed files are of version 1 still.
-//! 3: planes of codec zstd have sparse blocks; other files are of the versions before still.
+//! Version history. 1: the first. 2: blocks of several frames, so that a probe decodes an eighth of a block, and of
+//! strips. 3: planes of codec zstd have sparse blocks. All versions are read, and a file is written in the first
+//! version that has its forms.
 
 use disk::Digest;
 
@@ -75,7 +74,7 @@ use crate::little_endian::{u32_at, u64_at};
 use crate::shape::{SLABS_MAX, Shape, SlabShape};
 use crate::value_range::ValueRange;
 
-/// The latest version; all from 1 on are read.
+/// The latest version; all are read.
 pub(crate) const VERSION: u32 = 3;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89awari\r\n";
 pub(crate) const MAGIC_END: [u8; 8] = *b"\n\rirawa\x89";
@@ -92,7 +91,7 @@ pub(crate) const HEADER_BYTES_MAX: usize =
 const _: () = assert!(HEADER_FIXED_BYTES == 24 + RULES_BYTES + POSITIONS_BYTES + 32);
 const _: () = assert!(FOOTER_BYTES == 32 + 5 * 8);
 
-/// What the header says.
+/// The content of the header.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) version: u32,
@@ -102,7 +101,7 @@ pub(crate) struct Header {
     pub(crate) codec: Codec,
 }
 
-/// What the index says of one block.
+/// The index entry of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     pub(crate) offset: u64,
@@ -111,7 +110,7 @@ pub(crate) struct IndexEntry {
     pub(crate) checksum: u64,
 }
 
-/// What the footer says.
+/// The content of the footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) digest: Digest,
@@ -120,7 +119,7 @@ pub(crate) struct Footer {
     pub(crate) index_checksum: u64,
 }
 
-/// Bytes of the header for a number of slabs.
+/// Bytes of the header of a file with `slabs` slabs.
 pub(crate) fn header_bytes(slabs: usize) -> usize {
     (HEADER_FIXED_BYTES + slabs * SLAB_BYTES + CHECKSUM_BYTES).next_multiple_of(HEADER_ALIGNMENT)
 }
@@ -142,7 +141,7 @@ impl Header {
         Header { version, identity, shape, range, codec }
     }
 
-    /// Whether a file may have blocks of this form.
+    /// Whether the file may contain blocks of this form.
     fn admits(&self, form: Form) -> bool {
         form.is_of(self.codec) && form.version() <= self.version
     }
@@ -183,7 +182,7 @@ impl Header {
         Ok(bytes)
     }
 
-    /// Reads a header from exactly its bytes; magic and version were checked.
+    /// Decodes a header from exactly its bytes, whose magic and version were checked.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         if bytes.len() < header_bytes(1) {
             return Err(DecodeError::new("a whole header", bytes.len()));
@@ -247,7 +246,7 @@ impl Header {
     }
 }
 
-/// What the header says of blocks.
+/// The field of the header for the positions in a block.
 fn block_positions(codec: Codec) -> u32 {
     if codec.has_bands() { 0 } else { BLOCK_POSITIONS as u32 }
 }
@@ -270,7 +269,7 @@ impl IndexEntry {
         bytes
     }
 
-    /// Reads the entry of a block from an index that [`check_index`] accepted.
+    /// Decodes the entry of a block of an index that [`check_index`] accepted.
     #[inline]
     pub(crate) fn of_block(index: &[u8], block: usize) -> Self {
         let at = block * INDEX_ENTRY_BYTES;
@@ -288,8 +287,8 @@ impl IndexEntry {
     }
 }
 
-/// Checks that the blocks of an index fill the file from `first_offset` to `end_offset` and have the
-/// sizes and codecs that they may have.
+/// Checks that the blocks of an index fill the file from `first_offset` to `end_offset` and have sizes and forms that
+/// are allowed.
 pub(crate) fn check_index(
     index: &[u8],
     header: &Header,
@@ -329,13 +328,13 @@ pub(crate) fn check_index(
 }
 
 impl Footer {
-    /// Of a file whose index is behind so many bytes.
+    /// The footer of a file whose index is at `index_offset`.
     pub(crate) fn of(digest: Digest, index_offset: u64, index: &[u8]) -> Self {
         let (index_bytes, index_checksum) = (index.len() as u64, checksum::of_index(index));
         Footer { digest, index_offset, index_bytes, index_checksum }
     }
 
-    /// The bytes of the footer; `header` are those of the file's header.
+    /// Encodes the footer; `header` are the bytes of the header.
     pub(crate) fn encode(&self, header: &[u8]) -> [u8; FOOTER_BYTES] {
         let mut bytes = [0; FOOTER_BYTES];
         bytes[..32].copy_from_slice(&self.digest.0);
@@ -348,7 +347,7 @@ impl Footer {
         bytes
     }
 
-    /// Reads a footer; its magic was checked, and so was the header.
+    /// Decodes a footer, whose magic and header were checked.
     pub(crate) fn decode(bytes: &[u8], header: &[u8]) -> Result<Self, DecodeError> {
         checksum::compare(footer_checksum(header, bytes), u64_at(bytes, 56))?;
         let mut digest = [0; 32];

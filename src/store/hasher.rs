@@ -1,8 +1,8 @@
-//! The digest of content that comes in portions: BLAKE3 of the whole.
+//! The digest of content that arrives in portions: BLAKE3 of the whole.
 //!
-//! BLAKE3 hashes a tree whose leaves know their place and whose nodes do not. Content is hashed in pieces of
-//! [`PIECE_BYTES`], whole subtrees, and a piece of zeros at a place gives the same each time: it is hashed once in the life
-//! of a process. Most of what planes have is zeros; hashing them all took a tenth of the processor time of `two-bit`.
+//! BLAKE3 hashes a tree whose leaves depend on their position and whose nodes do not. Content is hashed in pieces of
+//! [`PIECE_BYTES`], each a whole subtree. The hash of a piece of zeros at a position is computed once per process: most
+//! of a plane is zeros, and hashing them all took a tenth of the processor time of `two-bit`.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -11,13 +11,13 @@ use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, me
 use disk::Digest;
 use rayon::prelude::*;
 
-/// Bytes of a piece: as many leaves as the widest registers hash at once.
+/// Bytes of a piece: as many leaves as the widest vector registers hash at once.
 pub(crate) const PIECE_BYTES: usize = 16 << 10;
 
-/// Pieces at a time for a thread.
+/// Pieces that a thread hashes at a time.
 const PIECES: usize = 8;
 
-/// Pieces of zeros that are remembered, those of the first gibibyte of content. They take 2 MiB.
+/// Pieces of zeros whose hashes are cached: those of the first gibibyte of content, in 2 MiB.
 const ZEROS_MAX: usize = 1 << 16;
 
 /// Bytes of the hash of a subtree.
@@ -25,16 +25,17 @@ const VALUE_BYTES: usize = size_of::<ChainingValue>();
 
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
-/// Content being hashed: all of it, or a part that begins anywhere.
+/// A hasher of the whole content, or of a part that begins at any byte.
 pub(crate) struct ContentHasher {
-    /// Bytes before the first piece that begins in the part, and how many of them are missing.
+    /// Bytes before the first piece boundary of the part, and how many of them are missing.
     lead: Vec<u8>,
     lead_missing: usize,
-    /// Subtrees of pieces, in order: those that belong together are one.
+    /// Subtrees of pieces, in order; complete siblings are merged.
     stack: Vec<Subtree>,
-    /// Behind the last piece in there, among the pieces of the content.
+    /// The number of the next piece of the content.
     pieces: u64,
-    /// The next piece. It may be whole, but is in no subtree before more comes: the last one is the root or its child.
+    /// The next piece. A complete one is added to a subtree only when more content arrives: the last piece is the root
+    /// or a child of it.
     held: PendingPiece,
 }
 
@@ -45,14 +46,14 @@ struct Subtree {
     value: ChainingValue,
 }
 
-/// A piece that came in portions: to hash it at once takes less than to hash each.
+/// A piece that arrives in portions, hashed once it is complete.
 enum PendingPiece {
-    /// So many zeros.
+    /// A number of zeros.
     Zeros(usize),
     Bytes(Vec<u8>),
 }
 
-/// What the hash of a part of the content takes: bytes before its first piece, its subtrees, bytes behind.
+/// The layout of the encoded hash of a part: bytes before its first piece, its subtrees, bytes after them.
 struct Outline {
     lead: usize,
     first_piece: u64,
@@ -69,7 +70,7 @@ impl Outline {
         Outline { lead: (first - part.start) as usize, first_piece, end_piece: first_piece + whole, held }
     }
 
-    /// The heights of the subtrees: each is as large as its place and the end allow.
+    /// The heights of the subtrees: each is as large as its position and the end allow.
     fn heights(&self) -> impl Iterator<Item = u32> {
         let (mut at, end) = (self.first_piece, self.end_piece);
         std::iter::from_fn(move || {
@@ -87,7 +88,7 @@ impl ContentHasher {
         ContentHasher::beginning_at(0)
     }
 
-    /// Nothing yet of a part that begins at so many bytes.
+    /// Creates a hasher of a part that begins at `byte`.
     pub(crate) fn beginning_at(byte: u64) -> Self {
         let first = byte.next_multiple_of(PIECE_BYTES as u64);
         ContentHasher {
@@ -99,7 +100,7 @@ impl ContentHasher {
         }
     }
 
-    /// Adds bytes; on all threads of the current rayon pool if there are many.
+    /// Adds bytes, on all threads of the current rayon pool if there are many.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         let (lead, mut bytes) = bytes.split_at(bytes.len().min(self.lead_missing));
         self.lead.extend_from_slice(lead);
@@ -120,7 +121,7 @@ impl ContentHasher {
         }
     }
 
-    /// Adds so many zeros.
+    /// Adds zeros.
     pub(crate) fn update_zeros(&mut self, mut bytes: usize) {
         let lead = bytes.min(self.lead_missing);
         self.lead.resize(self.lead.len() + lead, 0);
@@ -136,7 +137,7 @@ impl ContentHasher {
         }
     }
 
-    /// What there is of a part, for [`join`](Self::join): a few hundred bytes, and up to two pieces.
+    /// Encodes the hash of a part for [`join`](Self::join): a few hundred bytes and up to two pieces.
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut bytes = self.lead;
         self.stack.iter().for_each(|subtree| bytes.extend_from_slice(&subtree.value));
@@ -147,7 +148,8 @@ impl ContentHasher {
         bytes
     }
 
-    /// Adds the next part, hashed elsewhere. Whether these are the bytes of such a part; if not, nothing is added.
+    /// Adds the next part, hashed elsewhere. Returns false, and adds nothing, if the bytes are not those of such a
+    /// part.
     ///
     /// # Panics
     /// In the middle of a piece, if the part is said to begin with one.
@@ -188,7 +190,7 @@ impl ContentHasher {
         Digest(*merge_subtrees_root(&first.value, &right, Mode::Hash).as_bytes())
     }
 
-    /// Bytes that the piece held has room for, after it went to the others if it is whole.
+    /// Bytes that the pending piece has room for. A complete one is pushed first.
     fn room(&mut self) -> usize {
         let (held, value) = match &self.held {
             PendingPiece::Zeros(PIECE_BYTES) => (0, Some(value_of_zeros(self.pieces))),
@@ -205,7 +207,7 @@ impl ContentHasher {
         PIECE_BYTES - held
     }
 
-    /// Adds bytes for which there is room.
+    /// Adds bytes to the pending piece, which has room for them.
     fn hold(&mut self, bytes: &[u8]) {
         match &mut self.held {
             PendingPiece::Zeros(zeros) if is_zeros(bytes) => *zeros += bytes.len(),
@@ -219,7 +221,7 @@ impl ContentHasher {
         }
     }
 
-    /// Adds whole pieces, behind which there is more.
+    /// Adds whole pieces that are not the last of the content.
     fn push_all(&mut self, pieces: &[[u8; PIECE_BYTES]]) {
         if pieces.len() <= PIECES || rayon::current_num_threads() == 1 {
             pieces.iter().for_each(|piece| self.push(Subtree { height: 0, value: value_of(self.pieces, piece) }));
@@ -233,7 +235,7 @@ impl ContentHasher {
 
     fn push(&mut self, mut subtree: Subtree) {
         self.pieces += 1 << subtree.height;
-        // With a left sibling of the same part it makes one of twice its size.
+        // Merges with left siblings of equal height.
         while subtree.height < self.pieces.trailing_zeros()
             && let Some(left) = self.stack.pop_if(|left| left.height == subtree.height)
         {
@@ -261,7 +263,7 @@ fn value_of(piece: u64, bytes: &[u8; PIECE_BYTES]) -> ChainingValue {
     hasher_of(piece).update(bytes).finalize_non_root()
 }
 
-/// The same of a piece of zeros.
+/// The chaining value of a piece of zeros.
 fn value_of_zeros(piece: u64) -> ChainingValue {
     static KNOWN: Mutex<Vec<Option<ChainingValue>>> = Mutex::new(Vec::new());
     let value = || hasher_of(piece).update(&ZEROS).finalize_non_root();
@@ -273,7 +275,7 @@ fn value_of_zeros(piece: u64) -> ChainingValue {
     *known[at].get_or_insert_with(value)
 }
 
-/// Whether there is nothing but zeros. Mostly the first few bytes say no.
+/// Whether all bytes are zero. For other content the first few bytes decide.
 fn is_zeros(bytes: &[u8]) -> bool {
     bytes.chunks(512).all(|bytes| bytes.iter().fold(0, |any, byte| any | byte) == 0)
 }

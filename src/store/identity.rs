@@ -1,4 +1,4 @@
-//! What a file is of.
+//! The identity of a file.
 
 use std::fmt;
 
@@ -12,31 +12,31 @@ pub enum FileKind {
     Database,
     /// The best score reachable by a capturing move, or a value that says there is none.
     Capture,
-    /// Scores on their way: a state to go on from, not a result.
+    /// Intermediate scores: a state to resume from, not a result.
     Snapshot,
-    /// Bits, eight positions a byte, of a database under way.
+    /// Bits, eight positions a byte, of an unfinished database.
     Plane {
         /// What the bits say.
         role: Role,
-        /// At which bound; 0 for all, or none in particular.
+        /// The bound; 0 for all, or for none in particular.
         bound: u8,
     },
 }
 
-/// What the bits of a plane say of their positions.
+/// The meaning of the bits of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// By bound, a capture has just that score.
+    /// One plane a bound: a capture has exactly that score.
     WinSeeds,
-    /// By bound, no capture saves them from a loss from here on.
+    /// One plane a bound: no capture avoids a loss from this bound on.
     CandidateSeeds,
-    /// A capture wins, and nothing did before.
+    /// Won by a capture at the bound, not before.
     Seed,
     /// Won at the bound, not before.
     Won,
     /// Lost at the bound, not before.
     Lost,
-    /// Lost at the bound, in the orientation of the database.
+    /// Lost at the bound, in the orientation of the finished database.
     Decided,
 }
 
@@ -49,7 +49,7 @@ pub enum FileOrientation {
     OpponentMajor,
 }
 
-/// What a file is of. Two files of one identity and shape hold the same scores.
+/// The identity of a file. Two files of one identity and shape hold the same scores.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// What the values mean.
@@ -70,7 +70,7 @@ pub(crate) const RULES_BYTES: usize = 32;
 pub(crate) const POSITIONS_BYTES: usize = 16;
 
 impl Identity {
-    /// Checks that the stones are those of a game and the names fit the fields of a file.
+    /// Checks that the number of stones is valid and the names fit the header.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         if usize::from(self.stones) >= SLABS_MAX {
             let expected = format!("at most {} stones", SLABS_MAX - 1);
@@ -96,7 +96,7 @@ fn check_name(field: &str, text: &str, field_bytes: usize) -> Result<(), StoreEr
 }
 
 impl FileKind {
-    /// The tag of the kind, of the role, and the bound.
+    /// The tags of the kind and the role, and the bound.
     pub(crate) fn tags(self) -> [u8; 3] {
         match self {
             FileKind::Database => [1, 0, 0],

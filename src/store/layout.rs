@@ -1,8 +1,9 @@
-//! How positions are cut into blocks.
+//! The division of positions into blocks.
 //!
-//! A block is [`BLOCK_POSITIONS`] consecutive positions of one slab; the last of a slab is shorter. In files of the codec
-//! rans it is a band of whole rows, about a million positions of them: as many as have so many, but no fewer than 16 rows
-//! unless those have more than [`BAND_POSITIONS_MAX`]. With floors it is four million and 40 rows. Blocks are numbered in canonical order.
+//! A block is [`BLOCK_POSITIONS`] consecutive positions of one slab; the last one of a slab is shorter. In files of the
+//! codec rans a block is a band of whole rows: about a million positions, and at least 16 rows unless these exceed
+//! [`BAND_POSITIONS_MAX`]. With floors it is four million positions and 40 rows. Blocks are numbered in canonical
+//! order.
 
 use std::ops::Range;
 
@@ -13,27 +14,27 @@ use crate::value_range::ValueRange;
 
 const BLOCK_POSITIONS_64: u64 = BLOCK_POSITIONS as u64;
 
-/// Positions in a band of rows that are not too long: its model is then a hundredth of it.
+/// Positions in a band, so that its model is a hundredth of it.
 const BAND_POSITIONS: u64 = 1 << 20;
 
-/// Rows of a band of longer ones: strips are 16 rows high there, and have no neighbours above the first.
+/// Rows of a band of long rows: strips are 16 rows high, and their first rows have no neighbours above.
 const BAND_ROWS: u64 = 16;
 
-/// The same with floors: models are larger, and so are strips.
+/// The same with floors, where models and strips are larger.
 const FLOORED_POSITIONS: u64 = 1 << 22;
 const FLOORED_ROWS: u64 = 40;
 
-/// Positions in a band, so that what holds one is bounded. Rows of 48 stones have 2,869,685 columns.
+/// The most positions in a band, which bounds buffers. Rows of 48 stones have 2,869,685 columns.
 pub(crate) const BAND_POSITIONS_MAX: u64 = 1 << 23;
 
-/// Columns of a file of the codec rans.
+/// The most columns in a file of the codec rans.
 pub(crate) const BAND_COLUMNS_MAX: u32 = 1 << 22;
 
-/// Blocks encoded, or decoded to be hashed, at a time: 2 MiB, which is enough for some thirty threads
-/// and little in the smallest budget. Runs of 16 MiB were no faster on two threads. A longer block is a batch alone.
+/// Positions encoded, or decoded and hashed, at a time: 2 MiB, enough for some thirty threads and little in the
+/// smallest budget. Batches of 16 MiB were no faster on two threads. A longer block is a batch of its own.
 pub(crate) const BATCH_POSITIONS: u64 = 32 * BLOCK_POSITIONS as u64;
 
-/// The blocks of a shape.
+/// The blocks of a shape under a codec.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockLayout {
     /// First position of each slab, and the number of positions.
@@ -44,22 +45,22 @@ pub(crate) struct BlockLayout {
     block_positions: Vec<u64>,
     /// Columns of each slab.
     columns: Vec<u32>,
-    /// For each run of `1 << guess_shift` positions the slab of its first: few slabs begin in a run.
+    /// The slab of the first position of each run of `1 << guess_shift` positions; few slabs begin within a run.
     guesses: [u8; GUESSES],
     guess_shift: u32,
 }
 
-/// Runs of positions that a slab is guessed by. A search by halves among some twenty slabs costs more than all else that
-/// a look at a score does in memory.
+/// Runs of positions with a guessed slab. A binary search among some twenty slabs costs more than the rest of a probe
+/// in memory.
 const GUESSES: usize = 256;
 const _: () = assert!(crate::shape::SLABS_MAX <= 256);
 
-/// Where a position is.
+/// The location of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockLocation {
     pub(crate) block: usize,
     pub(crate) index: usize,
-    /// How many from it on are in the block.
+    /// Positions from this one to the end of the block.
     pub(crate) ahead: usize,
 }
 
@@ -141,7 +142,7 @@ impl BlockLayout {
         }
         let inside = position - self.slab_positions[slab];
         let in_block = self.block_positions[slab];
-        // Most are of one size, which is divided by in no time.
+        // Division by the usual size is a shift.
         let (number, index) = match in_block {
             BLOCK_POSITIONS_64 => (inside / BLOCK_POSITIONS_64, inside % BLOCK_POSITIONS_64),
             _ => (inside / in_block, inside % in_block),
@@ -150,20 +151,20 @@ impl BlockLayout {
         BlockLocation { block: self.slab_blocks[slab] + number as usize, index: index as usize, ahead: ahead as usize }
     }
 
-    /// The rows of a block. They are whole in a file of the codec rans only.
+    /// The rows of a block, in files of the codec rans.
     pub(crate) fn band_of(&self, block: usize) -> Band {
         let columns = self.columns[self.slab_of(block)] as usize;
         Band { rows: self.len_of(block) / columns, columns }
     }
 
-    /// Behind the blocks that are handled together from this one on: so many positions, or one block.
+    /// The end of the batch that begins at a block: at most `positions_max` positions, or one block.
     pub(crate) fn batch_end(&self, block: usize, positions_max: u64) -> usize {
         let first = self.positions_of(block).start;
         let fits = |next: &usize| self.positions_of(*next).end - first <= positions_max;
         block + 1 + (block + 1..self.block_count()).take_while(fits).count()
     }
 
-    /// Bytes of all blocks; of compressed ones the most they can be.
+    /// Bytes of all blocks; for compressed ones an upper bound.
     pub(crate) fn data_bytes_max(&self, codec: Codec, range: ValueRange) -> u64 {
         let bits = match codec {
             Codec::Raw => 8,

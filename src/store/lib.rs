@@ -1,18 +1,19 @@
-//! File formats: databases and capture databases, as lists of matrices of signed bytes.
+//! File formats for databases, capture databases and planes: lists of matrices of signed bytes.
 //!
-//! [`Writer`] publishes a file; [`Scores::open`] maps one and checks its frame in O(1) per block of
-//! 65,536 positions, and [`Scores::open_windowed`] does so where a map takes too much memory; [`Unverified::expect`] makes it a [`Scores`] once it is the file the caller
-//! means. The layout of the bytes is described in the module `format`.
+//! [`Writer`] publishes a file. [`Scores::open`] maps one and checks its frame in O(1) per block of 65,536 positions;
+//! [`Scores::open_windowed`] reads blocks on demand instead, where memory is bounded. [`Unverified::expect`] turns an
+//! open file into [`Scores`] once its identity is the expected one. The module `format` describes the layout of the
+//! bytes.
 //!
 //! Invariants:
 //!
-//! * The bytes of a file depend only on what is written, never on threads, time or host.
-//! * No byte is used before a checksum that covers it was compared.
-//! * Whatever the bytes of a file, a reader returns an error or the scores that were written. It
-//!   does not panic, and it allocates no more than a constant times the size of the file.
+//! * The bytes of a file depend only on its content, never on threads, time or host.
+//! * No byte is used before a checksum that covers it has been compared.
+//! * A reader returns an error or the scores that were written, for any bytes. It does not panic, and it allocates no
+//!   more than a constant times the size of the file.
 //! * A score is addressed by its position in canonical order: slabs ascending, row by row.
 //!
-//! This crate knows matrices, not what they mean: no rules, no ranks, no boards.
+//! This crate knows matrices only: no rules, no boards, no index.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -50,5 +51,5 @@ pub use value_range::ValueRange;
 pub use window::Window;
 pub use write::{Writer, Written, write};
 
-// Positions and offsets within files are used as slice indices without further ado.
+// Positions and offsets in files are used as slice indices.
 const _: () = assert!(usize::BITS == 64);

@@ -1,4 +1,4 @@
-//! A plane of bits in a scratch file, behind a cache of pages: least recently used out first, written back when it goes.
+//! A plane of bits in a scratch file, behind a write-back cache of pages with least-recently-used eviction.
 //!
 //! Lincke (2002, section 2.5) measures his dual indexing by the misses of such a cache.
 
@@ -6,17 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use disk::{DiskError, ScratchFile, bytes_of_words, bytes_of_words_mut};
 
-/// Words in a scratch file that begin as zeros.
+/// A cached array of words in a scratch file, initially zeros.
 pub struct PageCache {
     page_words: usize,
     words: usize,
     state: Mutex<PageTable>,
 }
 
-/// Counts of a cache.
+/// Access counts of a page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCounts {
-    /// Accesses to a page that was there.
+    /// Accesses to a cached page.
     pub hits: u64,
     /// Accesses to a page that had to be read.
     pub misses: u64,
@@ -57,7 +57,7 @@ pub struct Pages<'a> {
 }
 
 impl PageCache {
-    /// A cache of as many whole pages as `capacity_bytes` has room for, at least one, over a file of zeros.
+    /// Creates a cache of as many whole pages as fit in `capacity_bytes`, at least one, over a file of zeros.
     ///
     /// # Panics
     /// When a page is not a positive number of words, or there are 2^32 pages.
@@ -80,24 +80,24 @@ impl PageCache {
         PageCache { page_words, words, state: Mutex::new(state) }
     }
 
-    /// The cache, for a run of accesses.
+    /// Locks the cache for a series of accesses.
     pub fn lock(&self) -> Pages<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Pages { page_words: self.page_words, words: self.words, state }
     }
 
-    /// What happened so far.
+    /// The access counts so far.
     pub fn counts(&self) -> PageCounts {
         self.lock().state.counts
     }
 
-    /// Pages held at most.
+    /// The most pages held.
     pub fn capacity(&self) -> usize {
         self.lock().state.capacity
     }
 
-    /// The first failure there was. What was read since may be zeros, what was set before or since may be lost, so every
-    /// later call tells of it again: there is nothing left to go on with.
+    /// Returns the first failure. Words read since may be zeros, and words written before or since may be lost, so
+    /// every later call reports it again.
     ///
     /// # Errors
     /// What the operating system said.
@@ -107,14 +107,14 @@ impl PageCache {
 }
 
 impl Pages<'_> {
-    /// One word.
+    /// Returns a word.
     #[inline]
     pub fn word(&mut self, at: usize) -> u64 {
         let slot = self.state.slot(at / self.page_words, self.page_words, self.words);
         self.state.slots[slot].words[at % self.page_words]
     }
 
-    /// Sets bits of a word; those that were not set before.
+    /// Sets bits of a word, and returns those that were not set before.
     #[inline]
     pub fn set(&mut self, at: usize, bits: u64) -> u64 {
         let slot = self.state.slot(at / self.page_words, self.page_words, self.words);
@@ -280,7 +280,7 @@ mod tests {
         cache.check().unwrap();
         cache.lock().set(100, 1);
         assert!(cache.check().unwrap_err().is_no_space());
-        // Who asked first may have gone on without saying so.
+        // A caller may have ignored the first report.
         cache.lock().set(0, 1);
         assert!(cache.check().unwrap_err().is_no_space());
     }

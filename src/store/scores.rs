@@ -1,4 +1,4 @@
-//! Reading a file: single scores, ranges, or all.
+//! Reading a file: single scores, ranges, or all scores.
 
 mod block;
 mod location;
@@ -31,9 +31,9 @@ use crate::value_range::ValueRange;
 
 /// The scores of a file, read through a map or in windows.
 ///
-/// In a map, a block's checksum is compared when the block is first touched, and not again until the file has another
-/// edition (see the module `source`). In windows it is compared at each read. A damaged block is an
-/// error at every touch. One `Scores` serves all threads.
+/// In a map, the checksum of a block is verified when the block is first touched, and again only after the file has
+/// changed (see the module `source`). In windows it is verified at each read. A damaged block is an error at every
+/// touch. One `Scores` serves all threads.
 pub struct Scores {
     path: PathBuf,
     source: FileSource,
@@ -41,11 +41,11 @@ pub struct Scores {
     layout: BlockLayout,
     index: Vec<u8>,
     digest: Digest,
-    /// One bit a block: its checksum was right. None for windows: the next read is another one.
+    /// One bit a block: its checksum was verified. Empty for windows, where each read is verified.
     verified: Box<[AtomicU64]>,
 }
 
-/// Times that a file which others change is read again, before that is an error.
+/// Attempts to read a file that other processes change.
 const READS_MAX: usize = 4;
 
 impl Scores {
@@ -54,12 +54,12 @@ impl Scores {
         &self.path
     }
 
-    /// Its length.
+    /// The length of the file.
     pub fn bytes(&self) -> u64 {
         self.source.bytes()
     }
 
-    /// What it is of.
+    /// The identity of the file.
     pub fn identity(&self) -> &Identity {
         &self.header.identity
     }
@@ -69,28 +69,28 @@ impl Scores {
         &self.header.shape
     }
 
-    /// How its blocks are stored.
+    /// The codec of the file.
     pub fn codec(&self) -> Codec {
         self.header.codec
     }
 
-    /// Whether single scores are read where they lie: raw and packed blocks in a map. Elsewhere each
-    /// look decodes, and perhaps reads, a whole block, so that a cache pays.
+    /// Whether single scores are read in place: from raw and packed blocks in a map. Otherwise each probe decodes, and
+    /// perhaps reads, a block, so that a cache pays.
     pub fn is_in_place(&self) -> bool {
         self.source.is_mapped() && !self.codec().is_compressed()
     }
 
-    /// The values it may hold.
+    /// The range of the scores.
     pub fn range(&self) -> ValueRange {
         self.header.range
     }
 
-    /// The digest of its scores, as the file says; [`verify_digest`](Self::verify_digest) compares.
+    /// The digest of the scores in the footer; [`verify_digest`](Self::verify_digest) verifies it.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub fn block_count(&self) -> usize {
         self.layout.block_count()
     }
@@ -103,7 +103,7 @@ impl Scores {
         self.layout.positions_of(block)
     }
 
-    /// The block that holds a position.
+    /// The block that contains a position.
     ///
     /// # Panics
     /// If there is no such position.
@@ -115,21 +115,21 @@ impl Scores {
         self.layout.slab_positions(slab)
     }
 
-    /// The edition of the file, as far as is known; it is never another one where there is no map. What [`get`](Self::get)
-    /// reads in place is right if the edition was the same before and [`latest_edition`](Self::latest_edition) is afterwards.
+    /// The last known edition of the file; it is constant without a map. A score that [`get`](Self::get) read in place
+    /// is right if the edition was the same before and [`latest_edition`](Self::latest_edition) is afterwards.
     #[inline]
     pub fn edition(&self) -> u64 {
         self.source.edition().unwrap_or(0)
     }
 
-    /// The edition of the file now: another one if others have changed it. Takes a system call. All methods but
-    /// [`get`](Self::get) do this by themselves.
+    /// The current edition of the file, which differs from the last known one if another process has changed the file.
+    /// Takes a system call. All methods but [`get`](Self::get) call it themselves.
     pub fn latest_edition(&self) -> u64 {
         let forget = || self.verified.iter().for_each(|word| word.store(0, Ordering::SeqCst));
         self.source.latest_edition(forget).unwrap_or(0)
     }
 
-    /// Does what reads the file until it stays the same meanwhile.
+    /// Repeats a read until the file did not change meanwhile.
     fn settled<T>(&self, mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
         for _ in 0..READS_MAX {
             let edition = self.edition();
@@ -141,8 +141,8 @@ impl Scores {
         Err(StoreError::Changing { path: self.path.clone() })
     }
 
-    /// One score. Raw and packed blocks of a map are read in place; else a frame, a strip with its model or, without a map,
-    /// a block is read and decoded each time (see [`CachedScores`](crate::CachedScores)).
+    /// Returns one score. Raw and packed blocks of a map are read in place; otherwise a frame, a strip with its head
+    /// or, without a map, a block is read and decoded each time (see [`CachedScores`](crate::CachedScores)).
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the block is; [`StoreError::Disk`] if it cannot be read.
@@ -153,7 +153,7 @@ impl Scores {
     pub fn get(&self, position: u64) -> Result<i8, StoreError> {
         let edition = self.edition();
         if let Ok(score) = self.get_once(position) {
-            // The score must be there before the edition is looked at again.
+            // The score must be loaded before the edition is loaded again.
             let score = std::hint::black_box(score);
             if self.edition() == edition {
                 return Ok(score);

@@ -1,4 +1,4 @@
-//! The shape of a database: its slabs, each a matrix.
+//! The shape of a database: the sizes of its slabs.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,11 +21,10 @@ pub struct Shape {
     positions: u64,
 }
 
-/// 0 to 48 stones in one half.
+/// The most slabs: one for each of 0 to 48 stones in one half.
 pub(crate) const SLABS_MAX: usize = 49;
 
-/// More than any database of 48 stones has (2.8e11); low enough that bits and offsets of so many
-/// positions fit `u64`.
+/// The most positions: more than any database of 48 stones has (2.8e11), and so few that bits and offsets fit `u64`.
 const POSITIONS_MAX: u64 = 1 << 48;
 
 impl SlabShape {

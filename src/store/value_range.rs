@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The values that a file may hold, both ends included.
+/// An inclusive range of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ValueRange {
     low: i8,
@@ -29,12 +29,12 @@ impl ValueRange {
         self.high
     }
 
-    /// How many values it has.
+    /// The number of values in the range.
     pub(crate) fn values(self) -> usize {
         usize::from(self.span()) + 1
     }
 
-    /// Bits that a packed value takes: 0 for a range of one value, 8 for all.
+    /// Bits of a packed value: 0 for a range of one value, 8 for all.
     pub fn bits(self) -> u32 {
         u8::BITS - self.span().leading_zeros()
     }
@@ -45,14 +45,14 @@ impl ValueRange {
         (self.low..=self.high).contains(&value)
     }
 
-    /// The index of the first of some values (as bytes) that lies outside.
+    /// Returns the index of the first value (as a byte) that lies outside.
     pub(crate) fn find_outside(self, values: &[u8]) -> Option<usize> {
         let span = self.span();
         if span == u8::MAX {
             return None;
         }
         let outside = |value: u8| value.wrapping_sub(self.low as u8) > span;
-        // Without an early exit this runs at the speed of memory; the search is for the bad case.
+        // Without an early exit this runs at the speed of memory; the search below is the rare case.
         let clean = values.iter().fold(0, |or, &value| or | u8::from(outside(value))) == 0;
         if clean {
             return None;

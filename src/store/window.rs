@@ -1,4 +1,4 @@
-//! What one thread has at hand of cached files: the blocks it read last, without a lock.
+//! A window of one thread on cached files: the blocks it read last, without locking.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use crate::codec::BLOCK_POSITIONS;
 use crate::error::StoreError;
 use crate::scores::{AccessPattern, BlockPart, ScoreLocation};
 
-/// Blocks at hand and a buffer, for [`CachedScores::row`].
+/// The blocks that a thread read last and a row buffer, for [`CachedScores::row`].
 ///
-/// Blocks stay alive here after the cache gave them up: [`Window::BYTES_MAX`] and the longest row, a window.
+/// A window keeps blocks alive that the cache has evicted: at most [`Window::BYTES_MAX`] and the longest row.
 #[derive(Debug, Default)]
 pub struct Window {
     slots: [Option<WindowSlot>; SLOTS],
-    /// A row that does not lie in one block.
+    /// A row that spans several blocks.
     row: Vec<i8>,
 }
 
-/// Each block has one place where it can be; the streams of a reader rarely meet in so many.
+/// Slots of a window. A block maps to one slot; the streams of a reader rarely collide in this many.
 const SLOTS: usize = 32;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Window {
     /// The most bytes of blocks in a window.
     pub const BYTES_MAX: u64 = (SLOTS * BLOCK_POSITIONS) as u64;
 
-    /// Nothing yet.
+    /// Creates an empty window.
     pub fn new() -> Self {
         Window::default()
     }
@@ -53,8 +53,8 @@ impl Window {
 }
 
 impl CachedScores {
-    /// A row of a slab: `row` times `columns` is its first position there. Lies in the window, or for a row in
-    /// several blocks or strips is put together there.
+    /// Returns a row of a slab, whose first position in the slab is `row * columns`. The result borrows the window; a
+    /// row in several blocks or strips is assembled there.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if a block is; [`StoreError::Disk`] if it cannot be read.

@@ -1,4 +1,4 @@
-//! Writing a file: its blocks, index and footer; publish.
+//! Writing a file: header, blocks, index and footer, published atomically.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,21 +15,21 @@ use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 
-/// What was written.
+/// A written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Length of the file.
+    /// The length of the file.
     pub bytes: u64,
     /// BLAKE3 of the scores, one byte each, in canonical order.
     pub digest: Digest,
 }
 
-/// A file on its way: scores come in canonical order and any portions. Its bytes depend only on the
-/// arguments, not on the portions.
+/// A file being written. Scores are appended in canonical order and in portions of any length, on which the bytes do
+/// not depend.
 ///
-/// Holds at most three batches of 2 MiB, or as long as a block of the codec rans (at most 8 MiB) and twice that again while
-/// it is encoded: scores that are not yet a batch, a batch being encoded, and one
-/// being written meanwhile. Dropped before [`finish`](Self::finish) it leaves nothing.
+/// Holds at most three batches of 2 MiB (scores that are not yet a batch, a batch being encoded, and one being
+/// written), or for the codec rans three blocks (of at most 8 MiB) and twice a block while it is encoded. Dropped
+/// before [`finish`](Self::finish) it leaves nothing.
 pub struct Writer<'d> {
     blocks: BlockWriter<Staged<'d>>,
     header: Vec<u8>,
@@ -47,8 +47,7 @@ impl BlockSink for Staged<'_> {
 }
 
 impl<'d> Writer<'d> {
-    /// Begins a file, to be published under `path` by [`finish`](Self::finish); until then `path` shows
-    /// what it showed before.
+    /// Begins a file, which [`finish`](Self::finish) publishes under `path`. Until then `path` keeps its content.
     ///
     /// # Errors
     /// [`StoreError::Disk`] if there is no space or the disk fails; [`StoreError::Unsupported`] if the
@@ -72,12 +71,11 @@ impl<'d> Writer<'d> {
         Ok(Writer { blocks: BlockWriter::new(staged, content, all), header, bytes_max })
     }
 
-    /// Appends the scores of the next positions, as many as there are. Encodes on all threads of the
-    /// current rayon pool, a batch at a time.
+    /// Appends the scores of the next positions. Encodes on all threads of the current rayon pool, a batch at a time.
     ///
     /// # Errors
-    /// [`StoreError::Disk`] if the disk fails; [`StoreError::OutOfRange`] if a score is not in the range.
-    /// The file can then only be dropped. Either may be noticed by a later call.
+    /// [`StoreError::Disk`] if the disk fails; [`StoreError::OutOfRange`] if a score is not in the range. Either may be
+    /// reported by a later call. The file can then only be dropped.
     ///
     /// # Panics
     /// If there are more scores than positions left.
@@ -85,7 +83,7 @@ impl<'d> Writer<'d> {
         self.blocks.append(scores)
     }
 
-    /// Appends so many zeros. In files of planes that takes next to nothing.
+    /// Appends zeros. In files of planes this takes almost no time.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -96,14 +94,14 @@ impl<'d> Writer<'d> {
         self.blocks.append_zeros(zeros)
     }
 
-    /// The positions of the band that comes next, of a file of the codec [`Floors`](Codec::Floors); `None` after the last.
+    /// The positions of the next band, in a file of the codec [`Floors`](Codec::Floors); `None` after the last.
     pub fn next_band(&self) -> Option<Range<u64>> {
         self.blocks.next_band()
     }
 
     /// Appends the scores of the next band to a file of the codec [`Floors`](Codec::Floors), each with a floor: a value
-    /// that it is at least, or one below the range for none. Any floors will do, those that scores often are the best;
-    /// who reads the file must have the same. Encodes on all threads of the current rayon pool.
+    /// that the score is at least, or one below the range for none. Floors that equal many scores are the best. The
+    /// reader must provide the same floors. Encodes on all threads of the current rayon pool.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -117,7 +115,7 @@ impl<'d> Writer<'d> {
     /// Completes the file and publishes it.
     ///
     /// # Errors
-    /// As [`append`](Self::append); `path` then shows what it showed before, or the complete new file.
+    /// As [`append`](Self::append); `path` then has its old content, or the complete new file.
     ///
     /// # Panics
     /// If not every position was appended, or after an error.
@@ -140,8 +138,8 @@ impl fmt::Debug for Writer<'_> {
     }
 }
 
-/// Writes scores in canonical order to a file and publishes it atomically: under `path` there is
-/// what was there before, or the complete new file. Its bytes depend only on the arguments.
+/// Writes scores in canonical order to a file and publishes it atomically: `path` has its old content, or the complete
+/// new file. The bytes depend only on the arguments.
 ///
 /// # Errors
 /// [`StoreError::Disk`] if there is no space or the disk fails; [`StoreError::OutOfRange`] if a score

@@ -1,4 +1,4 @@
-//! Faults to come: which operation fails, and how.
+//! Planned faults: which operation fails, and how.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl Fault {
     }
 }
 
-/// Among which operations a fault counts.
+/// The operations among which a fault counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
     /// All.
@@ -46,9 +46,9 @@ pub enum Among {
     Scratch(Operation),
     /// Those of one kind on files somewhere below a folder of this name.
     Below(Operation, &'static str),
-    /// All that change the disk: what a disk that is full or read-only refuses.
+    /// All that change the disk, and that a full or read-only disk refuses.
     Changes,
-    /// All that take room: creating, reserving, writing.
+    /// All that take space: creating, reserving, writing.
     Room,
 }
 
@@ -72,14 +72,14 @@ impl Among {
     }
 }
 
-/// A fault to come. Ordinals count from 0, from the moment when it is planned.
+/// A planned fault. Ordinals count from 0, from the moment of planning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedFault {
-    /// Among which operations it counts.
+    /// The operations that are counted.
     pub among: Among,
     /// The ordinal of the first that fails.
     pub first: u64,
-    /// How many fail from there on.
+    /// The number of failing operations from there on.
     pub count: u64,
     /// How.
     pub fault: Fault,
@@ -88,7 +88,7 @@ pub struct PlannedFault {
 /// An operation that was made to fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strike {
-    /// What was being done.
+    /// The operation.
     pub operation: Operation,
     /// To which file.
     pub path: PathBuf,
@@ -96,7 +96,7 @@ pub struct Strike {
     pub fault: Fault,
 }
 
-/// What an operation meets.
+/// The fate of an operation.
 pub(super) enum Fate {
     /// Nothing unusual.
     Fine,
@@ -108,7 +108,7 @@ pub(super) enum Fate {
     Dead(DiskError),
 }
 
-/// All faults to come, and those that came.
+/// All planned faults, and the operations that failed.
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     planned: Vec<(PlannedFault, u64)>,
@@ -132,7 +132,7 @@ impl FaultPlan {
         self.left_to_live = None;
     }
 
-    /// Counts an operation and says what it meets.
+    /// Counts an operation and returns its fate.
     pub(super) fn meet(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> Fate {
         let same = |(kind, scratch, _): &&mut (Operation, bool, u64)| *kind == operation && *scratch == is_scratch;
         match self.counts.iter_mut().find(same) {

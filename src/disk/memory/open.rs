@@ -1,4 +1,4 @@
-//! Files in memory while they are open.
+//! Open files in memory.
 
 use std::io;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ impl OutputFile for MemoryOutput {
     }
 }
 
-/// A file open for reads, or reads and writes, at any place.
+/// A file open for reads, or reads and writes, at any offset.
 pub(super) struct MemoryFile {
     pub(super) disk: MemoryDisk,
     pub(super) path: PathBuf,
@@ -95,7 +95,7 @@ pub(super) struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Does something with the bytes at a place, once the operation was counted: whole, or if it fails as chance has it.
+    /// Counts an operation and applies `then` to the bytes at an offset: to all of them, or with dice if it fails.
     fn at(
         &self,
         operation: Operation,
@@ -139,7 +139,7 @@ impl InputFile for MemoryFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
         self.at(Operation::Read, offset, into.len(), |bytes, failing| match failing {
             None => into.copy_from_slice(bytes),
-            // Nobody may look at what a failed read left.
+            // A failed read leaves unspecified bytes.
             Some(dice) => {
                 let read = dice.up_to(into.len());
                 into[..read].iter_mut().zip(bytes).for_each(|(into, byte)| *into = !*byte);

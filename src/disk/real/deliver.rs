@@ -1,4 +1,4 @@
-//! Files that a person names: where a report or a game goes.
+//! Files that a user names, such as reports and games.
 //!
 //! | what has the name | what is done |
 //! |---|---|
@@ -24,21 +24,21 @@ use super::folder::{Folder, is_trusted, parent};
 use crate::error::{DiskError, Operation};
 use crate::{Disk, Staged};
 
-/// Links that lead to links, as many as the kernel follows.
+/// The most links that are followed, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// What `statfs` calls the file system of `/proc`, whose links lead to open files and are no paths.
+/// The `statfs` number of `/proc`, whose links refer to open files and are not paths.
 const PROC_MAGIC: u64 = 0x9FA0;
 
-/// What has a name.
+/// What a name refers to.
 enum DeliveryTarget {
     /// A path that a file may take.
     Path(PathBuf),
-    /// Something to write into.
+    /// A device or pipe to write into.
     Stream(PathBuf),
 }
 
-/// Writes a file that a person has named.
+/// Writes a file that a user has named.
 ///
 /// # Errors
 /// As [`RealDisk::deliver`](crate::RealDisk::deliver).
@@ -55,7 +55,7 @@ pub(super) fn deliver(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), 
     }
 }
 
-/// Makes sure that a name is free, or that of a regular file.
+/// Checks that a name is free, or that of a regular file.
 pub(crate) fn check_replaceable(path: &Path) -> Result<(), DiskError> {
     let failed = |source| DiskError::from_io(Operation::Create, path, source);
     match kind_of(path).map_err(failed)? {
@@ -64,7 +64,7 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// What a name leads to.
+/// Resolves a name.
 fn target(path: &Path) -> Result<DeliveryTarget, DiskError> {
     let mut at = path.to_path_buf();
     for _ in 0..LINKS_MAX {
@@ -103,7 +103,7 @@ fn target(path: &Path) -> Result<DeliveryTarget, DiskError> {
     Err(DiskError::from_io(Operation::Create, path, Errno::LOOP.into()))
 }
 
-/// The kind and the owner of what has a name, and the directory that holds it; `None` if nothing has the name.
+/// The kind and the owner of a file, and the directory that contains it; `None` if the name is free.
 fn kind_of(path: &Path) -> io::Result<Option<(FileType, u32, Folder)>> {
     let (folder, name) = Folder::of(path)?;
     match folder.status(name) {
@@ -125,7 +125,7 @@ fn not_replaced(kind: FileType) -> io::Error {
     io::Error::other(format!("it is {what}, which is not replaced; choose another name"))
 }
 
-/// Writes into what is no file of its own.
+/// Appends to a device, a pipe or an open file.
 fn stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = OpenOptions::new().append(true).custom_flags(flags.bits() as i32).open(path);
@@ -139,7 +139,7 @@ fn stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
     match file.write_all(bytes) {
-        // A reader that has gone away has read enough.
+        // A reader that has closed the pipe has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
@@ -225,7 +225,7 @@ mod tests {
         reader.read_exact(&mut found).unwrap();
         assert_eq!(&found, b"new");
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
-        // An open file, as a shell hands it over: behind what it has.
+        // An open file, as a shell passes it: written at its end.
         fs::write(place.path().join("file"), b"old").unwrap();
         let file = fs::File::options().append(true).open(place.path().join("file")).unwrap();
         deliver(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))).unwrap();

@@ -1,21 +1,21 @@
-//! Files without the page cache (`O_DIRECT`): whether a file can do it, and in blocks of how many bytes.
+//! Access without the page cache (`O_DIRECT`): whether a file supports it, and with which block size.
 //!
-//! Streams of gigabytes gain nothing from the page cache: it copies every byte once more, pushes out what others need,
-//! and counts against the memory limit of a container.
+//! Streams of gigabytes gain nothing from the page cache: it copies every byte, evicts other data, and counts against
+//! the memory limit of a container.
 
 use std::fs::File;
 use std::io;
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
 
-/// The block where the kernel does not tell. No drive has larger sectors that it shows to programs.
+/// The block size where the kernel does not report it. No drive exposes larger sectors.
 const BLOCK_BYTES: usize = 4096;
 
-/// The largest block that we go along with; a larger one would waste most of what is read for small requests.
+/// The largest supported block; a larger one would waste most of the bytes of small requests.
 pub(crate) const BLOCK_BYTES_MAX: usize = 64 << 10;
 
-/// Takes a file off the page cache. Returns the bytes of a block, to which offsets and lengths must then be aligned;
-/// memory always is, to pages. `None` if the file system cannot do it: the file is then as before.
+/// Turns direct access on. Returns the bytes of a block, to which offsets and lengths must then be aligned; memory is
+/// always aligned to pages. Returns `None`, and leaves the file as it is, if the file system does not support it.
 pub(crate) fn turn_on(file: &File) -> Option<usize> {
     let block = block_bytes(file)?;
     let flags = fcntl_getfl(file).ok()?;
@@ -23,7 +23,7 @@ pub(crate) fn turn_on(file: &File) -> Option<usize> {
     Some(block)
 }
 
-/// Puts a file back on the page cache. What was written without it is seen through it.
+/// Turns direct access off. The page cache sees what was written without it.
 pub(crate) fn turn_off(file: &File) -> io::Result<()> {
     let flags = fcntl_getfl(file)?;
     Ok(fcntl_setfl(file, flags - OFlags::DIRECT)?)
@@ -36,7 +36,7 @@ fn block_bytes(file: &File) -> Option<usize> {
     let told = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
     let told = told.filter(|found| found.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
     let Some(found) = told else { return Some(BLOCK_BYTES) };
-    // Zero says that this file cannot.
+    // Zero means that the file does not support it.
     let offsets = found.stx_dio_offset_align as usize;
     let memory = found.stx_dio_mem_align as usize;
     let sound = offsets.is_power_of_two() && offsets <= BLOCK_BYTES_MAX && memory <= rustix::param::page_size();

@@ -1,8 +1,8 @@
-//! Real files read, or read and written, at any place.
+//! Real files, read or read and written at any offset.
 //!
-//! Off the page cache where the file system allows it. Then a read takes whole blocks, those at its ends included, and
-//! a write that begins or ends within a block reads that block first. Two threads may write neighbouring ranges that
-//! share a block: each puts its bytes into it under a lock.
+//! Files bypass the page cache where the file system allows it. A read then takes whole blocks, those at its ends
+//! included, and a write that begins or ends within a block reads that block first. Two threads may write neighbouring
+//! ranges that share a block: each changes it under a lock.
 
 use std::fs::File;
 use std::io;
@@ -25,28 +25,28 @@ use crate::error::{DiskError, Operation};
 use crate::io::Io;
 use crate::{InputFile, RUN_BYTES_MAX, ScratchFile};
 
-/// A file open for reads, or reads and writes, at any place.
+/// A file open for reads, or reads and writes, at any offset.
 pub(crate) struct RealFile {
     file: Arc<File>,
     path: PathBuf,
     bytes: u64,
     pool: Arc<Pool>,
-    /// Bytes of a block, if the file is off the page cache.
+    /// Bytes of a block, if the file was opened for direct access.
     block: Option<usize>,
-    /// The file system has taken that back.
+    /// Whether the file system has refused direct access since.
     cached: AtomicBool,
     /// Held while a block that is written in part is read, changed and written.
     edges: Mutex<()>,
 }
 
 impl RealFile {
-    /// For reads.
+    /// Opens a file for reads.
     pub(crate) fn input(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> RealFile {
         let block = direct::turn_on(&file);
         RealFile::new(file, path, bytes, pool, block)
     }
 
-    /// For short reads whose neighbours are wanted later.
+    /// Opens a file for short reads whose neighbours are read later.
     pub(crate) fn scattered(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> RealFile {
         match pool.io {
             Io::Auto => RealFile::new(file, path, bytes, pool, None),
@@ -54,18 +54,18 @@ impl RealFile {
         }
     }
 
-    /// For reads and writes. The file is empty, and becomes `bytes` zeros.
+    /// Opens an empty file for reads and writes. It becomes `bytes` zeros.
     pub(crate) fn scratch(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> io::Result<RealFile> {
         let block = match pool.io {
-            // What is read again and again may stay in memory that nobody else wants.
+            // Scratch data is read repeatedly and may stay in free memory.
             Io::Auto => None,
             Io::Uring | Io::Plain => direct::turn_on(&file),
         };
         RealFile::sized(file, path, bytes, pool, block)
     }
 
-    /// For reads and writes, off the page cache: who has one has no memory for it. The file keeps what it has, cut off or
-    /// followed by zeros.
+    /// Opens a file for reads and writes without the page cache, for which its users have no memory. Its content is
+    /// kept, cut or extended by zeros.
     pub(crate) fn working(file: File, path: &Path, bytes: u64, pool: Arc<Pool>) -> io::Result<RealFile> {
         let block = direct::turn_on(&file);
         let file = RealFile::sized(file, path, bytes, pool, block)?;
@@ -74,10 +74,10 @@ impl RealFile {
     }
 
     fn sized(file: File, path: &Path, bytes: u64, pool: Arc<Pool>, block: Option<usize>) -> io::Result<RealFile> {
-        // Whole blocks, so that the last one can be written like all others.
+        // Whole blocks, so that the last one is written like all others.
         let length = block.map_or(bytes, |block| bytes.next_multiple_of(block as u64));
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length.max(1)) {
-            // With its blocks laid out, several threads write to it at once; and a full disk is noticed now.
+            // With allocated blocks several threads write concurrently, and a full disk is noticed now.
             Ok(()) => {}
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => {}
             Err(errno) => return Err(errno.into()),
@@ -91,13 +91,13 @@ impl RealFile {
         RealFile { file: Arc::new(file), path, bytes, pool, block, cached: false.into(), edges: Mutex::new(()) }
     }
 
-    /// Bytes of a block, if the file is off the page cache now.
+    /// Bytes of a block, if direct access is on.
     fn block(&self) -> Option<usize> {
         self.block.filter(|_| !self.cached.load(Ordering::Relaxed))
     }
 
-    /// Whether the file system refuses blocks: some agree when asked, and refuse when it comes to it. The page cache
-    /// does it from then on.
+    /// Whether the file system refuses direct access: some accept it when asked, and refuse the requests. The file then
+    /// uses the page cache.
     fn is_refused(&self, result: &io::Result<()>) -> bool {
         let refused = result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput);
         if refused && direct::turn_off(&self.file).is_ok() {
@@ -135,7 +135,7 @@ impl RealFile {
         BlockRequest { file: self.file.clone(), direction, offset, bytes, needed, block, done: 0 }
     }
 
-    /// Reads whole blocks and copies what was asked for, many pieces in flight at once.
+    /// Reads whole blocks and copies the requested bytes, with many requests in flight.
     fn read_blocks(&self, offset: u64, into: &mut [u8], block: usize) -> io::Result<()> {
         let end = offset + into.len() as u64;
         let mut next = offset / block as u64 * block as u64;
@@ -161,7 +161,7 @@ impl RealFile {
         }
     }
 
-    /// Writes: whole blocks as they are, the blocks at the ends with what they held besides.
+    /// Writes whole blocks directly, and merges the blocks at the ends with their content.
     fn write_blocks(&self, offset: u64, bytes: &[u8], block: usize) -> io::Result<()> {
         let size = block as u64;
         let end = offset + bytes.len() as u64;
@@ -277,7 +277,7 @@ impl RealFile {
     }
 }
 
-/// Carries out a request and says which piece has its bytes.
+/// Carries out a request and returns the piece that has its bytes.
 fn carry_out(queue: &mut Queue, request: BlockRequest) -> io::Result<usize> {
     let piece = queue.idle().expect("a queue lent has nothing in flight");
     queue.start(piece, request);

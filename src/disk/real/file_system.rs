@@ -1,4 +1,4 @@
-//! File systems: what a directory's offers, and how much space is left there.
+//! File systems: their properties and free space.
 
 use std::path::Path;
 
@@ -8,24 +8,24 @@ use super::direct;
 use super::folder::{here_if_empty, nameless, parent};
 use crate::error::{DiskError, Operation};
 
-/// A place for files.
+/// The file system of a directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileSystem {
-    /// The kind of file system: a name where it is known, else its number.
+    /// The kind of file system: a name if it is known, else its number.
     pub file_system: String,
-    /// Whether other machines may write there as well.
+    /// Whether other machines may write to it as well.
     pub is_shared: bool,
-    /// Whether what is written there is memory.
+    /// Whether its files are in memory.
     pub is_memory: bool,
-    /// Bytes that may still be written.
+    /// Bytes free for this user.
     pub free_bytes: u64,
-    /// Files that may still be made, where there is a limit.
+    /// Files that may still be created, where there is a limit.
     pub free_files: Option<u64>,
-    /// Whether files can be read and written off the page cache.
+    /// Whether files can bypass the page cache.
     pub direct: bool,
 }
 
-/// Kinds of file systems by the number that `statfs` gives, and whether machines share them.
+/// Kinds of file systems by their `statfs` number, and whether machines share them.
 const FILE_SYSTEMS: [(u64, &str, bool); 14] = [
     (0xEF53, "ext4", false),
     (0x5846_5342, "xfs", false),
@@ -43,11 +43,11 @@ const FILE_SYSTEMS: [(u64, &str, bool); 14] = [
     (0xF2F5_2010, "f2fs", false),
 ];
 
-/// What `statfs` calls a file system in memory.
+/// The `statfs` number of a file system in memory.
 pub(crate) const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 impl FileSystem {
-    /// What a directory, which exists, offers.
+    /// Inspects the file system of an existing directory.
     ///
     /// # Errors
     /// What the operating system says.
@@ -68,19 +68,19 @@ impl FileSystem {
     }
 }
 
-/// The number of the file system that holds a directory.
+/// The `statfs` number of the file system of a directory.
 pub(crate) fn file_system(directory: &Path) -> std::io::Result<u64> {
     // The type of the number differs between architectures; no kind needs more than 32 bits.
     Ok(rustix::fs::statfs(directory)?.f_type as u32 as u64)
 }
 
-/// The bytes that may still be written below a directory, which need not exist yet.
+/// The bytes free for this user below a directory, which need not exist yet.
 pub(crate) fn free_bytes(directory: &Path) -> Result<u64, DiskError> {
     let mut at = directory;
     loop {
         match rustix::fs::statvfs(here_if_empty(at)) {
             Ok(found) => return Ok(found.f_bavail.saturating_mul(found.f_frsize)),
-            // Not made yet: its parent will hold it.
+            // Not made yet: its parent decides.
             Err(Errno::NOENT) if at.parent().is_some() => at = parent(at),
             Err(errno) => {
                 let source = errno.into();

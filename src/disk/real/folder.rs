@@ -1,14 +1,15 @@
-//! Directories held open, and the names in them.
+//! Open directories, and safe access to the names in them.
 //!
-//! Everything that is created, changed in place, renamed or removed is reached through a [`Folder`], the open directory
-//! that holds its name. This keeps other users who may write to a directory from having files changed elsewhere:
+//! Every file that is created, changed in place, renamed or removed is reached through a [`Folder`], the open directory
+//! that contains its name. This prevents other users who may write to a directory from redirecting changes elsewhere:
 //!
-//! * A symbolic link on the way to a directory is followed only if it belongs to the user or to root, as the kernel does
-//!   in `/tmp` (`fs.protected_symlinks`): a user may keep `databases` on another drive, and no other user chooses for him.
+//! * A symbolic link on the way to a directory is followed only if it belongs to the user or to root, like in the
+//!   kernel's `fs.protected_symlinks`: a user may keep `databases` on another drive, and no other user can choose the
+//!   drive.
 //! * The name itself is never followed, and a file that has a second name (a hard link) is not changed in place.
 //! * A new file is created under a name that did not exist (`O_EXCL`), never opened under one that did.
 //!
-//! Files that are only read may lie behind any link.
+//! Reads follow any link.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -26,24 +27,24 @@ use rustix::io::Errno;
 use crate::error::{DiskError, Operation};
 use crate::staged::temporary_of;
 
-/// A directory held open.
+/// An open directory.
 #[derive(Debug)]
 pub(crate) struct Folder(OwnedFd);
 
-/// What opens a directory to reach the names in it. Needs no permission to read it.
+/// Flags to open a directory for access to its names, without permission to read it.
 const REACH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// What opens a file by its own name. Non-blocking, because opening a pipe would wait for the other end.
+/// Flags to open a file without following links. Non-blocking, because opening a pipe would wait for the other end.
 const OWN_NAME: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// What creates a file under a name that does not exist.
+/// Flags to create a file under a new name.
 const NEW_NAME: OFlags = OWN_NAME.union(OFlags::CREATE).union(OFlags::EXCL);
 
-/// Permissions of new files and directories, without what the umask takes away.
+/// Permissions of new files and directories, before the umask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 
-/// How often to try where another process makes and removes the same name.
+/// Attempts when another process creates and removes the same name.
 const TRIES: usize = 8;
 
 impl Folder {
@@ -106,7 +107,7 @@ impl Folder {
         Err(contended())
     }
 
-    /// Creates a file. What had the name loses it.
+    /// Creates a file, replacing any of that name.
     pub(crate) fn create(&self, name: &OsStr, how: OFlags) -> io::Result<File> {
         for _ in 0..TRIES {
             match rustix::fs::openat(&self.0, name, how | NEW_NAME, FILE_MODE) {
@@ -117,13 +118,13 @@ impl Folder {
         Err(contended())
     }
 
-    /// Creates a file without a name, where the file system can.
+    /// Creates a nameless file, where the file system supports it.
     pub(crate) fn create_nameless(&self) -> rustix::io::Result<File> {
         let how = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         rustix::fs::openat(&self.0, ".", how, Mode::RUSR | Mode::WUSR).map(File::from)
     }
 
-    /// Makes a directory that did not exist, for this user alone. Its name is `prefix` and a random number.
+    /// Makes a new directory for this user alone, named `prefix` and a random number.
     pub(crate) fn make_private(&self, prefix: &str) -> io::Result<String> {
         for _ in 0..TRIES {
             let name = format!("{prefix}{:016x}", RandomState::new().hash_one(prefix));
@@ -135,7 +136,7 @@ impl Folder {
         Err(contended())
     }
 
-    /// Gives a file a new name, which loses what had it.
+    /// Renames a file, replacing any of the new name.
     pub(crate) fn rename(&self, name: &OsStr, to: &Folder, new: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.0, name, &to.0, new)?)
     }
@@ -145,23 +146,23 @@ impl Folder {
         absent_is_fine(rustix::fs::unlinkat(&self.0, name, AtFlags::empty()))
     }
 
-    /// Removes a directory with all it contains, or whatever else has the name; an absent one is fine.
+    /// Removes a directory with its content, or any other file; an absent one is fine.
     pub(crate) fn remove_all(&self, name: &OsStr) -> io::Result<()> {
         remove_tree(&self.0, name)
     }
 
-    /// What has a name, which is not followed.
+    /// The status of a name, without following links.
     pub(crate) fn status(&self, name: &OsStr) -> rustix::io::Result<Stat> {
         rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Device and inode number of what has a name.
+    /// Device and inode number of a name.
     pub(crate) fn identity(&self, name: &OsStr) -> io::Result<(u64, u64)> {
         let found = self.status(name)?;
         Ok((found.st_dev, found.st_ino))
     }
 
-    /// What a symbolic link says.
+    /// The target of a symbolic link.
     pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<Vec<u8>> {
         Ok(rustix::fs::readlinkat(&self.0, name, Vec::new())?.into_bytes())
     }
@@ -189,7 +190,7 @@ fn sync(directory: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Opens a directory to reach the names in it; with `make`, makes what is missing on the way.
+/// Opens a directory for access to its names; with `make`, makes missing directories on the way.
 fn reach(path: &Path, make: bool) -> io::Result<OwnedFd> {
     match rustix::fs::openat2(CWD, path, REACH, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(directory) => return Ok(directory),
@@ -218,7 +219,7 @@ fn step(at: &OwnedFd, name: &OsStr, shown: &Path, make: bool) -> io::Result<Owne
     let found = match own_name() {
         Err(Errno::NOENT) if make => {
             match rustix::fs::mkdirat(at, name, DIRECTORY_MODE) {
-                // Another thread or process was faster.
+                // Another thread or process made it.
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -231,7 +232,7 @@ fn step(at: &OwnedFd, name: &OsStr, shown: &Path, make: bool) -> io::Result<Owne
         Err(Errno::NOTDIR | Errno::LOOP) => {}
         other => return Ok(other?),
     }
-    // The link itself is held open: what is looked at is what is followed.
+    // The link itself is open: the link that is checked is the one that is followed.
     let link = rustix::fs::openat(at, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let status = rustix::fs::fstat(&link)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::Symlink {
@@ -249,14 +250,14 @@ fn step(at: &OwnedFd, name: &OsStr, shown: &Path, make: bool) -> io::Result<Owne
     Ok(rustix::fs::openat(at, OsStr::from_bytes(target.as_bytes()), REACH, Mode::empty())?)
 }
 
-/// Whether links of a user are followed: our own, and those of root, who can do anything in any case.
+/// Whether links of a user are followed: those of this user, and those of root.
 pub(crate) fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
 fn remove_tree(at: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match rustix::fs::unlinkat(at, name, AtFlags::empty()) {
-        // What POSIX and what Linux says of a directory.
+        // The errors for a directory, of POSIX and of Linux.
         Err(Errno::PERM | Errno::ISDIR) => {}
         other => return absent_is_fine(other),
     }
@@ -286,7 +287,7 @@ fn name_of(path: &Path) -> io::Result<&OsStr> {
     path.file_name().ok_or_else(|| io::Error::other("the path has no file name"))
 }
 
-/// Why something cannot be opened as a file.
+/// The error of opening anything but a regular file.
 pub(crate) fn not_a_file() -> io::Error {
     io::Error::other("it is not a regular file")
 }
@@ -295,13 +296,14 @@ fn contended() -> io::Error {
     io::Error::other("another process makes and removes a file of that name again and again")
 }
 
-/// A new file without a name in the directory of `path`: it cannot outlive the process, whenever that is killed.
+/// Creates a nameless file in the directory of `path`: it never outlives the process.
 pub(crate) fn nameless(path: &Path) -> Result<File, DiskError> {
     let failed = |source| DiskError::from_io(Operation::Create, path, source);
     let folder = Folder::make(parent(path)).map_err(failed)?;
     match folder.create_nameless() {
         Ok(file) => Ok(file),
-        // Not every file system can. Killed before it loses its name, the file is a leftover, which the next run removes.
+        // Not every file system supports it. If the process is killed before the name is removed, the file is a
+        // leftover that the next run removes.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
             let named = temporary_of(path)?;
             let name = named.file_name().unwrap_or_default();
@@ -313,10 +315,10 @@ pub(crate) fn nameless(path: &Path) -> Result<File, DiskError> {
     }
 }
 
-/// Keeps who opens a pipe from waiting for the other end. For files it means nothing.
+/// Prevents the opener of a pipe from waiting for the other end. No effect on files.
 pub(super) const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
-/// Opens a file to read it, and nothing else that may have its name. To open a pipe would wait for whoever writes into it.
+/// Opens a regular file to read it, and refuses anything else: opening a pipe would wait for a writer.
 pub(crate) fn open_file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let file = how.custom_flags(NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_file()) }
@@ -348,7 +350,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 
-    /// Whether links can be given to another user here: only root can.
+    /// Gives a link to another user. Only root can.
     fn give_away(link: &Path) -> bool {
         lchown(link, Some(12_345), None).is_ok()
     }

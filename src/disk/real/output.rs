@@ -1,10 +1,10 @@
-//! Real files written at their end.
+//! Real files, written at their end.
 //!
-//! A new file goes off the page cache where the file system allows it, and write-behind: [`OutputFile::write`] copies into
-//! the pieces of a queue, starts each that is full, and returns. What went wrong is told by the next write, or by
-//! [`OutputFile::sync`], which waits for all of it. The last bytes, less than a block, go through the page cache once all
-//! else is written. A file opened at its end (the journal) holds short records, each synced: it stays on the page
-//! cache.
+//! A new file bypasses the page cache where the file system allows it, and is written asynchronously:
+//! [`OutputFile::write`] copies into the pieces of a queue, starts each full one, and returns. An error is reported by
+//! the next write, or by [`OutputFile::sync`], which waits for all writes. The last bytes, less than a block, go
+//! through the page cache after all others. A file opened at its end (the journal) has short records, each synced, and
+//! stays on the page cache.
 
 use std::fs::File;
 use std::io;
@@ -23,8 +23,8 @@ use super::request::{BlockRequest, Direction};
 use crate::OutputFile;
 use crate::error::{DiskError, Operation};
 
-/// How far the length of a file runs ahead of its bytes: writes within the length of a file go on side by side, those
-/// that lengthen it one after the other. On ext4 that doubles the rate of a ring (1.3 against 0.7 GB/s).
+/// The distance by which the length of a file runs ahead of its bytes. Writes within the length of a file are
+/// concurrent, writes that extend it are not. On ext4 this doubles the rate of a ring (1.3 against 0.7 GB/s).
 const AHEAD_BYTES: u64 = 32 << 20;
 
 /// A file open for writing at its end.
@@ -32,45 +32,45 @@ pub(crate) struct RealOutput {
     file: Arc<File>,
     path: PathBuf,
     pool: Arc<Pool>,
-    /// Bytes handed to us.
+    /// Bytes passed to `write`.
     bytes: u64,
-    /// How long the file is made while blocks are on their way: it runs ahead of `bytes`.
+    /// The length of the file while blocks are in flight, ahead of `bytes`.
     length: u64,
-    /// Where the reserved space ends, if beyond `bytes`.
+    /// The end of the reserved space, if beyond `bytes`.
     bytes_reserved: u64,
     /// The directory has not been synced since the file was created.
     name_is_new: bool,
     route: WriteRoute,
-    /// A write behind failed, with this error number. Nothing is written any more.
+    /// The error number of a failed asynchronous write. Nothing is written any more.
     broken: Option<i32>,
 }
 
-/// How bytes go to the file.
+/// The way in which bytes are written.
 enum WriteRoute {
-    /// None has come yet: in blocks, if that can be had.
+    /// Not decided before the first write.
     Undecided,
     /// Through the page cache.
     Cached,
-    /// In blocks, behind.
+    /// In blocks, asynchronously.
     Behind(Behind),
 }
 
-/// Blocks on their way.
+/// The state of asynchronous writes.
 struct Behind {
     queue: OwnedQueue,
     /// Bytes of a block of this file.
     block: usize,
-    /// The piece being filled, and how far it is.
+    /// The piece being filled, and its length so far.
     filling: Option<(usize, usize)>,
 }
 
 impl RealOutput {
-    /// Over a new, empty file.
+    /// Writes to a new, empty file.
     pub(crate) fn create(file: File, path: &Path, name_is_new: bool, pool: Arc<Pool>) -> RealOutput {
         RealOutput::new(file, path, 0, name_is_new, pool, WriteRoute::Undecided)
     }
 
-    /// Over a file opened at its end, which is at `bytes`.
+    /// Writes to a file opened at its end, `bytes`.
     pub(crate) fn append(file: File, path: &Path, bytes: u64, name_is_new: bool, pool: Arc<Pool>) -> RealOutput {
         RealOutput::new(file, path, bytes, name_is_new, pool, WriteRoute::Cached)
     }
@@ -88,7 +88,7 @@ impl RealOutput {
         error.with_shortage(bytes, free_bytes(parent(&self.path)).ok())
     }
 
-    /// Takes the file off the page cache, if it can be and a queue is left.
+    /// Decides for asynchronous writes, if the file supports direct access and a queue is left.
     fn decide(&mut self) -> io::Result<()> {
         if let WriteRoute::Undecided = self.route {
             self.route = WriteRoute::Cached;
@@ -133,12 +133,12 @@ impl RealOutput {
         Ok(())
     }
 
-    /// What went wrong behind, again and again: no sync may follow it.
+    /// Reports the error of an asynchronous write, at every call: no sync may follow it.
     fn check(&self) -> io::Result<()> {
         self.broken.map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(code)))
     }
 
-    /// The piece to fill: the one begun, or an idle one, waited for if need be.
+    /// The piece to fill: the current one, or an idle one, waited for if necessary.
     fn piece(&mut self) -> io::Result<(usize, usize)> {
         loop {
             let WriteRoute::Behind(behind) = &mut self.route else { unreachable!("asked for on this route only") };
@@ -154,7 +154,7 @@ impl RealOutput {
         }
     }
 
-    /// Starts to write the whole blocks of the piece being filled. Returns what is left of it, less than a block.
+    /// Starts to write the whole blocks of the current piece. Returns its remainder, less than a block.
     fn start(&mut self) -> io::Result<Vec<u8>> {
         let WriteRoute::Behind(behind) = &mut self.route else { return Ok(Vec::new()) };
         let Some((piece, filled)) = behind.filling.take() else { return Ok(Vec::new()) };
@@ -176,12 +176,12 @@ impl RealOutput {
         Ok(left)
     }
 
-    /// Waits for a write behind. Returns whether there was one.
+    /// Waits for an asynchronous write. Returns whether there was one.
     fn harvest(&mut self) -> io::Result<bool> {
         let WriteRoute::Behind(behind) = &mut self.route else { return Ok(false) };
         let Some((piece, request, mut result)) = behind.queue.finish()? else { return Ok(false) };
         if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput) {
-            // Some file systems agree to blocks when asked, and refuse when it comes to it.
+            // Some file systems accept direct access when asked, and refuse the requests.
             let bytes = &behind.queue.bytes_mut(piece)[..request.bytes];
             result = direct::turn_off(&self.file).and_then(|()| self.file.write_all_at(bytes, request.offset));
         }
@@ -192,20 +192,20 @@ impl RealOutput {
         result.map(|()| true)
     }
 
-    /// Lets the length of the file run ahead of what will be written up to `end`.
+    /// Extends the length of the file ahead of writes up to `end`.
     fn run_ahead(&mut self, end: u64) {
         if end <= self.length {
             return;
         }
-        // Reserved space is there already, only shows, and is as much as will be needed, unless more was written. What
-        // cannot be had is no harm: each write then lengthens the file itself.
+        // Reserved space already exists, and is as much as will be needed unless more was written. If the extension
+        // fails, each write extends the file itself.
         let is_reserved = end <= self.bytes_reserved;
         let ahead = if is_reserved { self.bytes_reserved } else { end.saturating_add(AHEAD_BYTES) };
         let laid_out = rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), self.length, ahead - self.length);
         self.length = if laid_out.is_ok() { ahead } else { end };
     }
 
-    /// Brings all bytes to the file, and its length to what it should be. From then on it is on the page cache.
+    /// Completes all writes and sets the final length. From then on the file uses the page cache.
     fn settle(&mut self) -> io::Result<()> {
         self.check()?;
         if let WriteRoute::Undecided = self.route {
@@ -215,14 +215,14 @@ impl RealOutput {
             let left = self.start()?;
             while self.harvest()? {}
             direct::turn_off(&self.file)?;
-            // The queue goes back.
+            // Returns the queue to the pool.
             self.route = WriteRoute::Cached;
             self.file.write_all_at(&left, self.bytes - left.len() as u64)?;
             self.pool.meter.add_written(left.len() as u64);
-            // What ran ahead, though perhaps in part only.
+            // Cuts the extension.
             self.file.set_len(self.bytes)?;
         } else if self.bytes_reserved > self.bytes {
-            // Cutting a file at its own length frees what is allocated behind it.
+            // Setting a file to its own length frees the space allocated after it.
             self.file.set_len(self.bytes)?;
         }
         self.length = self.bytes;
@@ -252,7 +252,7 @@ impl OutputFile for RealOutput {
                 }
                 Ok(())
             }
-            // What fallocate got before it failed stays allocated; whoever staged the file removes it.
+            // Space that fallocate got before it failed stays allocated; the caller removes the file.
             Err(errno) => Err(self.failed(Operation::Reserve, bytes, errno.into())),
         }
     }

@@ -1,6 +1,6 @@
-//! The queues of a disk: a few that threads share for reads and scratch files, and a few that outputs keep while open.
+//! The queues of a disk: some that threads share for reads and scratch files, and some that outputs hold while open.
 //!
-//! Bounded, because runs work inside memory limits of 64 MiB: [`POOL_BYTES_MAX`] in all, made as they are needed.
+//! Bounded by [`POOL_BYTES_MAX`], because runs work inside memory limits of 64 MiB, and created on demand.
 
 use std::cell::Cell;
 use std::io;
@@ -13,13 +13,13 @@ use super::queue_memory::QueueMemory;
 use crate::io::Io;
 use crate::traffic::TrafficMeter;
 
-/// Queues for reads and scratch files. Drives are busy with four; a fifth thread waits for one of them.
+/// Queues for reads and scratch files. Four keep a drive busy; a fifth thread waits for one of them.
 const SHARED_MAX: usize = 4;
 
-/// Queues that outputs keep. An output more goes through the page cache.
+/// Queues that outputs hold. Further outputs use the page cache.
 const OWNED_MAX: usize = 4;
 
-/// The most memory that the queues of a disk take.
+/// The most memory of the queues of a disk.
 pub const POOL_BYTES_MAX: usize = (SHARED_MAX + OWNED_MAX) * QUEUE_BYTES;
 
 const _: () = assert!(POOL_BYTES_MAX <= 8 << 20, "users run inside memory limits of 64 MiB");
@@ -29,22 +29,22 @@ const _: () = assert!(POOL_BYTES_MAX <= 8 << 20, "users run inside memory limits
 pub(crate) struct Pool {
     pub(crate) io: Io,
     pub(crate) meter: TrafficMeter,
-    /// The kernel allows no rings, as was found out.
+    /// Whether the kernel has refused a ring.
     refused: AtomicBool,
     shared: [Mutex<Option<Queue>>; SHARED_MAX],
     idle: Mutex<Vec<Queue>>,
     lent: AtomicUsize,
-    /// Shares of a page that no queue has yet.
+    /// Shares of a large page that are not in use.
     memory: Mutex<Vec<QueueMemory>>,
 }
 
 impl Pool {
-    /// A pool without queues yet.
+    /// Creates a pool without queues.
     pub(crate) fn new(io: Io) -> Pool {
         Pool { io, ..Pool::default() }
     }
 
-    /// A new queue, of the kind that was asked for.
+    /// Creates a queue of the selected kind.
     pub(crate) fn make(&self) -> io::Result<Queue> {
         match self.io {
             Io::Plain => self.single(),
@@ -73,7 +73,7 @@ impl Pool {
         Ok(spare.pop().expect("a page has shares"))
     }
 
-    /// A queue for one operation: the one of this thread, or another if that is in use, or else the wait for it.
+    /// Lends a queue for one operation: that of this thread, or another if that is in use, or waits for it.
     pub(crate) fn share(&self) -> io::Result<SharedQueue<'_>> {
         let home = home();
         let free = (0..SHARED_MAX).find_map(|step| match self.shared[(home + step) % SHARED_MAX].try_lock() {
@@ -89,13 +89,13 @@ impl Pool {
         Ok(SharedQueue { guard })
     }
 
-    /// A queue to keep, if there is one left.
+    /// Lends a queue until it is dropped, if one is left.
     pub(crate) fn lend(self: &Arc<Self>) -> io::Result<Option<OwnedQueue>> {
         let more = |lent| (lent < OWNED_MAX).then_some(lent + 1);
         if self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
             return Ok(None);
         }
-        // From here on the count goes down again when this is dropped.
+        // From here on a drop decreases the count again.
         let mut owned = OwnedQueue { pool: self.clone(), queue: None };
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         owned.queue = Some(match idle {
@@ -106,7 +106,7 @@ impl Pool {
     }
 }
 
-/// Where a thread looks for a queue first.
+/// The index of the queue that a thread tries first.
 fn home() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -115,7 +115,7 @@ fn home() -> usize {
     HOME.with(Cell::get)
 }
 
-/// A queue lent for one operation. Nothing is in flight on it before and after, whatever happens in between.
+/// A queue lent for one operation. Nothing is in flight on it before and after, also after a panic.
 pub(crate) struct SharedQueue<'p> {
     guard: MutexGuard<'p, Option<Queue>>,
 }
@@ -137,7 +137,7 @@ impl DerefMut for SharedQueue<'_> {
 impl Drop for SharedQueue<'_> {
     fn drop(&mut self) {
         if !self.drain() {
-            // Out of order; the next operation makes another.
+            // Broken; the next operation creates another.
             *self.guard = None;
         }
     }

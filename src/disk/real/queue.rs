@@ -1,7 +1,7 @@
-//! Requests for whole blocks, on their way to the kernel and back: through a ring, or one at a time.
+//! Queues of requests for whole blocks: through a ring, or one at a time.
 //!
-//! Both ways have the same face. A caller takes an idle piece, fills it (to write), starts a request on it, and later
-//! gets it back done. One at a time, a request is done when it is started.
+//! Both have the same interface. A caller takes an idle piece, fills it (to write), starts a request on it, and later
+//! receives it finished. One at a time, a request is finished when it is started.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -10,16 +10,16 @@ use super::queue_memory::{MEMORY_BYTES, QueueMemory};
 use super::request::{Advance, BlockRequest, Direction};
 use super::ring::{PIECE_BYTES, Ring};
 
-/// Bytes that a queue keeps in memory, of either kind.
+/// Bytes of memory of a queue of either kind.
 pub(crate) const QUEUE_BYTES: usize = MEMORY_BYTES;
 
-/// A way to the kernel, with its own memory of [`QUEUE_BYTES`].
+/// A queue of requests, with its own memory of [`QUEUE_BYTES`].
 pub(crate) enum Queue {
     Ring(Box<Ring>),
     Single(SingleQueue),
 }
 
-/// The way without a ring: one piece.
+/// A queue without a ring, of one piece.
 pub(crate) struct SingleQueue {
     memory: QueueMemory,
     over: Option<(BlockRequest, io::Result<()>)>,
@@ -50,7 +50,7 @@ impl Queue {
         matches!(self, Queue::Ring(_))
     }
 
-    /// Makes the kernel take at most so many bytes at a time, so that requests come back short.
+    /// Limits the bytes of one request to the kernel, so that all come back short.
     #[cfg(test)]
     pub(crate) fn set_ask_bytes_max(&mut self, bytes: usize) {
         match self {
@@ -59,7 +59,7 @@ impl Queue {
         }
     }
 
-    /// A piece that no request has.
+    /// A piece without a request.
     pub(crate) fn idle(&self) -> Option<usize> {
         match self {
             Queue::Ring(ring) => ring.idle(),
@@ -91,7 +91,7 @@ impl Queue {
         }
     }
 
-    /// Sees to it that the kernel works on what was started.
+    /// Submits started requests to the kernel.
     pub(crate) fn submit(&mut self) -> io::Result<()> {
         match self {
             Queue::Ring(ring) => ring.submit(),
@@ -99,7 +99,7 @@ impl Queue {
         }
     }
 
-    /// Waits until some request is over; `None` if there is none. The outer error is that of the queue itself.
+    /// Waits until some request is finished; `None` if there is none. The outer error is that of the queue itself.
     pub(crate) fn finish(&mut self) -> io::Result<Option<(usize, BlockRequest, io::Result<()>)>> {
         match self {
             Queue::Ring(ring) => ring.finish(),
@@ -107,7 +107,7 @@ impl Queue {
         }
     }
 
-    /// Waits for all that is under way, whatever comes of it. Returns whether nothing is any more.
+    /// Waits for all requests in flight, ignoring their errors. Returns whether none is left.
     pub(crate) fn drain(&mut self) -> bool {
         while let Ok(Some(_)) = self.finish() {}
         self.in_flight() == 0

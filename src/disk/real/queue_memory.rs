@@ -1,8 +1,8 @@
-//! QueueMemory of queues, in large pages.
+//! Memory of queues, in large pages.
 //!
-//! A request in a large page is a single run of memory for a drive; in small ones it is as many runs as there are pages.
-//! One stream that reads 1.1 to 1.3 GB/s into small pages reads 2.0 to 2.5 into a large one. Queues are smaller than such
-//! a page, so some share one: each has its own range of it.
+//! For a drive, a request in a large page is a single run of memory; in small pages it is as many runs as pages. A
+//! stream that reads 1.1 to 1.3 GB/s into small pages reads 2.0 to 2.5 into a large one. Queues are smaller than a
+//! large page and share it: each has its own range.
 
 use std::io;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// Whether bytes come or go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
@@ -19,7 +19,7 @@ pub(crate) struct BlockRequest {
     pub(crate) offset: u64,
     /// Whole blocks, and at most a piece.
     pub(crate) bytes: usize,
-    /// How many of them matter: a file may end within its last block.
+    /// Bytes that are needed: a file may end within its last block.
     pub(crate) needed: usize,
     /// Bytes of a block of this file.
     pub(crate) block: usize,
@@ -27,22 +27,22 @@ pub(crate) struct BlockRequest {
     pub(crate) done: usize,
 }
 
-/// What a result makes of a request.
+/// The state of a request after a result of the kernel.
 pub(crate) enum Advance {
-    /// The rest must be asked for.
+    /// The rest must be requested.
     Again,
     /// It is over.
     Done(io::Result<()>),
 }
 
 impl BlockRequest {
-    /// Bytes done in whole blocks, and bytes to go: where the rest begins must be aligned too.
+    /// Bytes done in whole blocks, and bytes left: the rest must begin aligned too.
     pub(crate) fn rest(&self) -> (usize, usize) {
         let done = self.done / self.block * self.block;
         (done, self.bytes - done)
     }
 
-    /// Takes note of what the kernel answered to the rest.
+    /// Applies the result of the request for the rest.
     pub(crate) fn advance(&mut self, result: io::Result<usize>) -> Advance {
         let (begun, _) = self.rest();
         let moved = match result {
@@ -50,7 +50,7 @@ impl BlockRequest {
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
                 return Advance::Again;
             }
-            // A thread that ends takes back what it has asked of a ring; whoever waits asks again.
+            // The requests of a thread that ends are cancelled; the waiting thread repeats them.
             Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => return Advance::Again,
             Err(error) => return Advance::Done(Err(error)),
         };
@@ -58,7 +58,7 @@ impl BlockRequest {
         if self.done >= self.needed {
             Advance::Done(Ok(()))
         } else if self.rest().0 == begun {
-            // Not even a block came through: asking again would get no further.
+            // Less than a block was transferred: a repetition would get no further.
             let kind = match self.direction {
                 Direction::Read => io::ErrorKind::UnexpectedEof,
                 Direction::Write => io::ErrorKind::WriteZero,

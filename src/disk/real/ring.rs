@@ -1,11 +1,11 @@
-//! A ring of the kernel (`io_uring`) with the buffers that it reads into and writes from.
+//! An `io_uring` with the buffers that it reads into and writes from.
 //!
-//! The memory is one range of a large page, cut into pieces and registered with the ring, so that the kernel pins it once and
-//! not for each request. A piece belongs to the kernel from [`Ring::start`] until [`Ring::finish`] has returned it: no
-//! reference to its bytes exists meanwhile, and the file of its request stays open. A ring that goes waits for what
-//! is still in flight first; should the kernel not even let it wait, the memory is given up rather than freed.
+//! The memory is a range of a large page, divided into pieces and registered with the ring, so that the kernel pins it
+//! once and not for each request. A piece belongs to the kernel from [`Ring::start`] until [`Ring::finish`] has
+//! returned it: meanwhile no reference to its bytes exists, and the file of its request stays open. A dropped ring
+//! first waits for requests in flight; if the kernel refuses to wait, the memory is leaked rather than freed.
 //!
-//! Short reads and writes are normal: the rest is asked for again.
+//! Short reads and writes are normal: the rest is requested again.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -30,12 +30,12 @@ pub(crate) struct Ring {
     memory: ManuallyDrop<QueueMemory>,
     /// Whether the memory is registered: a limit on locked memory (`ulimit -l`) may forbid it.
     registered: bool,
-    /// What each piece is in the kernel's hands for.
+    /// The request of each piece that is in flight.
     requests: [Option<BlockRequest>; PIECES],
     in_flight: usize,
-    /// Entries that stand in the queue, not yet told to the kernel.
+    /// Whether the submission queue has entries that were not submitted.
     queued: bool,
-    /// The most that one request asks of the kernel; tests make it small, so that all requests come back short.
+    /// The most bytes of one request to the kernel; tests make it small, so that all requests come back short.
     pub(crate) ask_bytes_max: usize,
 }
 
@@ -43,7 +43,7 @@ impl Ring {
     /// Sets up a ring.
     ///
     /// # Errors
-    /// What the kernel says: `ENOSYS` or `EPERM` where rings are not allowed, as in many containers.
+    /// `ENOSYS` or `EPERM` where rings are not allowed, as in many containers.
     pub(crate) fn new(memory: QueueMemory) -> io::Result<Ring> {
         let ring = IoUring::builder().dontfork().build(PIECES as u32)?;
         let all = libc::iovec { iov_base: memory.address().cast(), iov_len: MEMORY_BYTES };
@@ -61,17 +61,17 @@ impl Ring {
         })
     }
 
-    /// A piece that is ours.
+    /// A piece that is not in flight.
     pub(crate) fn idle(&self) -> Option<usize> {
         self.requests.iter().position(Option::is_none)
     }
 
-    /// Requests in the kernel's hands.
+    /// Requests in flight.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// The bytes of a piece that is ours.
+    /// The bytes of a piece that is not in flight.
     pub(crate) fn bytes_mut(&mut self, piece: usize) -> &mut [u8] {
         assert!(self.requests[piece].is_none(), "a piece in flight is the kernel's");
         // SAFETY: the piece lies within `memory`, which no other ring has, the kernel does not have
@@ -79,7 +79,7 @@ impl Ring {
         unsafe { std::slice::from_raw_parts_mut(self.address(piece), PIECE_BYTES) }
     }
 
-    /// Hands a piece to the kernel. The request is told to it at the latest by the next [`finish`](Self::finish).
+    /// Passes a piece to the kernel. The request is submitted at the latest by the next [`finish`](Self::finish).
     pub(crate) fn start(&mut self, piece: usize, request: BlockRequest) {
         assert!(self.requests[piece].is_none(), "a piece in flight is the kernel's");
         assert!(request.bytes <= PIECE_BYTES, "a request fits its piece");
@@ -88,10 +88,10 @@ impl Ring {
         self.in_flight += 1;
     }
 
-    /// Tells the kernel of all requests started.
+    /// Submits all started requests.
     ///
     /// # Errors
-    /// What the kernel says. The requests are still in flight for us.
+    /// The error of the kernel. The requests stay in flight.
     pub(crate) fn submit(&mut self) -> io::Result<()> {
         if self.queued {
             self.enter(0)?;
@@ -99,10 +99,10 @@ impl Ring {
         Ok(())
     }
 
-    /// Waits for a request to be done whole or to fail. Its piece is ours again. `None` if nothing is in flight.
+    /// Waits for a request to complete or fail, and takes its piece back. `None` if nothing is in flight.
     ///
     /// # Errors
-    /// If the kernel does not let us wait; what is in flight stays there.
+    /// If the kernel refuses to wait; the requests stay in flight.
     pub(crate) fn finish(&mut self) -> io::Result<Option<(usize, BlockRequest, io::Result<()>)>> {
         while self.in_flight > 0 {
             let Some(done) = self.ring.completion().next() else {
@@ -135,7 +135,7 @@ impl Ring {
         unsafe { self.memory.address().add(piece * PIECE_BYTES) }
     }
 
-    /// Queues what is left of a request. Each piece has one entry at most, so the queue has room for all.
+    /// Queues the rest of a request. Each piece has at most one entry, so the queue has room.
     fn push(&mut self, piece: usize, request: &BlockRequest) {
         let (done, bytes) = request.rest();
         let bytes = bytes.min(self.ask_bytes_max) as u32;
@@ -158,7 +158,7 @@ impl Ring {
         self.queued = true;
     }
 
-    /// Tells the kernel of what is queued, and waits for so many completions.
+    /// Submits queued entries, and waits for `wait` completions.
     fn enter(&mut self, wait: usize) -> io::Result<()> {
         loop {
             match self.ring.submit_and_wait(wait) {
@@ -167,7 +167,7 @@ impl Ring {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Short of memory for a moment: what is under way makes room.
+                // Short of memory for a moment: requests in flight will free some.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) => {
                     std::thread::yield_now();
                 }

@@ -10,16 +10,16 @@ use crate::error::DecodeError;
 use crate::identity::FileKind;
 use crate::value_range::ValueRange;
 
-/// A block to be encoded, all of its values in range.
+/// The values of a block to be encoded, all in range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values<'a> {
-    /// The number of the block.
+    /// The number of the block in the file.
     pub(crate) block: usize,
     pub(crate) values: &'a [u8],
     /// For the codec rans.
     pub(crate) band: Band,
     pub(crate) range: ValueRange,
-    /// For the codec with floors: as many as values.
+    /// Used by the codec with floors: one floor a value.
     pub(crate) floors: &'a [u8],
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn admits_bytes(
     }
 }
 
-/// The bytes of a block in a file of this codec and kind, and their form.
+/// Encodes a block for a file of this codec and kind. Returns its bytes and their form.
 pub(crate) fn encode<'a>(codec: Codec, kind: FileKind, block: Values<'a>) -> (Cow<'a, [u8]>, Form) {
     let Values { values, range, .. } = block;
     let packed_bytes = packed::packed_bytes(values.len(), range.bits());
@@ -66,20 +66,20 @@ pub(crate) fn encode<'a>(codec: Codec, kind: FileKind, block: Values<'a>) -> (Co
     }
 }
 
-/// A block of zeros in a file that has such forms: its bytes and their form.
+/// Encodes a block of zeros, in files that have a short form of it.
 pub(crate) fn zeros(codec: Codec, kind: FileKind, values: usize) -> Option<(Vec<u8>, Form)> {
     let is_sparse = codec == Codec::Zstd && matches!(kind, FileKind::Plane { .. });
     is_sparse.then(|| (vec![0; sparse::zeros_bytes(values)], Form::Sparse))
 }
 
-/// Whether a block of so many values is such a one, as its index entry tells.
+/// Whether an index entry is that of a block of `values` zeros in that form.
 pub(crate) fn is_zeros(form: Form, block: usize, values: usize, bytes: usize, checksum: u64) -> bool {
     const ZEROS: [u8; sparse::zeros_bytes(BLOCK_POSITIONS)] = [0; sparse::zeros_bytes(BLOCK_POSITIONS)];
     let zeros = ZEROS.get(..bytes).filter(|_| form == Form::Sparse && bytes == sparse::zeros_bytes(values));
     zeros.is_some_and(|zeros| checksum::of_block(block, zeros) == checksum)
 }
 
-/// The checksum that the index has of a block of these bytes.
+/// The checksum of a block for its index entry.
 pub(crate) fn checksum(form: Form, block: usize, bytes: &[u8]) -> Result<u64, DecodeError> {
     let covered = match form {
         Form::Strips | Form::Floors => &bytes[..rans::head_bytes(bytes, bytes.len())?],
@@ -88,8 +88,8 @@ pub(crate) fn checksum(form: Form, block: usize, bytes: &[u8]) -> Result<u64, De
     Ok(checksum::of_block(block, covered))
 }
 
-/// Decodes the values `first ..` of a block until `out` is full. `values` is how many the block has; its length was found
-/// to fit them when the file was opened. Strips are decoded with their [`Head`](rans::Head).
+/// Decodes the values `first ..` of a block until `out` is full. The block has `values` values; its length was compared
+/// with them when the file was opened. Strips are decoded by [`Head`](rans::Head).
 ///
 /// # Panics
 /// If the block is one of strips.

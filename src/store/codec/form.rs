@@ -1,23 +1,23 @@
-//! How the bytes of one block are to be read, as its index entry says.
+//! The form of a block: how its bytes are stored, as its index entry says.
 
 use super::Codec;
 
-/// How one block is stored. Its values are the file's next ones in canonical order, whatever the form.
+/// How one block is stored. In any form its values are the next ones of the file in canonical order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// One byte a value.
     Raw,
-    /// See the module `packed`.
+    /// Packed bits, see the module `packed`.
     Packed,
     /// One Zstandard frame.
     Zstd,
-    /// Several, see the module `frames`.
+    /// Several Zstandard frames, see the module `zstd`.
     Frames,
-    /// See the module `strips`.
+    /// Strips, see the module `rans`.
     Strips,
-    /// The same, given floors.
+    /// Strips coded with floors.
     Floors,
-    /// See the module `sparse`.
+    /// Nonzero bytes and masks, see the module `sparse`.
     Sparse,
 }
 
@@ -41,7 +41,7 @@ impl Form {
         Form::ALL.into_iter().find(|form| form.tag() == tag)
     }
 
-    /// Whether a file of this codec may have such blocks.
+    /// Whether a file of this codec may contain such blocks.
     pub(crate) fn is_of(self, codec: Codec) -> bool {
         match self {
             Form::Raw => codec == Codec::Raw,
@@ -52,7 +52,7 @@ impl Form {
         }
     }
 
-    /// The version of the format that has it first.
+    /// The first version of the format with this form.
     pub(crate) fn version(self) -> u32 {
         match self {
             Form::Raw | Form::Packed | Form::Zstd => 1,

@@ -1,19 +1,17 @@
-//! Packing of values into bits: the kernels.
+//! Kernels that pack values into bits.
 //!
-//! Value number i is stored as `value - low` in the bits `i * bits .. (i + 1) * bits` of a stream of
-//! bits that fills bytes from their least significant bit. Bits after the last value are zero.
+//! Value number i is stored as `value - low` in the bits `i * bits .. (i + 1) * bits` of a stream of bits, which fills
+//! bytes from their least significant bit. Bits after the last value are zero.
 //!
-//! Eight values are one `u64` of eight lanes on one side and `bits` whole bytes on the other; three
-//! steps that join (or part) neighbouring lanes lead from one to the other. Portable, without
-//! tables, about 1 ns for eight values.
+//! Eight values are one `u64` of eight lanes on one side and `bits` whole bytes on the other. Three steps that join (or
+//! separate) neighbouring lanes convert between the two, without tables, in about 1 ns for eight values.
 
-/// Bytes that `values` values take.
+/// Bytes of `values` packed values.
 pub(crate) fn packed_bytes(values: usize, bits: u32) -> usize {
     (values * bits as usize).div_ceil(8)
 }
 
-/// Packs values of which none is below `low` or above `low + 2^bits - 1`.
-/// `out` has [`packed_bytes`] bytes.
+/// Packs values, all within `low ..= low + 2^bits - 1`. `out` has [`packed_bytes`] bytes.
 pub(crate) fn pack(values: &[u8], low: i8, bits: u32, out: &mut [u8]) {
     assert_eq!(out.len(), packed_bytes(values.len(), bits));
     match bits {
@@ -30,10 +28,10 @@ pub(crate) fn pack(values: &[u8], low: i8, bits: u32, out: &mut [u8]) {
     }
 }
 
-/// Unpacks the values `first ..` of a stream until `out` is full. `low` plus a code wraps round, should
-/// the stream be none that `pack` made.
+/// Unpacks the values `first ..` of a stream until `out` is full. The sum of `low` and a code wraps around in a stream
+/// that `pack` did not write.
 pub(crate) fn unpack(stream: &[u8], first: usize, low: i8, bits: u32, out: &mut [u8]) {
-    // Up to 7 values one by one, until the stream stands on a whole byte.
+    // Up to 7 values one by one, up to a byte boundary of the stream.
     let head = (first.wrapping_neg() % 8).min(out.len());
     let (ahead, out) = out.split_at_mut(head);
     for (index, value) in ahead.iter_mut().enumerate() {
@@ -63,8 +61,8 @@ pub(crate) fn unpack(stream: &[u8], first: usize, low: i8, bits: u32, out: &mut 
 #[inline(always)]
 pub(crate) fn value_at(stream: &[u8], index: usize, low: i8, bits: u32) -> i8 {
     let bit = index * bits as usize;
-    // At most 8 bits from an offset of at most 7: two bytes hold them. A stream that ends here has
-    // no second byte to give, nor bits in it that matter.
+    // At most 8 bits from an offset of at most 7: two bytes contain them. At the end of a stream the second byte may be
+    // absent; its bits are then not used.
     let near = stream.get(bit / 8).copied().unwrap_or(0);
     let far = stream.get(bit / 8 + 1).copied().unwrap_or(0);
     let pair = u16::from_le_bytes([near, far]);
@@ -77,8 +75,8 @@ const fn splat(byte: u8) -> u64 {
     byte as u64 * 0x0101_0101_0101_0101
 }
 
-/// Adds lane by lane, without a carry from one to the next: the sum of the low seven bits, then the
-/// top bits without their carry.
+/// Adds lane by lane without carries between lanes: the sum of the low seven bits, then the top bits without their
+/// carry.
 #[inline(always)]
 fn add_lanes(x: u64, y: u64) -> u64 {
     const TOPS: u64 = splat(0x80);
@@ -131,7 +129,7 @@ fn unpack_bits<const BITS: usize>(stream: &[u8], low: i8, out: &mut [u8]) {
     }
 }
 
-/// Eight lanes of 8 bits, of which the low `BITS` are used, to one run of `8 * BITS` bits.
+/// Joins eight lanes of 8 bits, of which the low `BITS` are used, to a run of `8 * BITS` bits.
 #[inline(always)]
 fn join<const BITS: usize>(lanes_8: u64) -> u64 {
     let bits = BITS as u32;

@@ -1,4 +1,4 @@
-//! Blocks of strips: a band of rows, its model, and strips that are decoded on their own.
+//! Blocks of strips: a band of rows with a frequency model, divided into strips that are decoded independently.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -8,10 +8,11 @@
 //! | | the model, see the module `model`, up to the end of the head |
 //! | | the strips, see the module `rans`, in order up to the end of the block |
 //!
-//! With floors, the module `floors` says how scores are coded; strips are larger and classes more, all else is the same.
+//! With floors, the module `floors` defines the classes of scores; strips are larger and classes more, the layout is
+//! the same.
 //!
-//! The checksum of such a block in the index covers its head alone, and the head has those of the strips: a look at one
-//! score reads, compares and decodes no more than a head and a strip.
+//! The checksum of such a block in the index covers its head alone, and the head contains those of the strips: a probe
+//! reads, verifies and decodes only a head and a strip.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -35,18 +36,18 @@ use crate::error::DecodeError;
 use crate::little_endian::{u16_at, u32_at, u64_at};
 use crate::value_range::ValueRange;
 
-/// Rows and columns of the band that a block is.
+/// Rows and columns of the band that a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Band {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
 }
 
-/// Whether scores are coded by their neighbours alone.
+/// The context by which scores are coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
     Neighbours,
-    /// And by a floor for each, which who decodes must know.
+    /// The neighbours and a floor for each score, which the decoder needs too.
     Floors,
 }
 
@@ -54,22 +55,22 @@ pub(crate) enum Context {
 pub(crate) const HEAD_FIXED_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 10;
 
-/// Strips that are counted or coded by a thread at a time.
+/// Strips that a thread counts or codes at a time.
 const STRIPS_A_TASK: usize = 8;
 
-/// The head of a block, read and checked.
+/// The decoded head of a block.
 pub(crate) struct Head {
     band: Band,
     low: u8,
     tiling: Tiling,
     rule: Rule,
     slots: Slots,
-    /// Where each strip begins in the block, and the last ends.
+    /// Offset of each strip in the block, and the end of the last.
     bounds: Box<[u32]>,
     checksums: Box<[u64]>,
 }
 
-/// How a class is found.
+/// The classes of a context.
 enum Rule {
     Neighbours(Classes),
     Floors(FlooredClasses),
@@ -90,7 +91,7 @@ impl Context {
         }
     }
 
-    /// The least bytes of such a block.
+    /// The fewest bytes of a block of this context.
     pub(crate) fn bytes_min(self, band: Band) -> usize {
         HEAD_FIXED_BYTES + self.tiling(band).strips() * (ENTRY_BYTES + coder::BYTES_MIN) + 2 * self.classes()
     }
@@ -102,7 +103,7 @@ impl Band {
     }
 }
 
-/// The length of a head, as its first bytes say, if it may have it.
+/// Reads and checks the length of a head, from its first bytes.
 pub(crate) fn head_bytes(start: &[u8], block_bytes: usize) -> Result<usize, DecodeError> {
     let found = start.get(..4).map_or(0, |start| u32_at(start, 0) as usize);
     if (HEAD_FIXED_BYTES..=block_bytes).contains(&found) {
@@ -114,8 +115,8 @@ pub(crate) fn head_bytes(start: &[u8], block_bytes: usize) -> Result<usize, Deco
     })
 }
 
-/// Codes a block on all threads of the current rayon pool. `None` if that makes it no smaller than packing does, or the
-/// range is that of all bytes.
+/// Encodes a block on all threads of the current rayon pool. Returns `None` if the result is no smaller than packing,
+/// or the range is that of all bytes.
 pub(crate) fn encode(block: usize, values: &[u8], band: Band, range: ValueRange) -> Option<Vec<u8>> {
     let codes = range.values();
     if codes > CODES_MAX {
@@ -130,7 +131,7 @@ pub(crate) fn encode(block: usize, values: &[u8], band: Band, range: ValueRange)
     })
 }
 
-/// As [`encode`], of scores with a floor each.
+/// As [`encode`], with a floor for each score.
 pub(crate) fn encode_floored(
     block: usize,
     values: &[u8],
@@ -152,7 +153,7 @@ pub(crate) fn encode_floored(
     })
 }
 
-/// What is to be coded of a strip, by step and lane, and the class of each.
+/// The symbols of a strip, by step and lane, and the class of each.
 type Coded<C> = (Vec<Step>, Vec<[C; LANES]>);
 
 fn encode_by<C: Copy + Into<usize> + Send + Sync>(
@@ -211,7 +212,7 @@ fn encode_by<C: Copy + Into<usize> + Send + Sync>(
 }
 
 impl Head {
-    /// Reads a head from its bytes, for a block of so many.
+    /// Decodes a head, of a block of `block_bytes` bytes.
     pub(crate) fn decode(
         bytes: &[u8],
         block_bytes: usize,
@@ -249,22 +250,22 @@ impl Head {
         Ok(Head { band, low: range.low() as u8, tiling, rule, slots, bounds, checksums })
     }
 
-    /// Bytes that it takes in memory.
+    /// Bytes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Head>() + self.slots.memory_bytes() + self.checksums.len() * 12
     }
 
-    /// How the band is cut.
+    /// The division of the band into strips.
     pub(crate) fn tiling(&self) -> &Tiling {
         &self.tiling
     }
 
-    /// Where a strip lies in the block.
+    /// The range of a strip in the block.
     pub(crate) fn bytes_of(&self, strip: usize) -> Range<usize> {
         self.bounds[strip] as usize..self.bounds[strip + 1] as usize
     }
 
-    /// Compares the checksum of a strip's bytes.
+    /// Verifies the checksum of a strip.
     pub(crate) fn check(&self, block: usize, strip: usize, bytes: &[u8]) -> Result<(), DecodeError> {
         let (stored, computed) = (self.checksums[strip], checksum::of_strip(block, strip, bytes));
         if stored == computed {
@@ -274,11 +275,11 @@ impl Head {
         Err(DecodeError { expected, found: format!("{computed:016x}") })
     }
 
-    /// The strips that have some of these values of the band, row by row.
+    /// The strips that contain any of a range of values, row by row in the band.
     pub(crate) fn strips_of(&self, values: &Range<usize>) -> impl Iterator<Item = usize> {
         let columns = self.band.columns;
         let (rows, last) = (values.start / columns..values.end.div_ceil(columns), (values.end - 1) % columns);
-        // Within a row, only those from its first column to its last.
+        // Within a single row, only the columns of the range.
         let wanted = if rows.len() == 1 { values.start % columns..last + 1 } else { 0..columns };
         self.tiling.strips_of_rows(rows).filter(move |&strip| {
             let found = self.tiling.strip(strip).columns;
@@ -286,7 +287,7 @@ impl Head {
         })
     }
 
-    /// Decodes a strip and writes what it has of the band's values from `first` on to `out`.
+    /// Decodes a strip and writes its values from `first` on to their places in `out`.
     pub(crate) fn decode_into(
         &self,
         block: usize,
@@ -298,7 +299,7 @@ impl Head {
         self.decode_to(block, number, bytes, None, OutputWindow { stride: self.band.columns, origin: first }, out)
     }
 
-    /// Decodes a strip given the floors of the whole band, and writes it to where it is in the band.
+    /// Decodes a strip, given the floors of the whole band, and writes it to its place in the band.
     pub(crate) fn decode_floored(
         &self,
         block: usize,
@@ -310,7 +311,7 @@ impl Head {
         self.decode_to(block, number, bytes, Some(floors), OutputWindow { stride: self.band.columns, origin: 0 }, out)
     }
 
-    /// Decodes a strip: its values row by row.
+    /// Decodes a strip and returns its values row by row.
     pub(crate) fn decode_strip(&self, block: usize, number: usize, bytes: &[u8]) -> Result<Vec<i8>, DecodeError> {
         let strip = self.tiling.strip(number);
         let stride = strip.columns.len();
@@ -351,7 +352,7 @@ impl Head {
     }
 }
 
-// Some 16 KiB, which every strip needs again.
+// Some 16 KiB, reused for every strip.
 thread_local! {
     static STEPS: RefCell<Vec<Step>> = const { RefCell::new(Vec::new()) };
 }
@@ -401,7 +402,7 @@ mod tests {
         }
     }
 
-    /// Floors that are what most scores are, that are none, or that lie.
+    /// Floors that equal most scores, absent floors, and random ones.
     #[test]
     fn floors_help_and_any_will_do() {
         let (band, range) = (Band { rows: 90, columns: 700 }, ValueRange::new(-20, 20));
@@ -427,7 +428,7 @@ mod tests {
                 head.decode_floored(3, strip, &block[head.bytes_of(strip)], floors, &mut out).unwrap();
             }
             assert!(out == values, "floors {kind}");
-            // With others it is something, or refused.
+            // With other floors the result is arbitrary, but in range.
             for other in &kinds {
                 for strip in 0..head.tiling().strips() {
                     let _ = head.decode_floored(3, strip, &block[head.bytes_of(strip)], other, &mut out);

@@ -1,6 +1,6 @@
-//! Blocks of planes: their bytes that are not zero, and where these are.
+//! Blocks of planes: their nonzero bytes, and masks that locate them.
 //!
-//! A block is cut into groups of [`GROUP`] bytes, the last one shorter.
+//! A block is divided into groups of [`GROUP`] bytes, the last one shorter.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -8,9 +8,8 @@
 //! | 8 | of each group that has, a bit a byte: whether it is not zero |
 //! | up to 64 | these bytes, followed by the next group that has such |
 //!
-//! Planes are written once and read once or twice, a megabyte for each that was decided there: what takes longer than to
-//! hash them costs more than the solving of a bound. At 20 stones Zstandard makes them a third as long, and took a quarter
-//! of the processor time of `two-bit` to write and a tenth to read.
+//! Planes are written once and read once or twice, so encoding must take no longer than hashing. At 20 stones Zstandard
+//! makes them a third as long, but took a quarter of the processor time of `two-bit` to write and a tenth to read.
 
 use std::cell::Cell;
 
@@ -24,7 +23,7 @@ pub(crate) const GROUP: usize = 64;
 /// Encodes a block.
 pub(crate) fn encode(values: &[u8]) -> Vec<u8> {
     thread_local! {
-        /// Kept from block to block: most of the room that one may take is not used, and would be cleared each time.
+        /// Reused from block to block: most of the worst-case room is never touched, and would be cleared each time.
         static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
     let mut room = ROOM.take();
@@ -35,12 +34,12 @@ pub(crate) fn encode(values: &[u8]) -> Vec<u8> {
     block
 }
 
-/// Bytes of a block of so many zeros.
+/// Bytes of an encoded block of `values` zeros.
 pub(crate) const fn zeros_bytes(values: usize) -> usize {
     values.div_ceil(GROUP).div_ceil(8)
 }
 
-/// Room for a block of so many values while it is encoded.
+/// Room for encoding a block of `values` bytes.
 fn bytes_max(values: usize) -> usize {
     zeros_bytes(values) + values.div_ceil(GROUP) * (size_of::<u64>() + GROUP)
 }
@@ -60,8 +59,8 @@ fn decode_whole(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
     avx512::decode(block, out).unwrap_or_else(|| decode_with(block, out, expand))
 }
 
-/// Encodes into `block`, and tells how many bytes. `compress` moves the bytes of a group that are not zero to the front of
-/// another, and tells where they were; of none it need move nothing.
+/// Encodes into `block` and returns the length. `compress` moves the nonzero bytes of a group to the front of the
+/// destination and returns their mask; for a group of zeros it may leave the destination as it is.
 #[inline(always)]
 fn encode_with(values: &[u8], block: &mut [u8], compress: impl Fn(&[u8; GROUP], &mut [u8; GROUP]) -> u64) -> usize {
     let mut end = zeros_bytes(values.len());
@@ -85,7 +84,7 @@ fn encode_with(values: &[u8], block: &mut [u8], compress: impl Fn(&[u8; GROUP], 
     end
 }
 
-/// `expand` moves bytes to where the mask says, as many as it has bits.
+/// Decodes a block. `expand` moves bytes to the set bits of the mask; there is one byte a bit.
 #[inline(always)]
 fn decode_with(block: &[u8], out: &mut [u8], expand: impl Fn(u64, &[u8], &mut [u8; GROUP])) -> Result<(), DecodeError> {
     let (head, mut rest) = block.split_at_checked(zeros_bytes(out.len())).ok_or_else(|| short(block.len()))?;

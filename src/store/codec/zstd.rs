@@ -1,15 +1,15 @@
 //! Blocks of Zstandard frames.
 //!
-//! A block of the form `Frames` is cut into [`FRAME_VALUES`] consecutive values a frame, the last one shorter, so that a
-//! look at one value decodes an eighth of the block. Ahead of the frames stand their lengths in bytes, two bytes each:
+//! A block of the form `Frames` is divided into frames of [`FRAME_VALUES`] consecutive values, the last one shorter, so
+//! that a probe decodes an eighth of the block. The lengths of the frames precede them:
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 2 each | bytes of each frame; the frames follow each other up to the end of the block |
 //! | | the frames: each the raw bytes of its values |
 //!
-//! A block of very few bytes is a single frame (form `Zstd`), as all blocks were in files of version 1 and those of planes
-//! in version 2: eight frames would be several times as long, and such a frame decodes fast.
+//! A block of very few bytes is a single frame (form `Zstd`), like all blocks of version 1 and those of planes in
+//! version 2: eight frames would be several times as long.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -24,23 +24,24 @@ use super::BLOCK_POSITIONS;
 use super::form::Form;
 use crate::error::DecodeError;
 
-/// Values in a frame. Measured on 84,672,315 scores of 20 stones: frames of 64, 16, 8 and 4 Ki take 3.588, 3.561, 3.568 and
-/// 3.597 bits a value, and a look decodes for 64, 18, 8 and 7 us.
+/// Values in a frame. On 84,672,315 scores of 20 stones, frames of 64, 16, 8 and 4 Ki take 3.588, 3.561, 3.568 and
+/// 3.597 bits a value, and a probe decodes for 64, 18, 8 and 7 us.
 pub(crate) const FRAME_VALUES: usize = 1 << 13;
 
 const LENGTH_BYTES: usize = 2;
 
-/// Lengths fit two bytes: Zstandard adds some bytes to what it cannot compress.
+/// Lengths fit two bytes: Zstandard adds a few bytes to incompressible data.
 const _: () = assert!(FRAME_VALUES + FRAME_VALUES / 128 + 64 < 1 << (8 * LENGTH_BYTES));
 
-/// Frames of which so many values fall to a byte are tried as one.
+/// Values a byte from which a single frame is tried.
 const SPARSE: usize = 32;
 
-/// The level of compression. Part of what determines a file's bytes, hence a constant. Levels up to
-/// 19 save another tenth for a hundred times the work.
+/// The level of compression, which the bytes of a file depend on. Levels up to 19 save another tenth for a hundred
+/// times the time.
 const LEVEL: i32 = 1;
 
-/// Shorter repetitions are not worth their offsets in scores: 4 makes files 6 % longer and a quarter slower to write.
+/// The shortest match. Shorter ones do not pay for their offsets in scores: 4 makes files 6 % longer and a quarter
+/// slower to write.
 const MATCH_BYTES_MIN: u32 = 7;
 
 /// Compresses a block to one frame.
@@ -49,12 +50,12 @@ pub(crate) fn encode_one(values: &[u8]) -> Cow<'static, [u8]> {
         return Cow::Borrowed(compressed_zeros());
     }
     let mut bytes = compress(values);
-    // It was made for the worst case, and may be kept for a while.
+    // The buffer has room for the worst case, and may be kept for a while.
     bytes.shrink_to_fit();
     Cow::Owned(bytes)
 }
 
-/// Compresses a block to frames, or to one if that takes less; whatever comes out.
+/// Compresses a block to frames, or to one if that is shorter.
 pub(crate) fn encode(values: &[u8]) -> (Cow<'static, [u8]>, Form) {
     if values.len() <= FRAME_VALUES || values == ZEROS {
         return (encode_one(values), Form::Zstd);
@@ -103,9 +104,9 @@ pub(crate) fn decode_one(frame: &[u8], values: usize, first: usize, out: &mut [u
     Ok(())
 }
 
-/// Where the frames of a block lie in it.
+/// The bounds of the frames in a block.
 struct Frames {
-    /// One more than there are frames.
+    /// One more entry than there are frames.
     bounds: [usize; FRAMES_MAX + 1],
 }
 
@@ -134,17 +135,17 @@ impl Frames {
     }
 }
 
-/// A block of zeros: most of a sparse plane.
+/// A block of zeros, the content of most blocks of a plane.
 static ZEROS: [u8; BLOCK_POSITIONS] = [0; BLOCK_POSITIONS];
 
-/// What they are compressed to.
+/// A compressed block of zeros.
 fn compressed_zeros() -> &'static [u8] {
     static COMPRESSED: OnceLock<Vec<u8>> = OnceLock::new();
     COMPRESSED.get_or_init(|| compress(&ZEROS))
 }
 
 fn compress(values: &[u8]) -> Vec<u8> {
-    // Zstandard's output depends on input and parameters alone, also when a context is used again.
+    // The output depends on input and parameters alone, also when a context is reused.
     let compressed = COMPRESSOR.with_borrow_mut(|slot| -> io::Result<Vec<u8>> {
         let compressor = match slot {
             Some(compressor) => compressor,
@@ -170,7 +171,7 @@ fn decompress(frame: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
             Some(decompressor) => decompressor,
             None => slot.insert(Decompressor::new()?),
         };
-        // Writes at most `out`, and needs no window of its own for a frame decoded in one go.
+        // Writes at most `out`; a frame decoded in one call needs no window.
         decompressor.decompress_to_buffer(frame, out)
     });
     let found = match decoded {
@@ -181,7 +182,7 @@ fn decompress(frame: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
     Err(DecodeError { expected: format!("a zstd frame of {values} values"), found })
 }
 
-// Contexts are a few hundred kilobytes; making one takes about as long as decoding a block.
+// A context takes a few hundred kilobytes, and as long to create as a block to decode.
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };

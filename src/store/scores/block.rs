@@ -1,4 +1,4 @@
-//! A block: its bytes, their checksum, its values.
+//! Blocks of a file: their bytes, checksums and values.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::error::{DecodeError, StoreError};
 use crate::format::IndexEntry;
 
 impl Scores {
-    /// All scores of a block.
+    /// Decodes all scores of a block.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the block is; `out` then holds anything.
@@ -26,8 +26,7 @@ impl Scores {
         self.settled(|| self.decode_stored(block, 0, out))
     }
 
-    /// Whether a block of a plane is known to have nothing but zeros, from the index alone. Where it does not say so, they
-    /// may be zeros all the same.
+    /// Whether a block of a plane is known to be all zeros from the index alone. A false result does not exclude it.
     ///
     /// # Panics
     /// If there is no such block.
@@ -119,7 +118,7 @@ impl Scores {
         Ok(head)
     }
 
-    /// The head of a block of strips from its bytes, or more than those.
+    /// Decodes the head of a block of strips from its first bytes.
     pub(super) fn head_of(
         &self,
         block: usize,
@@ -140,12 +139,12 @@ impl Scores {
         decode().map_err(|error| self.damaged(block, error))
     }
 
-    /// The stored bytes of a block, verified; of a block of strips, not.
+    /// The stored bytes of a block, verified unless it is one of strips.
     #[inline]
     pub(super) fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Form), StoreError> {
         let entry = self.entry(block);
         let stored = self.stored_bytes(block, &entry)?;
-        // What is read on demand is another copy each time.
+        // Bytes read on demand are verified each time.
         let is_known = matches!(stored, Cow::Borrowed(_)) && self.has_bit(block);
         let stored = if is_known || entry.form == Form::Strips { stored } else { self.check(block, &entry, stored)? };
         Ok((stored, entry.form))
@@ -168,11 +167,11 @@ impl Scores {
 
     #[inline]
     fn has_bit(&self, block: usize) -> bool {
-        // Vouches for the edition at hand, which is compared once the bytes were used, so nothing needs to be ordered with it.
+        // Relaxed: the bit belongs to the current edition, which is compared again after the bytes were used.
         self.verified.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
     }
 
-    /// Compares the checksum of the stored bytes of a block, and notes it if it is right and the bytes are to stay.
+    /// Verifies the stored bytes of a block, and notes it if they are mapped.
     #[cold]
     pub(super) fn check<'s>(
         &self,
@@ -189,14 +188,15 @@ impl Scores {
         Ok(stored)
     }
 
-    /// Notes that the checksum of a block was right in an edition, unless there is another one meanwhile.
+    /// Notes that a block was verified in an edition, unless there is a new one meanwhile.
     fn note_verified(&self, block: usize, edition: u64) {
         let Some(word) = self.verified.get(block / 64) else { return };
         if self.latest_edition() != edition {
             return;
         }
         word.fetch_or(1 << (block % 64), Ordering::SeqCst);
-        // Who finds a later edition raises its number first and clears all bits then: one of the two of us clears this one.
+        // A thread that finds a later edition raises its number first and clears all bits then: one of the two threads
+        // clears this bit.
         if self.edition() != edition {
             word.fetch_and(!(1 << (block % 64)), Ordering::SeqCst);
         }
@@ -207,7 +207,7 @@ impl Scores {
         self.damaged(block, DecodeError::new(expected, format!("{computed:016x}")))
     }
 
-    /// The error of a block that was not read.
+    /// The error of a failed read of a block.
     pub(super) fn unread(&self, block: usize, error: DiskError) -> StoreError {
         match error.is_cut_short() {
             true => {

@@ -1,4 +1,4 @@
-//! Where a score is, and what of its block is decoded with it: what caches keep.
+//! The location of a score, and the part of its block that is decoded with it: the unit of caches.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::codec::{BLOCK_POSITIONS, Codec, zstd};
 use crate::error::StoreError;
 use crate::layout::BlockLocation;
 
-/// Where a score is.
+/// The location of a score.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScoreLocation {
     pub(crate) block: usize,
-    /// What is decoded together with it.
+    /// The part of the block that is decoded together.
     pub(crate) part: BlockPart,
-    /// Its number in the part.
+    /// Its index in the part.
     pub(crate) at: usize,
-    /// How many from it on are in the part, one behind the other in canonical order.
+    /// Consecutive positions from this one on in the part.
     pub(crate) ahead: usize,
 }
 
-/// What of a block is decoded together.
+/// A part of a block that is decoded together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BlockPart {
     /// All.
@@ -31,9 +31,9 @@ pub(crate) enum BlockPart {
     Values { first: u32, end: u32 },
     /// A strip, row by row.
     Strip(u32),
-    /// Nothing: a value is read where it lies.
+    /// Nothing: the value is read in place.
     InPlace,
-    /// No values, but what strips are decoded with.
+    /// The head of a block of strips, without values.
     Head,
 }
 
@@ -47,14 +47,14 @@ pub(crate) enum AccessPattern {
 }
 
 impl Scores {
-    /// Where a score is, and what is worth decoding to see it.
+    /// Locates a score, in the part of its block that is worth decoding for the access pattern.
     #[inline]
     pub(crate) fn locate(&self, position: u64, reading: AccessPattern) -> ScoreLocation {
         let BlockLocation { block, index, ahead } = self.layout.place(position);
         let whole = || ScoreLocation { block, part: BlockPart::Whole, at: index, ahead };
         match (self.codec(), reading, self.source.is_mapped()) {
             (Codec::Rans, ..) => self.locate_in_band(block, index),
-            // Without a map, the whole block is read and compared with its checksum anyway.
+            // Without a map the whole block is read and verified anyway.
             (_, AccessPattern::Range, _) | (_, _, false) => whole(),
             (_, AccessPattern::Single, true) => match self.entry(block).form {
                 Form::Frames => self.locate_in_piece(block, index, zstd::FRAME_VALUES),
@@ -93,7 +93,7 @@ impl Scores {
         self.settled(|| self.head(block, &self.entry(block)))
     }
 
-    /// Decodes some values of a block. `head` gives that of a block of strips.
+    /// Decodes a part of a block. `head` returns the head of a block of strips.
     pub(crate) fn decode_part(
         &self,
         block: usize,

@@ -1,4 +1,4 @@
-//! Opening a file: everything but the blocks is checked.
+//! Opening a file: header, index and footer are verified, blocks are not.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ use crate::scores::Scores;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 
-/// An open file whose frame (header, index, footer, their checksums and sizes) is sound, but which
-/// nobody has compared yet with the file that is meant.
+/// An open file whose frame (header, index, footer, their checksums and sizes) is sound, but whose identity has not
+/// been compared with the expected one.
 pub struct Unverified {
     pub(crate) path: PathBuf,
     pub(crate) source: FileSource,
@@ -32,7 +32,7 @@ pub struct Unverified {
     pub(crate) index: Vec<u8>,
 }
 
-/// Whether a file begins as files of ours do, whole or damaged. What cannot be read does not.
+/// Whether a file begins with the magic of awari files, sound or damaged. An unreadable file does not.
 pub fn begins_as_ours(disk: &dyn Disk, path: &Path) -> bool {
     let mut start = [0; MAGIC.len()];
     disk.open(path).is_ok_and(|file| file.bytes() >= MAGIC.len() as u64 && file.read_at(0, &mut start).is_ok())
@@ -40,7 +40,7 @@ pub fn begins_as_ours(disk: &dyn Disk, path: &Path) -> bool {
 }
 
 impl Scores {
-    /// Maps a file and checks header, index and footer; blocks are checked as they are read.
+    /// Maps a file and verifies header, index and footer; blocks are verified as they are read.
     ///
     /// # Errors
     /// [`StoreError::Disk`] if there is no such file; [`StoreError::NotOurs`],
@@ -49,8 +49,8 @@ impl Scores {
         Unverified::open(path, FileSource::mapped(disk.map(path)?))
     }
 
-    /// As [`open`](Self::open), but without a map: the index is held in memory (24 bytes for 65,536
-    /// positions), and each block that is asked for is read into a buffer of its own. Where memory is bounded.
+    /// As [`open`](Self::open), but without a map, where memory is bounded: the index is held in memory (24 bytes for
+    /// 65,536 positions), and each requested block is read into a buffer.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -97,7 +97,7 @@ impl Unverified {
             }
         };
 
-        // Copies of the file itself: what they say is used for as long as the file is open, whatever becomes of it.
+        // Copies, not references into the map: they are used as long as the file is open, even if it changes.
         let read = |offset: u64, bytes: usize| {
             source.copy(offset, bytes).map_err(|error| match error.is_cut_short() {
                 true => not_ours(disk::bytes(source.bytes()), "fewer, for it was cut".to_owned()),
@@ -165,12 +165,12 @@ impl Unverified {
         self.source.bytes()
     }
 
-    /// What it says it is of.
+    /// The identity in the header.
     pub fn identity(&self) -> &Identity {
         &self.header.identity
     }
 
-    /// The shape it says it has.
+    /// The shape in the header.
     pub fn shape(&self) -> &Shape {
         &self.header.shape
     }
@@ -185,15 +185,15 @@ impl Unverified {
         self.header.range
     }
 
-    /// The digest that it says its scores have.
+    /// The digest of the scores in the footer.
     pub fn digest(&self) -> Digest {
         self.footer.digest
     }
 
-    /// Accepts the file if it is the one that is meant.
+    /// Accepts the file if it has the expected identity and shape.
     ///
     /// # Errors
-    /// [`StoreError::Mismatch`] with both sides; [`StoreError::Archive`] if it is one.
+    /// [`StoreError::Mismatch`] with both sides; [`StoreError::Archive`] for an archive.
     pub fn expect(self, identity: &Identity, shape: &Shape) -> Result<Scores, StoreError> {
         if self.codec() == Codec::Floors {
             return Err(StoreError::Archive { path: self.path });
@@ -201,7 +201,7 @@ impl Unverified {
         self.expect_any(identity, shape)
     }
 
-    /// As [`expect`](Self::expect), whatever its codec.
+    /// As [`expect`](Self::expect), for any codec.
     pub(crate) fn expect_any(self, identity: &Identity, shape: &Shape) -> Result<Scores, StoreError> {
         let found = &self.header;
         let (expected, found) = if found.identity != *identity {

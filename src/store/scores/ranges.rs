@@ -10,10 +10,10 @@ use crate::checksum;
 use crate::codec::form::Form;
 use crate::error::StoreError;
 
-/// A block, the first value of it that is wanted, and where it and those behind it go.
+/// A block, the index of its first wanted value, and the destination of the values from there.
 pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);
 
-/// Blocks that were read together, not yet checked nor decoded.
+/// Stored blocks that were read together, not yet verified or decoded.
 #[derive(Debug)]
 pub struct BlockRun {
     blocks: Range<usize>,
@@ -28,13 +28,13 @@ impl BlockRun {
     }
 }
 
-/// Bytes of neighbouring blocks that are read at once from a file without a map.
+/// Bytes of neighbouring blocks that are read at once without a map.
 const RUN_BYTES: u64 = 256 << 10;
-/// And so many of them, for there are other threads.
+/// Blocks that are read at once, so that all threads get some.
 const RUN_BLOCKS: usize = 16;
 
 impl Scores {
-    /// All scores in canonical order, on all threads.
+    /// Reads all scores in canonical order, on all threads.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
@@ -46,8 +46,8 @@ impl Scores {
         self.read_range(0..self.shape().positions(), out)
     }
 
-    /// The scores of some consecutive positions, on all threads. Zstd frames are decoded as a whole, so long ranges are
-    /// cheaper than short ones; blocks of a file without a map are read several at a time.
+    /// Reads the scores of consecutive positions, on all threads. Frames are decoded as a whole, so long ranges are
+    /// cheaper than short ones; without a map several blocks are read at a time.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
@@ -84,7 +84,7 @@ impl Scores {
         results.into_iter().next().unwrap_or(Ok(()))
     }
 
-    /// Reads the first of some blocks, and the others as far as they lie within so many bytes.
+    /// Reads stored blocks: the first of `blocks`, and those after it that lie within `bytes_max` bytes.
     ///
     /// # Errors
     /// [`StoreError::Disk`] if they cannot be read.
@@ -107,8 +107,8 @@ impl Scores {
         self.decode_of_run(run, block, 0, out)
     }
 
-    /// Behind a block and its neighbours in the file, as far as they lie within so many bytes. A block alone may be as
-    /// long as it likes.
+    /// The end of the run of blocks, contiguous in the file, that lie within `bytes_max` bytes. A single block may be
+    /// longer.
     fn run_end(&self, block: usize, bytes_max: u64) -> usize {
         let first = self.entry(block);
         let mut end = first.offset + u64::from(first.bytes);
@@ -144,7 +144,7 @@ impl Scores {
         self.decode(block, stored, entry.form, first, out)
     }
 
-    /// Cuts a range of positions into pieces of blocks: block, first value in it, where to.
+    /// Splits a range of positions by blocks: block, index of the first value in it, destination.
     pub(crate) fn pieces<'a>(&self, positions: Range<u64>, out: &'a mut [i8]) -> impl Iterator<Item = Piece<'a>> {
         assert!(
             positions.start <= positions.end && positions.end <= self.shape().positions(),

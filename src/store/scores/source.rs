@@ -1,11 +1,11 @@
-//! Where the bytes of an open file come from: a map of all of it, or reads on demand.
+//! The bytes of an open file: a map of all of it, or reads on demand.
 //!
-//! A map makes every page that is touched count as memory of the process for as long as the system likes; reads on
-//! demand take what is asked for and no more, at the price of a copy.
+//! Every touched page of a map counts as memory of the process until the system reclaims it. Reads on demand take only
+//! the requested bytes, at the price of a copy.
 //!
-//! A file in a map may be changed by others, or become unreadable, at any time. Each time that is noticed the file has
-//! another *edition*, and what was read before is no longer known to be right. A map with a page that could not be provided
-//! is lost: from then on the file is read on demand.
+//! A mapped file may be changed by other processes, or become unreadable, at any time. Each time that this is noticed
+//! the file gets another *edition*, and earlier reads are no longer known to be right. A map with a page that could not
+//! be provided is lost: from then on the file is read on demand.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,21 +14,21 @@ use disk::{DiskError, InputFile, Mapping};
 
 /// An open file.
 pub(crate) enum FileSource {
-    /// All of it, mapped.
+    /// A map of the whole file.
     Mapped(Mapped),
-    /// Read piece by piece.
+    /// Reads on demand.
     Windowed(Box<dyn InputFile>),
 }
 
 /// A mapped file.
 pub(crate) struct Mapped {
     mapping: Mapping,
-    /// The stamp that the file had when it was last looked at.
+    /// The stamp of the file at the last look.
     stamp: AtomicU64,
     edition: AtomicU64,
 }
 
-/// The bit that says, in the number of an edition, that the map is lost. Low enough that editions can be summed.
+/// The bit of an edition that says that the map is lost. Low enough that editions can be summed.
 const LOST: u64 = 1 << 48;
 
 impl FileSource {
@@ -52,7 +52,7 @@ impl FileSource {
         self.edition().is_some_and(|edition| edition & LOST == 0)
     }
 
-    /// The edition of a mapped file as far as is known, without asking the operating system.
+    /// The last known edition of a mapped file, without a system call.
     #[inline]
     pub(crate) fn edition(&self) -> Option<u64> {
         let FileSource::Mapped(mapped) = self else { return None };
@@ -60,15 +60,15 @@ impl FileSource {
         Some(mapped.edition.load(Ordering::SeqCst) | lost)
     }
 
-    /// Asks the operating system whether a mapped file was changed. If so, it has another edition, and `forget` is called
-    /// before any other thread learns of it from [`edition`](Self::edition) alone.
+    /// Asks the operating system whether a mapped file has changed. If so, the file gets another edition, and `forget`
+    /// is called before any other thread can see it in [`edition`](Self::edition).
     pub(crate) fn latest_edition(&self, forget: impl FnOnce()) -> Option<u64> {
         let FileSource::Mapped(mapped) = self else { return None };
-        // What is read on demand is checked each time.
+        // Reads on demand are verified each time.
         if mapped.mapping.is_whole() {
             let stamp = mapped.mapping.stamp();
             if stamp != mapped.stamp.load(Ordering::SeqCst) {
-                // The stamp comes last: a thread that finds it finds the edition and what was forgotten.
+                // The stamp is stored last: a thread that sees it also sees the edition and the effects of `forget`.
                 mapped.edition.fetch_add(1, Ordering::SeqCst);
                 forget();
                 mapped.stamp.store(stamp, Ordering::SeqCst);
@@ -77,8 +77,8 @@ impl FileSource {
         self.edition()
     }
 
-    /// Bytes that lie within the file, as far as was known when it was opened: the caller compared with
-    /// [`bytes`](FileSource::bytes), so that no more is allocated than the file is long.
+    /// Returns bytes of the file. The caller has compared the range with [`bytes`](FileSource::bytes), so that no more
+    /// is allocated than the file is long.
     ///
     /// # Errors
     /// [`DiskError::Io`] if the file has become shorter, or what the operating system says; never for a map.

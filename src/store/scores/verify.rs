@@ -1,4 +1,4 @@
-//! Comparing checksums and digests with what a file says of itself.
+//! Verification of checksums and digests.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::layout::BATCH_POSITIONS;
 
 impl Scores {
-    /// Compares the checksums of all blocks, on all threads.
+    /// Verifies the checksums of all blocks, on all threads.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is.
@@ -23,14 +23,14 @@ impl Scores {
         }
     }
 
-    /// The numbers of all blocks whose checksum is wrong or that cannot be read, ascending. Reads the
-    /// whole file, also what was verified before.
+    /// The numbers of all blocks with a wrong checksum or that cannot be read, ascending. Reads the whole file,
+    /// including blocks verified before.
     pub fn damaged_blocks(&self) -> Vec<usize> {
         let blocks = (0..self.block_count()).into_par_iter();
         blocks.filter(|&block| self.verify_block(block).is_err()).collect()
     }
 
-    /// The error that touching a damaged block gives.
+    /// The error of reading a damaged block.
     ///
     /// # Panics
     /// If there is no such block.
@@ -42,7 +42,7 @@ impl Scores {
         }
     }
 
-    /// Compares all checksums of a block.
+    /// Verifies all checksums of a block.
     fn verify_block(&self, block: usize) -> Result<(), StoreError> {
         self.settled(|| self.verify_block_once(block))
     }
@@ -59,8 +59,7 @@ impl Scores {
         checked.map_err(|error| self.damaged(block, error))
     }
 
-    /// Decodes everything and compares the digest of the scores with the one the file gives, in
-    /// bounded memory, on all threads.
+    /// Decodes all scores and compares their digest with the one in the footer, in bounded memory, on all threads.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is; [`StoreError::DigestDiffers`].
@@ -68,7 +67,7 @@ impl Scores {
         self.verify_digest_of(|_| ())
     }
 
-    /// As [`verify_digest`](Self::verify_digest); `see` is given all scores in canonical order, some million at a time.
+    /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million at a time.
     ///
     /// # Errors
     /// As [`verify_digest`](Self::verify_digest).
@@ -92,8 +91,8 @@ impl Scores {
         Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
     }
 
-    /// One of several parts of what [`verify_digest_of`](Self::verify_digest_of) does, by its number, wherever the others
-    /// are: [`verify_hashes`](Self::verify_hashes) takes what all return. `see` is given the scores of the part.
+    /// Hashes one of several parts of the scores, by its number, on any machine: [`verify_hashes`](Self::verify_hashes)
+    /// combines the results. `see` receives the scores of the part.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is.
@@ -116,11 +115,11 @@ impl Scores {
         Ok(hasher.encode())
     }
 
-    /// Compares the digest of the scores with the one the file gives: `parts` are what [`hash_part`](Self::hash_part)
-    /// returned, in order.
+    /// Compares the digest of the scores with the one in the footer. `parts` are the results of
+    /// [`hash_part`](Self::hash_part), in order.
     ///
     /// # Errors
-    /// [`StoreError::DigestDiffers`]; [`StoreError::Unsupported`] if one of them is none of those.
+    /// [`StoreError::DigestDiffers`]; [`StoreError::Unsupported`] if one of them is not such a result.
     pub fn verify_hashes(&self, parts: &[Vec<u8>]) -> Result<(), StoreError> {
         let mut hasher = ContentHasher::new();
         for (number, hash) in (0..).zip(parts) {
@@ -137,7 +136,7 @@ impl Scores {
         Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
     }
 
-    /// One of some parts of the positions: whole pieces for the hasher, but for the end.
+    /// The positions of a part: whole pieces of the hasher, except at the end.
     fn part(&self, number: u64, of: u64) -> Range<u64> {
         let positions = self.shape().positions();
         let pieces = positions.div_ceil(PIECE_BYTES as u64);

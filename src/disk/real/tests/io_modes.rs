@@ -1,5 +1,5 @@
-//! The ways to the disk, all through the same cases: what was written is what is read, whatever the offsets, the
-//! threads and the shortness of single reads and writes.
+//! All modes of [`Io`] in the same cases: what was written is read, for any offsets, threads, and short reads and
+//! writes.
 
 use std::fs;
 use std::io::Write;

@@ -9,7 +9,7 @@ use super::tiling::{LANES, Step};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::steps;
 
-/// Decodes none.
+/// Decodes nothing: there is no such kernel.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn steps(
     _: &mut [u32; LANES],
@@ -31,9 +31,9 @@ mod x86 {
     use crate::codec::kernels::is_portable;
     use crate::codec::rans::model::{ROUGHNESSES, SLOT_BITS, SLOTS};
 
-    /// Decodes the codes of a row, of the first row of a strip from its second on, as long as there are words for all
-    /// lanes. `above` is the row above, as long as `row`, or none. Returns how many codes of the row there are now, and how
-    /// many words these took. None more where the processor does not have what it takes.
+    /// Decodes the codes of a row (of the first row of a strip from its second code on) while there are words for all
+    /// lanes. `above` is the row above, as long as `row`. Returns how many codes of the row are decoded and how many
+    /// words they took.
     pub(crate) fn steps(
         states: &mut [u32; LANES],
         words: &[[u8; 2]],
@@ -75,7 +75,7 @@ mod x86 {
         let mut done = 0;
         match above {
             None => {
-                // One neighbour counts as all three.
+                // The single neighbour counts as all three.
                 let mut left = codes(&row[0]);
                 for step in &mut row[1..] {
                     let Some(found) = lanes.step(left, left, left, lanes.alone(), step) else { break };
@@ -101,7 +101,7 @@ mod x86 {
         (done, lanes.used)
     }
 
-    /// What all lanes of a strip are decoded with.
+    /// The decoder state of all lanes.
     struct Lanes<'a> {
         state: __m512i,
         words: &'a [[u8; 2]],
@@ -115,7 +115,7 @@ mod x86 {
     }
 
     impl Lanes<'_> {
-        /// What the roughness of three neighbours adds to where the slots of a class begin.
+        /// The offset of a class's slots that the roughness of three neighbours adds.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
         fn roughness(&self, left: __m512i, upper: __m512i, corner: __m512i) -> __m512i {
@@ -126,14 +126,14 @@ mod x86 {
             _mm512_permutexvar_epi32(_mm512_min_epi32(roughness, number(LANES as u32 - 1)), self.parts[2])
         }
 
-        /// What a single neighbour adds.
+        /// The offset that a single neighbour adds.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
         fn alone(&self) -> __m512i {
             number((ROUGHNESSES as u32 - 1) << SLOT_BITS)
         }
 
-        /// Decodes a code a lane, unless there are too few words.
+        /// Decodes a code a lane, or returns `None` if there are too few words.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
         fn step(

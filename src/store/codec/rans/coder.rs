@@ -1,9 +1,9 @@
-//! The coder of a strip: range asymmetric numeral systems (Duda 2013), one state a lane.
+//! The coder of a strip: range asymmetric numeral systems (Duda 2013), one state per lane.
 //!
-//! A state x lies in 2^16 .. 2^32. To code a code of frequency f whose slots begin at s, x becomes
-//! `(x / f) * 1024 + s + x % f`, after its lower 16 bits went to the stream if it would not fit else; decoding is the way
-//! back, so the coder goes from the last value to the first and the decoder from the first to the last. The sixteen lanes
-//! share a stream of 16-bit words, which each takes from when it needs one, in the order of the lanes.
+//! A state x lies in 2^16 .. 2^32. To encode a symbol of frequency f whose slots begin at s, x becomes `(x / f) * 1024
+//! + s + x % f`, after its lower 16 bits were written to the stream if the result would not fit. Decoding is the
+//! inverse, so the encoder runs from the last value to the first and the decoder from the first to the last. The
+//! sixteen lanes share a stream of 16-bit words; in each step the lanes take words in order.
 //!
 //! A strip's bytes:
 //!
@@ -12,7 +12,7 @@
 //! | 4 each | the state of each lane |
 //! | 2 each | the words; when they are used up, every state is 2^16 |
 //!
-//! Codes are kept by step, then by lane: the neighbours of all lanes lie beside each other.
+//! Codes are ordered by step, then by lane: the neighbours of all lanes are adjacent in memory.
 
 use super::avx512;
 use super::floors::{Around, FlooredClasses};
@@ -20,21 +20,21 @@ use super::model::{BOTH, Classes, Counts, LEFT, NONE, SLOT_BITS, SLOTS, Slots, U
 use super::tiling::{LANES, Step, Strip};
 use crate::error::DecodeError;
 
-/// The least state, and the one that coding starts from.
+/// The least state, and the initial one of the encoder.
 const STATE_MIN: u32 = 1 << 16;
 
 const STATES_BYTES: usize = 4 * LANES;
 
-/// No strip takes fewer bytes.
+/// The fewest bytes of a strip.
 pub(crate) const BYTES_MIN: usize = STATES_BYTES;
 
-/// Steps of the largest strip: with fewer, its bytes fit 16 bits of length.
+/// The most steps of a strip, so that its length fits 16 bits.
 const STEPS_MAX: usize = 1 << 11;
 
 const _: () = assert!(STATES_BYTES + STEPS_MAX * LANES * SLOT_BITS as usize / 8 < 1 << 16);
 
-/// The codes of a strip's lanes, from the values of its band: `values` is row by row, of `columns` each, and `low` is the
-/// least of the range. Padding repeats what is to the left, else above.
+/// Collects the codes of the lanes of a strip from the values of its band, which has `columns` values a row; `low` is
+/// the least value of the range. Padding repeats the code to the left, else the one above.
 pub(crate) fn gather(strip: &Strip, values: &[u8], columns: usize, low: u8, steps: &mut Vec<Step>) {
     steps.clear();
     steps.resize(strip.steps(), [0; LANES]);
@@ -69,14 +69,14 @@ fn pad(strip: &Strip, lane: usize, steps: &mut [Step]) {
     }
 }
 
-/// Where values of a band go: the value in row r and column c to r times `stride` plus c less `origin`.
+/// A destination for values of a band: the value in row r and column c goes to index `r * stride + c - origin`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutputWindow {
     pub(crate) stride: usize,
     pub(crate) origin: usize,
 }
 
-/// The way back from [`gather`]: writes the values of a strip to where they go in `out`, as far as that is there.
+/// Writes the values of a strip to their places in `out`, as far as these exist. The inverse of [`gather`].
 pub(crate) fn scatter(strip: &Strip, steps: &[Step], low: u8, place: OutputWindow, out: &mut [u8]) {
     let width = strip.cell_columns;
     // Sixteen steps of all lanes are sixteen values of each: a matrix to be transposed.
@@ -105,7 +105,7 @@ pub(crate) fn scatter(strip: &Strip, steps: &[Step], low: u8, place: OutputWindo
     }
 }
 
-/// Rows become columns: four times, rows are interleaved with those eight further on.
+/// Transposes a matrix: four times, rows are interleaved with those eight further on.
 fn transposed(mut rows: [Step; LANES]) -> [Step; LANES] {
     for _ in 0..LANES.ilog2() {
         let before = rows;
@@ -152,7 +152,7 @@ pub(crate) fn count<C: Copy + Into<usize>>(steps: &[Step], classes: &[[C; LANES]
     }
 }
 
-/// Codes a strip and appends its bytes. `starts` has a frequency for all that occurs.
+/// Encodes a strip and appends its bytes. `starts` has a frequency for every symbol that occurs.
 pub(crate) fn encode<C: Copy + Into<usize>>(
     steps: &[Step],
     classes: &[[C; LANES]],
@@ -160,7 +160,7 @@ pub(crate) fn encode<C: Copy + Into<usize>>(
     bytes: &mut Vec<u8>,
 ) {
     assert!(steps.len() <= STEPS_MAX, "a strip of {} steps", steps.len());
-    // A code takes at most ten bits, and gives at most one word.
+    // A symbol takes at most ten bits, and emits at most one word.
     let mut words = vec![0u16; steps.len() * LANES];
     let mut free = words.len();
     let mut states = [STATE_MIN; LANES];
@@ -181,7 +181,7 @@ pub(crate) fn encode<C: Copy + Into<usize>>(
     bytes.extend(words[free..].iter().flat_map(|word| word.to_le_bytes()));
 }
 
-/// Decodes a strip. What is none leaves anything in `steps`.
+/// Decodes a strip. After an error `steps` holds arbitrary codes.
 pub(crate) fn decode(
     strip: &Strip,
     bytes: &[u8],
@@ -192,7 +192,7 @@ pub(crate) fn decode(
     decode_by(false, strip, bytes, classes, slots, steps)
 }
 
-/// As [`decode`], with the vector kernel where there is one, or without.
+/// As [`decode`], optionally without the vector kernel.
 fn decode_by(
     portable: bool,
     strip: &Strip,
@@ -228,8 +228,7 @@ fn decode_by(
     coder.end()
 }
 
-/// Decodes a strip of scores given their floors, `floors` being those of its lanes. What is none leaves anything in
-/// `steps`.
+/// Decodes a strip of scores, given the floors of its lanes. After an error `steps` holds arbitrary codes.
 pub(crate) fn decode_floored(
     strip: &Strip,
     bytes: &[u8],
@@ -255,7 +254,7 @@ pub(crate) fn decode_floored(
     coder.end()
 }
 
-/// Finds the class of every code of a strip given their floors, and what to code in its place.
+/// Returns the symbols of a strip with floors, and the class of each.
 pub(crate) fn classify_floored(
     strip: &Strip,
     steps: &[Step],
@@ -270,7 +269,7 @@ pub(crate) fn classify_floored(
     all.unzip()
 }
 
-/// A strip being decoded.
+/// The state of decoding a strip.
 struct Decoder<'a> {
     states: [u32; LANES],
     words: &'a [[u8; 2]],
@@ -278,7 +277,7 @@ struct Decoder<'a> {
     slots: &'a Slots,
 }
 
-/// The next words, for one step.
+/// The next words of the stream, for one step.
 struct Ahead {
     words: [[u8; 2]; LANES],
     used: usize,
@@ -297,7 +296,7 @@ impl<'a> Decoder<'a> {
         Ok(Decoder { states, words: words.as_chunks().0, used: 0, slots })
     }
 
-    /// Whether everything was used.
+    /// Checks that all words were used and all states are initial ones.
     fn end(&self) -> Result<(), DecodeError> {
         if self.used == self.words.len() && self.states == [STATE_MIN; LANES] {
             return Ok(());
@@ -306,7 +305,7 @@ impl<'a> Decoder<'a> {
         Err(DecodeError { expected: format!("{} words", self.words.len()), found })
     }
 
-    /// Decodes codes of a row with vectors where the processor has them; returns how many are there then.
+    /// Decodes codes of a row with the vector kernel where there is one. Returns how many codes of the row are decoded.
     fn vector_steps(&mut self, classes: &Classes, above: Option<&[Step]>, row: &mut [Step]) -> usize {
         let words = self.words.get(self.used..).unwrap_or(&[]);
         let (done, used) = avx512::steps(&mut self.states, words, classes, self.slots, above, row);
@@ -314,7 +313,7 @@ impl<'a> Decoder<'a> {
         done
     }
 
-    /// Decodes one code a lane, given those of its neighbours that are there. `left` becomes it.
+    /// Decodes one code a lane, given its neighbours. `left` becomes the result.
     #[inline(always)]
     fn step<const NEIGHBOURS: u8>(
         &mut self,
@@ -328,13 +327,13 @@ impl<'a> Decoder<'a> {
         for lane in 0..LANES {
             let class = classes.of::<NEIGHBOURS>(left[lane], upper[lane], corner[lane]);
             let code = self.lane(lane, class.into(), &mut ahead);
-            // Twice, byte by byte: a copy of all would wait for the bytes to be stored.
+            // Twice, byte by byte: a vector copy would wait for the single stores.
             (left[lane], step[lane]) = (code, code);
         }
         self.used += ahead.used;
     }
 
-    /// The next words. The last are followed by zeros.
+    /// The next words of the stream, padded with zeros at its end.
     #[inline(always)]
     fn ahead(&self) -> Ahead {
         let words = match self.words.get(self.used..).and_then(|words| words.first_chunk()) {

@@ -1,41 +1,41 @@
-//! Classes of scores of which a floor is known: a value that the score is at least, and often is.
+//! Classes of scores with a floor: a value that the score is at least, and often equals.
 //!
-//! Of the scores of 20 stones 36 % are their best capture, which is their floor. With it as context besides the neighbours
-//! they take 2.0 bits instead of 3.1. A score that has a floor is coded as its distance from there, in a class of its own
-//! kind: where the floor stands against what the neighbours let expect, how rough these are, and whether each of them is
-//! its own floor. What has none is coded as it is in the module `model`, in the same classes.
+//! Of the scores of 20 stones 36 % equal their best capture, which is their floor. With it as context, besides the
+//! neighbours, they take 2.0 bits instead of 3.1. A score with a floor is coded as its distance from it. Its class
+//! consists of the floor relative to the guess from the neighbours, their roughness, and whether each neighbour equals
+//! its own floor. A score without a floor is coded as in the module `model`, in the same classes.
 
 use super::model::{BOTH, CLASSES, Classes, LEFT, NONE, UPPER};
 use super::tiling::{LANES, Step};
 
-/// Classes of what has a floor: its place, roughness, and the two neighbours.
+/// Classes of scores with a floor: by place, roughness, and the two neighbours.
 const FLOORED: usize = (PLACES.len() + 1) * ROUGHNESSES * NEIGHBOURS;
 
-/// All classes; those of what has no floor come first.
+/// All classes; those of scores without a floor come first.
 pub(crate) const FLOORED_CLASSES: usize = CLASSES + FLOORED;
 
-/// The least places that are told from lesser ones: three times the floor less the guess.
+/// Lower bounds of the intervals of places: three times the floor less the guess.
 const PLACES: [i32; 11] = [-27, -18, -12, -8, -5, -2, 3, 6, 9, 15, 27];
 
-/// As in the module `model`, but fewer.
+/// As in the module `model`, with fewer intervals.
 const ROUGHNESS_BOUNDS: [i32; 2] = [1, 6];
 const ROUGHNESSES: usize = ROUGHNESS_BOUNDS.len() + 2;
 
-/// Each has no floor, or is it, or is above it.
+/// Each of two neighbours has no floor, equals it, or exceeds it.
 const NEIGHBOURS: usize = 9;
 
-/// The classes for so many codes. Floors are codes as well; what is none is no floor.
+/// Tables that map neighbours and floors to classes. Floors are codes as well; a value that is no code means no floor.
 pub(crate) struct FlooredClasses {
     codes: u8,
     classes: Classes,
-    /// By place plus [`PLACE_OFFSET`].
+    /// By place plus [`PLACE_OFFSET`]: the interval.
     places: Box<[u16]>,
 }
 
-/// A floor of 0 below a guess of three times the most codes, on either side.
+/// The greatest place, in either direction.
 const PLACE_OFFSET: i32 = 3 * 256;
 
-/// What is known of the neighbours of a step when it is coded: codes, and floors.
+/// The neighbours of a step: codes and floors.
 pub(crate) struct Around<'a> {
     left: Option<(&'a Step, &'a Step)>,
     upper: Option<(&'a Step, &'a Step)>,
@@ -44,7 +44,7 @@ pub(crate) struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    /// The neighbours of a step of a strip.
+    /// Collects the neighbours of a step of a strip.
     #[inline(always)]
     pub(crate) fn of(at: usize, cell_columns: usize, steps: &'a [Step], floors: &'a [Step]) -> Around<'a> {
         let (has_left, has_upper) = (!at.is_multiple_of(cell_columns), at >= cell_columns);
@@ -103,18 +103,18 @@ impl FlooredClasses {
         CLASSES as u16 + number + 3 * kind(left) + kind(upper)
     }
 
-    /// What is coded for a code: how far it is above its floor, if there is one.
+    /// The symbol of a code: its distance from the floor, if there is one.
     #[inline(always)]
     pub(crate) fn symbol(&self, code: u8, floor: u8) -> u8 {
         match floor < self.codes {
-            // A code below its floor is unusual, but not impossible.
+            // A code below its floor is unusual, but possible.
             true if code < floor => self.codes - (floor - code),
             true => code - floor,
             false => code,
         }
     }
 
-    /// The way back from [`symbol`](Self::symbol).
+    /// The code of a symbol. The inverse of [`symbol`](Self::symbol).
     #[inline(always)]
     pub(crate) fn code(&self, symbol: u8, floor: u8) -> u8 {
         match floor < self.codes {

@@ -1,15 +1,15 @@
-//! What a value is likely to be, given its neighbours: the model of a block.
+//! The frequency model of a block: the probability of a value given its neighbours.
 //!
-//! Values are coded as their distance from the least of the range. The neighbours choose one of [`CLASSES`] classes, and a
-//! class has a frequency for each code; the frequencies of a class sum to 2^[`SLOT_BITS`].
+//! A value is coded as its distance from the least of the range, its *code*. The neighbours select one of [`CLASSES`]
+//! classes; a class has a frequency for each code, and they sum to 2^[`SLOT_BITS`].
 //!
-//! With the codes to the left, above, and to the left of that one, l, u and c, the class is made of the guess
-//! 2 l + 2 u - c (a plane through the three, half way to their mean, as in Weinberger, Seroussi and Sapiro 2000) in
-//! [`GUESSES`] equal parts, and of the roughness |l - c| + |u - c|. On the scores of 20 stones, without the model itself,
-//! this takes 3.078 bits a value; l + u and |l - u| 3.101; a class for each pair of l and u 2.98, but its tables fit no
-//! cache. Frequencies of 12 bits gain 0.004 bits, of 8 lose 0.036.
+//! With the codes to the left, above, and above left, l, u and c, the class consists of the guess 2 l + 2 u - c (a
+//! plane through the three, half way to their mean, as in Weinberger, Seroussi and Sapiro 2000) in [`GUESSES`] equal
+//! parts, and of the roughness |l - c| + |u - c|. On the scores of 20 stones, without the model itself, this takes
+//! 3.078 bits a value; l + u and |l - u| take 3.101; a class for each pair of l and u takes 2.98, but its tables fit no
+//! cache. Frequencies of 12 bits gain 0.004 bits, of 8 bits lose 0.036.
 //!
-//! On disk a model is its classes in order:
+//! A model is stored as its classes in order:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -23,66 +23,66 @@ use crate::error::DecodeError;
 /// Classes of neighbours.
 pub(crate) const CLASSES: usize = GUESSES * ROUGHNESSES + 1;
 
-/// Bits of a slot; frequencies of a class sum to 2 to the power of it.
+/// Bits of a slot number; the frequencies of a class sum to 2 to this power.
 pub(crate) const SLOT_BITS: u32 = 10;
 
 /// The sum of a class's frequencies.
 pub(crate) const SLOTS: u32 = 1 << SLOT_BITS;
 
-/// There are no more codes: a range of all bytes has no place for what the arithmetic needs.
+/// The most codes of a model; blocks of a larger range are packed.
 pub(crate) const CODES_MAX: usize = 254;
 
-/// Parts of equal width that guesses fall into.
+/// The number of equal intervals of guesses.
 pub(crate) const GUESSES: usize = 25;
 
-/// The least roughnesses that are told from lesser ones; a single neighbour has one of its own.
+/// Lower bounds of the intervals of roughness; a single neighbour has an interval of its own.
 pub(crate) const ROUGHNESS_BOUNDS: [u32; 3] = [1, 4, 9];
 pub(crate) const ROUGHNESSES: usize = ROUGHNESS_BOUNDS.len() + 2;
 
-/// Places for classes in a table, so that seven bits of a number are always one.
+/// Classes in a table of the decoder, a power of two.
 pub(crate) const CLASSES_MAX: usize = 128;
 const _: () = assert!(CLASSES <= CLASSES_MAX);
 // As `Classes::parts` has it.
 const _: () = assert!(GUESSES <= 2 * LANES && ROUGHNESS_BOUNDS[2] < LANES as u32);
 
-/// Which neighbours a value has, in [`Classes::of`].
+/// Which neighbours a value has, for [`Classes::of`].
 pub(crate) const NONE: u8 = 0;
 pub(crate) const LEFT: u8 = 1;
 pub(crate) const UPPER: u8 = 2;
 pub(crate) const BOTH: u8 = 3;
 
-/// The classes of neighbours.
+/// Tables that map neighbours to classes.
 pub(crate) struct Classes {
-    /// By guess plus [`GUESS_OFFSET`], its part times [`ROUGHNESSES`].
+    /// By guess plus [`GUESS_OFFSET`]: the interval times [`ROUGHNESSES`].
     guesses: [u8; 2048],
     roughnesses: [u8; 512],
     guess_max: u32,
     parts: [[u32; LANES]; 3],
 }
 
-/// Guesses are not far below zero.
+/// The offset of guesses, which may be below zero.
 const GUESS_OFFSET: u32 = 256;
 
-/// How often each code occurred in each class: `class << 8 | code`.
+/// The number of occurrences of each code in each class: `class << 8 | code`.
 pub(crate) type Counts = [u32];
 
-/// What the decoder looks up. By slot it looks up no more than the code, and by that the rest: tables of whole words would
-/// take four times the cache, which a look at one score finds cold (60 us a strip against 30).
+/// The tables of the decoder. A slot gives only the code, and the code gives the rest: a table of whole words by slot
+/// would take four times the cache, which a probe finds cold (60 us a strip against 30).
 pub(crate) struct Slots {
-    /// The code: `class << SLOT_BITS | slot`. Three more bytes, so that four can be read at each.
+    /// The code, by `class << SLOT_BITS | slot`. Three bytes of padding allow reads of four at each entry.
     codes: Box<[u8]>,
-    /// Of a code, its frequency times 2^16 plus its first slot: `class << code_bits | code`.
+    /// The frequency of a code times 2^16 plus its first slot, by `class << code_bits | code`.
     starts: Box<[u32]>,
     code_bits: u32,
 }
 
-/// The frequencies of the codes in each class, and where their slots begin: `class << 8 | code`.
+/// The frequencies of the codes in each class: `class << 8 | code`.
 pub(crate) struct FrequencyModel {
     frequencies: Box<[u16]>,
 }
 
 impl Classes {
-    /// The classes for so many codes.
+    /// Builds the tables for `codes` codes.
     ///
     /// # Panics
     /// If there are more than [`CODES_MAX`], or none.
@@ -104,25 +104,25 @@ impl Classes {
         Classes { guesses, roughnesses, guess_max: most as u32, parts }
     }
 
-    /// The greatest guess; greater ones count as it, and those below zero as zero.
+    /// The greatest guess; guesses are clamped to 0 and to this.
     pub(crate) fn guess_max(&self) -> u32 {
         self.guess_max
     }
 
-    /// A guess times this, without its last [`GUESS_SHIFT`](Self::GUESS_SHIFT) bits, is its part.
+    /// A guess times this, shifted right by [`GUESS_SHIFT`](Self::GUESS_SHIFT), is its interval.
     pub(crate) fn guess_scale(&self) -> u32 {
         ((GUESSES as u32) << Self::GUESS_SHIFT) / (self.guess_max + 1) + 1
     }
 
     pub(crate) const GUESS_SHIFT: u32 = 20;
 
-    /// Where the slots of classes begin: by the first sixteen parts of guesses, by the next, and by roughness, of which
-    /// those from the last on are all alike, what comes on top.
+    /// The first slots of classes: by the first sixteen intervals of guesses, by the next, and the amount that
+    /// roughness adds, constant from the last bound on.
     pub(crate) fn parts(&self) -> &[[u32; LANES]; 3] {
         &self.parts
     }
 
-    /// The class of a value: the codes to the left, above, and to the left of that one, as far as `NEIGHBOURS` are there.
+    /// The class of a value, from the codes to the left, above, and above left, as far as `NEIGHBOURS` are present.
     #[inline(always)]
     pub(crate) fn of<const NEIGHBOURS: u8>(&self, left: u8, upper: u8, corner: u8) -> u8 {
         let [left, upper, corner] = [left, upper, corner].map(u32::from);
@@ -140,12 +140,12 @@ impl Classes {
 }
 
 impl FrequencyModel {
-    /// Counts to begin with.
+    /// Counts of zero.
     pub(crate) fn no_counts(classes: usize) -> Box<Counts> {
         vec![0; classes << 8].into()
     }
 
-    /// The model that says what was counted.
+    /// The model of the counted codes.
     pub(crate) fn new(counts: &Counts, codes: usize) -> Self {
         let mut frequencies = vec![0; counts.len()].into_boxed_slice();
         for (counts, frequencies) in counts.chunks_exact(256).zip(frequencies.chunks_exact_mut(256)) {
@@ -169,7 +169,7 @@ impl FrequencyModel {
         }
     }
 
-    /// What the encoder looks up: `frequency << 16 | first slot`, by `class << 8 | code`.
+    /// The table of the encoder: `frequency << 16 | first slot`, by `class << 8 | code`.
     pub(crate) fn starts(&self) -> Box<Counts> {
         let mut starts = vec![0; self.frequencies.len()].into_boxed_slice();
         for (frequencies, starts) in self.frequencies.chunks_exact(256).zip(starts.chunks_exact_mut(256)) {
@@ -184,13 +184,13 @@ impl FrequencyModel {
 }
 
 impl Slots {
-    /// What to look up of a model of so many codes and classes, from exactly its bytes. A class that does not occur
-    /// decodes as zeros.
+    /// Decodes the tables of a model of `codes` codes and `classes` classes from exactly its bytes. A class that does
+    /// not occur decodes as zeros.
     pub(crate) fn decode(bytes: &[u8], codes: usize, classes: usize) -> Result<Self, DecodeError> {
         let short = || refuse(format!("a model of {classes} classes"), "its end".to_owned());
         let (code_bits, places) = (codes.next_power_of_two().ilog2(), classes.max(CLASSES_MAX));
         let mut starts = vec![0; places << code_bits].into_boxed_slice();
-        // Each is written once: zeros ahead would take as long again.
+        // Each entry is written once; clearing them first would take as long again.
         let mut by_slot: Vec<u8> = Vec::with_capacity((places << SLOT_BITS) + 3);
         let mut rest = bytes;
         for (number, starts) in starts.chunks_exact_mut(1 << code_bits).take(classes).enumerate() {
@@ -238,21 +238,21 @@ impl Slots {
         (code, self.starts[class << self.code_bits | usize::from(code)])
     }
 
-    /// The tables, for the vector kernel, with places for [`CLASSES_MAX`] classes at least, and by how many bits less than
-    /// a slot a code's number is wide.
+    /// The tables for the vector kernel, with at least [`CLASSES_MAX`] classes, and the difference between the bits of
+    /// a slot and of a code.
     pub(crate) fn tables(&self) -> (&[u8], &[u32], u32) {
         let is_there = self.codes.len() >= (CLASSES_MAX << SLOT_BITS) + 3;
         assert!(is_there && self.starts.len() >= CLASSES_MAX << self.code_bits, "tables of that many places");
         (&self.codes, &self.starts, SLOT_BITS - self.code_bits)
     }
 
-    /// Bytes that they take in memory.
+    /// Bytes in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.codes.len() + size_of_val(&*self.starts)
     }
 }
 
-/// Frequencies of sum [`SLOTS`] in proportion to counts, at least 1 where the count is.
+/// Computes frequencies of sum [`SLOTS`] in proportion to counts, at least 1 for each nonzero count.
 fn scale(counts: &[u32], frequencies: &mut [u16]) {
     let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
     if all == 0 {
@@ -266,7 +266,7 @@ fn scale(counts: &[u32], frequencies: &mut [u16]) {
             sum += u32::from(*frequency);
         }
     }
-    // The most frequent feel least what rounding took or gave.
+    // The largest frequencies absorb the error of rounding.
     while sum != SLOTS {
         let largest = frequencies.iter_mut().max().expect("a class has codes");
         let change = if sum > SLOTS { -1 } else { 1 };

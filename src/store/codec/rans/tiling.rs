@@ -1,12 +1,12 @@
-//! How a band of rows is cut into strips, and a strip into lanes.
+//! The division of a band of rows into strips, and of a strip into lanes.
 //!
-//! A strip is a rectangle of some 8,192 values that is decoded on its own: a restart point. It is cut further into
-//! [`LANES`] equal cells, side by side where the band is wide and one above the other where it is narrow, each some 16
-//! rows of 32 values. All cells of a strip are coded in step, so that what one value waits for, its left neighbour, is
-//! hidden behind fifteen others; neighbours are looked for within a cell only. Cells at the lower and right edge of a
-//! strip may reach beyond the band: there is padding.
+//! A strip is a rectangle of some 8,192 values that is decoded independently. It is divided into [`LANES`] equal cells,
+//! side by side where the band is wide and on top of each other where it is narrow, each some 16 rows of 32 values. All
+//! cells of a strip are coded in step, so that the latency of one value, which waits for its left neighbour, is hidden
+//! behind fifteen others. Neighbours are taken from the same cell only. Cells at the lower and right edges may reach
+//! beyond the band and are padded.
 //!
-//! All of it follows from the rows and columns of the band.
+//! The division is a function of the rows and columns of the band.
 
 use std::ops::Range;
 
@@ -22,10 +22,11 @@ const CELL_COLUMNS: usize = 32;
 /// Values in a cell, about.
 const CELL_VALUES: usize = 512;
 
-/// And where nobody looks at single values: fewer states are stored, and more values have neighbours.
+/// Values in a cell of a large strip, for files without probes: fewer states are stored, and more values have
+/// neighbours.
 const LARGE_CELL_VALUES: usize = 1280;
 
-/// A band cut into strips.
+/// The division of a band into strips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tiling {
     rows: usize,
@@ -35,7 +36,7 @@ pub(crate) struct Tiling {
     down: Cut,
 }
 
-/// A number of units cut into about equal parts.
+/// A number of units divided into about equal parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     units: usize,
@@ -73,7 +74,7 @@ impl Cut {
 }
 
 impl Tiling {
-    /// Cuts a band.
+    /// Divides a band into strips of some 8,192 values.
     ///
     /// # Panics
     /// If it has no row or no column.
@@ -81,7 +82,7 @@ impl Tiling {
         Tiling::of_cells(rows, columns, CELL_VALUES)
     }
 
-    /// Cuts a band into strips of some 20,480 values.
+    /// Divides a band into strips of some 20,480 values.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -103,7 +104,7 @@ impl Tiling {
         Tiling { rows, columns, lanes_across, across, down }
     }
 
-    /// How many strips there are, row by row.
+    /// The number of strips.
     pub(crate) fn strips(&self) -> usize {
         self.across.parts * self.down.parts
     }
@@ -123,13 +124,13 @@ impl Tiling {
         }
     }
 
-    /// The strip that has a value of the band.
+    /// The strip that contains a value of the band.
     pub(crate) fn strip_of(&self, row: usize, column: usize) -> usize {
         let down = self.down.part_of(row / (LANES / self.lanes_across));
         down * self.across.parts + self.across.part_of(column / self.lanes_across)
     }
 
-    /// The strips that have a value of some rows.
+    /// The strips that contain values of a range of rows.
     pub(crate) fn strips_of_rows(&self, rows: Range<usize>) -> Range<usize> {
         let last = self.strip_of(rows.end - 1, 0) / self.across.parts;
         self.strip_of(rows.start, 0)..(last + 1) * self.across.parts
@@ -142,12 +143,12 @@ impl Strip {
         self.rows.len() * self.columns.len()
     }
 
-    /// Values of a cell, padding included: so many steps decode the strip.
+    /// Values of a cell, padding included: the steps that decode the strip.
     pub(crate) fn steps(&self) -> usize {
         self.cell_rows * self.cell_columns
     }
 
-    /// Rows and columns of a cell within the band, as far as they are there.
+    /// Rows and columns of a cell, clipped to the band.
     pub(crate) fn cell(&self, lane: usize) -> (Range<usize>, Range<usize>) {
         let part = |all: &Range<usize>, number: usize, length: usize| {
             let start = (all.start + number * length).min(all.end);
