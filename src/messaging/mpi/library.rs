@@ -72,7 +72,7 @@ impl MpiLibrary {
     /// Initializes MPI.
     pub(super) fn start() -> Result<MpiLibrary, CommunicationError> {
         const CALL: &str = "MPI_Init_thread";
-        let failed = |text: String| CommunicationError::MpiLibrary { call: CALL, text };
+        let failed = |text: String| CommunicationError::Library { call: CALL, text };
         if STARTED.swap(true, Ordering::SeqCst) {
             return Err(failed("it was already called in this process".to_owned()));
         }
@@ -291,7 +291,7 @@ fn check(call: &'static str, code: c_int) -> Result<(), CommunicationError> {
     // SAFETY: the code came from a call of MPI, and the call writes no more than the constant says.
     let known = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &raw mut length) } == SUCCESS;
     let text = if known { string(&text, length) } else { "no text is known for it".to_owned() };
-    Err(CommunicationError::MpiLibrary { call, text: format!("error {code}: {text}") })
+    Err(CommunicationError::Library { call, text: format!("error {code}: {text}") })
 }
 
 /// Converts a text that the library wrote.

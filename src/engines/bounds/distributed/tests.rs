@@ -210,7 +210,7 @@ fn nonsense_is_refused() {
     let (set, stones) = (PositionSet::All, 5);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let calm = Vote { found: 0, lost: 0, rows: 0, stop: 0 };
-    // A row that is none, a column behind the last, a letter cut short, a message of no kind.
+    // A row that does not exist, a column behind the last, a truncated message, an unknown message.
     let messages =
         [vec![0, 0xfe, 0xff, 0xff, 0x0f, 2, 0], vec![0, 0, 2, 0xff, 0x7f], calm.with(&[vec![0, 4, 0]]), vec![9]];
     for message in messages {

@@ -388,7 +388,7 @@ fn parts<'v>(
         let lengths = partition.starts(first + at).iter().map(|&start| partition.length(start) as usize);
         let (units, of_units) = lengths
             .map(|length| {
-                let unit = values.split_off_mut(..length).expect("the hand has all its units");
+                let unit = values.split_off_mut(..length).expect("the values have all units");
                 (unit, captures.split_off(..length).expect("there are captures of all units"))
             })
             .unzip();

@@ -379,7 +379,7 @@ impl RankSweep<'_, '_> {
             let mut rest = &message[..];
             while !rest.is_empty() {
                 let (slab, change_message);
-                (slab, change_message, rest) = next_letter(rest, slabs.len()).ok_or_else(|| unexpected(*from))?;
+                (slab, change_message, rest) = next_message(rest, slabs.len()).ok_or_else(|| unexpected(*from))?;
                 change_messages[slab].push((*from, change_message));
             }
         }
@@ -571,7 +571,7 @@ fn patches_of(pair: &SlabPair, tile: &PairTile) -> [SlabPatch; 2] {
 }
 
 /// Splits off the first change message, with its slab.
-fn next_letter(message: &[u8], slabs: usize) -> Option<(usize, &[u8], &[u8])> {
+fn next_message(message: &[u8], slabs: usize) -> Option<(usize, &[u8], &[u8])> {
     let (head, rest) = message.split_first_chunk::<MESSAGE_HEAD_BYTES>()?;
     let [slab, length @ ..] = *head;
     let (change_message, rest) = rest.split_at_checked(u32::from_le_bytes(length) as usize)?;
