@@ -126,7 +126,7 @@ fn main() {
                 ControlFlow::Continue(())
             };
             assert!(collect(&part, &ranges(&index, ranks), end, &mut sink).expect("all ranks are there"));
-            RankResult { report, sweep_seconds, scores, held: part.footprint().memory_bytes() }
+            RankResult { report, sweep_seconds, scores, held: part.memory_layout().memory_bytes() }
         };
         let (taken, cpu, seconds) = std::thread::scope(|scope| {
             let ends = ThreadCommunicator::job(ranks, faults.clone());

@@ -426,7 +426,7 @@ fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
         done.wait();
         // Looked at by now.
         done.wait();
-        let of = part.footprint();
+        let of = part.memory_layout();
         (report, seconds, of.scores_bytes + of.captures_bytes)
     };
     std::thread::scope(|scope| {

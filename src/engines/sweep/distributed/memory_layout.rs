@@ -49,7 +49,7 @@ pub fn memory_layouts(tables: &Tables, slabs: &[Slab], ranks: usize) -> Vec<Memo
     (slabs.len() as u32 / 2..slabs.len() as u32).into_par_iter().for_each(|mover| {
         tables.rows(mover);
     });
-    (0..ranks).into_par_iter().map(|rank| needed(tables, &partition, rank).footprint(&partition)).collect()
+    (0..ranks).into_par_iter().map(|rank| needed(tables, &partition, rank).memory_layout(&partition)).collect()
 }
 
 /// Computes the needs of one rank, which [`Needs`] has of all ranks, from the ends of the ranges that it owns.
@@ -91,7 +91,7 @@ impl NeededSlab {
         }
     }
 
-    pub(super) fn footprint(&self, partition: &ScorePartition) -> MemoryLayout {
+    pub(super) fn memory_layout(&self, partition: &ScorePartition) -> MemoryLayout {
         let (slabs, ranks) = (partition.slabs(), partition.ranks());
         let places = RankPlaces::new(partition, self.rank, |slab| self.chunks[slab].clone());
         let (mut scores, mut captures) = (TouchedPages::default(), TouchedPages::default());
@@ -309,7 +309,7 @@ mod tests {
                 );
                 for (rank, planned) in planned.into_iter().enumerate() {
                     let part = RankScores::zeroed(&tables, Arc::clone(&partition), rank).unwrap();
-                    assert_eq!(part.footprint(), planned, "{set} {stones}, rank {rank} of {ranks}");
+                    assert_eq!(part.memory_layout(), planned, "{set} {stones}, rank {rank} of {ranks}");
                     let needed = needed(&tables, &partition, rank);
                     assert_eq!(needed.foreign(&partition) > 0, ranks > 1 && planned.foreign > 0);
                     // The needed positions of others, one by one.

@@ -69,8 +69,8 @@ impl RankScores {
     }
 
     /// The memory layout of the rank.
-    pub fn footprint(&self) -> MemoryLayout {
-        NeededSlab::of(&self.needs, &self.partition, self.rank).footprint(&self.partition)
+    pub fn memory_layout(&self) -> MemoryLayout {
+        NeededSlab::of(&self.needs, &self.partition, self.rank).memory_layout(&self.partition)
     }
 
     /// Whether no checkpoint was taken over.
