@@ -282,7 +282,7 @@ impl WalkTile<'_> {
             database.scores().read(at(opponent), row)?;
         }
         let opponents: Vec<Half> =
-            self.opponents.clone().map(|rank| database.index().opponent_unrank(slab.opponent_stones, rank)).collect();
+            self.opponents.clone().map(|rank| database.index().unrank_opponent(slab.opponent_stones, rank)).collect();
         let mut tally = T::default();
         for (column, mover) in self.movers.clone().enumerate() {
             let mover = database.index().halves().unrank(slab.mover_stones, mover);

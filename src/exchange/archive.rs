@@ -1,9 +1,9 @@
-//! Databases in their smallest form, for keeping, and back.
+//! Archives: databases in their smallest form, and their restoration.
 //!
-//! What a position's best capture reaches follows from the smaller databases, and more than a third of all positions
-//! score just that. An archive is a file of scores coded with the best capture of each at hand (see [`store::Archive`]):
-//! some 2 bits a position. It is written and read by whoever has the smaller databases, so archives are restored from
-//! the smallest up.
+//! The best capture of a position follows from the smaller databases, and more than a third of all positions score
+//! exactly that. An archive is a file of scores coded with the best capture of each as context (see
+//! [`store::Archive`]), in some 2 bits a position. Writing and reading it takes the smaller databases, so archives are
+//! restored from the smallest up.
 
 use crate::{ExchangeError, Exported};
 use disk::Disk;
@@ -16,10 +16,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{Archive, CachedScores, Codec, Identity, Scores, Shape, StoreError, ValueRange, Window, Writer};
 
-/// Side of the squares in which captures are transposed: two of them fit in the first cache.
+/// Side of the squares in which captures are transposed: two of them fit in the first-level cache.
 const SQUARE: usize = 64;
 
-/// The best captures of every position of a database, in memory: a byte a position.
+/// The best capture of every position of a database, in memory: a byte a position.
 #[derive(Debug)]
 pub struct BestCaptures {
     index: Index,
@@ -27,7 +27,7 @@ pub struct BestCaptures {
     scores: Bytes,
 }
 
-/// The smaller databases by their stones, and when to stop.
+/// The smaller databases by number of stones, and the request to stop.
 struct OpenDatabases<'a> {
     databases: &'a [CachedScores],
     stop: &'a AtomicBool,
@@ -53,7 +53,8 @@ impl DriverObserver for OpenDatabases<'_> {
 }
 
 impl BestCaptures {
-    /// Derives them from the databases of 0, 1, 2 stones and so on, up to two stones fewer than the index has.
+    /// Derives the best captures from the databases of 0, 1, 2 stones and so on, up to two stones fewer than the index
+    /// has.
     ///
     /// # Errors
     /// [`ExchangeError::Store`] if one cannot be read, [`ExchangeError::Stopped`], [`ExchangeError::Memory`].
@@ -77,7 +78,7 @@ impl BestCaptures {
         }
     }
 
-    /// Those of some whole rows of a slab, `OpponentMajor`.
+    /// Copies those of some whole rows of a slab, `OpponentMajor`.
     fn of_rows(&self, positions: &Range<u64>, out: &mut Vec<i8>) {
         let slab = self.slab(positions.start);
         let (rows, columns) = slab.rows_columns(Orientation::OpponentMajor);
@@ -106,10 +107,11 @@ impl BestCaptures {
 
 /// Writes the archive of a database.
 ///
-/// One that is there already stays if it is of the same scores.
+/// An existing archive of the same scores is kept.
 ///
 /// # Errors
-/// [`ExchangeError::Others`] if there is another file, unless `force`; [`ExchangeError::Store`]; [`ExchangeError::Stopped`].
+/// [`ExchangeError::Others`] if there is another file, unless `force`; [`ExchangeError::Store`];
+/// [`ExchangeError::Stopped`].
 ///
 /// # Panics
 /// When captures and scores are of different databases.
@@ -146,23 +148,23 @@ pub fn archive(
     Ok(Exported { path: path.to_path_buf(), bytes: written.bytes, is_new: true })
 }
 
-/// What a file of scores is to be.
+/// The parameters of a restored file.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreTarget<'a> {
-    /// What it says of itself.
+    /// The identity of the file.
     pub identity: &'a Identity,
-    /// Its slabs.
+    /// The shape of the database.
     pub shape: &'a Shape,
-    /// What a score may be.
+    /// The range of the scores.
     pub range: ValueRange,
-    /// How it is coded.
+    /// The codec.
     pub codec: Codec,
 }
 
-/// Writes the database that an archive was made of, once its digest is right.
+/// Restores the database of an archive, and publishes it once its digest is right.
 ///
 /// # Errors
-/// [`ExchangeError::Restored`] if it is not: a smaller database is another than when the archive was made.
+/// [`ExchangeError::Restored`] if it is not: a smaller database differs from the one that the archive was made with.
 /// [`ExchangeError::Store`], [`ExchangeError::Stopped`].
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! A database compared with a file of scores in lexicographic order.
+//! Comparison of a database with a file of scores in lexicographic order.
 
 use crate::{ExchangeError, Lexicographic};
 use disk::{Disk, signed_of};
@@ -13,23 +13,23 @@ use store::Scores;
 /// Scores compared in one parallel unit.
 const UNIT_POSITIONS: usize = 1 << 18;
 
-/// Differences named; the others are counted.
+/// The most differences that are listed; all are counted.
 const NAMED_MAX: usize = 10;
 
-/// Where a file differs from a database.
+/// The result of comparing a file with a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScoreComparison {
-    /// Positions compared: all reachable ones.
+    /// The number of positions compared: all reachable ones.
     pub positions: u64,
-    /// How many of them have another score in the file.
+    /// The number of positions with different scores.
     pub differing: u64,
-    /// Bytes of the file that are no score of so many stones, whatever the database says; among those that differ.
+    /// Bytes of the file that are not a possible score; they are among those that differ.
     pub senseless: u64,
-    /// The first that differ, in the order of the file.
+    /// The first differences, in the order of the file.
     pub first: Vec<ScoreDifference>,
 }
 
-/// A position that the file scores otherwise than the database.
+/// A position with different scores in the file and the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScoreDifference {
     /// The position.
@@ -45,8 +45,8 @@ pub fn file_of(stones: u32) -> String {
     format!("scores.{stones}")
 }
 
-/// Compares a database with `scores.N` of a directory, entry by entry; of a database of all positions the reachable ones.
-/// Holds at most `memory_bytes` of scores of either side.
+/// Compares a database with `scores.N` of a directory, entry by entry; of a database of all positions only the
+/// reachable ones. Holds at most `memory_bytes` of scores of either side.
 ///
 /// # Errors
 /// [`ExchangeError::Missing`] and [`ExchangeError::Length`] before anything is read; [`ExchangeError::Unsupported`] for 48
@@ -101,7 +101,7 @@ pub fn compare(
     Ok(comparison)
 }
 
-/// Compares neighbouring positions, `first` and those behind it.
+/// Compares consecutive positions from `first` on.
 fn compare_unit(
     order: &Lexicographic<'_>,
     first: u64,
@@ -113,14 +113,14 @@ fn compare_unit(
     if ours == theirs {
         return comparison;
     }
-    for (rank, (&database, &file)) in (first..).zip(ours.iter().zip(theirs)) {
+    for (number, (&database, &file)) in (first..).zip(ours.iter().zip(theirs)) {
         if database == file {
             continue;
         }
         comparison.differing += 1;
         comparison.senseless += u64::from(!(-score_max..=score_max).contains(&file));
         if comparison.first.len() < NAMED_MAX {
-            comparison.first.push(ScoreDifference { board: order.unrank(rank), file, database });
+            comparison.first.push(ScoreDifference { board: order.unrank(number), file, database });
         }
     }
     comparison
@@ -162,17 +162,17 @@ mod tests {
         let right = disk.peek(&path).unwrap();
         let mut bytes = right.clone();
         let order = Lexicographic::new(&index).unwrap();
-        for (count, rank) in (0..12_u64).map(|at| at * 1_000 + 5).enumerate() {
-            bytes[rank as usize] = if count == 3 { 100 } else { u8::from(right[rank as usize] == 0) };
+        for (count, number) in (0..12_u64).map(|at| at * 1_000 + 5).enumerate() {
+            bytes[number as usize] = if count == 3 { 100 } else { u8::from(right[number as usize] == 0) };
         }
         disk.put(&path, &bytes);
         let found = compare(&disk).unwrap();
         assert_eq!((found.differing, found.senseless, found.first.len()), (12, 1, NAMED_MAX));
-        for (difference, rank) in found.first.iter().zip((0..).map(|at| at * 1_000 + 5)) {
-            assert_eq!(difference.board, order.unrank(rank));
+        for (difference, number) in found.first.iter().zip((0..).map(|at| at * 1_000 + 5)) {
+            assert_eq!(difference.board, order.unrank(number));
             assert_eq!(
                 (difference.file, difference.database),
-                (bytes[rank as usize] as i8, right[rank as usize] as i8)
+                (bytes[number as usize] as i8, right[number as usize] as i8)
             );
         }
 

@@ -1,4 +1,4 @@
-//! Why a database does not go out, or a file of others cannot be compared.
+//! Errors of export, comparison and archives.
 
 use disk::DiskError;
 use game::quantity::plural;
@@ -6,20 +6,20 @@ use std::path::PathBuf;
 use store::StoreError;
 use thiserror::Error;
 
-/// Why an exchange failed.
+/// An error of an exchange.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("stopped on request; incomplete files were removed")]
     Stopped,
-    /// The database cannot be read, or not trusted.
+    /// The database cannot be read, or is damaged.
     #[error(transparent)]
     Store(Box<StoreError>),
     /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Another file has the name already.
+    /// Another file of the name exists.
     #[error(
         "{} exists and differs from the new file from byte {offset} on; replace it with --force, or choose another \
          directory", path.display()
@@ -27,7 +27,7 @@ pub enum ExchangeError {
     Exists {
         /// The file.
         path: PathBuf,
-        /// The first byte that differs, or where the shorter ends.
+        /// The offset of the first different byte, or the end of the shorter file.
         offset: u64,
     },
     /// There is not enough memory for an array.
@@ -35,10 +35,10 @@ pub enum ExchangeError {
     Memory {
         /// How many bytes.
         bytes: usize,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file of other scores has the name already.
+    /// A file of the name exists that is no archive of the scores.
     #[error(
         "{} exists and is not a valid archive of these scores; replace it with --force, or choose another directory",
         path.display()
@@ -47,7 +47,7 @@ pub enum ExchangeError {
         /// The file.
         path: PathBuf,
     },
-    /// What came out of an archive is not what went in.
+    /// The restored scores differ from those of the archive.
     #[error(
         "{} does not restore the scores that it was made of: the smaller databases differ from those that it was made \
          with; restore them from the same set of archives, or build them", path.display()
@@ -56,7 +56,7 @@ pub enum ExchangeError {
         /// The archive.
         path: PathBuf,
     },
-    /// Text of so many positions is rarely meant.
+    /// The database is too large for text, unless forced.
     #[error(
         "the {stones}-stone database has {}, as csv about {}; expected at most {}: choose another format, or write it with --force",
         plural(*positions, "position"), disk::bytes(*bytes), plural(*limit, "position")
@@ -66,18 +66,18 @@ pub enum ExchangeError {
         stones: u32,
         /// Its positions.
         positions: u64,
-        /// About how many bytes they would take.
+        /// The approximate length of the file.
         bytes: u64,
-        /// How many positions are written without being forced.
+        /// The most positions that are written without force.
         limit: u64,
     },
-    /// The layout has no place for the database.
+    /// The layout cannot represent the database.
     #[error("{what}")]
     Unsupported {
-        /// Why.
+        /// The reason and the remedy.
         what: String,
     },
-    /// There is nothing to compare with.
+    /// The file to compare with is absent.
     #[error(
         "{} does not exist: expected a file of {} with the scores of {}; exclude these \
          with --stones",
@@ -88,10 +88,10 @@ pub enum ExchangeError {
         path: PathBuf,
         /// The stones.
         stones: u32,
-        /// Its length if it were there.
+        /// The expected length.
         expected: u64,
     },
-    /// The file has another length than such scores take.
+    /// The file to compare with has another length.
     #[error(
         "{} has {}, expected {expected}, one for each reachable position of {}: it is \
          incomplete or has another layout",
@@ -102,9 +102,9 @@ pub enum ExchangeError {
         path: PathBuf,
         /// The stones.
         stones: u32,
-        /// How long it should be.
+        /// The expected length.
         expected: u64,
-        /// How long it is.
+        /// The length found.
         found: u64,
     },
     /// The encoder of a format failed.
@@ -112,7 +112,7 @@ pub enum ExchangeError {
     Encoder {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The error of the encoder.
         what: String,
     },
 }

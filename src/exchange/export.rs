@@ -1,4 +1,4 @@
-//! Writing a database in another layout.
+//! Export of a database in another layout.
 
 mod csv;
 mod parquet;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Scores;
 
-/// A layout that other programs read.
+/// A layout of exported files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `NN.raw`, a signed byte a position in canonical order, and `NN.json`, which describes it.
@@ -27,42 +27,42 @@ pub enum Format {
     Vu,
 }
 
-/// How a database is to go out.
+/// Options of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// The layout.
     pub format: Format,
-    /// Whether other files of the same name may be replaced, and csv may be as large as it likes.
+    /// Whether other files of the same name may be replaced, and csv files may have any size.
     pub force: bool,
-    /// The most bytes of scores held for another order; twice as many take half the reading.
+    /// The most bytes of scores held to change their order; twice as many halve the reading.
     pub memory_bytes: u64,
-    /// Raised to end it early.
+    /// Set to stop the export.
     pub stop: &'a AtomicBool,
 }
 
-/// A file that holds the scores now.
+/// An exported file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// The file.
     pub path: PathBuf,
     /// Its length.
     pub bytes: u64,
-    /// Whether it was written; one with the same bytes was there already if not.
+    /// Whether it was written; otherwise one with the same bytes existed.
     pub is_new: bool,
 }
 
-/// Positions that go into a csv file without being forced: up to 14 stones, 120 MB.
+/// The most positions of a csv file without `force`: up to 14 stones, 120 MB.
 pub const CSV_POSITIONS_MAX: u64 = 5_000_000;
 
-/// Bytes of a line of csv, more or less.
+/// Approximate bytes of a line of csv.
 const CSV_LINE_BYTES: u64 = 28;
 
-/// Writes a database into a directory, and returns the files of it.
+/// Writes a database into a directory and returns its files.
 ///
 /// # Errors
-/// [`ExchangeError::Exists`] for a file that is there with other bytes, [`ExchangeError::TooLarge`] for csv, both unless
-/// forced; [`ExchangeError::Unsupported`] if the format has no place for it; [`ExchangeError::Stopped`];
-/// [`ExchangeError::Store`] and [`ExchangeError::Disk`]. Files that were complete stay.
+/// [`ExchangeError::Exists`] for a file that exists with other bytes, [`ExchangeError::TooLarge`] for csv, both unless
+/// forced; [`ExchangeError::Unsupported`] if the format cannot represent the database; [`ExchangeError::Stopped`];
+/// [`ExchangeError::Store`] and [`ExchangeError::Disk`]. Completed files are kept.
 ///
 /// # Panics
 /// When the database is not of this index.
@@ -93,7 +93,7 @@ pub fn export(
     Ok(exporter.files)
 }
 
-/// A database on its way out.
+/// The state of an export.
 pub(crate) struct Exporter<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) scores: &'a Scores,
@@ -114,7 +114,7 @@ impl<'a> Exporter<'a> {
         Exporter { disk, scores, index, directory, options, files: Vec::new() }
     }
 
-    /// Where a file goes.
+    /// The path of a file.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -138,7 +138,7 @@ impl<'a> Exporter<'a> {
         self.finish(name, sink)
     }
 
-    /// Fails once a stop is asked for.
+    /// Fails if a stop was requested.
     pub(crate) fn check_stop(&self) -> Result<(), ExchangeError> {
         match self.options.stop.load(Ordering::Relaxed) {
             true => Err(ExchangeError::Stopped),

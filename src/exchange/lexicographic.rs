@@ -1,27 +1,27 @@
-//! The order in which the Vrije Universiteit published the scores of 2002, and ours brought into it.
+//! The order in which the Vrije Universiteit published the scores of 2002, and the conversion into it.
 //!
 //! The files `scores.0` to `scores.46` and `scores.48` of the data set *Awari game score database* (J. W. Romein, Vrije
 //! Universiteit Amsterdam 2024, doi:10.48338/vu01-11wjke) hold the scores of Romein & Bal (2002): file n those of n
-//! stones, a signed byte a position, nothing before, between or behind.
+//! stones, a signed byte a position and nothing else.
 //!
-//! * **Positions.** The pits are those of the player to move, A to F, and of the opponent, a to f, in the order of sowing,
-//!   as everywhere in this program. Only *reachable* positions are there: at least one of a to f is empty, for the
-//!   opponent has just emptied one. These are C(n+11,11) - C(n+5,11), 12,375 for n = 6.
+//! * **Positions.** The pits are those of the player to move, A to F, and of the opponent, a to f, in the order of
+//!   sowing, as everywhere in this program. Only *reachable* positions are included: at least one of a to f is empty,
+//!   since the opponent has just emptied one. These are C(n+11,11) - C(n+5,11), 12,375 for n = 6.
 //! * **Order.** Lexicographic, f first, then e, d, c, b, a, F, E, D, C, B, A, fewer stones before more. The first position
 //!   has all stones in A, and the last all in f.
-//! * **48 stones** have one more position, the opening. The program published with the scores has no index for it, so
-//!   where `scores.48` has it is not known here, and that file is neither written nor compared.
+//! * **48 stones** have one more position, the opening. The programs published with the scores have no index for it, so
+//!   its place in `scores.48` is not known, and that file is neither written nor compared.
 //!
-//! This is what the programs published with the data compute: a Gödel number that adds up, pit by pit from f to A, the
-//! positions with fewer stones there, less the ones among them that fill all six of the opponent's pits.
+//! This is the index of the programs published with the data: a Gödel number that adds up, pit by pit from f to A, the
+//! positions with fewer stones there, less those among them that fill all six of the opponent's pits.
 //!
-//! **Conversion.** Fix the opponent's half: a row of our database, and a run of theirs, because its pits weigh most. In
-//! the row only the mover's halves change places, and how depends on the mover's stones alone: one table of C(m+5,5)
-//! ranks for m stones serves all rows of a slab. Consecutive runs lie in different slabs, so a [`LexicographicPart`] of consecutive
-//! runs is gathered in memory: its rows are sorted as they lie in the database, read in long ranges on all threads, and
-//! dealt to their runs. A database larger than the limit takes several parts and is read through for each: twice the
-//! memory, half the reading. At 18 stones 33 million positions take 0.12 s of CPU time, reading and writing included,
-//! packed or compressed, in one part or in eight.
+//! **Conversion.** A fixed half of the opponent is a row of the database, and a run of consecutive positions here,
+//! because its pits weigh most. Within the row only the mover's halves are permuted, and the permutation depends on the
+//! mover's stones alone: one table of C(m+5,5) numbers for m stones serves all rows of a slab. Consecutive runs lie in
+//! different slabs, so a [`LexicographicPart`] of consecutive runs is gathered in memory: its rows are sorted by their
+//! offset in the database, read in long ranges on all threads, and distributed to their runs. A database larger than
+//! the limit takes several parts and is read once for each. At 18 stones 33 million positions take 0.12 s of CPU time,
+//! reading and writing included, packed or compressed, in one part or in eight.
 
 use crate::ExchangeError;
 use game::{Board, HALF_PITS, Half, Halves, Index, PositionSet, STONES_MAX, Score, binomial};
@@ -29,31 +29,31 @@ use rayon::prelude::*;
 use std::ops::Range;
 use store::{BLOCK_POSITIONS, Scores};
 
-/// Positions decoded at a time by a thread: 16 blocks, so that few are decoded for two.
+/// Positions that a thread decodes at a time: 16 blocks, so that few are decoded twice.
 const SPAN_POSITIONS: u64 = 16 * BLOCK_POSITIONS as u64;
 
-/// Rows that lie so close are read together where single scores are read in place.
+/// The largest gap between rows that are read together, where single scores are read in place.
 const GAP_POSITIONS: u64 = 256;
 
 /// The most runs of a part: they take some 40 bytes each.
 const RUNS_MAX: usize = 1 << 20;
 
-/// The reachable positions of one number of stones in lexicographic order, and where our database has them.
+/// The reachable positions of one number of stones in lexicographic order, and their places in a database.
 #[derive(Debug)]
 pub struct Lexicographic<'a> {
     index: &'a Index,
-    /// By the mover's stones: the ranks of its halves in lexicographic order.
-    mover_ranks: Vec<Vec<u32>>,
+    /// By the mover's stones: the numbers of its halves in lexicographic order.
+    mover_numbers: Vec<Vec<u32>>,
 }
 
-/// Consecutive runs of positions; in each the opponent's half is fixed.
+/// Consecutive runs of positions, each with one half of the opponent.
 #[derive(Clone, Debug)]
 pub struct LexicographicPart {
     positions: Range<u64>,
     runs: Vec<PositionRun>,
 }
 
-/// The row of a database that has a run of positions.
+/// The row of a database that contains a run of positions.
 #[derive(Clone, Copy, Debug)]
 struct PositionRun {
     mover_stones: u8,
@@ -69,7 +69,7 @@ struct Odometer {
 }
 
 impl<'a> Lexicographic<'a> {
-    /// The order for the databases of an index, whichever its position set.
+    /// The order for the databases of an index, of either position set.
     ///
     /// # Errors
     /// [`ExchangeError::Unsupported`] for 48 stones.
@@ -81,16 +81,16 @@ impl<'a> Lexicographic<'a> {
             );
             return Err(ExchangeError::Unsupported { what });
         }
-        let mover_ranks = (0..=index.stones()).into_par_iter().map(mover_ranks).collect();
-        Ok(Lexicographic { index, mover_ranks })
+        let mover_numbers = (0..=index.stones()).into_par_iter().map(mover_numbers).collect();
+        Ok(Lexicographic { index, mover_numbers })
     }
 
-    /// How many positions there are.
+    /// The number of positions.
     pub fn positions(&self) -> u64 {
         PositionSet::Reachable.positions(self.index.stones())
     }
 
-    /// The number of a position, or none where it is not reachable.
+    /// The number of a position, or `None` if it is not reachable.
     ///
     /// # Panics
     /// When the board does not hold the index's number of stones.
@@ -104,23 +104,23 @@ impl<'a> Lexicographic<'a> {
         if board.opponent_full() {
             return None;
         }
-        let mut rank = 0;
+        let mut number = 0;
         let mut free = Free { pits: board.0.len() as u32, stones: board.stones(), is_open: false };
         for &stones in board.0.iter().rev() {
-            rank += (0..stones).map(|fewer| free.with(fewer).positions()).sum::<u64>();
+            number += (0..stones).map(|fewer| free.with(fewer).positions()).sum::<u64>();
             free = free.with(stones);
         }
-        Some(rank)
+        Some(number)
     }
 
     /// The position of a number.
     ///
     /// # Panics
-    /// When `rank` is not below [`positions`](Self::positions).
-    pub fn unrank(&self, rank: u64) -> Board {
-        assert!(rank < self.positions(), "position {rank} of {}", self.positions());
+    /// When `number` is not below [`positions`](Self::positions).
+    pub fn unrank(&self, number: u64) -> Board {
+        assert!(number < self.positions(), "position {number} of {}", self.positions());
         let mut board = Board([0; 12]);
-        let mut rest = rank;
+        let mut rest = number;
         let mut free = Free { pits: board.0.len() as u32, stones: self.index.stones(), is_open: false };
         for pit in board.0.iter_mut().rev() {
             loop {
@@ -136,7 +136,7 @@ impl<'a> Lexicographic<'a> {
         board
     }
 
-    /// All positions, cut into parts of at most `positions_max` each (but no fewer than one run has).
+    /// All positions, divided into parts of at most `positions_max` each, and at least one run.
     pub fn parts(&self, positions_max: u64) -> impl Iterator<Item = LexicographicPart> + use<'_, 'a> {
         let stones = self.index.stones() as u8;
         let mut halves = Odometer::new(stones).filter(|half| half.contains(&0)).peekable();
@@ -153,7 +153,7 @@ impl<'a> Lexicographic<'a> {
                 if is_full && !runs.is_empty() {
                     break;
                 }
-                let row = self.index.opponent_rank(half).expect("a half with an empty pit is in every position set");
+                let row = self.index.rank_opponent(half).expect("a half with an empty pit is in every position set");
                 runs.push(PositionRun {
                     mover_stones: stones - opponent_stones,
                     first: slab.offset + u64::from(row) * columns,
@@ -167,7 +167,7 @@ impl<'a> Lexicographic<'a> {
         })
     }
 
-    /// The scores of a part, in order, on all threads of the current rayon pool.
+    /// Reads the scores of a part, in order, on all threads of the current rayon pool.
     ///
     /// # Errors
     /// [`ExchangeError::Store`] if the database is damaged or cannot be read; `out` then holds anything.
@@ -180,11 +180,11 @@ impl<'a> Lexicographic<'a> {
         let mut rest = out;
         let mut rows: Vec<(PositionRun, &mut [Score])> = Vec::with_capacity(part.runs.len());
         for &run in &part.runs {
-            let (here, after) = rest.split_at_mut(self.mover_ranks[usize::from(run.mover_stones)].len());
+            let (here, after) = rest.split_at_mut(self.mover_numbers[usize::from(run.mover_stones)].len());
             rows.push((run, here));
             rest = after;
         }
-        // As they lie in the database: slabs are there in the order of the mover's stones.
+        // By their offset in the database.
         rows.par_sort_unstable_by_key(|(run, _)| run.first);
         let gap = if scores.is_in_place() { GAP_POSITIONS } else { BLOCK_POSITIONS as u64 };
         let end_of = |row: &(PositionRun, &mut [Score])| row.0.first + row.1.len() as u64;
@@ -208,9 +208,9 @@ impl<'a> Lexicographic<'a> {
             scores.read_range(first..end, buffer)?;
             for (run, out) in span {
                 let row = &buffer[(run.first - first) as usize..][..out.len()];
-                let ranks = &self.mover_ranks[usize::from(run.mover_stones)];
-                for (score, &rank) in out.iter_mut().zip(ranks) {
-                    *score = row[rank as usize];
+                let numbers = &self.mover_numbers[usize::from(run.mover_stones)];
+                for (score, &number) in out.iter_mut().zip(numbers) {
+                    *score = row[number as usize];
                 }
             }
             Ok(())
@@ -225,14 +225,14 @@ impl LexicographicPart {
     }
 }
 
-/// The ranks of the halves with `stones` stones, in lexicographic order: the first pit takes what the others leave.
-fn mover_ranks(stones: u32) -> Vec<u32> {
-    let mut ranks = Vec::with_capacity(Halves::count(stones) as usize);
+/// The numbers of the halves with `stones` stones, in lexicographic order: the first pit contains the rest.
+fn mover_numbers(stones: u32) -> Vec<u32> {
+    let mut numbers = Vec::with_capacity(Halves::count(stones) as usize);
     for mut half in Odometer::new(stones as u8).filter(|half| half[0] == 0) {
         half[0] = stones as u8 - half.iter().sum::<u8>();
-        ranks.push(Halves::rank(&half));
+        numbers.push(Halves::rank(&half));
     }
-    ranks
+    numbers
 }
 
 impl Odometer {
@@ -262,19 +262,19 @@ impl Iterator for Odometer {
     }
 }
 
-/// What is left to fill of a position whose last pits are known.
+/// A position of which only the last pits are known.
 #[derive(Clone, Copy)]
 struct Free {
-    /// Pits left, from A on.
+    /// The number of unknown pits, from A on.
     pits: u32,
-    /// Stones for them.
+    /// The stones in them.
     stones: u32,
     /// One of the opponent's pits is known to be empty.
     is_open: bool,
 }
 
 impl Free {
-    /// The same with so many stones in the last pit left.
+    /// Fixes the last unknown pit.
     fn with(self, stones: u8) -> Free {
         Free {
             pits: self.pits - 1,
@@ -283,7 +283,7 @@ impl Free {
         }
     }
 
-    /// In how many ways it can be filled so that the position is reachable.
+    /// The number of ways to fill it so that the position is reachable.
     fn positions(self) -> u64 {
         let ways = |stones: u32| match self.pits {
             0 => u64::from(stones == 0),
@@ -303,7 +303,7 @@ mod tests {
     use crate::solved::{score, solved};
     use store::Codec;
 
-    /// The slow twin: all boards of so many stones by a plain recursion from f down to A, as the order is described.
+    /// The slow twin: all boards of `stones` stones by a plain recursion from f down to A, as the order is described.
     fn boards(stones: u8) -> Vec<Board> {
         fn fill(pits: &mut [u8; 12], pit: usize, rest: u8, found: &mut Vec<Board>) {
             if pit == 0 {
@@ -330,9 +330,9 @@ mod tests {
             let order = Lexicographic::new(&index).unwrap();
             let boards = boards(stones as u8);
             assert_eq!(boards.len() as u64, order.positions());
-            for (rank, board) in (0..).zip(&boards) {
-                assert_eq!(order.rank(board), Some(rank));
-                assert_eq!(order.unrank(rank), *board);
+            for (number, board) in (0..).zip(&boards) {
+                assert_eq!(order.rank(board), Some(number));
+                assert_eq!(order.unrank(number), *board);
             }
         }
         let index = Index::new(6, PositionSet::All);
@@ -349,8 +349,8 @@ mod tests {
         let index = Index::new(46, PositionSet::Reachable);
         let order = Lexicographic::new(&index).unwrap();
         assert_eq!(order.positions(), 136_883_249_790);
-        for rank in (0..order.positions()).step_by(9_876_543_211).chain([order.positions() - 1]) {
-            assert_eq!(order.rank(&order.unrank(rank)), Some(rank));
+        for number in (0..order.positions()).step_by(9_876_543_211).chain([order.positions() - 1]) {
+            assert_eq!(order.rank(&order.unrank(number)), Some(number));
         }
     }
 

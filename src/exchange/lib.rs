@@ -1,17 +1,17 @@
-//! Finished databases in layouts that other programs read, and databases of others compared with ours.
+//! Finished databases in layouts of other programs, and comparison with databases of others.
 //!
-//! [`export`] writes a database as bare bytes, as text, as a Parquet table, or as the files in which the Vrije
-//! Universiteit published the scores of 2002 (see [`Lexicographic`]); [`compare`] reads such files and tells where they
-//! differ. [`archive()`] writes a database in its smallest form, which [`restore`] brings back.
+//! [`export`] writes a database as raw bytes, as text, as a Parquet table, or as the files in which the Vrije
+//! Universiteit published the scores of 2002 (see [`Lexicographic`]). [`compare`] reads such files and reports
+//! differences. [`archive()`] writes a database in its smallest form, from which [`restore`] recovers it.
 //!
 //! Invariants:
 //!
-//! * Scores come from [`store::Scores`], so every byte that goes out was covered by a checksum.
-//! * Memory is bounded whatever the size of a database: by the caller's limit for another order, by a few MiB else.
-//! * A file appears under its name complete or not at all, and replaces another one only where the caller says so.
+//! * Scores come from [`store::Scores`], so every exported byte was covered by a checksum.
+//! * Memory is bounded for any size of a database: by the caller's limit for another order, otherwise by a few MiB.
+//! * A file appears under its name complete or not at all, and replaces another one only if the caller permits it.
 //! * The bytes of a file depend on the scores alone, not on threads, limits or time.
 //!
-//! It knows no directory of runs and no manifest: who asks brings the opened database.
+//! It knows no run directory and no manifest: the caller opens the database.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,4 +1,4 @@
-//! Binomial coefficients, the only arithmetic that the index needs.
+//! Binomial coefficients.
 
 /// `n` over `k`; zero where `k > n`.
 ///

@@ -1,7 +1,7 @@
-//! A position, and what moves do to it.
+//! Positions, moves and un-moves.
 //!
-//! The mover owns pits 0..6 (A..F, left to right from where it sits), the opponent pits 6..12 (a..f). After a move the
-//! board is turned round, so a `Board` is always seen from the player to move.
+//! The mover owns pits 0..6 (A..F, left to right from the mover's seat), the opponent pits 6..12 (a..f). After a move
+//! the board is turned, so a `Board` is always seen from the player to move.
 
 use crate::{HALF_PITS, Half, Rules};
 use std::fmt;
@@ -15,19 +15,19 @@ pub struct Board(pub [u8; 12]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pit(u8);
 
-/// What a move leads to.
+/// The result of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Played {
-    /// The position after the move, turned round: the opponent is the mover now.
+    /// The position after the move, turned: the opponent is the mover now.
     pub child: Board,
-    /// Stones the move captured.
+    /// The number of stones captured.
     pub captured: u8,
 }
 
-/// Why a move may not be played.
+/// The reason why a move is illegal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Illegal {
-    /// Nothing to sow.
+    /// The pit is empty.
     #[error("pit {0} is empty")]
     Empty(Pit),
     /// The opponent would be left without stones although another move leaves it some.
@@ -60,7 +60,7 @@ impl Board {
     /// The opening position: four stones in every pit.
     pub const OPENING: Board = Board([4; 12]);
 
-    /// A board of two halves.
+    /// Joins two halves to a board.
     pub fn from_halves(mover: Half, opponent: Half) -> Board {
         let mut pits = [0; 12];
         pits[..HALF_PITS].copy_from_slice(&mover);
@@ -135,15 +135,15 @@ impl Board {
             .filter_map(move |(pit, after)| after.filter(|a| !feeds || !a.child.mover_starves()).map(|a| (pit, a)))
     }
 
-    /// The positions from which a legal move that captures nothing leads here, with the pit it starts from.
+    /// The positions from which a legal move without a capture leads here, with the pit of the move.
     ///
-    /// The un-moves of Bal & Allis 1995 (section 3): from each possible origin, take back one stone more at a time.
+    /// The un-moves of Bal & Allis 1995 (section 3): from each possible origin, one more stone at a time is taken back.
     pub fn unmoves(&self, rules: &Rules) -> Vec<(Pit, Board)> {
         let after = self.turned().0;
         let mut parents = Vec::new();
         for pit in Pit::ALL {
             let origin = pit.number();
-            // The origin is passed over, so it stays empty.
+            // Sowing skips the origin, so it is empty afterwards.
             if after[origin] != 0 {
                 continue;
             }
@@ -208,7 +208,7 @@ mod tests {
 
     const RULES: Rules = Rules::AWARI;
 
-    /// All small boards, and some with a pit of the mover from which a move laps.
+    /// All small boards, and some with a pit from which a move laps.
     fn boards() -> impl Iterator<Item = Pits> {
         let with_heap = |pits: Pits, pit: usize, more: u8| {
             let mut pits = pits;
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn unmoves_are_those_of_the_slow_twin() {
-        // Where they come from: positions that laps lead to have more of them.
+        // Children of these boards: positions that laps lead to have more un-moves.
         let children = boards().flat_map(|pits| {
             reference::moves(pits).into_iter().filter_map(|played| match played {
                 ReferenceMove::Legal { child, .. } => Some(child),

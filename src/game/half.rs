@@ -1,16 +1,17 @@
-//! Halves: the six pits of one side, and their rank.
+//! Halves: the six pits of one side, and their numbering.
 //!
-//! A half with m stones has C(m+5,5) forms. Its rank is the colexicographic combinatorial number of its partial sums
+//! A half with m stones has C(m+5,5) forms. Its number is the colexicographic combinatorial number of its partial sums
 //! taken from the last pit: with `c(j) = (stones in the last j pits) + j - 1`,
 //!
 //! ```text
-//! rank = C(c(1),1) + C(c(2),2) + C(c(3),3) + C(c(4),4) + C(c(5),5)
+//! number = C(c(1),1) + C(c(2),2) + C(c(3),3) + C(c(4),4) + C(c(5),5)
 //! ```
 //!
-//! The first pit does not occur in it. So the ranks of halves with fewer stones are the first ranks of those with
-//! more, one table serves all m, and giving stones to the first pit alone changes no rank. The order is that of the
-//! first pit descending, then the second, and so on; it is translation invariant: adding the same stones to two halves
-//! keeps their order. Sowing gives stones to the first pits first, so halves that differ there only late stay together.
+//! The first pit does not occur in it. So the numbers of halves with fewer stones are the first numbers of those with
+//! more, one table serves all m, and adding stones to the first pit alone changes no number. Halves are ordered by the
+//! first pit descending, then the second, and so on. The order is translation invariant: adding the same stones to two
+//! halves preserves it. Sowing adds stones to the first pits first, so halves that first differ in a late pit stay
+//! adjacent.
 
 use crate::binomial;
 
@@ -23,7 +24,7 @@ pub const STONES_MAX: u32 = 48;
 /// The stones in the six pits of one side, in the order of sowing.
 pub type Half = [u8; HALF_PITS];
 
-/// `TERMS[j - 1][sum]` is the j-th term of the rank when the last j pits hold `sum` stones.
+/// `TERMS[j - 1][sum]` is the j-th term of the number when the last j pits hold `sum` stones.
 static TERMS: [[u32; STONES_MAX as usize + 1]; 5] = terms();
 
 const fn terms() -> [[u32; STONES_MAX as usize + 1]; 5] {
@@ -40,16 +41,16 @@ const fn terms() -> [[u32; STONES_MAX as usize + 1]; 5] {
     table
 }
 
-/// The halves with up to some number of stones: how many there are, and which has which rank.
+/// A table of the halves with up to some number of stones.
 #[derive(Clone, Debug)]
 pub struct Halves {
     stones_max: u32,
-    /// The last five pits by rank; the first pit is what remains.
+    /// The last five pits by number; the first pit contains the rest.
     tails: Vec<[u8; 5]>,
 }
 
 impl Halves {
-    /// The table for halves of up to `stones_max` stones: 5 bytes for each of C(stones_max + 5, 5) halves.
+    /// Builds the table for halves of up to `stones_max` stones: 5 bytes for each of C(stones_max + 5, 5) halves.
     ///
     /// # Panics
     /// When `stones_max` exceeds [`STONES_MAX`].
@@ -71,43 +72,43 @@ impl Halves {
         Halves { stones_max, tails }
     }
 
-    /// Halves with exactly `stones` stones.
+    /// The number of halves with exactly `stones` stones.
     pub const fn count(stones: u32) -> u32 {
         binomial(stones + 5, 5) as u32
     }
 
-    /// The rank of a half among those with as many stones (or with more).
+    /// The number of a half among those with as many stones (or with more).
     pub fn rank(half: &Half) -> u32 {
         let mut sum = 0;
-        let mut rank = 0;
+        let mut number = 0;
         for (j, terms) in TERMS.iter().enumerate() {
             sum += half[HALF_PITS - 1 - j] as usize;
-            rank += terms[sum];
+            number += terms[sum];
         }
-        rank
+        number
     }
 
-    /// The half of this rank among those with `stones` stones.
+    /// The half of this number among those with `stones` stones.
     ///
     /// # Panics
-    /// When `rank` is not below `Halves::count(stones)` or `stones` exceeds the table.
-    pub fn unrank(&self, stones: u32, rank: u32) -> Half {
+    /// When `number` is not below `Halves::count(stones)` or `stones` exceeds the table.
+    pub fn unrank(&self, stones: u32, number: u32) -> Half {
         assert!(
-            stones <= self.stones_max && rank < Halves::count(stones),
-            "no half of {stones} stones has rank {rank}"
+            stones <= self.stones_max && number < Halves::count(stones),
+            "no half of {stones} stones has number {number}"
         );
-        let tail = self.tails[rank as usize];
+        let tail = self.tails[number as usize];
         let rest: u8 = tail.iter().sum();
         [stones as u8 - rest, tail[0], tail[1], tail[2], tail[3], tail[4]]
     }
 
-    /// The same without a table, which takes 155 MB for 48 stones: for who wants to know of few.
+    /// As [`unrank`](Self::unrank), without a table, which takes 155 MB for 48 stones.
     ///
     /// # Panics
-    /// When `rank` is not below `Halves::count(stones)`.
-    pub fn unrank_one(stones: u32, rank: u32) -> Half {
-        assert!(rank < Halves::count(stones), "no half of {stones} stones has rank {rank}");
-        let (mut half, mut rest, mut before) = ([0; HALF_PITS], rank, stones as usize);
+    /// When `number` is not below `Halves::count(stones)`.
+    pub fn unrank_one(stones: u32, number: u32) -> Half {
+        assert!(number < Halves::count(stones), "no half of {stones} stones has number {number}");
+        let (mut half, mut rest, mut before) = ([0; HALF_PITS], number, stones as usize);
         for (j, terms) in TERMS.iter().enumerate().rev() {
             // The stones in the last pits, one pit fewer each time.
             let sum = terms[..=before].partition_point(|&term| term <= rest) - 1;
@@ -133,11 +134,11 @@ mod tests {
     fn rank_is_a_bijection_for_every_number_of_stones() {
         let halves = Halves::new(20);
         for stones in 0..=20 {
-            for rank in 0..Halves::count(stones) {
-                let half = halves.unrank(stones, rank);
+            for number in 0..Halves::count(stones) {
+                let half = halves.unrank(stones, number);
                 assert_eq!(half.iter().map(|&s| u32::from(s)).sum::<u32>(), stones);
-                assert_eq!(Halves::rank(&half), rank);
-                assert_eq!(Halves::unrank_one(stones, rank), half);
+                assert_eq!(Halves::rank(&half), number);
+                assert_eq!(Halves::unrank_one(stones, number), half);
             }
         }
     }
@@ -148,9 +149,9 @@ mod tests {
         assert_eq!(halves.stones_max(), STONES_MAX);
         let count = Halves::count(STONES_MAX);
         assert_eq!(count, 2_869_685);
-        for rank in (0..count).step_by(997).chain([count - 1]) {
-            assert_eq!(Halves::rank(&halves.unrank(STONES_MAX, rank)), rank);
-            assert_eq!(Halves::unrank_one(STONES_MAX, rank), halves.unrank(STONES_MAX, rank));
+        for number in (0..count).step_by(997).chain([count - 1]) {
+            assert_eq!(Halves::rank(&halves.unrank(STONES_MAX, number)), number);
+            assert_eq!(Halves::unrank_one(STONES_MAX, number), halves.unrank(STONES_MAX, number));
         }
     }
 
@@ -158,11 +159,11 @@ mod tests {
     fn order_is_translation_invariant() {
         let halves = Halves::new(9);
         for shift in [[1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0], [2, 1, 1, 1, 1, 1]] {
-            let ranks = (0..Halves::count(9)).map(|rank| {
-                let half = halves.unrank(9, rank);
+            let numbers = (0..Halves::count(9)).map(|number| {
+                let half = halves.unrank(9, number);
                 Halves::rank(&std::array::from_fn(|pit| half[pit] + shift[pit]))
             });
-            assert!(ranks.is_sorted_by(|a, b| a < b), "{shift:?}");
+            assert!(numbers.is_sorted_by(|a, b| a < b), "{shift:?}");
         }
     }
 }

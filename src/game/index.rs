@@ -1,10 +1,10 @@
-//! The index: a position is a slab, a row and a column.
+//! The index: the numbering of positions by slab, row and column.
 //!
-//! Slab m holds the n-stone positions whose mover has m stones: the product of the mover's halves with m stones and
+//! Slab m contains the n-stone positions whose mover has m stones: the product of the mover's halves with m stones and
 //! the opponent's with n - m. In [`Orientation::MoverMajor`] the mover's half is the row, in
-//! [`Orientation::OpponentMajor`] the opponent's is; the two are transposes, so slabs have the same offsets in both.
-//! In [`PositionSet::Reachable`] the opponent's halves without an empty pit are left out of the ranking; 48 stones then
-//! have one position more, the opening, behind all slabs.
+//! [`Orientation::OpponentMajor`] the opponent's is; one slab is the transpose of the other, so slabs have the same
+//! offsets in both. [`PositionSet::Reachable`] omits the opponent's halves without an empty pit; 48 stones then have
+//! one more position, the opening, after all slabs.
 
 use crate::{Board, Half, Halves, STONES_MAX, binomial};
 use std::{fmt, str::FromStr};
@@ -18,7 +18,7 @@ pub enum Orientation {
     OpponentMajor,
 }
 
-/// Which positions a database holds.
+/// The set of positions in a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PositionSet {
     /// All C(n+11,11).
@@ -97,7 +97,7 @@ impl PositionSet {
         }
     }
 
-    /// The slabs of the positions with `stones` stones, by the mover's.
+    /// The slabs of the positions with `stones` stones, ascending by the mover's stones.
     pub fn slabs(self, stones: u32) -> Vec<Slab> {
         let mut offset = 0;
         let slab = |mover_stones| {
@@ -115,7 +115,7 @@ impl PositionSet {
         (0..=stones).map(slab).collect()
     }
 
-    /// Whether the set has the position.
+    /// Whether the set contains a position.
     pub fn contains(self, board: &Board) -> bool {
         match self {
             PositionSet::All => true,
@@ -169,7 +169,7 @@ impl Index {
         &self.halves
     }
 
-    /// The index of a position, or none where the set does not have it.
+    /// The index of a position, or `None` if the set does not contain it.
     ///
     /// # Panics
     /// When the board does not hold this index's number of stones.
@@ -178,15 +178,15 @@ impl Index {
         let mover_stones: u32 = mover.iter().map(|&s| u32::from(s)).sum();
         assert_eq!(board.stones(), self.stones, "the index is of positions with {} stones", self.stones);
         let slab = &self.slabs[mover_stones as usize];
-        let Some(opponent_rank) = self.opponent_rank(&opponent) else {
+        let Some(opponent_number) = self.rank_opponent(&opponent) else {
             return (*board == Board::OPENING).then(|| self.positions() - 1);
         };
-        let (mover_rank, opponent_rank) = (u64::from(Halves::rank(&mover)), u64::from(opponent_rank));
+        let (mover_number, opponent_number) = (u64::from(Halves::rank(&mover)), u64::from(opponent_number));
         Some(
             slab.offset
                 + match orientation {
-                    Orientation::MoverMajor => mover_rank * u64::from(slab.opponent_halves) + opponent_rank,
-                    Orientation::OpponentMajor => opponent_rank * u64::from(slab.mover_halves) + mover_rank,
+                    Orientation::MoverMajor => mover_number * u64::from(slab.opponent_halves) + opponent_number,
+                    Orientation::OpponentMajor => opponent_number * u64::from(slab.mover_halves) + mover_number,
                 },
         )
     }
@@ -211,28 +211,28 @@ impl Index {
         };
         Board::from_halves(
             self.halves.unrank(slab.mover_stones, mover),
-            self.opponent_unrank(slab.opponent_stones, opponent),
+            self.unrank_opponent(slab.opponent_stones, opponent),
         )
     }
 
-    /// The rank of an opponent's half among those of the set with as many stones.
-    pub fn opponent_rank(&self, half: &Half) -> Option<u32> {
-        let rank = Halves::rank(half);
+    /// The number of an opponent's half among those of the set with as many stones, or `None` if the set has none such.
+    pub fn rank_opponent(&self, half: &Half) -> Option<u32> {
+        let number = Halves::rank(half);
         match self.set {
-            PositionSet::All => Some(rank),
+            PositionSet::All => Some(number),
             PositionSet::Reachable if half.contains(&0) => {
                 let stones: usize = half.iter().map(|&s| usize::from(s)).sum();
-                Some(self.open[stones].rank(rank))
+                Some(self.open[stones].rank(number))
             }
             PositionSet::Reachable => None,
         }
     }
 
-    /// The opponent's half of this rank among those of the set with `stones` stones.
-    pub fn opponent_unrank(&self, stones: u32, rank: u32) -> Half {
+    /// The opponent's half of this number among those of the set with `stones` stones.
+    pub fn unrank_opponent(&self, stones: u32, number: u32) -> Half {
         match self.set {
-            PositionSet::All => self.halves.unrank(stones, rank),
-            PositionSet::Reachable => self.halves.unrank(stones, self.open[stones as usize].select(rank)),
+            PositionSet::All => self.halves.unrank(stones, number),
+            PositionSet::Reachable => self.halves.unrank(stones, self.open[stones as usize].select(number)),
         }
     }
 }
@@ -256,16 +256,16 @@ impl OpenHalves {
         OpenHalves { words, before, count }
     }
 
-    /// Open halves of lower rank than this one.
-    fn rank(&self, rank: u32) -> u32 {
-        let (word, bit) = (rank as usize / 64, rank % 64);
+    /// The number of open halves below a half of this number.
+    fn rank(&self, number: u32) -> u32 {
+        let (word, bit) = (number as usize / 64, number % 64);
         self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
     }
 
-    /// The rank among all halves of the open half with this rank among the open ones.
+    /// The number among all halves of the open half number `open`.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// If there are not more than `open` open halves.
     fn select(&self, open: u32) -> u32 {
         assert!(open < self.count, "open half {open} of {}", self.count);
         let word = self.before.partition_point(|&before| before <= open) - 1;

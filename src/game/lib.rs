@@ -1,8 +1,8 @@
-//! The game itself: rules, boards, moves and un-moves, halves, and the index with its two orientations.
+//! The game: rules, boards, moves and un-moves, halves, and the index with its two orientations.
 //!
-//! Everything here is a pure function of its arguments. This crate does no I/O, starts no threads and knows neither
-//! files nor methods of solving. The fast tables (`sow`) and the plain rules (`board`) are tested against each other
-//! and against [`mod@reference`], a slow twin written from the rule text.
+//! Everything here is a pure function of its arguments: this crate does no I/O, starts no threads and knows neither
+//! files nor solving methods. The fast tables (`sow`) and the plain rules (`board`) are tested against each other and
+//! against [`mod@reference`], a slow twin written from the rule text.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -24,5 +24,5 @@ pub use half::{HALF_PITS, Half, Halves, STONES_MAX};
 pub use index::{Index, Orientation, PositionSet, Slab};
 pub use rules::Rules;
 
-/// A score: stones the player to move will capture minus stones the opponent will, of those on the board.
+/// A score: the stones on the board that the player to move will capture, minus those that the opponent will.
 pub type Score = i8;

@@ -1,6 +1,6 @@
-//! Positions and moves as text.
+//! Text notation of positions and moves.
 //!
-//! Two forms of a position are read and written:
+//! A position has two forms:
 //!
 //! ```text
 //! 4 4 4 4 4 4 4 4 4 4 4 4            twelve numbers from A round to f, the mover's six first;
@@ -9,36 +9,36 @@
 //!                                    South's store, North's store, and the side to move, S or N
 //! ```
 //!
-//! The second form names the pits from South's seat whoever is to move; a [`Board`] puts the mover first, so with N to
-//! move the two halves change places. Stores take no part in a database, but are kept, so that text survives a round
-//! trip. A move is named by its pit: `A` to `F` for the mover or South, `a` to `f` for North.
+//! The second form names the pits from South's seat, for either side to move; a [`Board`] has the mover's half first,
+//! so with N to move the halves are exchanged. Stores are no part of a database, but are kept, so that text survives a
+//! round trip. A move is named by its pit: `A` to `F` for the mover or South, `a` to `f` for North.
 
 use crate::{Board, HALF_PITS, Pit, STONES_MAX};
 use std::{fmt, str::FromStr};
 use thiserror::Error;
 
-/// A position as it is written down: a board, and in the long form what stands around it.
+/// A position in text form: a board, and in the long form stores and side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PositionText {
     board: Board,
     seats: Option<Seats>,
 }
 
-/// What only the long form of a position says.
+/// The fields that only the long form of a position has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seats {
     /// Stones that South has captured.
     pub south_store: u8,
     /// Stones that North has captured.
     pub north_store: u8,
-    /// Who is to move.
+    /// The side to move.
     pub side: Side,
 }
 
-/// A move as it is written down.
+/// A move in text form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MoveText {
-    /// The pit it starts from, counted from the seat of who moves.
+    /// The pit of the move, from the seat of the moving side.
     pub pit: Pit,
     /// Who moves.
     pub side: Side,
@@ -47,21 +47,21 @@ pub struct MoveText {
 /// One of the two players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Has the pits A to F, and moves where nothing else is said.
+    /// Has the pits A to F, and moves if nothing else is said.
     South,
     /// Has the pits a to f.
     North,
 }
 
-/// Why a text is no position or no move.
+/// An error in the text of a position or a move.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotationError {
-    /// A number is not one, or too large for the board.
+    /// A field is not a number, or too large for the board.
     #[error("{place} (column {column}): expected a number of stones from 0 to {STONES_MAX}, found `{found}`")]
     Number {
         /// Which number.
         place: PositionField,
-        /// Where it starts, in characters from 1.
+        /// Its first character, counted from 1.
         column: usize,
         /// What stands there.
         found: String,
@@ -80,7 +80,7 @@ pub enum NotationError {
     /// The side to move is neither S nor N.
     #[error("side to move (column {column}): expected `S` or `N`, found `{found}`")]
     Side {
-        /// Where it starts, in characters from 1.
+        /// Its first character, counted from 1.
         column: usize,
         /// What stands there.
         found: String,

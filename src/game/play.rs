@@ -1,7 +1,8 @@
-//! A game from its beginning to its end: who is to move, what each has captured, and whether a position came again.
+//! A game from start to end: the side to move, captured stones, and repetition.
 //!
-//! A position that comes again ends the game, and what remains is shared out; so does a player who cannot move, whose
-//! opponent takes what remains. (A capture can never be undone, so only positions since the last one can come again.)
+//! A repeated position ends the game, and the remaining stones are shared out. A player who cannot move ends it too,
+//! and the opponent takes the remaining stones. (A capture is irreversible, so only positions since the last one can be
+//! repeated.)
 
 use crate::notation::{MoveText, PositionText, Seats, Side};
 use crate::{Board, Illegal, Pit, Played, Rules};
@@ -11,38 +12,38 @@ use crate::{Board, Illegal, Pit, Played, Rules};
 pub struct Game {
     rules: Rules,
     start: Situation,
-    /// What was played, and what it led to.
+    /// The moves played, with their results.
     turns: Vec<GameTurn>,
 }
 
-/// A position with all that stands around it.
+/// A position with stores and the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Situation {
     /// The board, the mover's pits first.
     pub board: Board,
-    /// What both have captured, and who is to move.
+    /// Stores and side to move.
     pub seats: Seats,
 }
 
 /// A move that was played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GameTurn {
-    /// Who moved.
+    /// The side that moved.
     pub side: Side,
-    /// From which pit.
+    /// The pit of the move.
     pub pit: Pit,
     /// Stones sown.
     pub sown: u8,
     /// Stones captured.
     pub captured: u8,
-    /// What it led to.
+    /// The situation after the move.
     pub after: Situation,
 }
 
 /// How a game ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GameOutcome {
-    /// South's stones minus North's, when all is taken or shared out.
+    /// South's stones minus North's at the end, when the rest is taken or shared out.
     pub lead: i8,
     /// Why it is over.
     pub end: GameEnd,
@@ -51,9 +52,9 @@ pub struct GameOutcome {
 /// Why a game is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GameEnd {
-    /// Who is to move cannot, and loses what remains.
+    /// The side to move cannot move, and loses the remaining stones.
     CannotMove(Side),
-    /// The position is the one before this move, counted from 0; what remains is shared out.
+    /// The position equals the one before this move, counted from 0; the remaining stones are shared out.
     Repeats {
         /// The move.
         from: usize,
@@ -72,23 +73,23 @@ impl Side {
 }
 
 impl Game {
-    /// A game from the opening position.
+    /// Begins a game from the opening position.
     pub fn new(rules: Rules) -> Game {
         Game::from(rules, &PositionText::of_board(Board::OPENING))
     }
 
-    /// A game from any position. Where the text says nothing else, South is to move and nothing is captured yet.
+    /// Begins a game from any position. By default South is to move and both stores are empty.
     pub fn from(rules: Rules, position: &PositionText) -> Game {
         let seats = position.seats().unwrap_or(Seats { south_store: 0, north_store: 0, side: Side::South });
         Game { rules, start: Situation { board: position.board(), seats }, turns: Vec::new() }
     }
 
-    /// The position now.
+    /// The current situation.
     pub fn now(&self) -> Situation {
         self.turns.last().map_or(self.start, |turn| turn.after)
     }
 
-    /// The position at the beginning.
+    /// The initial situation.
     pub fn start(&self) -> Situation {
         self.start
     }
@@ -103,15 +104,15 @@ impl Game {
         &self.rules
     }
 
-    /// The moves that may be played, A to F of who is to move; none once the game is over.
+    /// The legal moves, A to F of the side to move; none once the game is over.
     pub fn moves(&self) -> Vec<(Pit, Played)> {
         if self.outcome().is_some() { Vec::new() } else { self.now().board.moves(&self.rules).collect() }
     }
 
-    /// Plays a move of who is to move.
+    /// Plays a move of the side to move. The caller checks whether the game is over.
     ///
     /// # Errors
-    /// Why the rules forbid it. The game is then as before. Whether it is over already is for the caller to ask.
+    /// Why the move is illegal. The game is then unchanged.
     pub fn play(&mut self, pit: Pit) -> Result<GameTurn, Illegal> {
         let Situation { board, seats } = self.now();
         let Played { child, captured } = board.play(&self.rules, pit)?;
@@ -135,7 +136,7 @@ impl Game {
         let now = self.now();
         let lead = i16::from(now.seats.south_store) - i16::from(now.seats.north_store);
         let outcome = |lead: i16, end| {
-            // No more stones are in the game than a score can say.
+            // A lead fits `i8` in any real game.
             Some(GameOutcome { lead: lead.clamp(i8::MIN.into(), i8::MAX.into()) as i8, end })
         };
         if now.board.moves(&self.rules).next().is_none() {
@@ -147,7 +148,7 @@ impl Game {
         outcome(lead, GameEnd::Repeats { from })
     }
 
-    /// The move before which the position was as it is now.
+    /// The move before which the position was the current one.
     fn repeated(&self) -> Option<usize> {
         let now = self.now();
         let same = |then: &Situation| then.board == now.board && then.seats.side == now.seats.side;
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_position_that_comes_again_ends_the_game() {
-        // Each has a stone that runs along the own side, and then over to the other.
+        // Each side has a stone that moves along its own side, and then crosses to the other.
         let mut game = game("1-0-0-0-0-0-1-0-0-0-0-0-23-23-S");
         let mut moves = 0;
         while game.outcome().is_none() {

@@ -1,6 +1,6 @@
-//! Counts in messages.
+//! Numbers in messages.
 
-/// A number with its thousands apart: `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -13,7 +13,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 stone`, `2,000 stones`. `thing` is a noun that takes an s.
+/// Formats a number of things: `1 stone`, `2,000 stones`. `thing` is a noun that takes an s.
 pub fn plural(number: u64, thing: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{} {thing}{s}", grouped(number))

@@ -1,18 +1,19 @@
-//! The slow twin: awari once more, from the rule text alone, for tests. Never for production.
+//! The slow twin: awari from the rule text alone, for tests only.
 //!
-//! Nothing here uses the rest of this crate, so an error would have to be made twice to stay unseen. Where the fast
-//! code turns the board round after each move and ranks halves, this keeps an absolute board of twelve pits with a side
-//! to move, sows stone by stone, and lists positions by recursion. Text: Lincke 2002, appendix A; Romein & Bal 2002,
-//! section 2:
+//! Nothing here uses the rest of this crate, so an error would have to be made twice to stay hidden. Where the fast
+//! code turns the board after each move and numbers halves, this module keeps an absolute board of twelve pits with a
+//! side to move, sows stone by stone, and lists positions by recursion. Text: Lincke 2002, appendix A; Romein & Bal
+//! 2002, section 2:
 //!
 //! * A move takes all stones of a non-empty pit of the player's own side and drops them one by one, counter-clockwise,
 //!   starting with the next pit; a pit that held twelve or more is skipped.
 //! * If the last stone falls into a pit of the opponent that then holds two or three, these are captured, and those of
 //!   the preceding pits likewise as long as they are the opponent's and hold two or three.
 //! * A player who has the choice must move so that the opponent has stones left.
-//! * Who cannot move loses the remaining stones to the opponent. When a position repeats, the rest is shared out.
+//! * A player who cannot move loses the remaining stones to the opponent. When a position repeats, the rest is shared
+//!   out.
 //!
-//! Positions go in and come out as [`Pits`], the mover's six first.
+//! Positions are [`Pits`], the mover's six first.
 
 use std::collections::BTreeMap;
 
@@ -22,23 +23,23 @@ pub type Pits = [u8; 12];
 /// Scores of all positions with some number of stones: what the mover will capture minus what the opponent will.
 pub type Scores = BTreeMap<Pits, i8>;
 
-/// What the rules say about sowing from one pit.
+/// The result of a move by the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceMove {
-    /// There is nothing to sow.
+    /// The pit is empty.
     Empty,
-    /// It would leave the opponent without stones although another move does not.
+    /// Illegal: it would leave the opponent without stones, and another move does not.
     Starves,
-    /// It may be played.
+    /// A legal move.
     Legal {
         /// Stones captured.
         captured: u8,
-        /// The position after it, the opponent's six pits first, who moves next.
+        /// The position after it, from the opponent, who moves next.
         child: Pits,
     },
 }
 
-/// Where the mover sits while a move is played. The rules are the same for both.
+/// The seat of the mover. The rules are the same for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seat {
     /// Owns the absolute pits 0 to 5.
@@ -47,13 +48,13 @@ pub enum Seat {
     North,
 }
 
-/// Which positions count.
+/// A set of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Positions {
     /// All.
     All,
-    /// Those that a move can lead to, as far as their shape tells: the player who has just moved has an empty pit (the
-    /// one sown from). And the opening position, which no move leads to.
+    /// Those that a move can lead to, judged by their shape: the player who has just moved has an empty pit (the
+    /// origin). And the opening position, which no move leads to.
     Reachable,
 }
 
@@ -115,8 +116,8 @@ pub fn moves_from(seat: Seat, pits: Pits) -> [ReferenceMove; 6] {
     })
 }
 
-/// Sows and captures, whether or not the opponent keeps stones: what is captured, and the position after it with the
-/// opponent's pits first. None where the pit is empty.
+/// Sows and captures, even if the opponent keeps no stones. Returns the captured stones, and the position after it with
+/// the opponent's pits first, or `None` if the pit is empty.
 pub fn sow(pits: Pits, pit: usize) -> Option<(u8, Pits)> {
     sow_from(Seat::South, pits, pit)
 }
@@ -146,11 +147,11 @@ fn sow_from(seat: Seat, pits: Pits, pit: usize) -> Option<(u8, Pits)> {
     Some((captured, seat.other().exchange(board)))
 }
 
-/// The positions from which a legal move that captures nothing leads here, each with the pit it starts from.
+/// The positions from which a legal move without a capture leads here, each with the pit of the move.
 ///
-/// Every sowing of k stones from a pit adds the same stones wherever it is played; so any such position is this one
-/// less what the sowing adds, with the k stones back in their pit. Each candidate is then played forward. Complete,
-/// because all pits and all k are tried; sound, because the rules decide.
+/// Sowing k stones from a pit adds the same stones in any position, so any such parent is this position less the sown
+/// stones, with k stones in their pit. Each candidate is then played forward. Complete, because all pits and all k are
+/// tried; sound, because the rules decide.
 pub fn unmoves(pits: Pits) -> Vec<(usize, Pits)> {
     let after: Pits = std::array::from_fn(|pit| pits[(pit + 6) % 12]);
     let stones: u8 = pits.iter().sum();
@@ -198,13 +199,13 @@ pub fn boards(stones: u8) -> Vec<Pits> {
     all
 }
 
-/// Whether a set of positions has this one.
+/// Whether a set of positions contains one.
 pub fn contains(positions: Positions, pits: Pits) -> bool {
     positions == Positions::All || pits[6..].contains(&0) || pits == [4; 12]
 }
 
-/// All positions of a set in the order of a database: the mover's stones ascending; then the half that makes the rows,
-/// its first pit descending, then its second, and so on; then the other half likewise.
+/// All positions of a set in the order of a database: by the mover's stones ascending; then by the half that indexes
+/// the rows, its first pit descending, then its second, and so on; then by the other half likewise.
 pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
     let mut all = boards(stones);
     all.retain(|&pits| contains(positions, pits));
@@ -222,13 +223,12 @@ pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
 
 /// The scores of all positions with `stones` stones, given those with fewer (`smaller[k]` has those with k).
 ///
-/// The k-th round computes the value of a shortened game: play stops after k moves without a capture, and what remains
-/// is shared out. Round 0 is 0 everywhere; a round takes `max(captured - score(child))` over the last one's values, all
-/// at once. The rounds settle: with k the shortened game only moves away from 0 (who can force a gain in k moves can in
-/// k + 1; a loss that can be put off for k moves only counts once it cannot), and values are bounded by the stones.
-/// What settles is the score of awari: a gain is forced in a bounded number of moves, so before any repetition that the
-/// winner does not want; and where neither side can force one, both can go on until a position repeats, which shares
-/// out what remains.
+/// The k-th round computes the value of a shortened game: play stops after k moves without a capture, and the rest is
+/// shared out. Round 0 is 0 everywhere; a round takes `max(captured - score(child))` over the values of the previous
+/// one. The rounds converge: with k the value only moves away from 0 (a player who can force a gain in k moves can in k
+/// + 1; a loss that can be postponed for k moves only counts once it cannot), and values are bounded by the stones. The
+/// limit is the score of awari: a gain is forced in a bounded number of moves, so before any repetition; and where
+/// neither side can force one, both can play on until a position repeats, which shares out the rest.
 ///
 /// # Panics
 /// When `smaller` lacks a database.
@@ -289,8 +289,8 @@ mod tests {
         }
     }
 
-    /// Lincke 2002, figure A.2: F5 is plain, E3 captures 5, C6 would capture 7 stones, all that North
-    /// then has, and is illegal.
+    /// Lincke 2002, figure A.2: F5 captures nothing, E3 captures 5, C6 would capture all 7 stones that North then has,
+    /// and is illegal.
     #[test]
     fn the_example_of_the_thesis() {
         let played = moves([0, 0, 6, 0, 3, 5, 2, 1, 1, 0, 0, 0]);

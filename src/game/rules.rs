@@ -1,21 +1,21 @@
-//! The rules as data: a value, not a fork of the code.
+//! The rules as data.
 //!
 //! Only [`crate::Board`] and the table builder in [`crate::sow`] ask a `Rules`; kernels see masks and lists.
 
 use std::ops::Range;
 
-/// The parameters in which sowing games of this family differ, and the identity of a database.
+/// The parameters of sowing games of this family, and the identity of a database.
 ///
-/// What is not a parameter is fixed: sow counter-clockwise, passing over the origin of a lap; a repetition shares out what remains (score 0); a move
-/// that leaves the opponent without stones is illegal unless every move does; who has no stones cannot move and loses
-/// what remains.
+/// The rest is fixed: sowing is counter-clockwise and skips the origin of a lap; a repetition shares out the remaining
+/// stones (score 0); a move that leaves the opponent without stones is illegal unless every move does; a player without
+/// stones cannot move and loses the remaining stones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// The name that manifests and file headers carry.
     pub name: &'static str,
-    /// The fewest stones that a pit of the opponent is captured at.
+    /// The fewest stones at which an opponent's pit is captured.
     pub capture_low: u8,
-    /// The most stones that a pit of the opponent is captured at.
+    /// The most stones at which an opponent's pit is captured.
     pub capture_high: u8,
 }
 
@@ -36,7 +36,7 @@ impl Rules {
         self.capture_low <= stones && stones <= self.capture_high
     }
 
-    /// The stones of the databases that captures lead to from `stones` stones: none captures fewer than a pit's least.
+    /// The stones of the databases that captures from `stones` stones lead to.
     pub fn smaller(&self, stones: u32) -> Range<u32> {
         0..(stones + 1).saturating_sub(u32::from(self.capture_low))
     }

@@ -1,19 +1,19 @@
-//! Sow maps: what a move does to a whole row, and where it takes the columns of that row.
+//! Sow maps: the effect of a move on a whole row, that is, the target of each of its columns.
 //!
-//! A row of a `MoverMajor` slab fixes the mover's half, and with it each move: the half it leaves behind ([`RowMove`])
-//! and how many stones cross to the opponent. So all columns of the row go to columns of one child row, and the
-//! opponent's pits gain a constant vector. That translation keeps the order of halves, hence the map of columns is a
-//! monotone injection. What depends on the column is only whether and what the move captures; [`SowMap`] lists it for
-//! a class of moves and a number of opponent's stones. This is the only place that asks [`Rules`] on behalf of kernels.
+//! A row of a `MoverMajor` slab fixes the mover's half, and with it the half that each move leaves ([`RowMove`]) and
+//! the number of stones that cross to the opponent. So all columns of the row go to columns of one child row, and the
+//! opponent's pits gain a constant vector. This translation preserves the order of halves, hence the map of columns is
+//! a monotone injection. Only captures depend on the column; [`SowMap`] lists them for a class of moves and a number of
+//! opponent's stones. This is the only place that evaluates [`Rules`] for the kernels.
 
 use crate::{HALF_PITS, Half, Halves, PositionSet, Rules, STONES_MAX};
 
-/// What moves with the same effect on the opponent's pits have in common.
+/// A class of moves with the same effect on the opponent's pits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SowClass {
     /// Stones that the opponent's pits gain.
     pub crossing: u8,
-    /// Whose pit takes the last stone. Only a last stone with the opponent captures.
+    /// The side on which the last stone falls. Only a last stone with the opponent captures.
     pub ends: Ends,
 }
 
@@ -26,7 +26,7 @@ pub enum Ends {
     Opponent,
 }
 
-/// A move as a row sees it.
+/// The effect of a move on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowMove {
     /// The mover's pit, 0 to 5.
@@ -48,12 +48,12 @@ pub struct Capture {
     pub child: u32,
 }
 
-/// Where the moves of a class take the columns of rows whose opponent has a given number of stones.
+/// The targets of the columns of rows whose opponent has a given number of stones, for a class of moves.
 #[derive(Clone, Debug, Default)]
 pub struct SowMap {
-    /// By column, the column of the child in its row before any capture. Strictly increasing.
+    /// By column: the column of the child in its row before any capture. Strictly increasing.
     pub targets: Vec<u32>,
-    /// A bit a column: the move captures nothing and leaves the opponent stones.
+    /// One bit a column: the move captures nothing and leaves the opponent stones.
     pub quiet: Vec<u64>,
     /// The captures that leave the opponent stones, by captured stones, then by column.
     pub captures: Vec<Capture>,
@@ -65,7 +65,7 @@ impl SowClass {
     /// The number of different [`SowClass::number`]s.
     pub const COUNT: usize = 2 * (STONES_MAX as usize + 1);
 
-    /// A dense number.
+    /// The number of the class, from 0 on.
     pub const fn number(self) -> usize {
         2 * self.crossing as usize + matches!(self.ends, Ends::Opponent) as usize
     }
@@ -75,8 +75,8 @@ impl SowClass {
         SowClass { crossing: (number / 2) as u8, ends: if number % 2 == 1 { Ends::Opponent } else { Ends::Mover } }
     }
 
-    /// Whether any move is of the class: a sowing that ends with the mover after crossing has filled all six pits as
-    /// often as each other, and one that crosses nothing cannot end with the opponent.
+    /// Whether any move is of the class: a sowing that crosses and ends with the mover has filled all six pits equally
+    /// often, and one that crosses nothing cannot end with the opponent.
     pub const fn occurs(self) -> bool {
         match self.ends {
             Ends::Mover => (self.crossing as usize).is_multiple_of(HALF_PITS),
@@ -90,7 +90,7 @@ impl SowClass {
         std::array::from_fn(|pit| laps + u8::from(pit < rest))
     }
 
-    /// The opponent's half after the move, before captures, if nothing is captured and the opponent has stones.
+    /// The opponent's half after the move, if nothing is captured and the opponent has stones.
     pub fn quiet_half(self, rules: &Rules, before: &Half) -> Option<Half> {
         let gain = self.gain();
         let sown: Half = std::array::from_fn(|pit| before[pit] + gain[pit]);
@@ -98,7 +98,7 @@ impl SowClass {
         (self.capture(rules, &mut after) == 0 && after != [0; HALF_PITS]).then_some(sown)
     }
 
-    /// Stones captured from the opponent's pits as they stand after sowing; they are taken out.
+    /// Removes and counts the stones captured from the opponent's pits after sowing.
     fn capture(self, rules: &Rules, half: &mut Half) -> u8 {
         let mut captured = 0;
         if self.ends == Ends::Opponent {
@@ -125,7 +125,7 @@ fn row_move(half: &Half, pit: usize) -> RowMove {
     let mut hand = std::mem::take(&mut after[pit]);
     let own = (HALF_PITS - 1 - pit) as u8;
     if hand <= own + HALF_PITS as u8 {
-        // No pit gets two.
+        // No pit gains two stones.
         after.iter_mut().skip(pit + 1).zip(0..hand).for_each(|(stones, _)| *stones += 1);
         let ends = if hand <= own { Ends::Mover } else { Ends::Opponent };
         return RowMove { pit: pit as u8, class: SowClass { crossing: hand.saturating_sub(own), ends }, half: after };
@@ -158,12 +158,12 @@ impl SowMap {
     /// # Panics
     /// When `halves` has no table for `stones`.
     pub fn new(rules: &Rules, halves: &Halves, set: PositionSet, stones: u32, class: SowClass) -> SowMap {
-        let all = (0..Halves::count(stones)).map(|rank| halves.unrank(stones, rank));
+        let all = (0..Halves::count(stones)).map(|number| halves.unrank(stones, number));
         let columns = all.filter(|half| set == PositionSet::All || half.contains(&0));
         SowMap::of_columns(rules, set.opponent_halves(stones) as usize, columns, class)
     }
 
-    /// The map of a class for some columns of a row: so many halves of the opponent, by rank.
+    /// The map of a class for `count` columns of a row: halves of the opponent, by number.
     pub fn of_columns(rules: &Rules, count: usize, columns: impl Iterator<Item = Half>, class: SowClass) -> SowMap {
         let gain = class.gain();
         let mut map =
@@ -196,12 +196,12 @@ mod tests {
     use super::*;
     use crate::{Board, Index, Pit};
 
-    /// Every row and column of an index against single-board sowing.
+    /// Compares the row moves of a board with single-board sowing.
     fn agree(index: &Index, board: &Board) {
         let rules = Rules::AWARI;
         let (mover, opponent) = (board.mover(), board.opponent());
         let opponent_stones = opponent.iter().map(|&s| u32::from(s)).sum();
-        let Some(column) = index.opponent_rank(&opponent) else { return };
+        let Some(column) = index.rank_opponent(&opponent) else { return };
         for row_move in row_moves(&mover) {
             let pit = Pit::new(row_move.pit).expect("a row move has a pit");
             let played = board.play_unchecked(&rules, pit);
@@ -262,8 +262,8 @@ mod tests {
     #[test]
     fn rows_have_a_move_for_each_pit_with_stones() {
         let halves = Halves::new(8);
-        for rank in 0..Halves::count(8) {
-            let half = halves.unrank(8, rank);
+        for number in 0..Halves::count(8) {
+            let half = halves.unrank(8, number);
             let pits: Vec<usize> = (0..HALF_PITS).filter(|&pit| half[pit] != 0).collect();
             assert!(row_moves(&half).map(|row_move| usize::from(row_move.pit)).eq(pits), "{half:?}");
         }

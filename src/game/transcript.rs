@@ -1,4 +1,4 @@
-//! Games as people and programs write them down.
+//! Text notation of games.
 //!
 //! ```text
 //! [White "..."]                      tags of the Oware Game Notation; FEN is the position to begin with
@@ -9,7 +9,7 @@
 //! 1. F4 f4 {a comment} (2. A a) 1-0  numbers, comments, variations and results are passed over
 //! ```
 //!
-//! What is written of stones and captures is compared with the board, so a slip is found where it was made.
+//! Written numbers of stones and captures are compared with the board, so that a mistake is found where it was made.
 
 use crate::notation::{MoveText, NotationError, PositionText, Side};
 use crate::play::{Game, GameTurn};
@@ -17,28 +17,28 @@ use crate::{Illegal, Rules};
 use std::fmt::Write;
 use thiserror::Error;
 
-/// A longer text is no game: no game goes on for so long without a repetition that anybody plays on to.
+/// The most moves of a game: a longer one would have repeated a position long before.
 pub const MOVES_MAX: usize = 10_000;
 
-/// The longest part of a text that an error repeats, in characters.
+/// The longest part of a text that an error quotes, in characters.
 const FOUND_CHARACTERS_MAX: usize = 20;
 
-/// A game, and what stands above it.
+/// A game with its tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
-    /// Tags with their values, in order; without FEN.
+    /// Tags with their values in order, without FEN.
     pub tags: Vec<(String, String)>,
     /// The game.
     pub game: Game,
 }
 
-/// Why a text is no game.
+/// An error in the text of a game.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TranscriptError {
-    /// The position to begin with makes no sense.
+    /// The initial position is invalid.
     #[error("the tag FEN: {0}")]
     Start(NotationError),
-    /// Something that is no move stands where one should.
+    /// The text is not a move.
     #[error("move {}: expected a move such as F, f4 or B5x2, found `{found}`", after + 1)]
     NoMove {
         /// Moves before it.
@@ -56,7 +56,7 @@ pub enum TranscriptError {
         /// Who is to move.
         side: Side,
     },
-    /// The rules forbid it.
+    /// The move is illegal.
     #[error("move {number}, `{found}`: {reason}")]
     Forbidden {
         /// The move, from 1.
@@ -92,7 +92,7 @@ pub enum TranscriptError {
         /// The stones that the move captures.
         is: u8,
     },
-    /// More moves than any game has.
+    /// The text has too many moves.
     #[error("more than {MOVES_MAX} moves: this is not a game")]
     TooLong,
 }
@@ -154,7 +154,7 @@ impl Transcript {
             text.push('\n');
         }
         let mut column = 0;
-        // A game that North begins counts South's absent move.
+        // In a game that North begins South's first move is missing.
         let absent = usize::from(start.seats.side == Side::North);
         for (at, turn) in self.game.turns().iter().enumerate() {
             let number = match turn.side {
@@ -178,13 +178,13 @@ impl Transcript {
     }
 }
 
-/// Takes a text apart.
+/// A tokenizer of transcripts.
 struct TranscriptReader<'a> {
     text: &'a str,
 }
 
 impl<'a> TranscriptReader<'a> {
-    /// A tag, if one comes next.
+    /// Reads a tag, if one is next.
     fn tag(&mut self) -> Option<(String, String)> {
         let inside = self.text.trim_start().strip_prefix('[')?;
         let (name, rest) = inside.trim_start().split_once(|c: char| c.is_whitespace())?;
@@ -201,7 +201,7 @@ impl<'a> TranscriptReader<'a> {
         Some((name.to_owned(), value))
     }
 
-    /// The next word that is no number, comment or variation.
+    /// Reads the next word, skipping numbers, comments and variations.
     fn word(&mut self) -> Option<&'a str> {
         loop {
             self.text = self.text.trim_start_matches(|c: char| c.is_whitespace() || c == ',' || c == '.');
@@ -213,7 +213,7 @@ impl<'a> TranscriptReader<'a> {
                 _ => {
                     let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '(' | ';');
                     let (word, rest) = self.text.split_at(self.text.find(ends).unwrap_or(self.text.len()));
-                    // A bracket that opens a word ends none.
+                    // A bracket at the start is a word of its own.
                     let (word, rest) =
                         if word.is_empty() { self.text.split_at(first.len_utf8()) } else { (word, rest) };
                     self.text = rest;
@@ -247,7 +247,7 @@ impl<'a> TranscriptReader<'a> {
     }
 }
 
-/// A word without the number of a move before it: `12.F4` is `F4`, `3...` nothing.
+/// Removes the number of a move from a word: `12.F4` becomes `F4`, `3...` becomes empty.
 fn unnumbered(word: &str) -> &str {
     let digits = word.trim_start_matches(|c: char| c.is_ascii_digit());
     match digits.strip_prefix('.') {
@@ -261,7 +261,7 @@ fn is_result(word: &str) -> bool {
     word == "*" || word.split_once('-').is_some_and(|(south, north)| is_number(south) && is_number(north))
 }
 
-/// Plays a word, which may be several moves as engines write them: `FfDd`.
+/// Plays a word, which may consist of several moves as engines write them: `FfDd`.
 fn play_all(game: &mut Game, word: &str) -> Result<(), TranscriptError> {
     let mut rest = word;
     while !rest.is_empty() {
@@ -311,7 +311,7 @@ impl<'a> WrittenMove<'a> {
         Some((WrittenMove { text: &text[..text.len() - rest.len()], named, sown, captured }, rest))
     }
 
-    /// Plays the move. A number of stones that differs from that of the board is refused, and the move not played.
+    /// Plays the move, unless a number of stones differs from that of the board.
     ///
     /// # Errors
     /// Why it cannot be played.

@@ -142,7 +142,7 @@ impl SowMaps {
     /// Every move of a row at the column of this board, against sowing on the board alone.
     fn check(&mut self, index: &Index, board: Board) {
         let opponent = board.opponent();
-        let Some(column) = index.opponent_rank(&opponent) else { return };
+        let Some(column) = index.rank_opponent(&opponent) else { return };
         let stones = opponent.iter().map(|&stones| u32::from(stones)).sum();
         for row_move in row_moves(&board.mover()) {
             let key = (index.set(), stones, row_move.class);

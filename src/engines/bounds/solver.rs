@@ -508,7 +508,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 let Some(left) = half[last].checked_sub(1) else { break };
                 half[last] = left;
             }
-            let Some(parents) = self.index.opponent_rank(&half) else { continue };
+            let Some(parents) = self.index.rank_opponent(&half) else { continue };
             let target = (opponent + crossing) as usize;
             workspace.wins.resize(self.wins_layout.slabs()[target].row_words);
             for ends in [Ends::Mover, Ends::Opponent] {

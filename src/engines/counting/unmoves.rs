@@ -89,7 +89,7 @@ impl<'a> Unmoves<'a> {
             }
             self.crossing_max = crossing;
             let before = std::array::from_fn(|pit| half[pit] - gain[pit]);
-            let column = self.index.opponent_rank(&before);
+            let column = self.index.rank_opponent(&before);
             let parent = self.index.slab(slab.opponent_stones + crossing);
             self.columns[crossing as usize] = u64::from(parent.opponent_halves);
             for ends in [Ends::Mover, Ends::Opponent] {

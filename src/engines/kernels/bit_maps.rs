@@ -101,7 +101,7 @@ impl Push {
         for rank in 0..Halves::count(mover) {
             let half = index.halves().unrank(mover, rank);
             for from in sow::row_moves(&half) {
-                let column = index.opponent_rank(&from.half).expect("a half with an empty pit has a rank");
+                let column = index.rank_opponent(&from.half).expect("a half with an empty pit has a rank");
                 let sown = u16::from(from.pit) << 8 | u16::from(half[usize::from(from.pit)]);
                 let (word, bit) = (column / WORD as u32, (column % WORD as u32) as u8);
                 by_class[from.class.number()].push((word, sown, rank, bit));

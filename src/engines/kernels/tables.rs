@@ -237,7 +237,7 @@ impl Tables {
     /// Returns the column that a quiet move of a class maps a column to, where the opponent has `stones` stones; `None` if
     /// the move is not quiet there. [`gather`](Self::gather) has this for all columns.
     pub(crate) fn quiet_target(&self, stones: u32, class: SowClass, column: u32) -> Option<u32> {
-        let half = self.index.opponent_unrank(stones, column);
+        let half = self.index.unrank_opponent(stones, column);
         class.quiet_half(&self.rules, &half).map(|half| Halves::rank(&half))
     }
 
@@ -294,7 +294,7 @@ pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[PackedMove; HALF_PITS]
         let half = index.halves().unrank(stones, rank);
         for (slot, (to, from)) in moves.iter_mut().zip(sow::row_moves(&half)).enumerate() {
             // The pit a move starts from is empty behind it, so the position set has the half.
-            let rank = index.opponent_rank(&from.half).expect("a half with an empty pit has a rank");
+            let rank = index.rank_opponent(&from.half).expect("a half with an empty pit has a rank");
             *to = PackedMove::new(rank, from.class, slot);
         }
         moves

@@ -1,5 +1,5 @@
-//! A database as text: `position,score`, a line for each position in canonical order. A position is written as twelve
-//! numbers from A round to f with spaces between, as every command takes it.
+//! Export as text: `position,score`, a line for each position in canonical order. A position is written as twelve
+//! numbers from A round to f, separated by spaces, as every command accepts it.
 
 use super::Exporter;
 use crate::ExchangeError;
@@ -8,7 +8,7 @@ use game::notation::PositionText;
 use rayon::prelude::*;
 use std::fmt::Write;
 
-/// Positions of one piece of text, written by one thread.
+/// Positions of a piece of text, formatted by one thread.
 const PIECE_POSITIONS: u64 = 1 << 13;
 /// Pieces at a time: at most 20 MiB of text.
 const PIECES: u64 = 64;

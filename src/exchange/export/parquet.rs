@@ -1,10 +1,10 @@
-//! A database as a table in a Parquet file: columns `mover_a` to `mover_f`, `opponent_a` to `opponent_f` (unsigned, 8 bits)
+//! Export as a table in a Parquet file: columns `mover_a` to `mover_f`, `opponent_a` to `opponent_f` (unsigned, 8 bits)
 //! and `score` (signed, 8 bits), a row for each position in canonical order.
 //!
-//! Columns are dictionary encoded, which packs a pit into the bits it needs, and compressed with Zstandard. Row groups of
-//! 2^18 positions are encoded a column a thread and written one after the other: some 20 MiB are held whatever the size
-//! of the database. The file states stones, rules, position set and content digest as metadata, keys `awari.stones` and
-//! so on.
+//! Columns are dictionary encoded, which packs a pit into the bits it needs, and compressed with Zstandard. The columns
+//! of a row group of 2^18 positions are encoded in parallel, and row groups are written in order: some 20 MiB are held
+//! for any size of a database. The metadata contain stones, rules, position set and content digest, under keys
+//! `awari.stones` and so on.
 //!
 //! Written with the crate `parquet` of the Arrow project without Arrow itself.
 
@@ -100,7 +100,7 @@ fn properties(exporter: &Exporter<'_>) -> WriterProperties {
     WriterProperties::builder()
         .set_created_by("awari".to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        // Of single pages they would take more than they tell.
+        // Statistics of single pages would take more space than they save.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_max_row_group_row_count(None)
         .set_key_value_metadata(Some(entries.to_vec()))
@@ -123,7 +123,7 @@ fn stones_in(index: &Index, pit: usize, positions: Range<u64>) -> Vec<i32> {
                         .map(|column| i32::from(index.halves().unrank(slab.mover_stones, column as u32)[pit])),
                 ),
                 Some(pit) => {
-                    let stones = index.opponent_unrank(slab.opponent_stones, row as u32)[pit];
+                    let stones = index.unrank_opponent(slab.opponent_stones, row as u32)[pit];
                     values.resize(values.len() + count as usize, i32::from(stones));
                 }
             }
@@ -150,7 +150,7 @@ fn encode(
     Ok((Bytes::from(sink.into_inner()?), close))
 }
 
-/// A sink as the encoder wants it. What goes wrong is kept, for the encoder only passes on texts.
+/// A sink as the encoder requires it. Errors are kept here, for the encoder passes on only their texts.
 struct EncoderSink<'a> {
     sink: ExportSink<'a>,
     failure: Arc<Mutex<Option<ExchangeError>>>,

@@ -1,6 +1,6 @@
-//! A database as bare bytes: one signed byte a position in canonical order, and beside it a text that says so.
+//! Export as raw bytes: one signed byte a position in canonical order, and a description beside it.
 //!
-//! The bytes are those whose BLAKE3 is the content digest of the database. The text is an object in JSON:
+//! The BLAKE3 of the bytes is the content digest of the database. The description is a JSON object:
 //!
 //! ```json
 //! {

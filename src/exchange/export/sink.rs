@@ -1,7 +1,7 @@
-//! Where the bytes of an exported file go.
+//! The destination of an exported file.
 //!
-//! Without leave to replace, a file that has the name already is compared with what would be written, byte by byte as
-//! the bytes come, so that the first difference ends the work and an identical file is left as it is.
+//! Unless files may be replaced, an existing file is compared with the bytes that would be written, as they arrive, so
+//! that the first difference ends the export and an identical file is kept.
 
 use crate::ExchangeError;
 use disk::{Disk, InputFile, Staged};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Bytes compared at a time.
 const COMPARED_BYTES: usize = 1 << 20;
 
-/// A file on its way, or one that is there already and should be the same.
+/// A file being written, or an existing one being compared.
 pub(crate) struct ExportSink<'d> {
     path: PathBuf,
     bytes: u64,

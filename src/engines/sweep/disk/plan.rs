@@ -248,7 +248,7 @@ impl SweepTask {
         moves: &[Vec<u32>],
     ) -> SweepTask {
         let rows = layout.slabs[pair.opponent].rows_of(&groups);
-        let full = |row: usize| Halves::rank(&index.opponent_unrank(pair.mover as u32, row as u32)) as usize;
+        let full = |row: usize| Halves::rank(&index.unrank_opponent(pair.mover as u32, row as u32)) as usize;
         let last = layout.slabs[pair.opponent].rows == rows.end;
         let columns = if rows.start == 0 { 0 } else { full(rows.start) }..if last {
             Halves::count(pair.mover as u32) as usize
@@ -321,7 +321,7 @@ impl SweepTask {
     /// The opponent's halves.
     pub(crate) fn halves(&self, index: &Index) -> Vec<Half> {
         let opponent = index.stones() - self.slab as u32;
-        self.rows.clone().map(|row| index.opponent_unrank(opponent, row as u32)).collect()
+        self.rows.clone().map(|row| index.unrank_opponent(opponent, row as u32)).collect()
     }
 
     /// Bytes of the rows, which are also the bytes of their best captures.
@@ -356,7 +356,7 @@ fn pairs(stones: u32) -> impl Iterator<Item = HighAndLow> {
 fn straight_of(index: &Index, mover: u32) -> Vec<Vec<u32>> {
     let leaves = |rank| {
         let moves = sow::row_moves(&index.halves().unrank(mover, rank)).filter(|to| to.class.crossing == 0);
-        moves.map(|to| index.opponent_rank(&to.half).expect("a half with an empty pit has a rank")).collect()
+        moves.map(|to| index.rank_opponent(&to.half).expect("a half with an empty pit has a rank")).collect()
     };
     (0..Halves::count(mover)).map(leaves).collect()
 }

@@ -131,7 +131,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
     /// Recomputes a task from its arena, and returns the number of positions.
     pub(super) fn recompute(&self, task: &SweepTask, rows: &mut SlabMoves, arena: &mut Bytes) -> u64 {
         let opponent = self.plan.layout.stones - task.slab as u32;
-        let halves: Vec<Half> = task.rows.clone().map(|row| self.index.opponent_unrank(opponent, row as u32)).collect();
+        let halves: Vec<Half> = task.rows.clone().map(|row| self.index.unrank_opponent(opponent, row as u32)).collect();
         let classes: Vec<(&ColumnStrip, SowClass)> = task.strips.iter().flat_map(classes_of).collect();
         let gathers: Vec<Gather> = classes
             .par_iter()
@@ -225,7 +225,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         let straight_rows: Vec<_> =
             block.columns.clone().into_par_iter().map(|rank| self.straight_of(high_stones, rank, slots)).collect();
         let class = SowClass { crossing: 0, ends: Ends::Mover };
-        let others = (0..high.rows).map(|row| self.index.opponent_unrank(low_stones, row as u32));
+        let others = (0..high.rows).map(|row| self.index.unrank_opponent(low_stones, row as u32));
         let across = Gather::new(&self.columns(high.rows, others, class), Halves::count(low_stones) as usize);
         let mut within = self.columns(halves.len(), halves.iter().copied(), class);
         for target in &mut within.targets {
@@ -275,7 +275,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
             // The same halves as mover's halves, and those before them that are not among columns.
             let rows_start = match some.start {
                 0 => 0,
-                chunk => Halves::rank(&self.index.opponent_unrank(low_stones, (chunk * CHUNK) as u32)) as usize,
+                chunk => Halves::rank(&self.index.unrank_opponent(low_stones, (chunk * CHUNK) as u32)) as usize,
             };
             let mut is_first = true;
             loop {
@@ -330,7 +330,7 @@ impl<W: CellFile> DiskSweep<'_, W> {
         let half = self.index.halves().unrank(stones, rank as u32);
         let all = game::sow::row_moves(&half).filter(|to| to.class.crossing == 0).enumerate();
         for (slot, to) in all {
-            let row = self.index.opponent_rank(&to.half).expect("a half with an empty pit has a rank");
+            let row = self.index.rank_opponent(&to.half).expect("a half with an empty pit has a rank");
             moves[slot] = PackedMove::new(slots(row as usize) as u32, to.class, slot);
         }
         moves
