@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart_and_name_the_remedy() {
+    fn messages_name_the_remedy() {
         let no_space = "no space left to write /d/x: 10 bytes needed, 3 free; \
                         free some space or choose another directory, then repeat the command";
         check(io::ErrorKind::StorageFull, no_space);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_again_in_the_same_words() {
+    fn repeated_errors_have_the_same_text() {
         use io::ErrorKind::{FileTooLarge, NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull};
         let path = Path::new("/d/x");
         let of = |source: io::Error| DiskError::from_io(Operation::Write, path, source).with_shortage(10, Some(3));

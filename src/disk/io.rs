@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_come_back() {
+    fn names_round_trip() {
         for io in [Io::Auto, Io::Uring, Io::Plain] {
             assert_eq!(io.to_string().parse(), Ok(io));
         }

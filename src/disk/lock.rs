@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_for_a_holder_writes_nothing() {
+    fn finding_the_holder_writes_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         assert_eq!(Lock::holder(&path).unwrap(), None);

@@ -196,19 +196,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_can_be_looked_at() {
+    fn this_machine_is_inspected() {
         let machine = MachineFacts::look();
         assert!(machine.open_files_max.is_none_or(|files| files > 3));
         assert!(machine.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
     }
 
     #[test]
-    fn threads_can_be_had_and_are_given_back() {
+    fn probed_threads_are_ended() {
         probe_threads(20).unwrap();
     }
 
     #[test]
-    fn a_place_is_left_as_it_was() {
+    fn inspection_leaves_the_directory_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let place = crate::FileSystem::look(directory.path()).unwrap();
         assert!(place.free_bytes > 0 && !place.file_system.is_empty());

@@ -226,10 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn lost_pages_are_zeros_and_told_by_their_map_alone() {
+    fn lost_pages_are_zeros_and_flagged_by_their_map_alone() {
         let directory = tempfile::tempdir().unwrap();
         let other = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
-        // SAFETY: nobody changes the program of the test.
+        // SAFETY: the program of the test does not change.
         let other = unsafe { Mmap::map(&other).unwrap() };
         let watched = MapWatch::over(other.as_ptr(), other.len()).unwrap();
         for _ in 0..3 {

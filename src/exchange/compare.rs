@@ -143,7 +143,7 @@ mod tests {
     use store::Codec;
 
     #[test]
-    fn what_was_exported_is_the_same_and_changes_are_named() {
+    fn an_exported_file_equals_and_changes_are_listed() {
         let stop = AtomicBool::new(false);
         let disk = MemoryDisk::new();
         let (scores, index) = solved(6, PositionSet::All, Codec::Packed);

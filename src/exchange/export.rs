@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_fails_no_file_is_half_there() {
+    fn no_failure_leaves_an_incomplete_file() {
         let (scores, index) = solved(4, PositionSet::All, Codec::Packed);
         let stop = AtomicBool::new(false);
         for format in FORMATS {

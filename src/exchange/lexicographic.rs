@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_opening_has_no_place() {
+    fn the_opening_is_not_supported() {
         let index = Index::new(48, PositionSet::All);
         assert!(matches!(Lexicographic::new(&index), Err(ExchangeError::Unsupported { .. })));
     }

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_opponent_has_just_not_moved() {
+    fn a_full_opponent_is_unreachable() {
         for pits in boards() {
             let board = Board(pits);
             assert_eq!(board.opponent_full(), pits[6..].iter().all(|&stones| stones != 0), "{pits:?}");

@@ -40,7 +40,7 @@ pub struct Seats {
 pub struct MoveText {
     /// The pit of the move, from the seat of the moving side.
     pub pit: Pit,
-    /// Who moves.
+    /// The moving side.
     pub side: Side,
 }
 
@@ -74,7 +74,7 @@ pub enum NotationError {
     Parts {
         /// How many there are.
         found: usize,
-        /// How they were told apart.
+        /// How they were separated.
         separated: &'static str,
     },
     /// The side to move is neither S nor N.
@@ -134,7 +134,7 @@ impl PositionText {
         self.seats
     }
 
-    /// Who is to move: South where nothing is said.
+    /// The side to move, by default South.
     pub fn side(&self) -> Side {
         self.seats.map_or(Side::South, |seats| seats.side)
     }

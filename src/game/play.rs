@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_go_to_who_moves_and_come_back() {
+    fn captures_go_to_the_mover_and_are_taken_back() {
         let mut game = game("0-0-0-0-0-2-1-1-0-0-0-1-20-23-S");
         let before = game.clone();
         let turn = game.play(pit('F')).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_move_loses_what_remains() {
+    fn a_side_without_a_move_loses_the_rest() {
         let game = game("0-0-0-0-0-0-1-1-0-0-0-1-20-25-S");
         assert_eq!(game.outcome(), Some(GameOutcome { lead: -8, end: GameEnd::CannotMove(Side::South) }));
         assert!(game.moves().is_empty());
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_that_comes_again_ends_the_game() {
+    fn a_repeated_position_ends_the_game() {
         // Each side has a stone that moves along its own side, and then crosses to the other.
         let mut game = game("1-0-0-0-0-0-1-0-0-0-0-0-23-23-S");
         let mut moves = 0;

@@ -53,7 +53,7 @@ pub enum TranscriptError {
         number: usize,
         /// As written.
         found: String,
-        /// Who is to move.
+        /// The side to move.
         side: Side,
     },
     /// The move is illegal.
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn games_begin_anywhere_and_come_back() {
+    fn games_from_any_position_round_trip() {
         let text = "[FEN \"0-0-0-0-0-2-1-1-0-0-0-1-20-23-S\"]\n\n1. F\n";
         let transcript = parse(text).unwrap();
         assert_eq!(transcript.game.now().seats.south_store, 24);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_no_names_of_files() {
+    fn moves_are_distinguished_from_file_names() {
         for moves in ["F4", "FfBd", "F4x2f", "12.F4", "face"] {
             assert!(is_moves(moves), "{moves}");
         }
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_found_where_they_were_made() {
+    fn mistakes_are_reported_at_their_move() {
         let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect, "{text}");
         check("F4 F4", "move 2, `F4`: North is to move, with pits a to f");
         check("F4 f4 B5 d5 E6", "move 5: E6 says 6 stones, pit E holds 5");

@@ -11,7 +11,7 @@ a column for each half of the player to move, both in descending lexicographic o
 reachable positions the opponent's halves without an empty pit are left out.
 
 The layout of the bytes is described in `src/store/format.rs`; this is a second reader of it, which shares nothing with
-the first. Whatever the bytes of a file, it raises ValueError or gives scores of the range that the file states. With the
+the first. For any bytes of a file it raises ValueError or returns scores of the range that the file states. With the
 package `blake3` checksums are compared too, so that the scores are those that were written. Databases of the codec zstd
 need the package `zstandard`.
 """
@@ -386,7 +386,7 @@ def _band_rows(columns):
 
 
 def _parts(units, part):
-    """Units cut into parts of about so many: the bounds of each."""
+    """The bounds of parts of about equal size that some units are divided into."""
     parts = max((units + part // 2) // part, 1)
     return [(number * units // parts, (number + 1) * units // parts) for number in range(parts)]
 
@@ -456,7 +456,7 @@ def _place_cells(out, codes, strip):
 
 
 def _unpack(data, bits, count):
-    """Values of so many bits each, from the least significant bit of the first byte on, as uint8."""
+    """Unpacks values of some bits each, from the least significant bit of the first byte on, as uint8."""
     if bits == 0:
         return np.zeros(count, np.uint8)
     groups = -(-count // 8)
@@ -471,12 +471,12 @@ def _unpack(data, bits, count):
 
 
 def _ways(pits, stones):
-    """In how many ways so many stones lie in so many pits, at least one."""
+    """The number of ways to distribute stones over pits, of which there is at least one."""
     return math.comb(stones + pits - 1, pits - 1) if stones >= 0 else 0
 
 
 def _halves(stones, is_open):
-    """How many halves have so many stones, or how many of them an empty pit."""
+    """The number of halves with some stones, or of those among them with an empty pit."""
     return _ways(6, stones) - (_ways(6, stones - 6) if is_open else 0)
 
 
@@ -496,7 +496,7 @@ def _halves_before(half, least):
 
 
 def _half(stones, rank, is_open):
-    """The half of this rank among those of so many stones, or among those of them with an empty pit."""
+    """The half of this number among those with some stones, or among those of them with an empty pit."""
     half = []
     for pits in range(6, 1, -1):
         here = stones

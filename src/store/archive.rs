@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_come_back_with_their_floors() {
+    fn scores_round_trip_with_floors() {
         for example in [Example::small(), Example::strips(), Example::large(), Example::new(&[(4000, 1100)], -20, 20)] {
             let (floors, disk) = archive(&example);
             for way in Way::ALL {

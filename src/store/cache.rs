@@ -28,7 +28,7 @@ pub struct BlockCache {
     decoded: AtomicU64,
 }
 
-/// So many that the threads of a large machine rarely contend.
+/// The most shards: enough that the threads of a large machine rarely contend.
 const SHARDS_MAX: usize = 64;
 
 /// The fewest blocks in a shard: with fewer, a shard would evict blocks that are needed while other shards keep unused

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back() {
+    fn names_round_trip() {
         for codec in Codec::ALL {
             assert_eq!(codec.to_string().parse(), Ok(codec));
             assert_eq!(Codec::of_tag(codec.tag()), Some(codec));

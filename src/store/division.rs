@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_out_of_range_is_told() {
+    fn a_score_out_of_range_is_reported() {
         let mut example = Example::large();
         example.scores[100_000] = 25;
         let division = division(&example, Codec::Packed, 1);

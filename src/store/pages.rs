@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_show() {
+    fn failures_are_reported() {
         let disk = MemoryDisk::new();
         let cache = PageCache::new(disk.scratch(Path::new("x"), 1024).unwrap(), 64, 64);
         disk.fail_at(disk.operations() + 1, Fault::NoSpace);

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_make_the_same_file_however_they_come() {
+    fn zeros_make_the_same_file_in_any_call() {
         let kinds = [FileKind::Database, FileKind::Plane { role: Role::Won, bound: 7 }];
         // Runs, every other of zeros; they end within blocks and slabs, and with them.
         let runs = [70_000, 130_003, 0, 9, 10_000, 132_527, 6];

@@ -102,7 +102,7 @@ impl FileContents {
                     let kept = old.min(new) + dice.up_to(new.abs_diff(old));
                     self.keep(kept, 1, &mut |_| true);
                 }
-                // Sectors or pages in any order, whatever the length became.
+                // Sectors or pages in any order, for either length.
                 way => {
                     let unit = if way == 3 { SECTOR_BYTES } else { PAGE_BYTES };
                     let length = old.min(new) + dice.up_to(new.abs_diff(old));

@@ -164,7 +164,7 @@ impl FaultPlan {
         Fate::Fails(DiskError::from_io(operation, path, fault.source()))
     }
 
-    /// How many operations there were so far; of files below a folder nobody keeps count.
+    /// The number of operations so far; files below a folder are not counted.
     pub(super) fn count(&self, among: Among) -> u64 {
         let nowhere = Path::new("");
         let held =

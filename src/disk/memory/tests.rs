@@ -143,7 +143,7 @@ fn locks_go_with_drop_and_crash() {
 }
 
 #[test]
-fn leftovers_are_told_from_artifacts() {
+fn leftovers_are_distinguished_from_artifacts() {
     let check = |name: &str, expect| assert_eq!(is_leftover(Path::new(name)), expect, "{name}");
     check("d/.03.awari.tmp-12", true);
     check("d/03.awari", false);
@@ -155,7 +155,7 @@ fn leftovers_are_told_from_artifacts() {
     check("/", false);
 }
 
-/// What is left of `appended` after `synced`, by seed.
+/// The content after a loss of power, of a file with `synced` and `appended` bytes, by seed.
 fn left(seeds: u64, synced: &[u8], appended: &[u8]) -> Vec<Vec<u8>> {
     let path = Path::new("x");
     let of = |seed| {
@@ -242,7 +242,7 @@ fn a_created_file_is_a_new_one() {
     assert_eq!(disk.peek(path).unwrap(), b"old");
 }
 
-/// A new lock marks its directory whatever happens next; what is no lock is kept.
+/// A new lock is durable; a file that is no lock is kept.
 #[test]
 fn locks_are_durable_and_foreign_files_kept() {
     let disk = MemoryDisk::new();

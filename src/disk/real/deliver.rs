@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused_and_stays() {
+    fn other_file_types_are_refused_and_kept() {
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name);
         symlink("absent", path("dangling")).unwrap();

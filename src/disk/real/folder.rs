@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_others_lead_nowhere() {
+    fn links_of_other_users_are_not_followed() {
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name);
         fs::create_dir(path("there")).unwrap();
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_are_removed_but_not_what_links_in_them_lead_to() {
+    fn trees_are_removed_without_following_links() {
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name);
         fs::create_dir_all(path("tree/a/b")).unwrap();

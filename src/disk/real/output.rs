@@ -260,7 +260,7 @@ impl OutputFile for RealOutput {
     fn sync(&mut self) -> Result<(), DiskError> {
         let settled = self.settle().and_then(|()| self.file.sync_all());
         if let Err(source) = settled {
-            // The kernel tells of a lost write once; a second sync must not find all well.
+            // The kernel reports a lost write once; a second sync must not succeed.
             self.broken = Some(source.raw_os_error().unwrap_or(libc::EIO));
             return Err(self.failed(Operation::Sync, 0, source));
         }

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_apart() {
+    fn shares_do_not_overlap() {
         let mut shares = QueueMemory::page().unwrap();
         for (at, share) in shares.iter_mut().enumerate() {
             assert_eq!(share.address().align_offset(MEMORY_BYTES), 0);

@@ -150,10 +150,10 @@ impl Ring {
             (Direction::Write, false) => opcode::Write::new(fd, address, bytes).offset(offset).build(),
         };
         let entry = entry.user_data(piece as u64);
-        // SAFETY: the memory is the piece's own, which nobody touches until the request is back (`requests` is
+        // SAFETY: the memory is the piece's own, which is not accessed until the request has returned (`requests` is
         // `Some` from here on, and `bytes_mut` asserts that it is not) and which is not freed before (`drop` waits).
-        // The file stays open, because the request in `requests` shares it. This is what lets the kernel work on
-        // many pieces while we go on.
+        // The file stays open, because the request in `requests` shares it. This lets the kernel work on many pieces
+        // concurrently.
         unsafe { self.ring.submission().push(&entry) }.expect("the queue has an entry for each piece");
         self.queued = true;
     }

@@ -48,7 +48,7 @@ fn a_scratch_file_has_no_name() {
 }
 
 #[test]
-fn a_working_file_is_taken_up() {
+fn a_working_file_is_resumed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a/b");
     let memory = crate::MemoryDisk::new();
@@ -200,7 +200,7 @@ fn an_old_map_outlives_a_new_file() {
 }
 
 #[test]
-fn a_place_has_one_canonical_name() {
+fn a_path_has_one_canonical_name() {
     let directory = tempfile::tempdir().unwrap();
     let at = |path: &str| RealDisk::default().canonical(&directory.path().join(path));
     fs::create_dir(directory.path().join("run")).unwrap();

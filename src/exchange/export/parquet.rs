@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_told() {
+    fn a_different_existing_file_is_reported() {
         let (scores, index) = solved(2, PositionSet::All, Codec::Raw);
         let stop = AtomicBool::new(false);
         let options = Options { format: Format::Parquet, force: false, memory_bytes: 1, stop: &stop };

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_the_same_or_may_be_replaced_goes_through() {
+    fn other_existing_files_are_kept_unless_replaced() {
         let disk = MemoryDisk::new();
         assert_eq!(write(&disk, false, &["ab", "cd"]).unwrap(), (4, true));
         assert_eq!(write(&disk, false, &["a", "bc", "d"]).unwrap(), (4, false));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_come_back() {
+    fn tags_round_trip() {
         for form in Form::ALL {
             assert_eq!(Form::of_tag(form.tag()), Some(form));
         }

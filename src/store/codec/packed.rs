@@ -173,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fast_equals_slow_and_comes_back(
+        fn packing_equals_the_slow_twin_and_round_trips(
             bits in 0u32..=8,
             low: i8,
             random in prop::collection::vec(any::<u8>(), 0..100),

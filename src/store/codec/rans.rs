@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_come_back_whole_and_in_pieces() {
+    fn blocks_round_trip_whole_and_in_pieces() {
         for (rows, columns) in [(16, 700), (3000, 6), (400, 56), (90, 252), (1, 20_000), (20_000, 1)] {
             let (band, range) = (Band { rows, columns }, ValueRange::new(-20, 20));
             let values = scores(band, -20, 20);
@@ -404,7 +404,7 @@ mod tests {
 
     /// Floors that equal most scores, absent floors, and random ones.
     #[test]
-    fn floors_help_and_any_will_do() {
+    fn any_floors_round_trip_and_good_ones_help() {
         let (band, range) = (Band { rows: 90, columns: 700 }, ValueRange::new(-20, 20));
         let values = scores(band, -20, 20);
         let near = |at: usize, value: u8| match at % 5 {
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_pay_is_not_coded() {
+    fn incompressible_blocks_are_not_coded() {
         let band = Band { rows: 100, columns: 100 };
         let random: Vec<u8> = (0..10_000u32).map(|at| blake3::hash(&at.to_le_bytes()).as_bytes()[0]).collect();
         assert!(encode(0, &random, band, ValueRange::new(-128, 127)).is_none(), "too many values");
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_lie_are_refused() {
+    fn inconsistent_heads_are_refused() {
         let (band, range) = (Band { rows: 32, columns: 600 }, ValueRange::new(-20, 20));
         let block = encode(0, &scores(band, -20, 20), band, range).expect("it compresses");
         let length = head_bytes(&block, block.len()).unwrap();

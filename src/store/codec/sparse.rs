@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_come_back_by_either_kernel() {
+    fn blocks_round_trip_by_either_kernel() {
         for len in [1, 7, 63, 64, 65, 511, 512, 513, 5000, 1 << 16] {
             for rarity in [1, 2, 10, 100, 100_000] {
                 let values = sparse(len, rarity);

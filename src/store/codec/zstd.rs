@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_are_refused() {
+    fn inconsistent_lengths_are_refused() {
         let values = values(20_000);
         let (block, _) = encode(&values);
         let mut out = vec![0; 20_000];

@@ -58,7 +58,7 @@ impl Scores {
         Unverified::open(path, FileSource::Windowed(disk.open(path)?))
     }
 
-    /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are wanted later.
+    /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are read later.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -23,7 +23,7 @@ pub(crate) enum FileSource {
 /// A mapped file.
 pub(crate) struct Mapped {
     mapping: Mapping,
-    /// The stamp of the file at the last look.
+    /// The last known stamp of the file.
     stamp: AtomicU64,
     edition: AtomicU64,
 }

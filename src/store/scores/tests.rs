@@ -113,7 +113,7 @@ impl Way {
     }
 }
 
-/// A file taken apart, to be put together again with right checksums of wrong things.
+/// The parts of a file, to be reassembled with right checksums of wrong content.
 pub(crate) struct Parts {
     pub(crate) header: Vec<u8>,
     pub(crate) data: Vec<u8>,
@@ -144,7 +144,7 @@ impl Parts {
         [&self.header[..], &self.data, &index, &footer].concat()
     }
 
-    /// Sets the checksums to what they would be if the data was meant.
+    /// Recomputes all checksums.
     pub(crate) fn reseal(&mut self) {
         let mut offset = 0;
         for (block, entry) in self.index.iter_mut().enumerate() {
@@ -153,7 +153,7 @@ impl Parts {
             if entry.form == Form::Strips {
                 reseal_strips(block, bytes);
             }
-            // A head that ends nowhere is refused whatever its checksum.
+            // A head without an end is refused with any checksum.
             entry.checksum = block::checksum(entry.form, block, bytes).unwrap_or(0);
         }
     }
@@ -183,7 +183,7 @@ impl Parts {
     }
 }
 
-/// Sets the checksums of a block's strips, as far as its head tells where they are.
+/// Sets the checksums of the strips of a block, as far as its head locates them.
 fn reseal_strips(block: usize, bytes: &mut [u8]) -> Option<()> {
     let mut start = u32_at(bytes, 0) as usize;
     for strip in 0..u32_at(bytes, 4) as usize {

@@ -114,7 +114,7 @@ fn an_output_outlives_the_thread_that_writes() {
 }
 
 #[test]
-fn results_of_the_kernel_are_steps() {
+fn short_results_advance_a_request() {
     use crate::real::request::{Advance, BlockRequest, Direction};
     use std::io::{Error, ErrorKind};
     let check = |direction, done: usize, result: Result<usize, Error>, expect: Option<Result<(), ErrorKind>>| {
@@ -253,7 +253,7 @@ fn short_reads_and_writes_are_completed() {
 
 /// A descriptor that may only be read fails in the kernel, behind our back.
 #[test]
-fn errors_of_writes_behind_come_out() {
+fn errors_of_asynchronous_writes_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     for disk in disks() {
@@ -287,7 +287,7 @@ fn errors_of_writes_behind_come_out() {
 }
 
 #[test]
-fn what_is_in_flight_is_waited_for() {
+fn requests_in_flight_are_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let open = |path: &Path| fs::File::options().read(true).write(true).create(true).truncate(true).open(path);
     for io in [Io::Plain, Io::Uring] {
@@ -390,7 +390,7 @@ fn kernel_traffic() -> Traffic {
 
 /// What is no file has a name in a directory, too. To open a pipe would wait for ever for its other end.
 #[test]
-fn what_is_no_file_is_refused() {
+fn other_file_types_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();

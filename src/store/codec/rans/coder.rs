@@ -369,7 +369,7 @@ mod tests {
     use crate::codec::rans::tiling::Tiling;
 
     #[test]
-    fn strips_come_back() {
+    fn strips_round_trip() {
         for (rows, columns, codes) in [(1, 1, 2), (40, 30, 5), (16, 512, 41), (100, 126, 97), (33, 700, 254)] {
             let mut state = 1u64;
             let values: Vec<u8> = (0..rows * columns)

@@ -59,7 +59,7 @@ impl<'a> Around<'a> {
 }
 
 impl FlooredClasses {
-    /// The classes for so many codes.
+    /// Builds the tables for `codes` codes.
     ///
     /// # Panics
     /// As [`Classes::new`].
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_come_back() {
+    fn symbols_round_trip() {
         for codes in [1, 2, 41, 254] {
             let classes = FlooredClasses::new(codes);
             let codes = codes as u8;

@@ -14,7 +14,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 1 | the first code that occurs in the class, or 0 |
-//! | 1 | so many codes from there to the last that occurs, 0 for none; then for each of them: |
+//! | 1 | the number of codes from there to the last that occurs, 0 for none; then for each of them: |
 //! | 1 or 2 | its frequency: if below 128 in one byte, else 128 + frequency / 256 and frequency % 256 |
 
 use super::tiling::LANES;
@@ -318,7 +318,7 @@ mod tests {
         counts
     }
 
-    /// The vector kernel multiplies where tables are looked up else.
+    /// The vector kernel multiplies where the portable one uses tables.
     #[test]
     fn parts_of_guesses_are_the_same_by_table_and_by_scale() {
         for codes in 1..=CODES_MAX {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn models_are_whole_or_refused() {
+    fn incomplete_models_are_refused() {
         for codes in [1, 2, 41, 97, 254] {
             let model = FrequencyModel::new(&counts(codes, 3), codes);
             let mut bytes = Vec::new();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_occurs_has_slots_and_nothing_else() {
+    fn only_codes_that_occur_have_slots() {
         let counts = counts(41, 9);
         let model = FrequencyModel::new(&counts, 41);
         let mut bytes = Vec::new();

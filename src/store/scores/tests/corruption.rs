@@ -1,4 +1,4 @@
-//! Hostile bytes: an error or the scores that were written, never a panic, never another score.
+//! Damaged and hostile files: an error or the scores that were written, never a panic, never another score.
 
 use disk::{MemoryDisk, RealDisk};
 use proptest::prelude::*;
@@ -176,7 +176,7 @@ fn swapped_blocks_are_found() {
 }
 
 #[test]
-fn an_index_that_lies_is_refused() {
+fn an_inconsistent_index_is_refused() {
     let example = Example::large();
     let check = |codec: Codec, change: &dyn Fn(&mut Parts)| {
         let mut parts = Parts::of(&example, codec);
@@ -205,7 +205,7 @@ fn an_index_that_lies_is_refused() {
 
 /// More stones than any game has: half of what is done with them would not fit a signed byte.
 #[test]
-fn more_stones_than_there_are_are_refused() {
+fn too_many_stones_are_refused() {
     let example = Example::small();
     for (stones, is_refused) in [(48, false), (49, true), (128, true), (255, true)] {
         let mut parts = Parts::of(&example, Codec::Packed);
@@ -221,7 +221,7 @@ fn more_stones_than_there_are_are_refused() {
 
 /// Bytes that decode to something else, under checksums that are right.
 #[test]
-fn blocks_that_lie_are_refused_or_differ_in_digest() {
+fn forged_blocks_are_refused_or_differ_in_digest() {
     let example = Example::small();
     for codec in Codec::ALL {
         for at in 0..Parts::of(&example, codec).data.len() {
@@ -262,7 +262,7 @@ fn lies_do_no_harm(example: &Example, scores: &Scores) {
     }
 }
 
-/// A score as one reads it who must not be told a wrong one.
+/// Reads a score as a reader of a changing file does, which must never return a wrong one.
 fn asked(scores: &Scores, position: u64) -> Result<i8, StoreError> {
     loop {
         let edition = scores.edition();
@@ -275,7 +275,7 @@ fn asked(scores: &Scores, position: u64) -> Result<i8, StoreError> {
 
 /// A file that is written in place after it was opened and read, then put right, then cut, then put right again.
 #[test]
-fn what_changes_later_is_noticed() {
+fn later_changes_are_noticed() {
     let example = Example::large();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("12.awari");
@@ -352,7 +352,7 @@ proptest! {
 
     /// Headers with a right checksum and any contents: the reader must bound what it allocates.
     #[test]
-    fn random_headers_do_no_harm(
+    fn random_headers_are_harmless(
         changes in prop::collection::vec((12usize..HEADER_FIXED_BYTES + 8, any::<u8>()), 1..6),
     ) {
         let example = Example::small();

@@ -1,4 +1,4 @@
-//! What is written is what is read, in every way of reading, and files are the same everywhere.
+//! Scores read are the scores written, in every way of reading, and files do not depend on threads or portions.
 
 use std::path::Path;
 
@@ -163,7 +163,7 @@ fn begin<'d>(example: &Example, codec: Codec, disk: &'d MemoryDisk) -> Result<Wr
 }
 
 #[test]
-fn a_dropped_writer_leaves_what_was_there() {
+fn a_dropped_writer_leaves_the_old_file() {
     let example = Example::large();
     let disk = MemoryDisk::new();
     disk.put(&Example::path(), b"old");
@@ -226,7 +226,7 @@ fn files_of_version_1_are_read() {
 }
 
 #[test]
-fn kinds_and_orientations_come_back() {
+fn kinds_and_orientations_round_trip() {
     for kind in
         [FileKind::Database, FileKind::Capture, FileKind::Snapshot, FileKind::Plane { role: Role::Lost, bound: 7 }]
     {
@@ -306,9 +306,9 @@ fn the_cache_is_bounded_and_right() {
     }
 }
 
-/// A look at one score keeps no more of a zstd block than a frame, unless there is no map.
+/// A probe of a zstd block caches only a frame, unless there is no map.
 #[test]
-fn a_look_decodes_a_frame() {
+fn a_probe_decodes_a_frame() {
     let example = Example::large();
     let file = example.file(Codec::Zstd);
     for (way, bytes) in [(Way::Mapped, 8_192), (Way::Windowed, 65_536)] {
