@@ -45,7 +45,7 @@ pub use lock::{Lock, is_lock_note};
 pub use map::{
     Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_mut, signed_of_words_mut,
 };
-pub use memory::{Among, Fault, MemoryDisk, PlannedFault, Strike};
+pub use memory::{Fault, InjectedFault, MemoryDisk, OperationSet, PlannedFault};
 pub use real::RealDisk;
 pub use real::file_system::FileSystem;
 pub use real::pool::POOL_BYTES_MAX;

@@ -19,7 +19,7 @@ mod open;
 #[cfg(test)]
 mod tests;
 
-pub use faults::{Among, Fault, PlannedFault, Strike};
+pub use faults::{Fault, InjectedFault, OperationSet, PlannedFault};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -119,14 +119,14 @@ impl MemoryDisk {
         self.state().operations
     }
 
-    /// The number of operations among some; 0 for [`Among::Below`], which is not counted.
-    pub fn operations_among(&self, among: Among) -> u64 {
+    /// The number of operations among some; 0 for [`OperationSet::Below`], which is not counted.
+    pub fn operations_among(&self, among: OperationSet) -> u64 {
         self.state().faults.count(among)
     }
 
     /// The operations that were made to fail so far, except those of a dead process.
-    pub fn strikes(&self) -> Vec<Strike> {
-        self.state().faults.strikes.clone()
+    pub fn injected_faults(&self) -> Vec<InjectedFault> {
+        self.state().faults.injected.clone()
     }
 
     /// Makes operation number `operation` (counted from 0) fail, once. Replaces an earlier plan.
@@ -145,7 +145,7 @@ impl MemoryDisk {
         state.faults.clear();
         let passed = state.operations.saturating_sub(operation);
         let (first, count) = (operation.saturating_sub(state.operations), count.saturating_sub(passed));
-        state.faults.plan(PlannedFault { among: Among::All, first, count, fault });
+        state.faults.plan(PlannedFault { among: OperationSet::All, first, count, fault });
     }
 
     /// Plans a fault in addition to earlier ones.

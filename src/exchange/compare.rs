@@ -136,7 +136,7 @@ impl fmt::Display for ScoreDifference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solved::solved;
+    use crate::tests::solved;
     use crate::{Format, Options, export};
     use disk::MemoryDisk;
     use game::PositionSet;

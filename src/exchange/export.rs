@@ -177,7 +177,7 @@ impl fmt::Display for Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solved::{draws, solved};
+    use crate::tests::{draws, solved};
     use disk::{Fault, MemoryDisk, is_leftover};
     use game::PositionSet;
     use std::collections::BTreeMap;

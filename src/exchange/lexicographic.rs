@@ -300,7 +300,7 @@ impl Free {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solved::{score, solved};
+    use crate::tests::{score, solved};
     use store::Codec;
 
     /// The slow twin: all boards of `stones` stones by a plain recursion from f down to A, as the order is described.

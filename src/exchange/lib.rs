@@ -21,7 +21,7 @@ mod error;
 mod export;
 mod lexicographic;
 #[cfg(test)]
-mod solved;
+mod tests;
 
 pub use archive::{BestCaptures, RestoreTarget, archive, restore};
 pub use compare::{ScoreComparison, ScoreDifference, compare, file_of};

@@ -481,7 +481,7 @@ def _halves(stones, is_open):
 
 
 def _halves_before(half, least):
-    """How many halves of as many stones, with at least `least` in every pit, come before this one: those that have more
+    """The number of halves with as many stones, and at least `least` in every pit, before this one: those with more
     stones in the first pit that differs."""
     before = 0
     rest = sum(half)
@@ -495,7 +495,7 @@ def _halves_before(half, least):
     return before
 
 
-def _half(stones, rank, is_open):
+def _half(stones, number, is_open):
     """The half of this number among those with some stones, or among those of them with an empty pit."""
     half = []
     for pits in range(6, 1, -1):
@@ -504,9 +504,9 @@ def _half(stones, rank, is_open):
             ways = _ways(pits - 1, stones - here)
             if is_open and here > 0 and 0 not in half:
                 ways -= _ways(pits - 1, stones - here - (pits - 1))
-            if rank < ways:
+            if number < ways:
                 break
-            rank -= ways
+            number -= ways
             here -= 1
         half.append(here)
         stones -= here

@@ -305,7 +305,7 @@ mod tests {
                     disks[failing].fail_at(k, Fault::NoSpace);
                     let done = written(&settings, &index, &disks, NetworkFaults::none());
                     let kept = disks[0].peek(Path::new(PATH)).unwrap();
-                    if disks[failing].strikes().is_empty() {
+                    if disks[failing].injected_faults().is_empty() {
                         assert!(done.iter().all(Result::is_ok) && kept != b"old");
                         break;
                     }

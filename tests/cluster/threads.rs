@@ -1,6 +1,6 @@
 //! Whole builds by the ranks of a job, which are threads here: the files of one machine, byte for byte.
 
-use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
+use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use messaging::{NetworkFaults, ThreadCommunicator};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
 use planner::{Settings, schema};
@@ -362,7 +362,7 @@ fn an_unusable_directory_is_reported_before_work() {
     };
     let of = |rank: usize| with(Some(format!("scratch-{rank}")));
     let disk = MemoryDisk::new();
-    let among = Among::Below(Operation::Create, "scratch-1");
+    let among = OperationSet::Below(Operation::Create, "scratch-1");
     disk.fail(PlannedFault { among, first: 0, count: u64::MAX, fault: Fault::PermissionDenied });
     let error = led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap_err().to_string();
     assert!(error.contains("rank 1: cannot use the directory [cluster] scratch: "), "{error}");

@@ -1,7 +1,7 @@
 //! Whole builds on a disk in memory that fails, fills up or loses power at every single operation, resumed and compared
 //! byte for byte with an undisturbed build; and builds that must come out alike.
 
-use disk::{Among, Disk, Fault, MemoryDisk, Operation, PlannedFault};
+use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
 use planner::{Settings, schema};
 use stages::Awari;
@@ -97,14 +97,14 @@ fn an_unreadable_snapshot_is_an_error() {
         for first in 0.. {
             let disk = killed(at);
             disk.fail(PlannedFault {
-                among: Among::Below(Operation::Read, "snapshots"),
+                among: OperationSet::Below(Operation::Read, "snapshots"),
                 first,
                 count: 1,
                 fault: Fault::Io,
             });
             let run = DisturbedBuild::new(&build).run(&disk);
             // Until it is done with them: later stages look for theirs in vain.
-            if disk.strikes().iter().all(|strike| !snapshots.contains(&strike.path)) {
+            if disk.injected_faults().iter().all(|strike| !snapshots.contains(&strike.path)) {
                 break;
             }
             let error = run.unwrap_err();
@@ -132,7 +132,7 @@ fn bits_lost_while_a_snapshot_is_written_stop_the_stage() {
         ("dual.block", "4 KiB"),
     ];
     for operation in [Operation::Write, Operation::Read] {
-        let among = Among::Scratch(operation);
+        let among = OperationSet::Scratch(operation);
         let disk = MemoryDisk::new();
         DisturbedBuild::new(&build).run(&disk).unwrap();
         let (expected, operations) = (artifacts(&disk), disk.operations_among(among));
@@ -308,7 +308,7 @@ fn a_sweep_on_disk_names_what_fails() {
     {
         for first in [1, 40, 400] {
             let disk = before();
-            disk.fail(PlannedFault { among: Among::Below(operation, "snapshots"), first, count: 1, fault });
+            disk.fail(PlannedFault { among: OperationSet::Below(operation, "snapshots"), first, count: 1, fault });
             let error = build.run(&disk).unwrap_err();
             assert!(error.to_string().contains("run/snapshots/sweep-11/cells"), "{error}");
             build.run(&disk).unwrap();

@@ -37,7 +37,7 @@ impl Fault {
 
 /// The operations among which a fault counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Among {
+pub enum OperationSet {
     /// All.
     All,
     /// Those of one kind on files with a name, and on directories.
@@ -52,22 +52,22 @@ pub enum Among {
     Room,
 }
 
-impl Among {
+impl OperationSet {
     fn holds(self, operation: Operation, path: &Path, is_scratch: bool) -> bool {
         use Operation::{Create, MakeDirectory, Remove, Rename, Reserve, Sync, Truncate, Write};
         match self {
-            Among::All => true,
-            Among::Kind(kind) => operation == kind && !is_scratch,
-            Among::Scratch(kind) => operation == kind && is_scratch,
-            Among::Below(kind, folder) => {
+            OperationSet::All => true,
+            OperationSet::Kind(kind) => operation == kind && !is_scratch,
+            OperationSet::Scratch(kind) => operation == kind && is_scratch,
+            OperationSet::Below(kind, folder) => {
                 operation == kind
                     && !is_scratch
                     && path.parent().is_some_and(|path| path.iter().any(|name| name == folder))
             }
-            Among::Changes => {
+            OperationSet::Changes => {
                 matches!(operation, Create | MakeDirectory | Remove | Rename | Reserve | Sync | Truncate | Write)
             }
-            Among::Room => matches!(operation, Create | Reserve | Write),
+            OperationSet::Room => matches!(operation, Create | Reserve | Write),
         }
     }
 }
@@ -76,7 +76,7 @@ impl Among {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedFault {
     /// The operations that are counted.
-    pub among: Among,
+    pub among: OperationSet,
     /// The ordinal of the first that fails.
     pub first: u64,
     /// The number of failing operations from there on.
@@ -87,7 +87,7 @@ pub struct PlannedFault {
 
 /// An operation that was made to fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strike {
+pub struct InjectedFault {
     /// The operation.
     pub operation: Operation,
     /// To which file.
@@ -114,7 +114,7 @@ pub(super) struct FaultPlan {
     planned: Vec<(PlannedFault, u64)>,
     /// Operations until the process dies.
     left_to_live: Option<u64>,
-    pub(super) strikes: Vec<Strike>,
+    pub(super) injected: Vec<InjectedFault>,
     counts: Vec<(Operation, bool, u64)>,
 }
 
@@ -160,12 +160,12 @@ impl FaultPlan {
             *seen += 1;
         }
         let Some(fault) = met else { return Fate::Fine };
-        self.strikes.push(Strike { operation, path: path.to_path_buf(), fault });
+        self.injected.push(InjectedFault { operation, path: path.to_path_buf(), fault });
         Fate::Fails(DiskError::from_io(operation, path, fault.source()))
     }
 
     /// The number of operations so far; files below a folder are not counted.
-    pub(super) fn count(&self, among: Among) -> u64 {
+    pub(super) fn count(&self, among: OperationSet) -> u64 {
         let nowhere = Path::new("");
         let held =
             self.counts.iter().filter(|(operation, is_scratch, _)| among.holds(*operation, nowhere, *is_scratch));

@@ -211,7 +211,7 @@ fn what_a_failed_sync_gave_up_stays_lost() {
         disk.seed(seed);
         let mut output = disk.append(path).unwrap();
         output.write(&[1; 2048]).unwrap();
-        disk.fail(PlannedFault { among: Among::Kind(Operation::Sync), first: 0, count: 1, fault: Fault::Io });
+        disk.fail(PlannedFault { among: OperationSet::Kind(Operation::Sync), first: 0, count: 1, fault: Fault::Io });
         output.sync().unwrap_err();
         shown += u32::from(disk.peek(path).unwrap() == [1; 2048]);
         output.sync().unwrap();
@@ -266,9 +266,9 @@ fn faults_are_picked_by_kind_and_ordinal() {
     let scratch = disk.scratch(path, 8).unwrap();
     let mut output = disk.create(path).unwrap();
     let plan = |among, first, fault| disk.fail(PlannedFault { among, first, count: 1, fault });
-    plan(Among::Kind(Operation::Write), 1, Fault::Quota);
-    plan(Among::Scratch(Operation::Write), 0, Fault::Io);
-    plan(Among::Scratch(Operation::Read), 1, Fault::Io);
+    plan(OperationSet::Kind(Operation::Write), 1, Fault::Quota);
+    plan(OperationSet::Scratch(Operation::Write), 0, Fault::Io);
+    plan(OperationSet::Scratch(Operation::Read), 1, Fault::Io);
     output.write(b"one").unwrap();
     scratch.write_at(0, b"scratch").unwrap_err();
     scratch.read_at(0, &mut [0; 4]).unwrap();
@@ -277,12 +277,12 @@ fn faults_are_picked_by_kind_and_ordinal() {
     scratch.read_at(0, &mut [0; 4]).unwrap_err();
     output.write(b"three").unwrap();
     scratch.write_at(0, b"scratch").unwrap();
-    let struck: Vec<_> = disk.strikes().into_iter().map(|strike| (strike.operation, strike.fault)).collect();
+    let struck: Vec<_> = disk.injected_faults().into_iter().map(|strike| (strike.operation, strike.fault)).collect();
     assert_eq!(struck, [(Operation::Write, Fault::Io), (Operation::Write, Fault::Quota), (Operation::Read, Fault::Io)]);
-    assert_eq!(disk.operations_among(Among::Kind(Operation::Write)), 3);
-    assert_eq!(disk.operations_among(Among::Scratch(Operation::Write)), 2);
-    assert_eq!(disk.operations_among(Among::All), disk.operations());
-    plan(Among::Changes, 0, Fault::ReadOnly);
+    assert_eq!(disk.operations_among(OperationSet::Kind(Operation::Write)), 3);
+    assert_eq!(disk.operations_among(OperationSet::Scratch(Operation::Write)), 2);
+    assert_eq!(disk.operations_among(OperationSet::All), disk.operations());
+    plan(OperationSet::Changes, 0, Fault::ReadOnly);
     assert_eq!(disk.bytes(path).unwrap(), Some(9), "of a failed write half is there");
     assert!(disk.remove(path).unwrap_err().is_read_only());
 }
@@ -303,7 +303,7 @@ fn a_dead_process_does_nothing() {
     output.write(b"9").unwrap_err();
     let _next = disk.lock(Path::new("lock"), "lives").unwrap();
     drop(lock);
-    assert!(disk.strikes().is_empty());
+    assert!(disk.injected_faults().is_empty());
 }
 
 #[test]

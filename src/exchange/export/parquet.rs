@@ -174,7 +174,7 @@ impl Write for EncoderSink<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solved::{score, solved};
+    use crate::tests::{score, solved};
     use crate::{Format, Options};
     use disk::MemoryDisk;
     use game::{Board, Orientation, PositionSet};

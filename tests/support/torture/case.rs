@@ -161,7 +161,7 @@ impl<'a> Trial<'a> {
     }
 
     fn round(&mut self, round: &FaultRound) -> Result<(), String> {
-        let struck_before = self.disk.strikes().len();
+        let struck_before = self.disk.injected_faults().len();
         let first_operation = self.disk.operations();
         for injection in &round.injections {
             injection.plan(&self.disk);
@@ -175,7 +175,7 @@ impl<'a> Trial<'a> {
         if !has_death && self.disk.operations() > bound {
             return Err(format!("no end after {} operations", bound - first_operation));
         }
-        let strikes = self.disk.strikes().split_off(struck_before);
+        let strikes = self.disk.injected_faults().split_off(struck_before);
         self.has_failed_syncs |= strikes.iter().any(|strike| strike.operation == Operation::Sync);
         let died = round.injections.iter().any(|injection| match injection {
             Injection::Die(at) => self.disk.operations() > first_operation + at,

@@ -3,7 +3,7 @@
 use super::conditions::Conditions;
 use super::subject::Subject;
 use crate::Random;
-use disk::{Among, Fault, MemoryDisk, Operation, PlannedFault};
+use disk::{Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 
 /// A class of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,21 +169,25 @@ impl FaultClass {
     }
 
     /// The operations of a build that this class can strike.
-    fn among(self) -> Vec<Among> {
+    fn among(self) -> Vec<OperationSet> {
         match self {
             FaultClass::Killed | FaultClass::PowerLost | FaultClass::PowerLostTorn | FaultClass::Filled => {
-                vec![Among::All]
+                vec![OperationSet::All]
             }
-            FaultClass::Read => vec![Among::Kind(Operation::Read)],
-            FaultClass::Write => vec![Among::Kind(Operation::Write)],
-            FaultClass::Sync => vec![Among::Kind(Operation::Sync)],
-            FaultClass::Rename => vec![Among::Kind(Operation::Rename)],
-            FaultClass::Other => OTHERS.map(Among::Kind).to_vec(),
-            FaultClass::NoSpace | FaultClass::Quota => vec![Among::Room],
-            FaultClass::ReadOnly => vec![Among::Changes],
-            FaultClass::ScratchRead => vec![Among::Scratch(Operation::Read)],
-            FaultClass::ScratchWrite => vec![Among::Scratch(Operation::Create), Among::Scratch(Operation::Write)],
-            FaultClass::KilledThenPowerLost | FaultClass::ReadSnapshot | FaultClass::Combined => vec![Among::All],
+            FaultClass::Read => vec![OperationSet::Kind(Operation::Read)],
+            FaultClass::Write => vec![OperationSet::Kind(Operation::Write)],
+            FaultClass::Sync => vec![OperationSet::Kind(Operation::Sync)],
+            FaultClass::Rename => vec![OperationSet::Kind(Operation::Rename)],
+            FaultClass::Other => OTHERS.map(OperationSet::Kind).to_vec(),
+            FaultClass::NoSpace | FaultClass::Quota => vec![OperationSet::Room],
+            FaultClass::ReadOnly => vec![OperationSet::Changes],
+            FaultClass::ScratchRead => vec![OperationSet::Scratch(Operation::Read)],
+            FaultClass::ScratchWrite => {
+                vec![OperationSet::Scratch(Operation::Create), OperationSet::Scratch(Operation::Write)]
+            }
+            FaultClass::KilledThenPowerLost | FaultClass::ReadSnapshot | FaultClass::Combined => {
+                vec![OperationSet::All]
+            }
         }
     }
 
@@ -236,7 +240,7 @@ impl FaultClass {
             FaultClass::KilledThenPowerLost => (Injection::Die(at), *random.pick(&[RoundEnd::PowerLost, torn])),
             FaultClass::PowerLostTorn | FaultClass::Combined => (Injection::Die(at), torn),
             FaultClass::ReadSnapshot => {
-                let among = Among::Below(Operation::Read, "snapshots");
+                let among = OperationSet::Below(Operation::Read, "snapshots");
                 let fault = PlannedFault { among, first: random.below(8), count: 1, fault: Fault::Io };
                 (Injection::Fail(fault), *random.pick(&[RoundEnd::Exit, RoundEnd::Killed]))
             }
@@ -259,7 +263,7 @@ impl FaultClass {
     }
 
     /// The kind of an operation of this class, and its ordinal in its kind.
-    fn place(self, subject: &Subject, at: u64) -> (Among, u64) {
+    fn place(self, subject: &Subject, at: u64) -> (OperationSet, u64) {
         let mut left = at;
         let kinds = self.among();
         for &among in &kinds {
@@ -274,7 +278,7 @@ impl FaultClass {
 }
 
 fn operations(subject: &Subject) -> u64 {
-    subject.operations(Among::All)
+    subject.operations(OperationSet::All)
 }
 
 fn combined(subject: &Subject, random: &mut Random) -> Vec<FaultRound> {

@@ -1,7 +1,7 @@
 //! The small builds that are disturbed, and what an undisturbed one of each makes.
 
 use super::build::{DisturbedBuild, artifacts};
-use disk::{Among, MemoryDisk};
+use disk::{MemoryDisk, OperationSet};
 use planner::Method;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -96,11 +96,11 @@ impl Subject {
 
     /// A bound on the operations of a run by this number of ranks: a run with more does not terminate.
     pub(crate) fn operations_max(&self, ranks: usize) -> u64 {
-        10_000 + 20 * ranks as u64 * self.operations(Among::All)
+        10_000 + 20 * ranks as u64 * self.operations(OperationSet::All)
     }
 
     /// How many operations an undisturbed build has.
-    pub(crate) fn operations(&self, among: Among) -> u64 {
+    pub(crate) fn operations(&self, among: OperationSet) -> u64 {
         self.disk.operations_among(among)
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use disk::{Among, Fault, MemoryDisk, Operation, PlannedFault};
+use disk::{Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 
 use crate::budget::Budget;
 use crate::exit::Exit;
@@ -79,7 +79,7 @@ fn a_file_that_cannot_be_read_twice_is_damaged() {
     for first in 0..30 {
         for count in [1, u64::MAX] {
             let bench = Bench::default();
-            let among = Among::Below(Operation::Read, "databases");
+            let among = OperationSet::Below(Operation::Read, "databases");
             bench.disk.fail(PlannedFault { among, first, count, fault: Fault::Unreadable });
             let ended = bench.run(&toy());
             bench.disk.fail_never();
