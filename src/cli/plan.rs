@@ -4,8 +4,8 @@ use crate::args::PlanArgs;
 use crate::codecs;
 use crate::doctor::nearest;
 use crate::error::CliError;
-use crate::job_outlook::JobOutlook;
-use crate::outlook::{Machine, Outlook, Predicted, heading};
+use crate::job_table::JobTable;
+use crate::method_table::{JsonMachine, JsonPrediction, MethodTable, heading};
 use crate::output::{print_json, print_text, say};
 use crate::quantity;
 use crate::request::BuildRequest;
@@ -19,7 +19,7 @@ use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
 use std::path::Path;
 
-/// What this machine is called.
+/// Name of this machine.
 const THIS: &str = "this";
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
@@ -28,22 +28,28 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);
     if let Some(stones) = args.databases() {
-        // This machine has what is free where a run would write.
+        // The free disk space of this machine is that of the run directory.
         let mut settings = settings.clone();
         if machine == THIS {
             settings.hardware.disk_bytes = disk.free_bytes(&nearest(&dir)).ok();
         }
         match args.ranks {
-            Some(ranks) => JobOutlook::new(&settings, stones, ranks.into()).show(machine, args.json)?,
-            None => Outlook::new(&settings, stones).show(machine, args.json)?,
+            Some(ranks) => JobTable::new(&settings, stones, ranks.into()).show(machine, args.json)?,
+            None => MethodTable::new(&settings, stones).show(machine, args.json)?,
         }
         return Ok(Exit::Done);
     }
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
     let plan = orchestrator.plan()?;
     if args.json {
-        let methods = databases(&plan).into_iter().map(|stones| Choice::new(request.work().plan(), stones)).collect();
-        print_json(&Json { plan: &plan, counts: plan.counts(), hardware: Machine::new(&settings.hardware), methods })?;
+        let methods =
+            databases(&plan).into_iter().map(|stones| MethodChoice::new(request.work().plan(), stones)).collect();
+        print_json(&JsonPlan {
+            plan: &plan,
+            counts: plan.counts(),
+            hardware: JsonMachine::new(&settings.hardware),
+            methods,
+        })?;
     } else {
         if args.hardware.is_some() {
             print_text(&heading(machine, settings))?;
@@ -75,47 +81,47 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     Ok(if args.check && !plan.steps.is_empty() { Exit::WorkPending } else { Exit::Done })
 }
 
-/// The plan, and what it rests on.
+/// A plan and its predictions, as JSON.
 #[derive(Serialize)]
-struct Json<'a> {
+struct JsonPlan<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
     counts: StageCounts,
-    hardware: Machine,
-    methods: Vec<Choice>,
+    hardware: JsonMachine,
+    methods: Vec<MethodChoice>,
 }
 
-/// The method of a database, and what each was predicted to take.
+/// The method of a database, and the predictions for all methods.
 #[derive(Serialize)]
-struct Choice {
+struct MethodChoice {
     stones: u32,
     method: &'static str,
-    predictions: Vec<Predicted>,
+    predictions: Vec<JsonPrediction>,
 }
 
-impl Choice {
-    fn new(build: &BuildPlan, stones: u32) -> Choice {
-        let predicted = predictions(build, stones).map(|of| Predicted::new(build.settings(), &of));
-        Choice { stones, method: build.database(stones).method().word(), predictions: predicted.into() }
+impl MethodChoice {
+    fn new(build: &BuildPlan, stones: u32) -> MethodChoice {
+        let predicted = predictions(build, stones).map(|of| JsonPrediction::new(build.settings(), &of));
+        MethodChoice { stones, method: build.database(stones).method().word(), predictions: predicted.into() }
     }
 }
 
-/// What each method was predicted to take to solve a database.
+/// Returns the predictions for solving a database by each method.
 fn predictions(build: &BuildPlan, stones: u32) -> [MethodPrediction; 5] {
     DatabasePlan::by_each_method(build.settings(), stones).map(|plan| *plan.solving())
 }
 
-/// The databases that a plan solves, by their stones.
+/// Returns the databases that a plan solves, by number of stones.
 pub(crate) fn databases(plan: &Plan) -> Vec<u32> {
     let solves = |kind: &str| kind == "merge" || Method::ALL.iter().any(|method| method.word() == kind);
     let solved = plan.steps.iter().filter(|step| solves(step.stage.kind()));
     solved.filter_map(|step| step.stage.parameters().first().copied()).collect()
 }
 
-/// The most databases whose methods are shown, the largest.
+/// Number of databases whose methods are shown, the largest ones.
 const DATABASES_LISTED_MAX: usize = 8;
 
-/// Method by method what they are predicted to take, and which it is.
+/// Returns a table of the predictions by method, with the chosen one marked.
 fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
     let shown = if all { 0 } else { databases.len().saturating_sub(DATABASES_LISTED_MAX) };
     if databases.is_empty() {
@@ -142,7 +148,7 @@ fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
     )
 }
 
-/// Steps that a line shows: one, or those of one kind for the bounds of a database.
+/// Groups steps by line: one step each, or those of one kind for all bounds of a database.
 fn lines(plan: &Plan, all: bool) -> Vec<Vec<&PlannedStage>> {
     let mut lines: Vec<Vec<&PlannedStage>> = Vec::new();
     for step in &plan.steps {
@@ -150,7 +156,7 @@ fn lines(plan: &Plan, all: bool) -> Vec<Vec<&PlannedStage>> {
         let same = |line: &&mut Vec<&PlannedStage>| {
             line[0].stage.kind() == step.stage.kind() && line[0].stage.parameters().first() == parameters.first()
         };
-        // Near the end: kinds take turns.
+        // It is near the end, as kinds alternate.
         let line = lines.iter_mut().rev().take(3).find(same).filter(|_| parameters.len() > 1 && !all);
         match line {
             Some(line) => line.push(step),

@@ -6,10 +6,10 @@ use crate::error::CliError;
 use crate::output::{print_json, print_text, say};
 use crate::progress::StagePace;
 use crate::quantity;
+use crate::rank_traffic;
 use crate::request::BuildRequest;
 use crate::screen::Width;
 use crate::summary::DatabaseSummary;
-use crate::together;
 use crate::watch;
 use disk::{Disk, RealDisk, clock};
 use oracle::Library;
@@ -125,7 +125,7 @@ fn head(status: &Status, has_manifest: bool) -> String {
         let _ = writeln!(text, "  and {} more", open.len() - STAGES_LISTED_MAX);
     }
     text.push_str(&traffic(&status.stages));
-    text.push_str(&together::told(&status.stages));
+    text.push_str(&rank_traffic::summary(&status.stages));
     let is_said = |what: &str| {
         let listed = open.iter().take(STAGES_LISTED_MAX);
         listed.filter_map(|stage| stage.reason.as_deref()).any(|reason| reason.ends_with(what))

@@ -1,16 +1,15 @@
-//! What the stages say that the ranks of a job did together: how much they sent, how evenly they worked, how long they
-//! waited for each other.
+//! Traffic and balance of the stages that several ranks ran, for `awari status`.
 
 use crate::quantity;
 use pipeline::StageName;
 use pipeline::status::StageStatus;
 use std::fmt::Write;
 
-/// The most stages that are told of, the last ones.
+/// Number of stages that are listed, the last ones.
 const STAGES_MAX: usize = 6;
 
-/// One stage.
-struct Together<'a> {
+/// Traffic and balance of one stage.
+struct RankTraffic<'a> {
     stage: &'a StageName,
     ranks: f64,
     bytes_sent: f64,
@@ -18,17 +17,17 @@ struct Together<'a> {
     waited_share: f64,
     work_most_by_mean: f64,
     bytes_most_by_mean: f64,
-    /// Of all ranks.
+    /// Time of all ranks.
     seconds: f64,
 }
 
-impl Together<'_> {
-    /// Unless one rank alone did it.
-    fn of(status: &StageStatus) -> Option<Together<'_>> {
+impl RankTraffic<'_> {
+    /// Returns the figures of a stage, if several ranks ran it.
+    fn of(status: &StageStatus) -> Option<RankTraffic<'_>> {
         let measured = status.measured.as_ref()?;
         let counter = |name: &str| Some(measured.report.counters.get(name)?.as_f64());
         let ranks = counter("ranks").filter(|&ranks| ranks > 1.0)?;
-        Some(Together {
+        Some(RankTraffic {
             stage: &status.stage,
             ranks,
             bytes_sent: counter("bytes_sent")?,
@@ -41,11 +40,11 @@ impl Together<'_> {
     }
 }
 
-/// The last of the stages that ranks did together, and all of them in a line; nothing if there are none.
-pub(crate) fn told(stages: &[StageStatus]) -> String {
-    let all: Vec<Together> = stages.iter().filter_map(Together::of).collect();
+/// Returns a line on all stages that several ranks ran, and one on each of the last ones; nothing if there are none.
+pub(crate) fn summary(stages: &[StageStatus]) -> String {
+    let all: Vec<RankTraffic> = stages.iter().filter_map(RankTraffic::of).collect();
     let Some(most) = all.iter().map(|one| one.ranks).reduce(f64::max) else { return String::new() };
-    let sum = |of: fn(&Together) -> f64| all.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&RankTraffic) -> f64| all.iter().map(of).sum::<f64>();
     let mut text = format!(
         "{} done by up to {most:.0} ranks: {} in {}, waited {} of the time (most: of one rank, by the mean)\n",
         quantity::plural(all.len() as u64, "stage"),
@@ -100,29 +99,29 @@ mod tests {
     }
 
     #[test]
-    fn what_ranks_did_is_told_where_there_were_some() {
+    fn only_stages_of_several_ranks_are_listed() {
         let alone = || stage("sweep:8", 1, 1.0, 0.0);
-        assert_eq!(told(&[alone()]), "");
-        // By a version that told of the first rank alone.
+        assert_eq!(summary(&[alone()]), "");
+        // The journal of a version that recorded only the first rank.
         let mut old = stage("sweep:8", 4, 1.0, 0.0);
         old.measured.as_mut().unwrap().report.counters.remove("waited_share");
-        assert_eq!(told(&[old]), "");
-        let told = told(&[stage("sweep:8", 2, 2.0, 0.25), stage("sweep:9", 4, 3.0, 0.5), alone()]);
+        assert_eq!(summary(&[old]), "");
+        let text = summary(&[stage("sweep:8", 2, 2.0, 0.25), stage("sweep:9", 4, 3.0, 0.5), alone()]);
         let expected = "2 stages done by up to 4 ranks: 5.0 MB in 2,400 messages, waited 44 % of the time (most: of one \
                         rank, by the mean)\n  \
                         sweep:8      2 ranks, 2.5 MB in 1,200 messages, waited 25 %, most: 1.25 of the work, 1.00 of the \
                         bytes\n  \
                         sweep:9      4 ranks, 2.5 MB in 1,200 messages, waited 50 %, most: 1.25 of the work, 1.00 of the \
                         bytes\n";
-        assert_eq!(told, expected);
+        assert_eq!(text, expected);
     }
 
     #[test]
-    fn the_last_ones_are_listed() {
+    fn the_last_stages_are_listed() {
         let stages: Vec<_> = (0..20).map(|stones| stage(&format!("counting:{stones}"), 3, 1.0, 0.5)).collect();
-        let told = told(&stages);
-        assert!(told.starts_with("20 stages done by up to 3 ranks: 50.0 MB"), "{told}");
-        assert_eq!(told.lines().count(), 1 + STAGES_MAX);
-        assert!(told.contains("counting:19") && !told.contains("counting:13 "), "{told}");
+        let text = summary(&stages);
+        assert!(text.starts_with("20 stages done by up to 3 ranks: 50.0 MB"), "{text}");
+        assert_eq!(text.lines().count(), 1 + STAGES_MAX);
+        assert!(text.contains("counting:19") && !text.contains("counting:13 "), "{text}");
     }
 }

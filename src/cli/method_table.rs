@@ -1,4 +1,4 @@
-//! `awari plan --stones A..B`: what each method takes for every database, whatever is built already.
+//! `awari plan --stones A..B`: predictions for each database by each method, built already or not.
 
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
@@ -10,9 +10,9 @@ use planner::{DatabasePlan, Hardware, Limit, Method, MethodPrediction, Settings,
 use serde::Serialize;
 use std::ops::RangeInclusive;
 
-/// What a machine is said to have.
+/// The machine of a prediction, as JSON.
 #[derive(Serialize)]
-pub(crate) struct Machine {
+pub(crate) struct JsonMachine {
     cores: usize,
     core_speed: f64,
     memory_speed: f64,
@@ -25,9 +25,9 @@ pub(crate) struct Machine {
     network_latency_seconds: f64,
 }
 
-impl Machine {
-    pub(crate) fn new(hardware: &Hardware) -> Machine {
-        Machine {
+impl JsonMachine {
+    pub(crate) fn new(hardware: &Hardware) -> JsonMachine {
+        JsonMachine {
             cores: hardware.cores,
             core_speed: hardware.core_speed,
             memory_speed: hardware.memory_speed,
@@ -42,9 +42,9 @@ impl Machine {
     }
 }
 
-/// What a method is predicted to take.
+/// A prediction for one method, as JSON.
 #[derive(Serialize)]
-pub(crate) struct Predicted {
+pub(crate) struct JsonPrediction {
     method: &'static str,
     memory_bytes: u64,
     disk_bytes: u64,
@@ -53,15 +53,15 @@ pub(crate) struct Predicted {
     read_bytes: f64,
     written_bytes: f64,
     operations: f64,
-    /// What most of the time is waited for.
+    /// Resource that limits the speed.
     limit: &'static str,
-    /// Whether the memory suffices.
+    /// Whether the memory is within the budget.
     fits: bool,
 }
 
-impl Predicted {
-    pub(crate) fn new(settings: &Settings, of: &MethodPrediction) -> Predicted {
-        Predicted {
+impl JsonPrediction {
+    pub(crate) fn new(settings: &Settings, of: &MethodPrediction) -> JsonPrediction {
+        JsonPrediction {
             method: of.method.word(),
             memory_bytes: of.memory_bytes,
             disk_bytes: of.disk_bytes,
@@ -76,7 +76,7 @@ impl Predicted {
     }
 }
 
-/// One line on the machine that a plan is for.
+/// Returns one line on the machine that a plan is for.
 pub(crate) fn heading(name: &str, settings: &Settings) -> String {
     let Hardware { cores, core_speed, disk_bytes, read, write, operations, .. } = settings.hardware;
     let a_second = |bytes: f64| format!("{}/s", Budget::show(bytes as u64));
@@ -95,8 +95,8 @@ pub(crate) fn heading(name: &str, settings: &Settings) -> String {
     )
 }
 
-/// One database.
-struct Row {
+/// Predictions for one database.
+struct PredictedDatabase {
     stones: u32,
     positions: u64,
     database_bytes: u64,
@@ -104,9 +104,9 @@ struct Row {
     predictions: [MethodPrediction; 5],
 }
 
-impl Row {
-    fn new(settings: &Settings, stones: u32) -> Row {
-        Row {
+impl PredictedDatabase {
+    fn new(settings: &Settings, stones: u32) -> PredictedDatabase {
+        PredictedDatabase {
             stones,
             positions: settings.set.positions(stones),
             database_bytes: database_bytes(settings, stones),
@@ -121,33 +121,33 @@ impl Row {
     }
 }
 
-/// The databases of some numbers of stones.
-pub(crate) struct Outlook<'a> {
+/// Predictions for a range of databases.
+pub(crate) struct MethodTable<'a> {
     settings: &'a Settings,
-    rows: Vec<Row>,
+    rows: Vec<PredictedDatabase>,
 }
 
 #[derive(Serialize)]
-struct Json {
-    hardware: Machine,
+struct JsonTable {
+    hardware: JsonMachine,
     memory_bytes: u64,
     threads: usize,
-    databases: Vec<JsonRow>,
+    databases: Vec<JsonDatabase>,
 }
 
 #[derive(Serialize)]
-struct JsonRow {
+struct JsonDatabase {
     stones: u32,
     positions: u64,
     database_bytes: u64,
     method: &'static str,
     fits: bool,
-    predictions: Vec<Predicted>,
+    predictions: Vec<JsonPrediction>,
 }
 
-impl<'a> Outlook<'a> {
-    pub(crate) fn new(settings: &'a Settings, stones: RangeInclusive<u32>) -> Outlook<'a> {
-        Outlook { settings, rows: stones.map(|stones| Row::new(settings, stones)).collect() }
+impl<'a> MethodTable<'a> {
+    pub(crate) fn new(settings: &'a Settings, stones: RangeInclusive<u32>) -> MethodTable<'a> {
+        MethodTable { settings, rows: stones.map(|stones| PredictedDatabase::new(settings, stones)).collect() }
     }
 
     pub(crate) fn show(&self, name: &str, json: bool) -> Result<(), CliError> {
@@ -183,9 +183,9 @@ impl<'a> Outlook<'a> {
         format!("\n{what}:\n{}\n", table.fit(Width::stdout()))
     }
 
-    /// How far one gets, what that takes, and what stands in the way.
+    /// Returns what the databases that fit take in all, and why the next one does not fit.
     fn verdict(&self) -> String {
-        let fitting: Vec<&Row> = self.rows.iter().take_while(|row| self.fits(row.of_chosen())).collect();
+        let fitting: Vec<&PredictedDatabase> = self.rows.iter().take_while(|row| self.fits(row.of_chosen())).collect();
         let mut text = String::from("\n");
         if let (Some(first), Some(last)) = (fitting.first(), fitting.last()) {
             let used = || fitting.iter().map(|row| row.of_chosen());
@@ -210,17 +210,17 @@ impl<'a> Outlook<'a> {
         text
     }
 
-    fn json(&self) -> Json {
-        let databases = self.rows.iter().map(|row| JsonRow {
+    fn json(&self) -> JsonTable {
+        let databases = self.rows.iter().map(|row| JsonDatabase {
             stones: row.stones,
             positions: row.positions,
             database_bytes: row.database_bytes,
             method: row.chosen.word(),
             fits: self.fits(row.of_chosen()),
-            predictions: row.predictions.iter().map(|of| Predicted::new(self.settings, of)).collect(),
+            predictions: row.predictions.iter().map(|of| JsonPrediction::new(self.settings, of)).collect(),
         });
-        Json {
-            hardware: Machine::new(&self.settings.hardware),
+        JsonTable {
+            hardware: JsonMachine::new(&self.settings.hardware),
             memory_bytes: self.settings.memory_bytes,
             threads: self.settings.threads,
             databases: databases.collect(),

@@ -1,7 +1,7 @@
-//! `awari plan --stones A..B --ranks R`: what a job of several ranks takes to sweep every database.
+//! `awari plan --stones A..B --ranks R`: predictions for jobs of several ranks that sweep each database.
 
 use crate::error::CliError;
-use crate::outlook::{Machine, heading};
+use crate::method_table::{JsonMachine, heading};
 use crate::output::{print_json, print_text};
 use crate::quantity;
 use crate::screen::Width;
@@ -11,24 +11,24 @@ use planner::{JobPlanner, JobPrediction, Network, Settings};
 use serde::Serialize;
 use std::ops::RangeInclusive;
 
-/// The databases of some numbers of stones.
-pub(crate) struct JobOutlook<'a> {
+/// Predictions for a range of databases.
+pub(crate) struct JobTable<'a> {
     settings: &'a Settings,
     ranks: usize,
     rows: Vec<(u32, JobPrediction)>,
 }
 
 #[derive(Serialize)]
-struct Json {
-    hardware: Machine,
+struct JsonJobs {
+    hardware: JsonMachine,
     memory_bytes: u64,
     threads: usize,
     ranks: usize,
-    databases: Vec<JsonRow>,
+    databases: Vec<JsonJob>,
 }
 
 #[derive(Serialize)]
-struct JsonRow {
+struct JsonJob {
     stones: u32,
     positions: u64,
     seconds: f64,
@@ -45,11 +45,11 @@ struct JsonRow {
     fits: bool,
 }
 
-impl<'a> JobOutlook<'a> {
-    pub(crate) fn new(settings: &'a Settings, stones: RangeInclusive<u32>, ranks: usize) -> JobOutlook<'a> {
+impl<'a> JobTable<'a> {
+    pub(crate) fn new(settings: &'a Settings, stones: RangeInclusive<u32>, ranks: usize) -> JobTable<'a> {
         let jobs = JobPlanner::new(settings);
         let rows = stones.map(|stones| (stones, jobs.sweep(stones, ranks))).collect();
-        JobOutlook { settings, ranks, rows }
+        JobTable { settings, ranks, rows }
     }
 
     pub(crate) fn show(&self, name: &str, json: bool) -> Result<(), CliError> {
@@ -105,7 +105,7 @@ impl<'a> JobOutlook<'a> {
         format!("{}\n", table.fit(Width::stdout()))
     }
 
-    /// How far the memory of a rank goes.
+    /// Returns what the databases that fit take in all, and why the next one does not fit.
     fn verdict(&self) -> String {
         let fitting = self.rows.iter().take_while(|(_, of)| of.fits);
         let (mut seconds, mut sent, mut last) = (0.0, 0.0, None);
@@ -125,8 +125,8 @@ impl<'a> JobOutlook<'a> {
         text
     }
 
-    fn json(&self) -> Json {
-        let row = |(stones, of): &(u32, JobPrediction)| JsonRow {
+    fn json(&self) -> JsonJobs {
+        let row = |(stones, of): &(u32, JobPrediction)| JsonJob {
             stones: *stones,
             positions: self.settings.set.positions(*stones),
             seconds: of.seconds,
@@ -142,8 +142,8 @@ impl<'a> JobOutlook<'a> {
             limit: of.limit.to_string(),
             fits: of.fits,
         };
-        Json {
-            hardware: Machine::new(&self.settings.hardware),
+        JsonJobs {
+            hardware: JsonMachine::new(&self.settings.hardware),
             memory_bytes: self.settings.memory_bytes,
             threads: self.settings.threads,
             ranks: self.ranks,
