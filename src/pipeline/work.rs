@@ -115,11 +115,6 @@ impl<'a> StageContext<'a> {
         self.threads
     }
 
-    /// The memory budget.
-    pub fn memory(&self) -> Budget {
-        self.memory
-    }
-
     /// The progress of the stage, which any thread may advance.
     pub fn progress(&self) -> &'a StageProgress {
         self.progress

@@ -119,7 +119,7 @@ impl StageMemory {
         let read: u64 = settings.smaller(stones).map(|stones| set.positions(stones)).sum();
         let cache_bytes = (read + positions).min((room / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX));
         let in_memory_bytes = fixed_bytes + cache_bytes + sweep_bytes(settings, stones);
-        let on_disk = SweepOnDisk::new(settings, stones);
+        let on_disk = DiskSweepMemory::new(settings, stones);
         let is_on_disk = method == Method::Sweep
             && settings.ranks == 1
             && in_memory_bytes > budget_bytes
@@ -222,19 +222,19 @@ fn counting_bytes(settings: &Settings, stones: u32, cache_bytes: u64) -> u64 {
 }
 
 /// Memory of a sweep on disk.
-struct SweepOnDisk {
+struct DiskSweepMemory {
     fixed_bytes: u64,
     /// Each of two: half of what the budget leaves, but not less than the least there must be.
     arena_bytes: u64,
 }
 
-impl SweepOnDisk {
-    fn new(settings: &Settings, stones: u32) -> SweepOnDisk {
+impl DiskSweepMemory {
+    fn new(settings: &Settings, stones: u32) -> DiskSweepMemory {
         let forgotten = game::binomial(settings.stones_max() + 6, 6) * FORGOTTEN_TABLE_BYTES;
         let fixed_bytes = process_bytes(settings) + DiskPlan::other_bytes(stones, settings.set) + forgotten;
         let room = settings.memory_bytes.saturating_sub(fixed_bytes);
         let arena_bytes = (room / 2).max(DiskPlan::arena_bytes_min(stones, settings.set) as u64);
-        SweepOnDisk { fixed_bytes, arena_bytes }
+        DiskSweepMemory { fixed_bytes, arena_bytes }
     }
 
     fn memory_bytes(&self) -> u64 {

@@ -90,15 +90,6 @@ impl Verify {
     const ALL: [Verify; 3] = [Verify::Full, Verify::Sample, Verify::None];
 }
 
-impl fmt::Display for DualIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DualIndex::Dual => "dual",
-            DualIndex::Single => "single",
-        })
-    }
-}
-
 impl fmt::Display for Verify {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

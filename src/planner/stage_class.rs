@@ -122,25 +122,6 @@ impl StageClass {
             ],
         }
     }
-
-    /// Returns the name in tables.
-    pub const fn word(self) -> &'static str {
-        match self {
-            StageClass::Capture => "capture",
-            StageClass::Counting => "counting",
-            StageClass::Sweep => "sweep",
-            StageClass::Seeds => "seeds",
-            StageClass::PreprocessTwoBit => "preprocess, two-bit",
-            StageClass::PreprocessOneBit => "preprocess, one-bit",
-            StageClass::ProcessTwoBit => "process, two-bit",
-            StageClass::ProcessOneBit => "process, one-bit",
-            StageClass::ProcessOneBitDual => "process, one-bit-dual",
-            StageClass::Postprocess => "postprocess",
-            StageClass::Merge => "merge",
-            StageClass::Verify => "verify",
-            StageClass::Stats => "stats",
-        }
-    }
 }
 
 #[cfg(test)]
