@@ -1,43 +1,59 @@
 //! The stage `capture:n`: the best captures of all n-stone positions, from the smaller databases.
 //!
-//! Smaller databases are read through a cache of decoded blocks, captures are written as they come: memory does not
-//! depend on n but for the tables, and the captures themselves where the stage that comes next holds them anyway. Where
-//! the cache is too small, smaller databases are read from one end to the other, for all captures or as many at a time as
-//! the memory allows.
+//! Smaller databases are read through a cache of decoded blocks, and captures are written as they are computed, so memory
+//! does not depend on n except for the tables. If the solver keeps the captures, they stay in memory. If the cache is too
+//! small, smaller databases are read sequentially, for all captures or for one stripe at a time.
 
-use crate::{Shared, files, watch::Watch};
+use crate::engine_progress::EngineProgress;
+use crate::{BuildContext, declaration, files};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use engines::capture::{CaptureError, ChildRow, Sequential, SmallerRows};
 use game::{Index, Score, Slab};
-use pipeline::{StageContext, StageError, StageReport};
-use planner::{CaptureMemory, Settings};
+use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageSpec};
+use planner::{CaptureMemory, DatabasePlan, Settings, Verify};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{BlockCache, CachedScores, Codec, FileKind, StoreError, Window};
 
+/// Version of capture databases, raised when the same inputs give another content.
+const VERSION: u32 = 1;
+
+/// Declares the stage: it reads the smaller databases and makes the captures.
+pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
+    let (stones, captures) = (plan.stones(), files::capture(plan.stones()));
+    let smaller = settings.smaller(stones).map(files::database).collect();
+    let before = stones.checked_sub(1).filter(|_| settings.verify != Verify::None);
+    let stage = StageSpec {
+        after: before.map(|before| StageName::new("verify", &[before])).into_iter().collect(),
+        ..declaration::stage(plan, "capture", None, smaller, vec![captures.clone()])
+    };
+    let captures = declaration::artifact(settings, stones, captures, ArtifactKind::Intermediate, "capture");
+    (stage, vec![captures.version(VERSION)])
+}
+
 /// Runs the stage.
-pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let (settings, plan) = (shared.settings(), shared.plan(stones));
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let (settings, plan) = (build.settings(), build.plan(stones));
     let index = Index::new(stones, settings.set);
-    let cache_bytes = shared.handed().cache_bytes(plan);
+    let cache_bytes = build.stage_cache().cache_bytes(plan);
     let cache = BlockCache::new(cache_bytes);
     let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
-    let kept = |stones, digest| shared.handed().database(stones, digest);
-    let smaller = Files::open(settings, context.disk(), smaller, &cache, kept)?;
+    let cached = |stones, digest| build.stage_cache().database(stones, digest);
+    let smaller = SmallerFiles::open(settings, context.disk(), smaller, &cache, cached)?;
     let path = context.output(&files::capture(stones));
     let mut writer = files::create(context.disk(), &path, settings, FileKind::Capture, &index, Codec::Packed)?;
-    let watch = Watch::new(context, index.positions());
+    let watch = EngineProgress::new(context, index.positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
-    let (tables, handed) = (shared.tables(), shared.handed());
+    let (tables, stage_cache) = (build.tables(), build.stage_cache());
     let mut kept = None;
     let captured = match plan.memory().captures {
         CaptureMemory::Whole => {
-            let best = kept.insert(handed.array(shared.build_plan(), &index)?);
+            let best = kept.insert(stage_cache.array(build.plans(), &index)?);
             if smaller.read_positions() > cache_bytes {
-                // Blocks would be decoded again and again.
+                // Through the cache, blocks would be decoded repeatedly.
                 let captured = engines::capture::capture_by_children(&tables, &index, &smaller, &watch, best);
                 captured.and_then(|()| receive(best).map_err(CaptureError::Failed))
             } else {
@@ -56,62 +72,62 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     })?;
     let written = writer.finish().map_err(files::unwritable)?;
     if let Some(captures) = kept {
-        handed.keep_captures(written.digest, captures);
+        stage_cache.keep_captures(written.digest, captures);
     }
     let decoded = cache.decoded() + smaller.decoded.load(Ordering::Relaxed);
     Ok(StageReport::new(index.positions()).with("blocks", smaller.blocks()).with("decoded", decoded))
 }
 
-/// The smaller databases that captures can lead to, by their stones: none has one or `stones` captured less.
-pub(crate) struct Files {
-    databases: Vec<File>,
-    /// Blocks decoded in sequence.
+/// The databases that captures lead to, by number of stones.
+pub(crate) struct SmallerFiles {
+    databases: Vec<SmallerDatabase>,
+    /// Blocks decoded by sequential reads.
     decoded: AtomicU64,
 }
 
-/// One of them.
-struct File {
+/// A database that captures lead to.
+struct SmallerDatabase {
     scores: CachedScores,
     slabs: Vec<Slab>,
-    /// All scores, if they are in memory.
-    kept: Option<Arc<Bytes>>,
+    /// All scores, if the stage cache has them.
+    cached: Option<Arc<Bytes>>,
 }
 
-impl Files {
-    /// Opens them, ascending by their stones; `kept` has the scores of some by their digests.
+impl SmallerFiles {
+    /// Opens the databases, in ascending order of stones; `cached` returns the scores of those in the stage cache, by digest.
     pub(crate) fn open(
         settings: &Settings,
         disk: &dyn Disk,
         paths: impl IntoIterator<Item = PathBuf>,
         cache: &Arc<BlockCache>,
-        kept: impl Fn(u32, Digest) -> Option<Arc<Bytes>>,
-    ) -> Result<Files, StageError> {
+        cached: impl Fn(u32, Digest) -> Option<Arc<Bytes>>,
+    ) -> Result<SmallerFiles, StageError> {
         let open = |(stones, path): (u32, PathBuf)| {
             let index = Index::new(stones, settings.set);
             files::open_windowed(disk, &path, settings, FileKind::Database, &index)
-                .map(|scores| File {
-                    kept: kept(stones, scores.digest()),
+                .map(|scores| SmallerDatabase {
+                    cached: cached(stones, scores.digest()),
                     scores: CachedScores::sharing(scores, Arc::clone(cache)),
                     slabs: index.slabs().to_vec(),
                 })
                 .map_err(|error| files::unreadable(&files::database(stones), error))
         };
         let databases = (0..).zip(paths).map(open).collect::<Result<_, _>>()?;
-        Ok(Files { databases, decoded: AtomicU64::new(0) })
+        Ok(SmallerFiles { databases, decoded: AtomicU64::new(0) })
     }
 
     pub(crate) fn blocks(&self) -> u64 {
         self.databases.iter().map(|database| database.scores.scores().block_count() as u64).sum()
     }
 
-    /// Positions of those that are not in memory.
+    /// Returns the positions of databases that are not in memory.
     fn read_positions(&self) -> u64 {
-        let read = self.databases.iter().filter(|database| database.kept.is_none());
+        let read = self.databases.iter().filter(|database| database.cached.is_none());
         read.map(|database| database.scores.scores().shape().positions()).sum()
     }
 }
 
-impl SmallerRows for Files {
+impl SmallerRows for SmallerFiles {
     type Window = Window;
     type Error = StageError;
 
@@ -121,16 +137,16 @@ impl SmallerRows for Files {
 
     fn row<'w>(&'w self, window: &'w mut Window, row: ChildRow) -> Result<&'w [Score], StageError> {
         let database = &self.databases[row.stones as usize];
-        if let Some(kept) = &database.kept {
+        if let Some(cached) = &database.cached {
             let first = database.slabs[row.mover_stones as usize].offset as usize;
-            return Ok(&kept[first + row.row as usize * row.columns as usize..][..row.columns as usize]);
+            return Ok(&cached[first + row.row as usize * row.columns as usize..][..row.columns as usize]);
         }
         let unreadable = |error: StoreError| files::unreadable(&files::database(row.stones), error);
         database.scores.row(row.mover_stones as usize, row.row, row.columns, window).map_err(unreadable)
     }
 }
 
-impl Sequential for Files {
+impl Sequential for SmallerFiles {
     type Error = StageError;
 
     fn run_end(&self, stones: u32, position: u64) -> u64 {
@@ -140,8 +156,8 @@ impl Sequential for Files {
 
     fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), StageError> {
         let database = &self.databases[stones as usize];
-        if let Some(kept) = &database.kept {
-            out.copy_from_slice(&kept[positions.start as usize..positions.end as usize]);
+        if let Some(cached) = &database.cached {
+            out.copy_from_slice(&cached[positions.start as usize..positions.end as usize]);
             return Ok(());
         }
         let scores = database.scores.scores();

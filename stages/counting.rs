@@ -1,43 +1,43 @@
-//! The stage `counting:n`: the scores of all n-stone positions, told from children to parents.
+//! The stage `counting:n`: the scores of all n-stone positions, propagated from children to parents.
 //!
-//! Between bounds what is decided so far is snapshot on a timer, and when the run is asked to stop; the same bytes come
-//! out of it on any number of threads.
+//! Between bounds the stage saves a snapshot at the interval of the manifest, and when it is asked to stop. The output does
+//! not depend on the number of threads, nor on that of the process that wrote the snapshot.
 
-use crate::{Shared, files, sweep, watch::Watch};
+use crate::engine_progress::EngineProgress;
+use crate::files::CountsFormat;
+use crate::snapshot_timer::SnapshotTimer;
+use crate::{BuildContext, declaration, files, sweep};
 use engines::Bytes;
-use engines::counting::{CountingError, Distribution, checkpoint_range, counting};
+use engines::counting::{CountingError, Distribution, counting};
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
-use planner::Settings;
-use std::path::Path;
-use std::time::Duration;
-use store::{Codec, FileKind, FileOrientation, Identity, Scores, StoreError, ValueRange};
+use pipeline::{ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
+use planner::{DatabasePlan, Settings};
+use store::{FileKind, FileOrientation, Shape};
 
-/// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
-const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
+/// Declares the stage: it reads the captures and makes the database.
+pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
+    let stones = plan.stones();
+    let (captures, database) = (vec![files::capture(stones)], vec![files::database(stones)]);
+    let stage = declaration::stage(plan, "counting", None, captures, database);
+    (stage, vec![files::declare_database(settings, stones)])
+}
 
 /// Runs the stage.
-pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = build.settings();
     let index = Index::new(stones, settings.set);
-    let (captures, _) = sweep::read_captures(shared, &index, context)?;
-    let snapshot = Snapshot { settings, index: &index, context };
+    let (captures, _) = sweep::read_captures(build, &index, context)?;
+    let format = CountsFormat::new(settings.rules.name, &index);
+    let shape = files::shape(&index, FileOrientation::MoverMajor);
+    let snapshot = CountingSnapshot { index: &index, format, shape, context };
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
-    let started = context.stopwatch();
-    let mut last = started;
-    let watch = Watch::new(context, index.positions());
+    let mut timer = SnapshotTimer::start(context);
+    let watch = EngineProgress::new(context, index.positions());
     let distribution = Distribution::new(context.threads());
     let mut solve = |values: &mut Bytes| {
-        counting(&shared.tables(), &index, &captures, values, distribution, &watch, &mut |values| {
-            if last.elapsed() >= context.snapshots().interval() {
-                // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
-                match snapshot.write(values) {
-                    Ok(()) => tracing::info!("snapshot after {:.1} s", started.elapsed().as_secs_f64()),
-                    Err(error) => tracing::warn!("cannot save a snapshot of counting:{stones}: {error}"),
-                }
-                last.restart();
-            }
+        counting(&build.tables(), &index, &captures, values, distribution, &watch, &mut |values| {
+            timer.save_if_due(&format!("counting:{stones}"), || snapshot.write(values));
         })
     };
     let mut report = solve(&mut values);
@@ -50,16 +50,14 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let report = match report {
         Ok(report) => report,
         Err(CountingError::Stopped(_)) => {
-            if started.elapsed() >= WORTH_A_SNAPSHOT {
-                snapshot.write(&values)?;
-            }
+            timer.save_at_stop(|| snapshot.write(&values))?;
             return Err(StageError::Stopped);
         }
         Err(error @ CountingError::Inconsistent) => return Err(StageError::failed(error)),
     };
     watch.end();
-    shared.handed().give_back(captures);
-    tracing::info!(supersteps = report.supersteps, "solved after {:.3} s", started.elapsed().as_secs_f64());
+    build.stage_cache().give_back(captures);
+    tracing::info!(supersteps = report.supersteps, "solved after {:.3} s", timer.elapsed().as_secs_f64());
     let path = context.output(&files::database(stones));
     files::write(context.disk(), &path, settings, FileKind::Database, &index, settings.codec, [&values[..]])?;
     let total = report.total();
@@ -73,61 +71,30 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         .with("resumed", u64::from(resumed)))
 }
 
-/// The snapshot of a stage that is under way: `MoverMajor`, scores and counts.
-struct Snapshot<'a> {
-    settings: &'a Settings,
+/// Snapshot of the stage.
+struct CountingSnapshot<'a> {
     index: &'a Index,
+    format: CountsFormat,
+    shape: Shape,
     context: &'a StageContext<'a>,
 }
 
 const SNAPSHOT: &str = "counts";
 
-impl Snapshot<'_> {
-    /// The array to start from, and whether it comes from a snapshot.
+impl CountingSnapshot<'_> {
+    /// Returns the array to start from, and whether it comes from a snapshot.
     fn read(&self) -> Result<(Bytes, bool), StageError> {
         let mut values = Bytes::zeroed(self.index.positions() as usize).map_err(StageError::failed)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
-        let Err(error) = self.read_into(&saved.join(SNAPSHOT), &mut values) else { return Ok((values, true)) };
-        files::begin_anew(saved, error)?;
+        let file = self.format.open(self.context.disk(), &saved.join(SNAPSHOT), &self.shape);
+        let Err(error) = file.and_then(|file| file.read_into(&mut values)) else { return Ok((values, true)) };
+        files::ignore_snapshot(saved, error)?;
         values.fill(0);
         Ok((values, false))
     }
 
-    fn read_into(&self, path: &Path, values: &mut [i8]) -> Result<(), StoreError> {
-        // Not through a map: where the disk fails, a map ends the process.
-        let file = Scores::open_windowed(self.context.disk(), path)?;
-        let (expected, found) = (self.range(), file.range());
-        if found != expected {
-            return Err(StoreError::Mismatch {
-                path: path.to_path_buf(),
-                expected: format!("values in {expected}"),
-                found: format!("values in {found}"),
-            });
-        }
-        let identity = self.identity();
-        let shape = files::shape(self.index, identity.orientation);
-        file.expect(&identity, &shape)?.read_into(values)
-    }
-
     fn write(&self, values: &[i8]) -> Result<(), StageError> {
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
-        let identity = self.identity();
-        let shape = files::shape(self.index, identity.orientation);
-        match store::write(self.context.disk(), &path, &identity, &shape, self.range(), Codec::Packed, values) {
-            Ok(_) => Ok(()),
-            Err(StoreError::Disk(error)) => Err(StageError::Disk(error)),
-            Err(error) => Err(StageError::failed(error)),
-        }
-    }
-
-    fn identity(&self) -> Identity {
-        let Settings { rules, set, .. } = self.settings;
-        let identity = files::identity(rules.name, *set, FileKind::Snapshot, self.index.stones());
-        Identity { orientation: FileOrientation::MoverMajor, ..identity }
-    }
-
-    fn range(&self) -> ValueRange {
-        let (low, high) = checkpoint_range(self.index.stones());
-        ValueRange::new(low, high)
+        self.format.write(self.context.disk(), &path, &self.shape, values).map_err(files::unwritable)
     }
 }

@@ -1,8 +1,9 @@
-//! Which files a run has, and opening them as what they must be.
+//! The files of a run: names, identities, and opening and writing them.
 
+use crate::declaration;
 use disk::{Digest, Disk};
 use game::{Index, PositionSet, Slab};
-use pipeline::{ArtifactName, StageError};
+use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageError};
 use planner::Settings;
 use std::path::Path;
 use store::{
@@ -10,27 +11,36 @@ use store::{
     Writer,
 };
 
-/// `databases/NN.awari`.
+/// Returns `databases/NN.awari`.
 pub(crate) fn database(stones: u32) -> ArtifactName {
     name(format!("databases/{stones:02}.awari"))
 }
 
-/// `captures/NN.cap`.
+/// Returns `captures/NN.cap`.
 pub(crate) fn capture(stones: u32) -> ArtifactName {
     name(format!("captures/{stones:02}.cap"))
 }
 
-/// `stats/NN.json`.
+/// Returns `stats/NN.json`.
 pub(crate) fn stats(stones: u32) -> ArtifactName {
     name(format!("stats/{stones:02}.json"))
 }
 
-/// The fact that a database was verified.
+/// Returns the name of the fact that a database was verified.
 pub(crate) fn verification(stones: u32) -> ArtifactName {
     name(format!("verified/{stones:02}"))
 }
 
-/// Whether a file of some build can have a name.
+/// Version of databases, raised when the same captures give other scores.
+const DATABASE_VERSION: u32 = 1;
+
+/// Declares the database that a plan makes.
+pub(crate) fn declare_database(settings: &Settings, stones: u32) -> ArtifactSpec {
+    let name = database(stones);
+    declaration::artifact(settings, stones, name, ArtifactKind::Target, "database").version(DATABASE_VERSION)
+}
+
+/// Whether a build can make a file of this name.
 pub(crate) fn is_name(name: &ArtifactName) -> bool {
     let mut parts = name.as_str().split('/');
     let (folder, mut rest) = (parts.next().unwrap_or_default(), parts);
@@ -58,7 +68,7 @@ fn name(text: String) -> ArtifactName {
     ArtifactName::new(text).expect("names of artifacts are made of letters, digits and slashes")
 }
 
-/// What a file with `stones` stones says it is.
+/// Returns the identity of a file, for its header.
 pub fn identity(rules: &str, set: PositionSet, kind: FileKind, stones: u32) -> Identity {
     Identity {
         kind,
@@ -74,7 +84,7 @@ pub fn identity(rules: &str, set: PositionSet, kind: FileKind, stones: u32) -> I
     }
 }
 
-/// The shape of a file over an index.
+/// Returns the shape of a file over an index.
 pub fn shape(index: &Index, orientation: FileOrientation) -> Shape {
     shape_of(index.slabs(), orientation)
 }
@@ -92,7 +102,7 @@ pub fn shape_of(slabs: &[Slab], orientation: FileOrientation) -> Shape {
     Shape::new(slabs.collect()).expect("an index has 1 to 49 slabs, none of them empty")
 }
 
-/// The values that a file may hold.
+/// Returns the range of the values in a file.
 pub fn range(kind: FileKind, stones: u32) -> ValueRange {
     match kind {
         FileKind::Capture => ValueRange::new(engines::capture::none(stones), stones as i8),
@@ -101,7 +111,7 @@ pub fn range(kind: FileKind, stones: u32) -> ValueRange {
     }
 }
 
-/// Opens a file of `index` as what it must be, mapped.
+/// Opens a file of `index` through a map, and checks its identity.
 pub(crate) fn open(
     disk: &dyn Disk,
     path: &Path,
@@ -112,7 +122,7 @@ pub(crate) fn open(
     expect(Scores::open(disk, path)?, settings, kind, index)
 }
 
-/// As [`open`], but to be read block by block.
+/// As [`open`], for reads block by block.
 pub(crate) fn open_windowed(
     disk: &dyn Disk,
     path: &Path,
@@ -125,8 +135,16 @@ pub(crate) fn open_windowed(
 
 fn expect(file: Unverified, settings: &Settings, kind: FileKind, index: &Index) -> Result<Scores, StoreError> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
-    let shape = shape(index, identity.orientation);
-    let range = range(kind, index.stones());
+    expect_values(file, &identity, &shape(index, identity.orientation), range(kind, index.stones()))
+}
+
+/// Checks identity, shape and range of a file.
+fn expect_values(
+    file: Unverified,
+    identity: &Identity,
+    shape: &Shape,
+    range: ValueRange,
+) -> Result<Scores, StoreError> {
     if file.range() != range {
         return Err(StoreError::Mismatch {
             path: file.path().to_path_buf(),
@@ -134,10 +152,36 @@ fn expect(file: Unverified, settings: &Settings, kind: FileKind, index: &Index) 
             found: format!("values in {}", file.range()),
         });
     }
-    file.expect(&identity, &shape)
+    file.expect(identity, shape)
 }
 
-/// Begins a file of `index`, to be opened by [`open`] once it is finished.
+/// Identity and range of snapshots of counting: scores and counts, `MoverMajor`.
+pub(crate) struct CountsFormat {
+    identity: Identity,
+    range: ValueRange,
+}
+
+impl CountsFormat {
+    /// Returns the format for the database of `index`.
+    pub(crate) fn new(rules: &str, index: &Index) -> CountsFormat {
+        let identity = identity(rules, index.set(), FileKind::Snapshot, index.stones());
+        let (low, high) = engines::counting::checkpoint_range(index.stones());
+        let identity = Identity { orientation: FileOrientation::MoverMajor, ..identity };
+        CountsFormat { identity, range: ValueRange::new(low, high) }
+    }
+
+    /// Opens a snapshot. It is not mapped: a read error of a map ends the process.
+    pub(crate) fn open(&self, disk: &dyn Disk, path: &Path, shape: &Shape) -> Result<Scores, StoreError> {
+        expect_values(Scores::open_windowed(disk, path)?, &self.identity, shape, self.range)
+    }
+
+    /// Publishes a snapshot.
+    pub(crate) fn write(&self, disk: &dyn Disk, path: &Path, shape: &Shape, values: &[i8]) -> Result<(), StoreError> {
+        store::write(disk, path, &self.identity, shape, self.range, Codec::Packed, values).map(drop)
+    }
+}
+
+/// Returns the writer of a file of `index`.
 pub(crate) fn create<'d>(
     disk: &'d dyn Disk,
     path: &Path,
@@ -151,8 +195,7 @@ pub(crate) fn create<'d>(
     Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
 }
 
-/// Publishes a file of `index`, to be opened by [`open`]. Its scores come in runs, in canonical order. Returns their
-/// digest.
+/// Publishes a file of `index` with the scores in `runs`, in canonical order, and returns their digest.
 pub(crate) fn write<'a>(
     disk: &dyn Disk,
     path: &Path,
@@ -172,7 +215,7 @@ pub(crate) fn write<'a>(
     Ok(finished?.digest)
 }
 
-/// The error of a stage whose output could not be written.
+/// Converts an error of writing an output.
 pub(crate) fn unwritable(error: StoreError) -> StageError {
     match error {
         StoreError::Disk(error) => StageError::Disk(error),
@@ -180,8 +223,8 @@ pub(crate) fn unwritable(error: StoreError) -> StageError {
     }
 }
 
-/// The error of a stage that could not write the scores of a database. Scores that cannot be come of wrong captures under
-/// right checksums.
+/// Converts an error of writing the scores of a database. Impossible scores follow from wrong captures with valid
+/// checksums.
 pub(crate) fn unwritable_scores(stones: u32, error: StoreError) -> StageError {
     match error {
         StoreError::OutOfRange { position, value, range, .. } => StageError::Damaged {
@@ -193,26 +236,26 @@ pub(crate) fn unwritable_scores(stones: u32, error: StoreError) -> StageError {
     }
 }
 
-/// The error of a stage whose input could not be read.
+/// Converts an error of reading an input.
 pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageError {
     match error {
         StoreError::Disk(error) => StageError::Disk(error),
         error => StageError::Damaged {
             artifact: artifact.clone(),
             what: error.what(),
-            // Every other error is one that each reader runs into.
+            // Every reader detects any other damage.
             silent: matches!(error, StoreError::DigestDiffers { .. }),
         },
     }
 }
 
-/// What to do where the snapshot in `directory` could not be read. One that is damaged or of something else costs time
-/// only: the stage begins anew. Where the disk failed it may be whole, and hours of work, and a stage that began anew
-/// would soon replace it: that is for the user to say.
+/// Handles an error of reading the snapshot in `directory`. A damaged or unrelated one is ignored: the stage starts over.
+/// After a failure of the disk the snapshot may be intact and hold hours of work, which a stage that starts over would
+/// replace, so the user decides.
 ///
 /// # Errors
 /// The failure of the disk, with the remedy.
-pub(crate) fn begin_anew(directory: &Path, error: StoreError) -> Result<(), StageError> {
+pub(crate) fn ignore_snapshot(directory: &Path, error: StoreError) -> Result<(), StageError> {
     match error {
         StoreError::Disk(error) if !error.is_not_found() => Err(StageError::failed(format!(
             "cannot read its snapshot: {error}; if this persists, remove {}, and the stage starts over",

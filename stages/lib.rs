@@ -1,60 +1,71 @@
-//! One module a stage kind: what it reads and makes, what it costs, and the one engine or store function it calls.
+//! The stages of a build, where the pipeline, which knows nothing of awari, meets the engines, which know nothing of files.
 //!
-//! This is where the pipeline, which knows nothing of awari, meets the engines, which know nothing of files.
+//! A module for each kind of stage declares its inputs and outputs, and runs it: it opens the inputs, calls an engine and
+//! publishes the outputs. Every choice (method, memory layout, caches) is in the [`DatabasePlan`]; costs come from there too.
+//!
+//! * `capture`, then one of `counting`, `sweep`, `sweep_on_disk` or `bounds`, then `verify` and `stats`.
+//! * [`distributed`] runs stages on all ranks of a job.
+//! * `graph` lists all stages of a build, `files` names and opens their files, `stage_cache` keeps arrays from one stage to
+//!   the next, `snapshot_timer` decides when a long stage saves its state.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bounds;
 mod capture;
-pub mod cluster;
 mod counting;
+mod declaration;
+pub mod distributed;
+mod engine_progress;
 pub mod files;
 mod graph;
-mod handed;
+mod snapshot_timer;
+mod stage_cache;
 mod stats;
 mod sweep;
-mod tiled;
+mod sweep_on_disk;
 mod verify;
-mod watch;
 
 use disk::{Digest, Disk, DiskError, heap};
+use distributed::JobLeader;
 use engines::Tables;
 use pipeline::{
     ArtifactKind, ArtifactName, ArtifactSpec, Graph, Inspection, StageContext, StageError, StageReport, StageSpec, Work,
 };
 use planner::{BuildPlan, DatabasePlan, Settings};
+use stage_cache::StageCache;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{FileKind, Identity, Scores, Shape, StoreError};
 
-/// More than any statistics take.
+/// Upper bound on a file of statistics.
 const STATS_BYTES_MAX: u64 = 1 << 20;
 
-/// The build of one manifest.
+/// The stages of one manifest.
 #[derive(Debug)]
 pub struct Awari {
     graph: Graph,
-    shared: Shared,
+    build: BuildContext,
 }
 
-/// What the stages of one build share.
+/// State that the stages of one build share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct BuildContext {
     plan: BuildPlan,
     tables: Mutex<Option<Arc<Tables>>>,
-    slot: bounds::Slot,
-    handed: handed::Handed,
-    job: Option<Arc<cluster::Job>>,
+    slot: bounds::StateSlot,
+    stage_cache: StageCache,
+    leader_state: distributed::BoundsOfLeader,
+    job: Option<Arc<JobLeader>>,
 }
 
-impl Shared {
+impl BuildContext {
     pub(crate) fn settings(&self) -> &Settings {
         self.plan.settings()
     }
 
     /// Returns the plans of all databases.
-    pub(crate) fn build_plan(&self) -> &BuildPlan {
+    pub(crate) fn plans(&self) -> &BuildPlan {
         &self.plan
     }
 
@@ -63,7 +74,7 @@ impl Shared {
         self.plan.database(stones)
     }
 
-    /// Tables for all databases of the build, made when first asked for.
+    /// Returns the tables for all databases of the build, made at the first call.
     pub(crate) fn tables(&self) -> Arc<Tables> {
         let settings = self.settings();
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,72 +83,78 @@ impl Shared {
         )
     }
 
-    /// Gives the memory of the tables back, until they are asked for again.
+    /// Drops the tables and returns their memory to the system, until the next call of [`tables`](Self::tables).
     pub(crate) fn forget_tables(&self) {
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = None;
         disk::heap::release();
     }
 
-    /// What stages leave to those that come next.
-    pub(crate) fn handed(&self) -> &handed::Handed {
-        &self.handed
+    /// Returns the cache that stages share.
+    pub(crate) fn stage_cache(&self) -> &StageCache {
+        &self.stage_cache
     }
 
-    /// The job whose ranks capture for a database together, verify it, and count.
-    pub(crate) fn job_that_shares(&self, stones: u32) -> Option<&cluster::Job> {
+    /// Returns the job, if its ranks capture, verify and count this database together.
+    fn job_that_shares(&self, stones: u32) -> Option<&JobLeader> {
         self.job.as_deref().filter(|job| job.shares(self.settings(), stones))
     }
 
-    /// The state of a database that is solved bound after bound.
-    pub(crate) fn slot(&self) -> &bounds::Slot {
+    /// Returns the state of rank 0 while all ranks solve bounds.
+    pub(crate) fn leader_state(&self) -> &distributed::BoundsOfLeader {
+        &self.leader_state
+    }
+
+    /// Returns the slot for the state of a database that is solved bound after bound.
+    pub(crate) fn slot(&self) -> &bounds::StateSlot {
         &self.slot
     }
 }
 
 impl Awari {
-    /// The build that a manifest asks for.
+    /// Returns the stages that a manifest asks for.
     pub fn new(settings: Settings) -> Awari {
         Awari::by(settings, None)
     }
 
-    /// The same, by all ranks of a job.
-    pub fn led(settings: Settings, job: Arc<cluster::Job>) -> Awari {
+    /// Returns the same stages, run by all ranks of a job.
+    pub fn led(settings: Settings, job: Arc<JobLeader>) -> Awari {
         Awari::by(settings.with_ranks(job.ranks()), Some(job))
     }
 
-    fn by(settings: Settings, job: Option<Arc<cluster::Job>>) -> Awari {
+    fn by(settings: Settings, job: Option<Arc<JobLeader>>) -> Awari {
         let plan = BuildPlan::new(settings);
         Awari {
             graph: graph::graph(&plan),
-            shared: Shared {
+            build: BuildContext {
                 plan,
                 tables: Mutex::new(None),
-                slot: bounds::Slot::default(),
-                handed: handed::Handed::default(),
+                slot: bounds::StateSlot::default(),
+                stage_cache: StageCache::default(),
+                leader_state: Default::default(),
                 job,
             },
         }
     }
 
-    /// Whether a file of these stones has the orientation and the shape that it must have. Other positions, and other
-    /// rules, have other shapes, and are told apart by their names.
+    /// Whether a file has the orientation and the shape of its number of stones. Files for other rules or positions have
+    /// other shapes and are not checked: their identity differs.
     fn is_laid_out(&self, found: &Identity, shape: &Shape) -> bool {
-        let Settings { rules, set, .. } = self.shared.settings();
+        let Settings { rules, set, .. } = self.build.settings();
         let expected = files::identity(rules.name, *set, found.kind, found.stones.into());
         let has_shape = || *shape == files::shape_of(&set.slabs(found.stones.into()), expected.orientation);
-        // A plane has as many columns as its rows have bytes, which its reader compares.
+        // The reader of a plane compares its columns, which are bytes of bits.
         let is_plane = matches!(found.kind, FileKind::Plane { .. });
         found.orientation == expected.orientation && (is_plane || found.positions != expected.positions || has_shape())
     }
 
-    /// What the manifest asks for.
+    /// Returns the settings of the manifest.
     pub fn settings(&self) -> &Settings {
-        self.shared.settings()
+        self.build.settings()
     }
 
     /// Returns the plans of all databases.
     pub fn plan(&self) -> &BuildPlan {
-        self.shared.build_plan()
+        self.build.plans()
     }
 }
 
@@ -159,7 +176,7 @@ impl Work for Awari {
         let kind = match &*artifact.content {
             "capture" => FileKind::Capture,
             "database" => FileKind::Database,
-            plane => bounds::Plane::kind_of(plane, number("bound")).unwrap_or(FileKind::Database),
+            plane => bounds::PlaneFile::kind_of(plane, number("bound")).unwrap_or(FileKind::Database),
         };
         Ok(match Scores::open_windowed(disk, path) {
             Err(StoreError::Disk(error)) if error.is_not_found() => Inspection::Absent,
@@ -207,14 +224,14 @@ impl Work for Awari {
     }
 
     fn recognises(&self, disk: &dyn Disk, path: &Path, name: &ArtifactName) -> Result<bool, DiskError> {
-        // What cannot be opened (a link, a pipe) is none of ours.
+        // A link, a pipe or another file that cannot be opened is not ours.
         let Ok(file) = Scores::open_windowed(disk, path) else { return Ok(false) };
         let of = file.identity();
         let stones = u32::from(of.stones);
         let named = match of.kind {
             FileKind::Database => files::database(stones),
             FileKind::Capture => files::capture(stones),
-            FileKind::Plane { role, bound } => bounds::Plane::of(role, bound.into()).name(stones),
+            FileKind::Plane { role, bound } => bounds::PlaneFile::of(role, bound.into()).name(stones),
             FileKind::Snapshot => return Ok(false),
         };
         Ok(*name == named)
@@ -223,38 +240,38 @@ impl Work for Awari {
     fn local_snapshots(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
         let databases = files::database(0).below(directory);
         let scratch = self.settings().scratch.as_ref()?;
-        Some(scratch.join(cluster::name_of(disk, databases.parent().unwrap_or(directory))))
+        Some(scratch.join(distributed::name_of(disk, databases.parent().unwrap_or(directory))))
     }
 
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {
         heap::room_for_threads(context.threads()).map_err(StageError::no_threads)?;
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::no_threads)?;
-        let stones = stage.name.parameters().first().copied().unwrap_or(0);
-        self.shared.handed.begin(stage, self.shared.plan(stones));
-        pool.install(|| match stage.name.kind() {
-            "sweep" if let Some(job) = &self.shared.job => {
-                cluster::solve(&self.shared, job, cluster::By::Sweep, stones, context)
+        let parameters = stage.name.parameters();
+        let stones = parameters.first().copied().unwrap_or(0);
+        let (build, plan) = (&self.build, self.build.plan(stones));
+        build.stage_cache.begin(stage, plan);
+        let all_ranks = build.job.as_deref();
+        let all_ranks_if_large = build.job_that_shares(stones);
+        let bounds_ranks = all_ranks.filter(|_| distributed::is_distributed(plan.method()));
+        pool.install(|| match (stage.name.kind(), parameters) {
+            ("capture", _) if let Some(job) = all_ranks_if_large => distributed::capture(build, job, stones, context),
+            ("capture", _) => capture::run(build, stones, context),
+            ("counting" | "sweep", _) if let Some(job) = all_ranks => distributed::solve(build, job, stones, context),
+            ("counting", _) => counting::run(build, stones, context),
+            ("sweep", _) if plan.memory().arena_bytes.is_some() => sweep_on_disk::run(build, stones, context),
+            ("sweep", _) => sweep::run(build, stones, context),
+            ("preprocess", &[_, bound]) if bounds_ranks.is_some() => {
+                distributed::preprocess(build, stones, bound, context)
             }
-            "counting" if let Some(job) = &self.shared.job => {
-                let by = cluster::By::Counting { processors: context.threads() };
-                cluster::solve(&self.shared, job, by, stones, context)
+            ("process", &[_, bound]) if let Some(job) = bounds_ranks => {
+                distributed::process(build, job, stones, bound, context)
             }
-            "capture" if let Some(job) = self.shared.job_that_shares(stones) => {
-                cluster::capture(&self.shared, job, stones, context)
-            }
-            "verify" if let Some(job) = self.shared.job_that_shares(stones) => {
-                cluster::verify(&self.shared, job, stones, context)
-            }
-            "capture" => capture::run(&self.shared, stones, context),
-            "counting" => counting::run(&self.shared, stones, context),
-            "sweep" if self.shared.plan(stones).memory().arena_bytes.is_some() => {
-                tiled::run(&self.shared, stones, context)
-            }
-            "sweep" => sweep::run(&self.shared, stones, context),
-            "verify" => verify::run(&self.shared, stones, context),
-            "stats" => stats::run(&self.shared, stones, context),
-            kind => bounds::run(&self.shared, kind, stage.name.parameters(), context),
+            ("verify", _) if let Some(job) = all_ranks_if_large => distributed::verify(build, job, stones, context),
+            ("verify", _) => verify::run(build, stones, context),
+            ("stats", _) if let Some(job) = all_ranks_if_large => distributed::stats(build, job, stones, context),
+            ("stats", _) => stats::run(build, stones, context),
+            (kind, _) => bounds::run(build, kind, parameters, context),
         })
     }
 }

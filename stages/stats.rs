@@ -1,66 +1,94 @@
-//! The stage `stats:n`: the figures that the papers report, counted over the whole database: by the stages that solved and
-//! verified it, if they ran in this process, else here, by all ranks of a job.
+//! The stage `stats:n`: the figures that the papers report, counted over the whole database.
+//!
+//! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read.
 
-use crate::{Shared, cluster, files};
+use crate::{BuildContext, declaration, files};
 use check::{CaptureChoice, Histogram, Statistics};
 use disk::{Digest, Staged};
 use engines::{DatabasePart, Tables};
 use game::{Index, Score};
-use pipeline::{ArtifactName, StageContext, StageError, StageReport};
+use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
+use planner::{DatabasePlan, Settings};
 use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, FileKind, Scores};
 
-/// Decoded blocks of scores: each is needed while the parts of its rows are read, one after the other on each thread.
+/// Cache of decoded blocks: a block is needed while each thread reads the parts of its rows.
 const CACHE_BYTES: u64 = 8 << 20;
 
+/// Version of statistics, raised when the same databases give other figures.
+const VERSION: u32 = 1;
+
+/// Declares the stage: it reads captures and scores, and makes the statistics.
+pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
+    let (stones, stats) = (plan.stones(), files::stats(plan.stones()));
+    let inputs = vec![files::capture(stones), files::database(stones)];
+    let stage = declaration::stage(plan, "stats", None, inputs, vec![stats.clone()]);
+    let stats = declaration::artifact(settings, stones, stats, ArtifactKind::Report, "statistics");
+    (stage, vec![stats.version(VERSION)])
+}
+
 /// Runs the stage.
-pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
-    let index = Index::new(stones, settings.set);
-    let open = |name: &ArtifactName, kind| {
-        files::open_windowed(context.disk(), &context.input(name), settings, kind, &index)
-            .map_err(|error| files::unreadable(name, error))
-    };
-    let (captures_name, scores_name) = (files::capture(stones), files::database(stones));
-    let captures = open(&captures_name, FileKind::Capture)?;
-    let scores = open(&scores_name, FileKind::Database)?;
-    let handed = shared.handed();
-    let counted = handed.choice(captures.digest(), scores.digest()).zip(handed.histogram(scores.digest()));
-    let mut loads = None;
-    let Counted { choice, histogram } = match (counted, shared.job_that_shares(stones)) {
-        (Some((choice, histogram)), _) => Counted { choice, histogram },
-        (None, Some(job)) => {
-            let (counted, all) = cluster::count(shared, job, &index, context)?;
-            loads = Some(all);
-            counted
-        }
-        (None, None) => {
-            let stripe_bytes = shared.plan(stones).memory().stats_stripe_bytes;
-            count(&shared.tables(), &index, stripe_bytes, DatabasePart::WHOLE, &captures, scores)?
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let index = Index::new(stones, build.settings().set);
+    let inputs = StatsInputs::open(build, &index, context)?;
+    let counted = match inputs.cached(build) {
+        Some(counted) => counted,
+        None => {
+            let stripe_bytes = build.plan(stones).memory().stats_stripe_bytes;
+            count(&build.tables(), &index, stripe_bytes, DatabasePart::WHOLE, &inputs.captures, inputs.scores)?
         }
     };
+    publish(&index, counted, context)
+}
+
+/// The files that the stage reads.
+pub(crate) struct StatsInputs {
+    captures: Scores,
+    scores: Scores,
+}
+
+impl StatsInputs {
+    pub(crate) fn open(build: &BuildContext, index: &Index, context: &StageContext) -> Result<StatsInputs, StageError> {
+        let open = |name: ArtifactName, kind| {
+            files::open_windowed(context.disk(), &context.input(&name), build.settings(), kind, index)
+                .map_err(|error| files::unreadable(&name, error))
+        };
+        let captures = open(files::capture(index.stones()), FileKind::Capture)?;
+        Ok(StatsInputs { captures, scores: open(files::database(index.stones()), FileKind::Database)? })
+    }
+
+    /// Returns what the stages that solved and verified the database have counted, if they ran in this process.
+    pub(crate) fn cached(&self, build: &BuildContext) -> Option<CountedDatabase> {
+        let (cache, scores) = (build.stage_cache(), self.scores.digest());
+        let counted = cache.choice(self.captures.digest(), scores).zip(cache.histogram(scores));
+        counted.map(|(choice, histogram)| CountedDatabase { choice, histogram })
+    }
+}
+
+/// Publishes the statistics.
+pub(crate) fn publish(
+    index: &Index,
+    counted: CountedDatabase,
+    context: &StageContext,
+) -> Result<StageReport, StageError> {
+    let CountedDatabase { choice, histogram } = counted;
     let choice = CaptureChoice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
-    let text = Statistics::new(stones, histogram, choice).json() + "\n";
-    let name = files::stats(stones);
+    let text = Statistics::new(index.stones(), histogram, choice).json() + "\n";
+    let name = files::stats(index.stones());
     let path = context.output(&name);
     let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;
     staged.write(text.as_bytes())?;
     staged.publish()?;
-    let report = StageReport::new(index.positions()).wrote(name, Digest::of(text.as_bytes()));
-    Ok(match loads {
-        Some(loads) => loads.report(report),
-        None => report,
-    })
+    Ok(StageReport::new(index.positions()).wrote(name, Digest::of(text.as_bytes())))
 }
 
-/// What was counted.
-pub(crate) struct Counted {
+/// Counts over a database.
+pub(crate) struct CountedDatabase {
     pub(crate) choice: engines::ChoiceCounts,
     pub(crate) histogram: Histogram,
 }
 
-/// Reads captures and scores, and counts a part. Each score is read once, so they are counted by the way; none is beyond
-/// the range that the file gives.
+/// Reads captures and scores of a part of the database, and counts them. Each score is read once.
 pub(crate) fn count(
     tables: &Tables,
     index: &Index,
@@ -68,7 +96,7 @@ pub(crate) fn count(
     part: DatabasePart,
     captures: &Scores,
     scores: Scores,
-) -> Result<Counted, StageError> {
+) -> Result<CountedDatabase, StageError> {
     let stones = index.stones();
     let scores = CachedScores::new(scores, CACHE_BYTES);
     let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
@@ -84,5 +112,5 @@ pub(crate) fn count(
         Ok(())
     };
     let choice = engines::choice(tables, index, stripe_bytes as usize, part, &read_captures, &read_scores)?;
-    Ok(Counted { choice, histogram: histogram.into_inner().unwrap_or_else(PoisonError::into_inner) })
+    Ok(CountedDatabase { choice, histogram: histogram.into_inner().unwrap_or_else(PoisonError::into_inner) })
 }

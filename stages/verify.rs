@@ -1,12 +1,12 @@
-//! The stage `verify:n`: scores derived again by the plain rules, counts against the published ones, every checksum.
+//! The stage `verify:n`: derives scores by the plain rules, compares counts with published ones, and checks every checksum.
 
-use crate::{Shared, files};
+use crate::{BuildContext, declaration, files};
 use check::{CheckError, Database, Databases, Extent, Histogram, Published, Sample, ScoreSource, Verified};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use game::quantity::plural;
 use game::{Index, Score};
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
 use planner::{DatabasePlan, Settings, Verify};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -15,27 +15,43 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{BlockCache, CachedScores, FileKind, Scores};
 
-/// Scores that a thread counts at a time.
+/// Scores in one unit of counting.
 const COUNTED_POSITIONS: usize = 1 << 18;
 
+/// Version of verification, raised when it finds other mistakes.
+const VERSION: u32 = 1;
+
+/// Declares the stage: it reads the database and the smaller ones, and vouches for the database.
+pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
+    let (stones, verified) = (plan.stones(), files::verification(plan.stones()));
+    let databases = with_smaller(settings, stones).map(files::database).collect();
+    let stage = declaration::stage(plan, "verify", None, databases, vec![verified.clone()]);
+    let fact = declaration::artifact(settings, stones, verified, ArtifactKind::Verification, "verification")
+        .version(VERSION)
+        .identity("extent", settings.verify)
+        .identity("published", settings.published);
+    let fact = fact.accept("extent", Verify::Full).accept("published", true);
+    (stage, vec![fact.vouch(files::database(stones))])
+}
+
 /// Runs the stage.
-pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
-    let handed = shared.handed();
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = build.settings();
+    let stage_cache = build.stage_cache();
     let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
     let mut kept = BTreeMap::new();
-    for (smaller, path) in settings.smaller(stones).zip(&paths).filter(|_| handed.has_databases()) {
+    for (smaller, path) in settings.smaller(stones).zip(&paths).filter(|_| stage_cache.has_databases()) {
         let index = Index::new(smaller, settings.set);
         let scores = files::open_windowed(context.disk(), path, settings, FileKind::Database, &index);
         let digest = scores.map_err(|error| files::unreadable(&files::database(smaller), error))?.digest();
-        if let Some(scores) = handed.database(smaller, digest) {
+        if let Some(scores) = stage_cache.database(smaller, digest) {
             kept.insert(smaller, scores);
         }
     }
-    let plan = shared.plan(stones);
-    let opened = Opened::new(settings, plan, context.disk(), &paths, kept, handed.cache_bytes(plan))?;
+    let plan = build.plan(stones);
+    let opened = VerifyInputs::new(settings, plan, context.disk(), &paths, kept, stage_cache.cache_bytes(plan))?;
     let scores = opened.scores();
-    // All of it, whatever the sample. No score is beyond the range that the file gives, which was compared.
+    // The whole file, for any extent. The header bounds all scores, and was checked.
     let read = |see: &mut dyn FnMut(&[Score])| {
         let mut histogram = Histogram::EMPTY;
         scores.verify_digest_of(|scores| {
@@ -62,15 +78,15 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         }
     };
     let verified = databases.unchanged(&editions).and(verified).map_err(|error| wrong(error, stones, &paths))?;
-    report(shared, scores.digest(), &verified)
+    report(build, scores.digest(), &verified)
 }
 
-/// Databases that a verification reads, by their stones: that of `stones` is the last one.
+/// Returns the databases that a verification reads, by number of stones; the last one is verified.
 pub(crate) fn with_smaller(settings: &Settings, stones: u32) -> impl Iterator<Item = u32> {
     settings.smaller(stones).chain([stones])
 }
 
-/// How much is derived again.
+/// Returns the extent of verification.
 pub(crate) fn extent(settings: &Settings) -> Extent {
     match settings.verify {
         Verify::Full => Extent::Full,
@@ -78,13 +94,13 @@ pub(crate) fn extent(settings: &Settings) -> Extent {
     }
 }
 
-/// Positions by score.
+/// Counts scores on all threads.
 pub(crate) fn counted(scores: &[Score]) -> Histogram {
     let counted = scores.par_chunks(COUNTED_POSITIONS).map(Histogram::of_scores);
     counted.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b))
 }
 
-/// What is wrong with the databases at these paths, as the error of a stage.
+/// Converts an error with the databases at `paths` to that of a stage.
 pub(crate) fn wrong(error: CheckError, stones: u32, paths: &[PathBuf]) -> StageError {
     match error {
         CheckError::Stopped => StageError::Stopped,
@@ -96,10 +112,10 @@ pub(crate) fn wrong(error: CheckError, stones: u32, paths: &[PathBuf]) -> StageE
     }
 }
 
-/// What is left to compare once all was derived.
-pub(crate) fn report(shared: &Shared, digest: Digest, verified: &Verified) -> Result<StageReport, StageError> {
-    let (settings, stones) = (shared.settings(), verified.stones());
-    shared.handed().keep_histogram(digest, verified.histogram());
+/// Compares the counts with published ones, and reports.
+pub(crate) fn report(build: &BuildContext, digest: Digest, verified: &Verified) -> Result<StageReport, StageError> {
+    let (settings, stones) = (build.settings(), verified.stones());
+    build.stage_cache().keep_histogram(digest, verified.histogram());
     let mut report = StageReport::new(settings.set.positions(stones)).with("checked", verified.checked());
     if settings.published {
         let matches = match Published::compare(stones, settings.set, verified.histogram()) {
@@ -115,17 +131,16 @@ pub(crate) fn report(shared: &Shared, digest: Digest, verified: &Verified) -> Re
     Ok(report)
 }
 
-/// Databases that are open for a verification.
-pub(crate) struct Opened {
+/// Open databases of a verification.
+pub(crate) struct VerifyInputs {
     stones: u32,
-    pub(crate) databases: Databases<Shelf>,
-    /// Where a look would decode thousands of scores, and only some are looked at: memory for look-ups that wait to be
-    /// made in the order of the files.
+    pub(crate) databases: Databases<OpenedScores>,
+    /// Memory for look-ups that are sorted by their offsets in files; `None` if they are cheap in any order.
     pub(crate) round_bytes: Option<u64>,
 }
 
-impl Opened {
-    /// Opens them, at paths as [`with_smaller`] says; `kept` are in memory.
+impl VerifyInputs {
+    /// Opens the databases of [`with_smaller`] at `paths`; those in `kept` are in memory.
     pub(crate) fn new(
         settings: &Settings,
         plan: &DatabasePlan,
@@ -133,14 +148,14 @@ impl Opened {
         paths: &[PathBuf],
         mut kept: BTreeMap<u32, Arc<Bytes>>,
         cache_bytes: u64,
-    ) -> Result<Opened, StageError> {
+    ) -> Result<VerifyInputs, StageError> {
         let (stones, mut bytes) = (plan.stones(), 0);
         for (smaller, path) in with_smaller(settings, stones).zip(paths) {
             if !kept.contains_key(&smaller) {
                 bytes += disk.bytes(path)?.unwrap_or(0);
             }
         }
-        // Half the cache is for look-ups that wait, half for what they then find.
+        // Half of the cache is for sorted look-ups, half for the blocks that they read.
         let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
         let cache = BlockCache::new(if is_streamed { cache_bytes / 2 } else { cache_bytes });
         let maps = plan.memory().map_bytes_max.is_some_and(|most| bytes <= most);
@@ -148,16 +163,16 @@ impl Opened {
         let mut databases = Databases::new(settings.rules, settings.set);
         for (smaller, path) in with_smaller(settings, stones).zip(paths) {
             if let Some(scores) = kept.remove(&smaller) {
-                databases.insert(smaller, Shelf::Kept(scores)).map_err(StageError::failed)?;
+                databases.insert(smaller, OpenedScores::Kept(scores)).map_err(StageError::failed)?;
                 continue;
             }
             let index = Index::new(smaller, settings.set);
             let damaged = |error| files::unreadable(&files::database(smaller), error);
             let scores = open(disk, path, settings, FileKind::Database, &index).map_err(damaged)?;
-            let scores = Shelf::File(Box::new(CachedScores::sharing(scores, Arc::clone(&cache))));
+            let scores = OpenedScores::File(Box::new(CachedScores::sharing(scores, Arc::clone(&cache))));
             databases.insert(smaller, scores).map_err(StageError::failed)?;
         }
-        let mut opened = Opened { stones, databases, round_bytes: None };
+        let mut opened = VerifyInputs { stones, databases, round_bytes: None };
         let (positions, extent) = (settings.set.positions(stones), extent(settings));
         let is_part = extent.count(positions) < positions;
         if is_part && is_streamed && !opened.scores().is_in_place() {
@@ -166,62 +181,62 @@ impl Opened {
         Ok(opened)
     }
 
-    /// The scores to verify.
+    /// Returns the scores to verify.
     pub(crate) fn scores(&self) -> &Scores {
-        let Ok(Shelf::File(scores)) = self.databases.get(self.stones).map(Database::scores) else {
+        let Ok(OpenedScores::File(scores)) = self.databases.get(self.stones).map(Database::scores) else {
             unreachable!("the database itself is read, and was opened just now")
         };
         scores.scores()
     }
 }
 
-/// Where the scores of a database are.
-pub(crate) enum Shelf {
+/// Source of the scores of a database.
+pub(crate) enum OpenedScores {
     File(Box<CachedScores>),
-    /// In memory, those that the file has by its digest: smaller databases, verified themselves.
+    /// Scores in the stage cache with the digest of the file.
     Kept(Arc<Bytes>),
 }
 
-impl ScoreSource for Shelf {
+impl ScoreSource for OpenedScores {
     fn positions(&self) -> u64 {
         match self {
-            Shelf::File(scores) => scores.positions(),
-            Shelf::Kept(scores) => (&scores[..]).positions(),
+            OpenedScores::File(scores) => scores.positions(),
+            OpenedScores::Kept(scores) => (&scores[..]).positions(),
         }
     }
 
     fn score(&self, position: u64) -> Result<Score, CheckError> {
         match self {
-            Shelf::File(scores) => scores.score(position),
-            Shelf::Kept(scores) => (&scores[..]).score(position),
+            OpenedScores::File(scores) => scores.score(position),
+            OpenedScores::Kept(scores) => (&scores[..]).score(position),
         }
     }
 
     fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<(), CheckError> {
         match self {
-            Shelf::File(scores) => ScoreSource::scores(&**scores, positions, out),
-            Shelf::Kept(scores) => ScoreSource::scores(&&scores[..], positions, out),
+            OpenedScores::File(scores) => ScoreSource::scores(&**scores, positions, out),
+            OpenedScores::Kept(scores) => ScoreSource::scores(&&scores[..], positions, out),
         }
     }
 
     fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError> {
         match self {
-            Shelf::File(scores) => scores.read(first, out),
-            Shelf::Kept(scores) => (&scores[..]).read(first, out),
+            OpenedScores::File(scores) => scores.read(first, out),
+            OpenedScores::Kept(scores) => (&scores[..]).read(first, out),
         }
     }
 
     fn edition(&self) -> u64 {
         match self {
-            Shelf::File(scores) => scores.edition(),
-            Shelf::Kept(_) => 0,
+            OpenedScores::File(scores) => scores.edition(),
+            OpenedScores::Kept(_) => 0,
         }
     }
 
     fn path(&self) -> &Path {
         match self {
-            Shelf::File(scores) => ScoreSource::path(&**scores),
-            Shelf::Kept(_) => Path::new(""),
+            OpenedScores::File(scores) => ScoreSource::path(&**scores),
+            OpenedScores::Kept(_) => Path::new(""),
         }
     }
 }

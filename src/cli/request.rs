@@ -10,7 +10,7 @@ use pipeline::manifest::{Diagnostic, Origin};
 use pipeline::{Budget, Manifest, RunOptions, StageName, Work};
 use planner::{Hardware, Settings, schema};
 use stages::Awari;
-use stages::cluster::Job;
+use stages::distributed::JobLeader;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl BuildRequest {
     }
 
     /// The same, to be built by all ranks of a job.
-    pub(crate) fn led(mut self, job: Arc<Job>) -> BuildRequest {
+    pub(crate) fn led(mut self, job: Arc<JobLeader>) -> BuildRequest {
         self.work = Awari::led(self.settings().clone(), job);
         self
     }

@@ -18,7 +18,7 @@ use pipeline::journal::JournalError;
 use pipeline::preflight::PreflightError;
 use pipeline::status::status;
 use pipeline::{Budget, Exit, HeartbeatObserver, Orchestrator, PipelineError, Plan};
-use stages::cluster::Job;
+use stages::distributed::JobLeader;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     match JobRole::of_this_process()? {
         JobRole::Alone => build(args, None, &stop),
         JobRole::First(communicator) => {
-            let job = Arc::new(Job::lead(communicator).map_err(CliError::Thread)?);
+            let job = Arc::new(JobLeader::new(communicator).map_err(CliError::Thread)?);
             let done = build(args, Some(&job), &stop);
             job.dismiss();
             done
@@ -46,7 +46,7 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
     let disk = RealDisk::new(args.io)?;
     let request = BuildRequest::read(&disk, &args.manifest);
     let settings = request.as_ref().map(BuildRequest::settings).map_err(ToString::to_string);
-    let done = stages::cluster::follow(settings, &disk, &mut *communicator, stop);
+    let done = stages::distributed::follow(settings, &disk, &mut *communicator, stop);
     let rank = communicator.rank();
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
     // How the run ended says the code of the first rank. Some launchers end all ranks when one says that it failed, and
@@ -54,7 +54,7 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
     Ok(Exit::Done)
 }
 
-fn build(args: &RunArgs, job: Option<&Arc<Job>>, stop: &AtomicBool) -> Result<Exit, CliError> {
+fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
     let mut request = BuildRequest::read(&disk, &args.manifest)?;
     if let Some(job) = job {

@@ -1,43 +1,43 @@
-//! The stage `merge:n`: the database, from what was decided at each bound.
+//! The stage `merge:n`: the database, from the planes of all bounds.
 //!
-//! A position won at bound b scores b, one lost at b scores -b, one that was never decided 0.
+//! A position won at bound b scores b, one lost at b scores -b, and an undecided one 0.
 
-use super::planes::{Plane, PlaneReader};
+use super::planes::{PlaneFile, PlaneReader};
 use super::state::stop;
-use crate::{Shared, files};
+use crate::{BuildContext, files};
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use store::FileKind;
 
-/// Bytes that all readers hold of their files, compressed: less than the state of a bound, which is gone.
+/// Compressed bytes that all readers hold: less than the state of a bound, which is dropped.
 const READ_BYTES: u64 = 8 << 20;
 
-/// Rows that a thread takes at a time.
+/// ScoreRows in a unit of work.
 const ROWS: usize = 64;
 
 /// Runs the stage.
-pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    // Large ones, for pushing wins, are not needed now.
-    shared.forget_tables();
-    shared.slot().clear();
-    let settings = shared.settings();
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    // The tables for pushing wins are large, and not needed here.
+    build.forget_tables();
+    build.slot().clear();
+    let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let open = |plane| {
         let reader = PlaneReader::input(context, settings, &index, plane)?;
         Ok::<_, StageError>((plane, reader.with_share(READ_BYTES, 2 * stones)))
     };
-    let bounds = (1..=stones).flat_map(|bound| [(bound, Plane::Won(bound)), (bound, Plane::Decided(bound))]);
+    let bounds = (1..=stones).flat_map(|bound| [(bound, PlaneFile::Won(bound)), (bound, PlaneFile::Decided(bound))]);
     let planes = bounds.map(|(bound, plane)| {
         let score = bound as i8;
-        let score = if plane == Plane::Won(bound) { score } else { -score };
-        open(plane).map(|(plane, reader)| Input { score, plane, reader, words: Vec::new(), has_bits: false })
+        let score = if plane == PlaneFile::Won(bound) { score } else { -score };
+        open(plane).map(|(plane, reader)| MergeInput { score, plane, reader, words: Vec::new(), has_bits: false })
     });
     let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
     let path = context.output(&files::database(stones));
     let mut writer = files::create(context.disk(), &path, settings, FileKind::Database, &index, settings.codec)?;
-    let layout = PlaneLayout::new(&index, Plane::Won(1).orientation());
+    let layout = PlaneLayout::new(&index, PlaneFile::Won(1).orientation());
     let mut scores: Vec<i8> = Vec::new();
     let kernel = BitKernel::detect();
     context.progress().begin(index.positions(), "positions");
@@ -64,11 +64,11 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     Ok(StageReport::new(index.positions()))
 }
 
-struct Input {
+struct MergeInput {
     score: i8,
-    plane: Plane,
+    plane: PlaneFile,
     reader: PlaneReader,
     words: Vec<u64>,
-    /// Whether any of them may have a bit.
+    /// Whether any word may have a bit.
     has_bits: bool,
 }

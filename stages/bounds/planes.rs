@@ -1,7 +1,7 @@
-//! The files of planes: names, identities, and reading and writing them in units.
+//! Files of planes: names, identities, readers and writers.
 //!
-//! A plane is stored as a matrix of bytes: a row of a slab is a row, its words little-endian. The files of seeds hold
-//! one plane for each bound, in groups of units: slab by slab, group by group, the bounds descending.
+//! A plane is stored as a matrix of bytes: a row of the file is a row of a slab, with little-endian words. A file of seeds
+//! has one plane for each bound, interleaved by groups of units: slabs, groups in a slab, descending bounds in a group.
 
 use crate::files;
 use disk::{Digest, Disk, signed_of};
@@ -14,95 +14,97 @@ use std::ops::Range;
 use std::path::Path;
 use store::{BlockRun, Codec, FileKind, Identity, Role, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
 
-/// A file of planes of one database.
+/// A kind of file of planes, of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plane {
-    /// By bound, the positions with a capture of just that score, `MoverMajor`.
+pub(crate) enum PlaneFile {
+    /// By bound, the positions with a best capture of that score, `MoverMajor`.
     WinSeeds,
-    /// By bound, the positions whose captures cease to save them from a loss, `MoverMajor`.
+    /// By bound, the positions whose captures no longer prevent a loss, `MoverMajor`.
     CandidateSeeds,
-    /// Positions that a capture wins at the bound, and nothing won before, `OpponentMajor`.
+    /// Positions that a capture wins at the bound but not at higher ones, `OpponentMajor`.
     Seed(u32),
-    /// Positions won at the bound and not before, `OpponentMajor`.
+    /// Positions won at the bound but not at higher ones, `OpponentMajor`.
     Won(u32),
-    /// Positions lost at the bound and not before, `MoverMajor`.
+    /// Positions lost at the bound but not at higher ones, `MoverMajor`.
     Lost(u32),
-    /// The same, `OpponentMajor`.
+    /// As [`Lost`](Self::Lost), `OpponentMajor`.
     Decided(u32),
 }
 
-impl Plane {
+impl PlaneFile {
     pub(crate) fn name(self, stones: u32) -> ArtifactName {
         let file = match self {
-            Plane::WinSeeds => "win.seeds".to_owned(),
-            Plane::CandidateSeeds => "candidate.seeds".to_owned(),
-            Plane::Seed(bound) => format!("{bound:02}.seed"),
-            Plane::Won(bound) => format!("{bound:02}.won"),
-            Plane::Lost(bound) => format!("{bound:02}.lost"),
-            Plane::Decided(bound) => format!("{bound:02}.plane"),
+            PlaneFile::WinSeeds => "win.seeds".to_owned(),
+            PlaneFile::CandidateSeeds => "candidate.seeds".to_owned(),
+            PlaneFile::Seed(bound) => format!("{bound:02}.seed"),
+            PlaneFile::Won(bound) => format!("{bound:02}.won"),
+            PlaneFile::Lost(bound) => format!("{bound:02}.lost"),
+            PlaneFile::Decided(bound) => format!("{bound:02}.plane"),
         };
-        ArtifactName::new(Plane::folder(stones) + &file).expect("names are made of letters, digits and slashes")
+        ArtifactName::new(PlaneFile::folder(stones) + &file).expect("names are made of letters, digits and slashes")
     }
 
-    /// How the names of all planes of a database begin.
+    /// Returns the prefix of the names of all planes of a database.
     pub(crate) fn folder(stones: u32) -> String {
         format!("planes/{stones:02}/")
     }
 
-    /// What the artifact's content is called.
+    /// Returns the content of the artifact, in words.
     pub(crate) fn content(self) -> &'static str {
         match self {
-            Plane::WinSeeds => "win seeds",
-            Plane::CandidateSeeds => "candidate seeds",
-            Plane::Seed(_) => "seed",
-            Plane::Won(_) => "won",
-            Plane::Lost(_) => "lost",
-            Plane::Decided(_) => "plane",
+            PlaneFile::WinSeeds => "win seeds",
+            PlaneFile::CandidateSeeds => "candidate seeds",
+            PlaneFile::Seed(_) => "seed",
+            PlaneFile::Won(_) => "won",
+            PlaneFile::Lost(_) => "lost",
+            PlaneFile::Decided(_) => "plane",
         }
     }
 
     pub(crate) fn orientation(self) -> Orientation {
         match self {
-            Plane::WinSeeds | Plane::CandidateSeeds | Plane::Lost(_) => Orientation::MoverMajor,
+            PlaneFile::WinSeeds | PlaneFile::CandidateSeeds | PlaneFile::Lost(_) => Orientation::MoverMajor,
             _ => Orientation::OpponentMajor,
         }
     }
 
-    /// The bound, 0 for the files that have all.
+    /// Returns the bound, 0 for files with all bounds.
     pub(crate) fn bound(self) -> u32 {
         match self {
-            Plane::WinSeeds | Plane::CandidateSeeds => 0,
-            Plane::Seed(bound) | Plane::Won(bound) | Plane::Lost(bound) | Plane::Decided(bound) => bound,
+            PlaneFile::WinSeeds | PlaneFile::CandidateSeeds => 0,
+            PlaneFile::Seed(bound) | PlaneFile::Won(bound) | PlaneFile::Lost(bound) | PlaneFile::Decided(bound) => {
+                bound
+            }
         }
     }
 
-    /// The kind of file that artifacts of a content are, if they are planes.
+    /// Returns the kind of file for the content of an artifact, if that is a plane.
     pub(crate) fn kind_of(content: &str, bound: u32) -> Option<FileKind> {
-        let each = [Plane::Seed(bound), Plane::Won(bound), Plane::Lost(bound), Plane::Decided(bound)];
-        let all = [Plane::WinSeeds, Plane::CandidateSeeds].into_iter().chain(each);
-        all.into_iter().find(|plane| plane.content() == content).map(Plane::kind)
+        let each = [PlaneFile::Seed(bound), PlaneFile::Won(bound), PlaneFile::Lost(bound), PlaneFile::Decided(bound)];
+        let all = [PlaneFile::WinSeeds, PlaneFile::CandidateSeeds].into_iter().chain(each);
+        all.into_iter().find(|plane| plane.content() == content).map(PlaneFile::kind)
     }
 
-    /// The plane of a role.
-    pub(crate) fn of(role: Role, bound: u32) -> Plane {
+    /// Returns the file for a role.
+    pub(crate) fn of(role: Role, bound: u32) -> PlaneFile {
         match role {
-            Role::WinSeeds => Plane::WinSeeds,
-            Role::CandidateSeeds => Plane::CandidateSeeds,
-            Role::Seed => Plane::Seed(bound),
-            Role::Won => Plane::Won(bound),
-            Role::Lost => Plane::Lost(bound),
-            Role::Decided => Plane::Decided(bound),
+            Role::WinSeeds => PlaneFile::WinSeeds,
+            Role::CandidateSeeds => PlaneFile::CandidateSeeds,
+            Role::Seed => PlaneFile::Seed(bound),
+            Role::Won => PlaneFile::Won(bound),
+            Role::Lost => PlaneFile::Lost(bound),
+            Role::Decided => PlaneFile::Decided(bound),
         }
     }
 
     pub(crate) fn kind(self) -> FileKind {
         let role = match self {
-            Plane::WinSeeds => Role::WinSeeds,
-            Plane::CandidateSeeds => Role::CandidateSeeds,
-            Plane::Seed(_) => Role::Seed,
-            Plane::Won(_) => Role::Won,
-            Plane::Lost(_) => Role::Lost,
-            Plane::Decided(_) => Role::Decided,
+            PlaneFile::WinSeeds => Role::WinSeeds,
+            PlaneFile::CandidateSeeds => Role::CandidateSeeds,
+            PlaneFile::Seed(_) => Role::Seed,
+            PlaneFile::Won(_) => Role::Won,
+            PlaneFile::Lost(_) => Role::Lost,
+            PlaneFile::Decided(_) => Role::Decided,
         };
         FileKind::Plane { role, bound: self.bound() as u8 }
     }
@@ -112,7 +114,7 @@ impl Plane {
     }
 
     fn shape(self, layout: &PlaneLayout, stones: u32) -> Shape {
-        let planes = if matches!(self, Plane::WinSeeds | Plane::CandidateSeeds) { stones } else { 1 };
+        let planes = if matches!(self, PlaneFile::WinSeeds | PlaneFile::CandidateSeeds) { stones } else { 1 };
         let slabs = layout
             .slabs()
             .iter()
@@ -121,40 +123,40 @@ impl Plane {
     }
 }
 
-/// The next words of a plane.
-pub(crate) enum Portion<'a> {
-    /// So many that have no bit. Most of high bounds are such, and should cost next to nothing.
+/// Consecutive words of a plane.
+pub(crate) enum PlanePortion<'a> {
+    /// This many words without a bit. At high bounds most are, and they cost almost nothing.
     Zeros(usize),
-    /// Any.
+    /// Words with or without bits.
     Words(&'a mut [u64]),
 }
 
-impl Portion<'_> {
-    /// Bits that are set.
+impl PlanePortion<'_> {
+    /// Returns the number of bits set.
     pub(crate) fn count(&self, kernel: BitKernel) -> u64 {
         match self {
-            Portion::Zeros(_) => 0,
-            Portion::Words(words) => kernel.count(words),
+            PlanePortion::Zeros(_) => 0,
+            PlanePortion::Words(words) => kernel.count(words),
         }
     }
 }
 
-/// Any byte is eight bits of a plane.
+/// Range of the bytes of a plane: all.
 const RANGE: (i8, i8) = (i8::MIN, i8::MAX);
 
-/// A plane being written.
+/// Writer of a file of planes.
 pub(crate) struct PlaneWriter<'d> {
     writer: Writer<'d>,
 }
 
 impl<'d> PlaneWriter<'d> {
-    /// Writes a file of planes of `index` at `path`.
+    /// Creates a file of planes of `index` at `path`.
     pub(crate) fn create(
         disk: &'d dyn Disk,
         path: &Path,
         settings: &Settings,
         index: &Index,
-        plane: Plane,
+        plane: PlaneFile,
     ) -> Result<PlaneWriter<'d>, StageError> {
         let layout = PlaneLayout::new(index, plane.orientation());
         let (identity, shape) = (plane.identity(settings, index.stones()), plane.shape(&layout, index.stones()));
@@ -163,22 +165,22 @@ impl<'d> PlaneWriter<'d> {
         Ok(PlaneWriter { writer })
     }
 
-    /// The artifact that a stage publishes.
+    /// Creates an output of a stage.
     pub(crate) fn output(
         context: &'d StageContext,
         settings: &Settings,
         index: &Index,
-        plane: Plane,
+        plane: PlaneFile,
     ) -> Result<PlaneWriter<'d>, StageError> {
         let path = context.output(&plane.name(index.stones()));
         PlaneWriter::create(context.disk(), &path, settings, index, plane)
     }
 
-    /// The next words.
-    pub(crate) fn append(&mut self, portion: Portion<'_>) -> Result<(), StageError> {
+    /// Appends words.
+    pub(crate) fn append(&mut self, portion: PlanePortion<'_>) -> Result<(), StageError> {
         let appended = match portion {
-            Portion::Zeros(words) => self.writer.append_zeros(words as u64 * 8),
-            Portion::Words(words) => {
+            PlanePortion::Zeros(words) => self.writer.append_zeros(words as u64 * 8),
+            PlanePortion::Words(words) => {
                 words.iter_mut().for_each(|word| *word = word.to_le());
                 self.writer.append(signed_of(disk::bytes_of_words(words)))
             }
@@ -186,28 +188,28 @@ impl<'d> PlaneWriter<'d> {
         appended.map_err(files::unwritable)
     }
 
-    /// Publishes the file, and tells the digest of its content.
+    /// Publishes the file, and returns the digest of its content.
     pub(crate) fn finish(self) -> Result<Digest, StageError> {
         self.writer.finish().map(|written| written.digest).map_err(files::unwritable)
     }
 }
 
-/// Bytes that a reader holds of a file, compressed, besides a block.
+/// Compressed bytes that a reader holds, in addition to a decoded block.
 const RUN_BYTES: u64 = 64 << 10;
 
-/// The same of a plane that a stage reads alone, and in order: longer reads take less of a processor.
+/// The same for the only plane that a stage reads, in order: longer reads take less processor time.
 const LONG_RUN_BYTES: u64 = 512 << 10;
 
-/// The same of a file of seeds: a plane of a group at once. It takes 15 KiB on average, 50 where most is decided, and behind
-/// it stand those of other bounds, which are not wanted now and not read.
+/// The same for a file of seeds, of which one bound of a group is read: 15 KiB on average, 50 where most is decided. Other
+/// bounds follow in the file and are not read.
 const SEEDS_RUN_BYTES: u64 = 128 << 10;
 
-/// A file of planes being read, in order for the most part: it holds the blocks it read last, and one of them decoded.
+/// Reader of a file of planes, mostly in order. It holds the blocks of the last read, and one of them decoded.
 pub(crate) struct PlaneReader {
     scores: Scores,
     run: Option<BlockRun>,
     run_bytes: u64,
-    /// Whether what is behind words that are read will be wanted next.
+    /// Whether the words after those that are read will be read next.
     reads_on: bool,
     block: Option<usize>,
     bytes: Vec<i8>,
@@ -219,50 +221,50 @@ impl PlaneReader {
         path: &Path,
         settings: &Settings,
         index: &Index,
-        plane: Plane,
+        plane: PlaneFile,
     ) -> Result<PlaneReader, StoreError> {
         let layout = PlaneLayout::new(index, plane.orientation());
         let shape = plane.shape(&layout, index.stones());
         let file = match plane {
-            // Those of the next bound are behind.
-            Plane::WinSeeds | Plane::CandidateSeeds => Scores::open_scattered(disk, path)?,
+            // The next bound follows.
+            PlaneFile::WinSeeds | PlaneFile::CandidateSeeds => Scores::open_scattered(disk, path)?,
             _ => Scores::open_windowed(disk, path)?,
         };
         let scores = file.expect(&plane.identity(settings, index.stones()), &shape)?;
         Ok(PlaneReader { scores, run: None, run_bytes: RUN_BYTES, reads_on: true, block: None, bytes: Vec::new() })
     }
 
-    /// An artifact that a stage reads.
+    /// Opens an input of a stage.
     pub(crate) fn input(
         context: &StageContext,
         settings: &Settings,
         index: &Index,
-        plane: Plane,
+        plane: PlaneFile,
     ) -> Result<PlaneReader, StageError> {
         let name = plane.name(index.stones());
         PlaneReader::open(context.disk(), &context.input(&name), settings, index, plane)
             .map_err(|error| files::unreadable(&name, error))
     }
 
-    /// The digest of the content, as the file says.
+    /// Returns the digest of the content, from the header.
     pub(crate) fn digest(&self) -> Digest {
         self.scores.digest()
     }
 
-    /// The same with reads of a share of so many bytes, for a stage that has so many readers and reads in order.
+    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order.
     #[must_use]
     pub(crate) fn with_share(self, bytes: u64, readers: u32) -> PlaneReader {
         PlaneReader { run_bytes: (bytes / u64::from(readers.max(1))).clamp(RUN_BYTES, LONG_RUN_BYTES), ..self }
     }
 
-    /// The same with longer reads, for a stage that has few readers and reads in order.
+    /// Returns the reader with longer reads, for a stage with few readers that reads in order.
     #[must_use]
     pub(crate) fn with_long_reads(self) -> PlaneReader {
         PlaneReader { run_bytes: LONG_RUN_BYTES, ..self }
     }
 
-    /// Words of a plane, and whether any may have a bit. Blocks of zeros are known by the index and not read; those that
-    /// are read as a whole are decoded on all threads.
+    /// Reads words of a plane, and returns whether any may have a bit. Blocks of zeros are known from the index and not
+    /// read; blocks that are needed whole are decoded on all threads.
     pub(crate) fn read(&mut self, words: Range<usize>, into: &mut [u64]) -> Result<bool, StoreError> {
         let into = &mut into[..words.len()];
         let mut any = false;
@@ -311,7 +313,7 @@ impl PlaneReader {
         Ok(any)
     }
 
-    /// Decodes the first of some blocks, all of which are wanted, unless it is the one held.
+    /// Decodes the first of the blocks, unless it is held; the others will be read next.
     fn hold(&mut self, blocks: Range<usize>) -> Result<(), StoreError> {
         let block = blocks.start;
         if self.block != Some(block) {
@@ -326,7 +328,7 @@ impl PlaneReader {
     }
 }
 
-/// The run held, if it has the first of the blocks, else the next.
+/// Returns the held run if it has the first of the blocks, else reads the next run.
 fn run_with<'a>(
     held: &'a mut Option<BlockRun>,
     scores: &Scores,
@@ -339,34 +341,39 @@ fn run_with<'a>(
     }
 }
 
-/// A file of seeds being read, bound by bound.
+/// Reader of a file of seeds, bound by bound.
 pub(crate) struct SeedsReader<'a> {
     name: ArtifactName,
     reader: PlaneReader,
-    groups: &'a [Group],
+    groups: &'a [UnitGroup],
     bounds: u32,
 }
 
 impl<'a> SeedsReader<'a> {
-    /// `groups` are those of the plane's layout.
+    /// Opens an input of a stage. `groups` are those of the layout of the plane.
     pub(crate) fn input(
         context: &StageContext,
         settings: &Settings,
         index: &Index,
-        plane: Plane,
-        groups: &'a [Group],
+        plane: PlaneFile,
+        groups: &'a [UnitGroup],
     ) -> Result<SeedsReader<'a>, StageError> {
         let reader = PlaneReader::input(context, settings, index, plane)?;
         Ok(SeedsReader::new(plane.name(index.stones()), reader, index.stones(), groups))
     }
 
-    /// Of a file that is open. It has a plane for each of so many bounds.
-    pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [Group]) -> SeedsReader<'a> {
+    /// Returns the reader of an open file with this many bounds.
+    pub(crate) fn new(
+        name: ArtifactName,
+        reader: PlaneReader,
+        bounds: u32,
+        groups: &'a [UnitGroup],
+    ) -> SeedsReader<'a> {
         let reader = PlaneReader { run_bytes: SEEDS_RUN_BYTES, reads_on: false, ..reader };
         SeedsReader { name, reader, groups, bounds }
     }
 
-    /// Words of the plane of a bound, and whether any may have a bit.
+    /// Reads words of the plane of a bound, and returns whether any may have a bit.
     pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<bool, StageError> {
         let first = self.groups.partition_point(|group| group.words.end <= words.start);
         let mut any = false;
@@ -383,19 +390,19 @@ impl<'a> SeedsReader<'a> {
 }
 
 /// A group of units in a file of seeds.
-pub(crate) struct Group {
+pub(crate) struct UnitGroup {
     pub(crate) slab: usize,
     pub(crate) rows: Range<usize>,
-    /// Its words in a plane.
+    /// Words in a plane.
     pub(crate) words: Range<usize>,
-    /// Its units, in the list of all.
+    /// Units, in the list of all.
     pub(crate) units: Range<usize>,
 }
 
-impl Group {
-    /// The groups of a layout.
-    pub(crate) fn all(units: &[PlaneUnit]) -> Vec<Group> {
-        let mut groups: Vec<Group> = Vec::new();
+impl UnitGroup {
+    /// Returns the groups of a layout.
+    pub(crate) fn all(units: &[PlaneUnit]) -> Vec<UnitGroup> {
+        let mut groups: Vec<UnitGroup> = Vec::new();
         for (number, unit) in units.iter().enumerate() {
             match groups.last_mut() {
                 Some(group) if group.slab == unit.slab && unit.words.end - group.words.start <= SEEDS_GROUP_WORDS => {
@@ -403,7 +410,7 @@ impl Group {
                     group.words.end = unit.words.end;
                     group.units.end = number + 1;
                 }
-                _ => groups.push(Group {
+                _ => groups.push(UnitGroup {
                     slab: unit.slab,
                     rows: unit.rows.clone(),
                     words: unit.words.clone(),
@@ -414,13 +421,13 @@ impl Group {
         groups
     }
 
-    /// Where its words are in a file of seeds for so many bounds.
+    /// Returns the words of the group in a file of seeds with this many bounds.
     fn seeds(&self, bound: u32, bounds: u32) -> Range<usize> {
         let first = self.words.start * bounds as usize + self.words.len() * (bounds - bound) as usize;
         first..first + self.words.len()
     }
 
-    /// Its units, with the words of each in `words`, which has those of the group.
+    /// Splits `words`, which are those of the group, by units.
     pub(crate) fn split<'a>(
         &'a self,
         units: &'a [PlaneUnit],

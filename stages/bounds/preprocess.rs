@@ -1,45 +1,68 @@
-//! The stage `preprocess:n:b`: what captures say at bound b, and nothing said before.
+//! The stage `preprocess:n:b`: the positions that a capture wins at bound b and nothing won at higher bounds.
 
-use super::planes::{Group, Plane, PlaneWriter, Portion, SeedsReader};
-use super::ranks;
-use super::state::State;
-use super::turn::Turned;
-use crate::Shared;
+use super::planes::{PlaneFile, PlanePortion, PlaneWriter, SeedsReader, UnitGroup};
+use super::state::BoundState;
+use super::transpose::TransposedRows;
+use crate::BuildContext;
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use std::time::Instant;
 
+/// Reads the winning captures of a group of units, and returns whether there may be any.
+pub(crate) type ReadGroup<'a> = &'a mut (dyn FnMut(&UnitGroup, &mut [u64]) -> Result<bool, StageError> + Send);
+
+/// Writes the next words of a plane.
+pub(crate) type WritePortion<'a> = &'a mut (dyn FnMut(PlanePortion<'_>) -> Result<(), StageError> + Send);
+
 /// Runs the stage.
-pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
-    let index = Index::new(stones, settings.set);
+pub(crate) fn run(
+    build: &BuildContext,
+    stones: u32,
+    bound: u32,
+    context: &StageContext,
+) -> Result<StageReport, StageError> {
+    let index = Index::new(stones, build.settings().set);
     let start = Instant::now();
-    let mut state = match ranks::job(shared, stones) {
-        None => Some(State::done_above(shared, &index, bound, context)?),
-        Some(_) => None,
-    };
-    let layout = PlaneLayout::new(&index, Plane::WinSeeds.orientation());
-    let turned_layout = PlaneLayout::new(&index, Plane::Seed(bound).orientation());
-    let groups = Group::all(&layout.units());
-    let mut seeds = SeedsReader::input(context, settings, &index, Plane::WinSeeds, &groups)?;
-    let (mut turned, mut slab) = (Turned::default(), None);
-    let mut writer = PlaneWriter::output(context, settings, &index, Plane::Seed(bound))?;
+    let mut state = BoundState::done_above(build, &index, bound, context)?;
+    let report =
+        find_wins(build, &index, bound, context, |wins, new| state.seed(build, &index, bound, context, wins, new))?;
+    build.slot().note(stones, bound, 0, start.elapsed());
+    build.slot().put(state);
+    Ok(report)
+}
+
+/// Writes the wins by captures that are new at `bound`. `seed` reads the winning captures and writes those of them that
+/// were not won at a higher bound.
+pub(crate) fn find_wins(
+    build: &BuildContext,
+    index: &Index,
+    bound: u32,
+    context: &StageContext,
+    seed: impl FnOnce(ReadGroup, WritePortion) -> Result<(), StageError>,
+) -> Result<StageReport, StageError> {
+    let settings = build.settings();
+    let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
+    let transposed_layout = PlaneLayout::new(index, PlaneFile::Seed(bound).orientation());
+    let groups = UnitGroup::all(&layout.units());
+    let mut seeds = SeedsReader::input(context, settings, index, PlaneFile::WinSeeds, &groups)?;
+    let (mut transposed, mut slab) = (TransposedRows::default(), None);
+    let mut writer = PlaneWriter::output(context, settings, index, PlaneFile::Seed(bound))?;
     let (mut seeded, kernel) = (0u64, BitKernel::detect());
-    let wins = |group: &Group, words: &mut [u64]| {
-        let to = &turned_layout.slabs()[group.slab];
+    let mut wins = |group: &UnitGroup, words: &mut [u64]| {
+        let to = &transposed_layout.slabs()[group.slab];
         let (mut row, mut words, mut any) = (group.rows.start, words, false);
         while row < group.rows.end {
-            if slab != Some(group.slab) || !turned.rows().contains(&row) {
+            if slab != Some(group.slab) || !transposed.rows().contains(&row) {
                 slab = Some(group.slab);
                 let slabs = (&layout.slabs()[group.slab], to);
-                turned.fill(slabs, row, context, |words, into| seeds.read(bound, words, into))?;
+                transposed.fill(slabs, row, context, |words, into| seeds.read(bound, words, into))?;
             }
-            let upto = group.rows.end.min(turned.rows().end);
+            let upto = group.rows.end.min(transposed.rows().end);
             let (now, rest) = words.split_at_mut((upto - row) * to.row_words);
-            match turned.words_of(row..upto) {
-                Some(turned) => {
-                    now.copy_from_slice(turned);
+            match transposed.words_of(row..upto) {
+                Some(transposed) => {
+                    now.copy_from_slice(transposed);
                     any = true;
                 }
                 None => now.fill(0),
@@ -48,18 +71,11 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
         }
         Ok(any)
     };
-    let new = |portion: Portion| {
+    let mut new = |portion: PlanePortion| {
         seeded += portion.count(kernel);
         writer.append(portion)
     };
-    match &mut state {
-        Some(state) => state.seed(shared, &index, bound, context, wins, new)?,
-        None => ranks::seed(shared, &index, bound, context, wins, new)?,
-    }
+    seed(&mut wins, &mut new)?;
     writer.finish()?;
-    shared.slot().note(stones, bound, 0, start.elapsed());
-    if let Some(state) = state {
-        shared.slot().put(state);
-    }
     Ok(StageReport::new(index.positions()).with("won by captures", seeded))
 }

@@ -1,76 +1,70 @@
-//! The stage `process:n:b`: who is won and who is lost at bound b.
+//! The stage `process:n:b`: the positions won and lost at bound b.
 //!
-//! Between passes the state is snapshot on a timer, and when the run is asked to stop.
+//! Between passes the stage saves a snapshot at the interval of the manifest, and when it is asked to stop.
 
-use super::planes::{Plane, PlaneReader, PlaneWriter, Portion};
-use super::state::{At, State};
-use crate::{Shared, files, watch::Watch};
+use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter};
+use super::state::{BoundProgress, BoundState};
+use crate::engine_progress::EngineProgress;
+use crate::snapshot_timer::SnapshotTimer;
+use crate::{BuildContext, files};
 use engines::bounds::{BitKernel, SolverError};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::Method;
-use std::time::Duration;
-
-/// A stage that ran for less than this when it was asked to stop is sooner repeated than snapshot.
-const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
 
 /// Runs the stage.
-pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
+pub(crate) fn run(
+    build: &BuildContext,
+    stones: u32,
+    bound: u32,
+    context: &StageContext,
+) -> Result<StageReport, StageError> {
+    let settings = build.settings();
     let index = Index::new(stones, settings.set);
-    let start = context.stopwatch();
-    let mut state = match shared.slot().take(stones, At::Seeded(bound)) {
+    let mut timer = SnapshotTimer::start(context);
+    let mut state = match build.slot().take(stones, BoundProgress::Seeded(bound)) {
         Some(state) => state,
         None => {
-            let mut state = State::done_above(shared, &index, bound, context)?;
-            let mut seeds = PlaneReader::input(context, settings, &index, Plane::Seed(bound))?;
+            let mut state = BoundState::done_above(build, &index, bound, context)?;
+            let mut seeds = PlaneReader::input(context, settings, &index, PlaneFile::Seed(bound))?;
             state.seed(
-                shared,
+                build,
                 &index,
                 bound,
                 context,
                 |group, words| {
                     let read = seeds.read(group.words.clone(), words);
-                    read.map_err(|error| files::unreadable(&Plane::Seed(bound).name(stones), error))
+                    read.map_err(|error| files::unreadable(&PlaneFile::Seed(bound).name(stones), error))
                 },
                 |_| Ok(()),
             )?;
             state
         }
     };
-    let snapshot = Snapshot { shared, index: &index, context };
+    let snapshot = BoundSnapshot { build, index: &index, context };
     let resumed = snapshot.read(&state)?;
-    tracing::info!(resumed, threads = context.threads(), "state ready after {:.3} s", start.elapsed().as_secs_f64());
+    tracing::info!(resumed, threads = context.threads(), "state ready after {:.3} s", timer.elapsed().as_secs_f64());
     let before = state.solver.counts().unwrap_or_default();
-    let watch = Watch::bound(context, index.positions(), bound, stones);
-    let mut last = context.stopwatch();
+    let watch = EngineProgress::bound(context, index.positions(), bound, stones);
+    timer.restart();
     let solved = state.solver.solve(&watch, &mut || {
-        if last.elapsed() >= context.snapshots().interval() {
-            // Without a snapshot a crash costs more time, and that is all: no reason to give up the work.
-            match snapshot.write(&state) {
-                Ok(()) => tracing::info!("snapshot after {:.1} s", start.elapsed().as_secs_f64()),
-                Err(error) => tracing::warn!("cannot save a snapshot of process:{stones}:{bound}: {error}"),
-            }
-            last.restart();
-        }
-        // But bits that were lost on their way to or from the disk meanwhile are.
+        timer.save_if_due(&format!("process:{stones}:{bound}"), || snapshot.write(&state));
+        // Unlike a snapshot, bits that were lost on their way to or from the disk end the stage.
         state.solver.check()
     });
     let report = match solved {
         Ok(report) => report,
         Err(SolverError::Storage(error)) => return Err(error.into()),
         Err(SolverError::Stopped) => {
-            if start.elapsed() >= WORTH_A_SNAPSHOT {
-                snapshot.write(&state)?;
-            }
+            timer.save_at_stop(|| snapshot.write(&state))?;
             return Err(StageError::Stopped);
         }
     };
-    tracing::info!(passes = report.passes, rows = report.rows, "solved after {:.3} s", start.elapsed().as_secs_f64());
+    tracing::info!(passes = report.passes, rows = report.rows, "solved after {:.3} s", timer.elapsed().as_secs_f64());
     watch.end();
     let counts = state.solver.counts();
-    let mut won = PlaneWriter::output(context, settings, &index, Plane::Won(bound))?;
-    let mut lost = PlaneWriter::output(context, settings, &index, Plane::Lost(bound))?;
+    let mut won = PlaneWriter::output(context, settings, &index, PlaneFile::Won(bound))?;
+    let mut lost = PlaneWriter::output(context, settings, &index, PlaneFile::Lost(bound))?;
     let (mut won_count, mut lost_count, kernel) = (0, 0, BitKernel::detect());
     state.harvest(
         bound,
@@ -85,9 +79,9 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     )?;
     won.finish()?;
     state.note_lost(lost.finish()?);
-    shared.slot().note(stones, bound, 1, start.elapsed());
-    shared.slot().put(state);
-    let bits = match shared.plan(stones).method() {
+    build.slot().note(stones, bound, 1, timer.elapsed());
+    build.slot().put(state);
+    let bits = match build.plan(stones).method() {
         Method::TwoBit => 2u64,
         Method::OneBit => 1,
         _ => 0,
@@ -108,27 +102,27 @@ pub(crate) fn run(shared: &Shared, stones: u32, bound: u32, context: &StageConte
     Ok(stage)
 }
 
-/// The snapshot of a bound under way: wins and candidates as two planes.
-struct Snapshot<'a> {
-    shared: &'a Shared,
+/// Snapshot of the stage: wins and candidates as two planes.
+struct BoundSnapshot<'a> {
+    build: &'a BuildContext,
     index: &'a Index,
     context: &'a StageContext<'a>,
 }
 
-/// Files and what they are; bound 0 is no bound's.
-const WINS: (&str, Plane) = ("wins", Plane::Won(0));
-const CANDIDATES: (&str, Plane) = ("candidates", Plane::Lost(0));
+/// Files of a snapshot. Bound 0 stands for no bound.
+const WINS: (&str, PlaneFile) = ("wins", PlaneFile::Won(0));
+const CANDIDATES: (&str, PlaneFile) = ("candidates", PlaneFile::Lost(0));
 
-impl Snapshot<'_> {
-    /// Adds a saved state to one in which the bound begins, and tells whether there was one.
-    fn read(&self, state: &State) -> Result<bool, StageError> {
+impl BoundSnapshot<'_> {
+    /// Adds the snapshot, if there is one, to the state in which the bound begins. Returns whether there was one.
+    fn read(&self, state: &BoundState) -> Result<bool, StageError> {
         let Some(saved) = self.context.snapshots().saved() else { return Ok(false) };
-        let settings = self.shared.settings();
-        let open = |(name, plane): (&str, Plane)| {
+        let settings = self.build.settings();
+        let open = |(name, plane): (&str, PlaneFile)| {
             PlaneReader::open(self.context.disk(), &saved.join(name), settings, self.index, plane)
         };
-        // The wins so far are wins all the same.
-        let anew = |error| files::begin_anew(saved, error).map(|()| false);
+        // Wins that were read are valid even if the rest is not.
+        let anew = |error| files::ignore_snapshot(saved, error).map(|()| false);
         let (mut wins, mut candidates) = match (open(WINS), open(CANDIDATES)) {
             (Ok(wins), Ok(candidates)) => (wins, candidates),
             (Err(error), _) | (_, Err(error)) => return anew(error),
@@ -141,7 +135,7 @@ impl Snapshot<'_> {
             }
             state.solver.add_wins(unit, &mut words);
         }
-        // Losses are believed only once all the wins that follow from them are known.
+        // Losses count only once all wins that follow from them are known.
         state.solver.unsettle();
         for (number, unit) in state.solver.units().iter().enumerate() {
             words.resize(unit.words.len(), 0);
@@ -153,12 +147,12 @@ impl Snapshot<'_> {
         Ok(true)
     }
 
-    /// Writes the wins first: a crash may leave them beside the candidates of the snapshot before, and that is sound, where
+    /// Writes the snapshot, wins first: after a crash between the files, new wins beside old candidates are sound, but new
     /// losses without the wins that follow from them would not be.
-    fn write(&self, state: &State) -> Result<(), StageError> {
+    fn write(&self, state: &BoundState) -> Result<(), StageError> {
         let directory = self.context.snapshots().prepare()?.to_owned();
-        let settings = self.shared.settings();
-        let create = |(name, plane): (&str, Plane)| {
+        let settings = self.build.settings();
+        let create = |(name, plane): (&str, PlaneFile)| {
             PlaneWriter::create(self.context.disk(), &directory.join(name), settings, self.index, plane)
         };
         let mut words = Vec::new();
@@ -166,7 +160,7 @@ impl Snapshot<'_> {
         for unit in state.solver.wins_units() {
             words.resize(unit.words.len(), 0);
             state.solver.read_wins(unit, &mut words);
-            wins.append(Portion::Words(&mut words))?;
+            wins.append(PlanePortion::Words(&mut words))?;
         }
         state.solver.check()?;
         wins.finish()?;
@@ -177,7 +171,7 @@ impl Snapshot<'_> {
                 words.copy_from_slice(now);
                 false
             })?;
-            candidates.append(Portion::Words(&mut words))?;
+            candidates.append(PlanePortion::Words(&mut words))?;
         }
         candidates.finish()?;
         Ok(())

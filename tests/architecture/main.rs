@@ -107,6 +107,8 @@ const MAY_HOLD_UNSAFE: [&str; 16] = [
 const ACYCLIC: &[&str] = &[
     "check",
     "oracle",
+    "planner",
+    "stages",
     "pipeline",
     "bench",
     "disk",

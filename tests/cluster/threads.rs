@@ -5,7 +5,7 @@ use messaging::{NetworkFaults, ThreadCommunicator};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
 use planner::{Settings, schema};
 use stages::Awari;
-use stages::cluster::follow;
+use stages::distributed::follow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -12,7 +12,7 @@ use pipeline::{
 };
 use planner::{Settings, schema};
 use stages::Awari;
-use stages::cluster::{Job, follow};
+use stages::distributed::{JobLeader, follow};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -159,7 +159,7 @@ impl DisturbedBuild {
 /// each of them returned, or its panic.
 pub fn by_ranks<T>(
     ends: Vec<ThreadCommunicator>,
-    lead: impl FnOnce(Arc<Job>) -> T,
+    lead: impl FnOnce(Arc<JobLeader>) -> T,
     follow: impl Fn(usize, &mut ThreadCommunicator) -> Result<(), StageError> + Sync,
 ) -> (std::thread::Result<T>, Vec<std::thread::Result<Result<(), StageError>>>) {
     let mut ends = ends.into_iter();
@@ -169,7 +169,7 @@ pub fn by_ranks<T>(
         let others: Vec<_> =
             (1..).zip(ends).map(|(rank, mut end)| scope.spawn(move || follow(rank, &mut end))).collect();
         let led = catch_unwind(AssertUnwindSafe(|| {
-            let job = Arc::new(Job::lead(Box::new(first)).expect("a thread can be started"));
+            let job = Arc::new(JobLeader::new(Box::new(first)).expect("a thread can be started"));
             let done = lead(Arc::clone(&job));
             job.dismiss();
             done

@@ -1,35 +1,35 @@
-//! Planes turned from one orientation into the other, some rows at a time.
+//! Transposition of planes from one orientation into the other, some rows at a time.
 
-use super::planes::Portion;
+use super::planes::PlanePortion;
 use super::state::stop;
 use engines::bounds::{BitKernel, PlaneSlab};
 use pipeline::{StageContext, StageError};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Bytes of a plane that are turned in memory at a time.
+/// Bytes of a transposed plane in memory.
 const TURNED_BYTES: usize = 2 << 20;
 
-/// Bytes read at a time.
+/// Bytes of a read.
 const READ_BYTES: usize = 256 << 10;
 
-/// Words of a row, and as many times 64 rows, that are turned together: a line of a cache is then read, and written, once.
+/// Words of a row, and groups of 64 rows, in a tile: each cache line is read and written once.
 const TILE: usize = 8;
 
-/// Some rows of a slab of a plane in the other orientation.
+/// ScoreRows of a slab of a plane, transposed.
 #[derive(Default)]
-pub(super) struct Turned {
+pub(super) struct TransposedRows {
     rows: Range<usize>,
     row_words: usize,
     words: Vec<u64>,
-    /// By 64 rows, whether any may have a bit.
+    /// By strip of 64 rows, whether any may have a bit.
     has_bits: Vec<bool>,
     read: Vec<u64>,
 }
 
-impl Turned {
-    /// Turns the slab `from` into rows of `to` from `first` (rounded down to a word of columns) on, as many as fit.
-    /// `read` reads words of the plane, and tells whether any may have a bit.
+impl TransposedRows {
+    /// Transposes the slab `from` into rows of `to`, as many as fit, from row `first` on (rounded down to a multiple of 64).
+    /// `read` reads words of the plane, and returns whether any may have a bit.
     pub(super) fn fill(
         &mut self,
         (from, to): (&PlaneSlab, &PlaneSlab),
@@ -39,7 +39,7 @@ impl Turned {
     ) -> Result<(), StageError> {
         let first = first / 64;
         let words = (TURNED_BYTES / 8 / to.row_words / 64).max(1);
-        // What has no bit stays cleared.
+        // Strips without a bit are clear.
         for (strip, has_bits) in self.words.chunks_mut(64 * self.row_words.max(1)).zip(&self.has_bits) {
             if *has_bits {
                 strip.fill(0);
@@ -58,13 +58,13 @@ impl Turned {
             self.read.resize(count * from.row_words, 0);
             if read(from.word(row)..from.word(row + count), &mut self.read)? {
                 let strips = self.words.par_chunks_mut(TILE * 64 * to.row_words);
-                strips.zip(self.has_bits.par_chunks_mut(TILE)).enumerate().for_each(|(at, (turned, has_bits))| {
+                strips.zip(self.has_bits.par_chunks_mut(TILE)).enumerate().for_each(|(at, (transposed, has_bits))| {
                     let word = first + at * TILE;
                     for (tile, rows) in self.read.chunks(TILE * 64 * from.row_words).enumerate() {
                         let words = word..word + has_bits.len();
                         let to_word = row / 64 + tile * TILE;
                         let from = (rows, from.row_words, words);
-                        turn(kernel, from, (&mut *turned, to.row_words, to_word), has_bits);
+                        transpose(kernel, from, (&mut *transposed, to.row_words, to_word), has_bits);
                     }
                 });
             }
@@ -72,20 +72,20 @@ impl Turned {
         Ok(())
     }
 
-    /// The rows that were turned.
+    /// Returns the rows.
     pub(super) fn rows(&self) -> Range<usize> {
         self.rows.clone()
     }
 
-    /// Their words.
-    pub(super) fn words_mut(&mut self) -> Portion<'_> {
+    /// Returns the words of all rows.
+    pub(super) fn words_mut(&mut self) -> PlanePortion<'_> {
         match self.has_bits.contains(&true) {
-            true => Portion::Words(&mut self.words),
-            false => Portion::Zeros(self.words.len()),
+            true => PlanePortion::Words(&mut self.words),
+            false => PlanePortion::Zeros(self.words.len()),
         }
     }
 
-    /// The words of some of the rows, unless they have no bit.
+    /// Returns the words of some rows, or `None` if they have no bit.
     pub(super) fn words_of(&self, rows: Range<usize>) -> Option<&[u64]> {
         let rows = rows.start - self.rows.start..rows.end - self.rows.start;
         let strips = rows.start / 64..rows.end.div_ceil(64);
@@ -94,12 +94,12 @@ impl Turned {
     }
 }
 
-/// Turns some words of all rows, up to [`TILE`], into columns: words from `to_word` on of as many times 64 rows of `turned`.
-/// Notes which of those strips have any bit.
-fn turn(
+/// Transposes up to [`TILE`] words of all rows into strips of 64 rows of `transposed`, from word `to_word` on. Records which
+/// strips have a bit.
+fn transpose(
     kernel: BitKernel,
     (rows, row_words, words): (&[u64], usize, Range<usize>),
-    (turned, to_words, to_word): (&mut [u64], usize, usize),
+    (transposed, to_words, to_word): (&mut [u64], usize, usize),
     has_bits: &mut [bool],
 ) {
     for (to, rows) in (to_word..).zip(rows.chunks(64 * row_words)) {
@@ -111,10 +111,10 @@ fn turn(
         if used == 0 {
             continue;
         }
-        let strips = turned.chunks_mut(64 * to_words).zip(&mut *has_bits);
-        for (word, (turned, has_bits)) in words.clone().zip(strips) {
+        let strips = transposed.chunks_mut(64 * to_words).zip(&mut *has_bits);
+        for (word, (transposed, has_bits)) in words.clone().zip(strips) {
             if used.count_ones() <= FEW_ROWS {
-                *has_bits |= turn_some(rows, row_words, word, used, turned, to_words, to);
+                *has_bits |= transpose_few(rows, row_words, word, used, transposed, to_words, to);
                 continue;
             }
             let mut block = [0; 64];
@@ -128,20 +128,20 @@ fn turn(
             }
             *has_bits = true;
             kernel.transpose(&mut block);
-            for (turned, &bits) in turned.chunks_mut(to_words).zip(&block) {
-                turned[to] = bits;
+            for (transposed, &bits) in transposed.chunks_mut(to_words).zip(&block) {
+                transposed[to] = bits;
             }
         }
     }
 }
 
-/// Turns a word of those of up to 64 rows that are `used` bit by bit, and tells whether they have any.
-fn turn_some(
+/// Transposes a word of the `used` ones of 64 rows bit by bit, and returns whether they have any.
+fn transpose_few(
     rows: &[u64],
     row_words: usize,
     word: usize,
     mut used: u64,
-    turned: &mut [u64],
+    transposed: &mut [u64],
     to_words: usize,
     to: usize,
 ) -> bool {
@@ -152,8 +152,8 @@ fn turn_some(
         let mut bits = rows[at * row_words + word];
         any |= bits;
         while bits != 0 {
-            // Behind the last column of a sound plane there are none.
-            if let Some(word) = turned.get_mut(bits.trailing_zeros() as usize * to_words + to) {
+            // Valid planes have no bits beyond the last column.
+            if let Some(word) = transposed.get_mut(bits.trailing_zeros() as usize * to_words + to) {
                 *word |= 1 << at;
             }
             bits &= bits - 1;
@@ -162,7 +162,7 @@ fn turn_some(
     any != 0
 }
 
-/// Rows of a block that have bits, few enough to turn them bit by bit.
+/// Number of rows with bits in a block, up to which they are transposed bit by bit.
 const FEW_ROWS: u32 = 4;
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
 
     /// Sparse and dense, in more than one block.
     #[test]
-    fn tiles_turn() {
+    fn tiles_are_transposed() {
         let hash = |at: usize| (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (rows, row_words, to_words) = (150, 5, 4);
         for rarity in [1, 4, 60, 900, 5000] {
@@ -181,15 +181,15 @@ mod tests {
             for (kernel, words) in
                 BitKernel::available().flat_map(|kernel| [(kernel, 0..1), (kernel, 1..4), (kernel, 2..5)])
             {
-                let mut turned = vec![0; words.len() * 64 * to_words];
+                let mut transposed = vec![0; words.len() * 64 * to_words];
                 let mut has_bits = vec![false; words.len()];
-                turn(kernel, (&plane, row_words, words.clone()), (&mut turned, to_words, 1), &mut has_bits);
-                for (strip, has_bits) in turned.chunks(64 * to_words).zip(has_bits) {
+                transpose(kernel, (&plane, row_words, words.clone()), (&mut transposed, to_words, 1), &mut has_bits);
+                for (strip, has_bits) in transposed.chunks(64 * to_words).zip(has_bits) {
                     assert_eq!(has_bits, strip.iter().any(|&word| word != 0));
                 }
                 let columns = words.len() * 64;
                 for (column, row) in (0..columns).flat_map(|column| (0..rows).map(move |row| (column, row))) {
-                    let is_set = turned[column * to_words + 1 + row / 64] >> (row % 64) & 1 == 1;
+                    let is_set = transposed[column * to_words + 1 + row / 64] >> (row % 64) & 1 == 1;
                     assert_eq!(is_set, bit(row, words.start * 64 + column), "{rarity}: {row}, {column}");
                 }
             }

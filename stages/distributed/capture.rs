@@ -1,13 +1,16 @@
-//! The stage `capture:n` by all ranks: each captures for some rows of every slab, as [`CapturePartition`] says, and reads no more of
-//! the smaller databases than these rows lead to. Rank 0 writes the file, piece by piece, as they come.
+//! The stage `capture:n` by all ranks: each captures for some rows of every slab, and reads only what these rows lead to in
+//! the smaller databases. Rank 0 writes the pieces to the file in order.
 //!
-//! A rank is no more than some pieces ahead of the file, so memory does not depend on the database.
+//! A rank is only a few pieces ahead of the file, so memory does not depend on the database.
 
-use super::load::{Loads, Meter};
-use super::order::Reading;
-use super::{Failure, Follower, Job, Order, agree};
-use crate::capture::Files;
-use crate::{Shared, files, watch::Watch};
+use super::FollowerRank;
+use super::agreement::{RankFailure, agree};
+use super::job::JobLeader;
+use super::order::{JobOrder, ReadTask};
+use super::rank_load::{LoadMeter, RankLoads};
+use crate::capture::SmallerFiles;
+use crate::engine_progress::EngineProgress;
+use crate::{BuildContext, files};
 use disk::Disk;
 use engines::capture::{CapturePartition, CapturePiece, capture_piece};
 use engines::{DriverObserver, Tables};
@@ -19,23 +22,28 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use store::{BlockCache, Codec, FileKind};
 
-/// Taken, and go on; or do not.
+/// Reply of rank 0 to a piece: written, send more. Any other reply: stop.
 const TAKEN: u8 = 1;
 
 /// Runs the stage, on rank 0.
-pub(crate) fn run(shared: &Shared, job: &Job, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
+pub(crate) fn run(
+    build: &BuildContext,
+    job: &JobLeader,
+    stones: u32,
+    context: &StageContext,
+) -> Result<StageReport, StageError> {
+    let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
-    let reading = Reading { stones, threads: context.threads(), files: smaller.collect() };
+    let task = ReadTask { stones, threads: context.threads(), files: smaller.collect() };
     let mut communicator = job.communicator();
-    communicator.broadcast(0, Some(Order::Capture(reading.clone()).encode())).map_err(StageError::failed)?;
-    let tables = shared.tables();
-    let plan = shared.plan(stones);
-    let member = Member { settings, plan, disk: context.disk(), tables: &tables, reading: &reading, index: &index };
+    communicator.broadcast(0, Some(JobOrder::Capture(task.clone()).encode())).map_err(StageError::failed)?;
+    let tables = build.tables();
+    let plan = build.plan(stones);
+    let member = CaptureRank { settings, plan, disk: context.disk(), tables: &tables, task: &task, index: &index };
     let path = context.output(&files::capture(stones));
     let create = || files::create(context.disk(), &path, settings, FileKind::Capture, &index, Codec::Packed);
-    let watch = Watch::new(context, index.positions());
+    let watch = EngineProgress::new(context, index.positions());
     let mut end = 0;
     let mut writer = None;
     let captured = member.take_part(&mut **communicator, context.stop_flag(), &mut |best| {
@@ -47,78 +55,84 @@ pub(crate) fn run(shared: &Shared, job: &Job, stones: u32, context: &StageContex
         writer.append(best).map_err(files::unwritable)?;
         if watch.advance(end, index.positions()).is_break() { Err(StageError::Stopped) } else { Ok(()) }
     });
-    let done = captured.map_err(Failure::into_error)?;
+    let done = captured.map_err(RankFailure::into_error)?;
     let writer = writer.expect("every database has a row");
     writer.finish().map_err(files::unwritable)?;
     let report = StageReport::new(index.positions()).with("blocks", done.blocks).with("decoded", done.decoded);
-    Ok(done.loads.expect("rank 0 hears of all").report(report))
+    Ok(done.loads.expect("rank 0 gathers the loads").report(report))
 }
 
-/// Takes part, on another rank than 0.
+/// Runs the stage on a rank other than 0.
 pub(super) fn follow(
-    follower: &Follower,
-    reading: &Reading,
+    follower: &FollowerRank,
+    task: &ReadTask,
     tables: &Tables,
     communicator: &mut dyn Communicator,
-) -> Result<(), Failure> {
-    let Follower { plan, settings, disk, stop } = *follower;
-    let index = Index::new(reading.stones, settings.set);
-    let plan = plan.database(reading.stones);
-    let member = Member { settings, plan, disk, tables, reading, index: &index };
+) -> Result<(), RankFailure> {
+    let FollowerRank { plan, settings, disk, stop } = *follower;
+    let index = Index::new(task.stones, settings.set);
+    let plan = plan.database(task.stones);
+    let member = CaptureRank { settings, plan, disk, tables, task, index: &index };
     member.take_part(communicator, stop, &mut |_| unreachable!("rank 0 alone writes")).map(drop)
 }
 
-/// What a rank needs to take part.
-struct Member<'a> {
+/// Inputs of one rank.
+struct CaptureRank<'a> {
     settings: &'a Settings,
     plan: &'a DatabasePlan,
     disk: &'a dyn Disk,
     tables: &'a Tables,
-    reading: &'a Reading,
+    task: &'a ReadTask,
     index: &'a Index,
 }
 
-/// What the job did.
-struct Done {
-    /// Of smaller databases.
+/// Figures of the stage.
+struct CaptureOutcome {
+    /// Blocks of smaller databases.
     blocks: u64,
-    /// By all ranks.
+    /// Blocks decoded by all ranks.
     decoded: u64,
-    loads: Option<Loads>,
+    loads: Option<RankLoads>,
 }
 
-/// Takes the captures of the rows that follow.
+/// Writes the captures of the next rows.
 type Write<'a> = &'a mut dyn FnMut(&[Score]) -> Result<(), StageError>;
 
-impl Member<'_> {
-    fn take_part(&self, communicator: &mut dyn Communicator, stop: &AtomicBool, write: Write) -> Result<Done, Failure> {
+impl CaptureRank<'_> {
+    fn take_part(
+        &self,
+        communicator: &mut dyn Communicator,
+        stop: &AtomicBool,
+        write: Write,
+    ) -> Result<CaptureOutcome, RankFailure> {
         let cache = BlockCache::new(self.plan.memory().cache_bytes);
-        let opened = Files::open(self.settings, self.disk, self.reading.files.iter().cloned(), &cache, |_, _| None);
+        let opened = SmallerFiles::open(self.settings, self.disk, self.task.files.iter().cloned(), &cache, |_, _| None);
         let smaller = agree(communicator, opened)?;
-        let meter = Meter::start(communicator);
+        let meter = LoadMeter::start(communicator);
         let capture = |piece: &CapturePiece, best: &mut Vec<Score>| {
             if stop.load(Relaxed) {
                 return Err(StageError::Stopped);
             }
             capture_piece(self.tables, self.index, piece, &smaller, best)
         };
-        let deal = CapturePartition::new(self.index.slabs(), communicator.size());
+        let partition = CapturePartition::new(self.index.slabs(), communicator.size());
         let done = match communicator.rank() {
-            0 => lead(&deal, self.index, communicator, capture, write),
-            _ => send(&deal, self.index, CAPTURE_PIECES_AHEAD * deal.piece_positions(), communicator, capture),
+            0 => lead(&partition, self.index, communicator, capture, write),
+            _ => {
+                send(&partition, self.index, CAPTURE_PIECES_AHEAD * partition.piece_positions(), communicator, capture)
+            }
         };
-        agree(communicator, done.map_err(Failure::lost)?)?;
-        let loads = meter.gather(communicator).map_err(Failure::lost)?;
-        let decoded = communicator.sum(&[cache.decoded()]).map_err(Failure::lost)?[0];
-        Ok(Done { blocks: smaller.blocks(), decoded, loads })
+        agree(communicator, done.map_err(RankFailure::lost)?)?;
+        let loads = meter.gather(communicator).map_err(RankFailure::lost)?;
+        let decoded = communicator.sum(&[cache.decoded()]).map_err(RankFailure::lost)?[0];
+        Ok(CaptureOutcome { blocks: smaller.blocks(), decoded, loads })
     }
 }
 
-/// Sends what this rank captures for to rank 0, but not so many positions ahead of what it took. An empty message, as no
-/// piece is, says that nothing comes any more: after
-/// an error, or because rank 0 wants nothing.
+/// Sends the pieces of this rank to rank 0, at most `window` positions ahead of its replies. An empty message, which no piece
+/// is, ends the stream after an error or a request to stop.
 fn send(
-    deal: &CapturePartition,
+    partition: &CapturePartition,
     index: &Index,
     window: u64,
     communicator: &mut dyn Communicator,
@@ -126,9 +140,9 @@ fn send(
 ) -> Result<Result<(), StageError>, CommunicationError> {
     let rank = communicator.rank();
     let mut best = Vec::new();
-    // Positions of pieces that were sent, and all in all.
+    // Positions of each piece without a reply, and their sum.
     let (mut sent, mut ahead) = (VecDeque::new(), 0);
-    for piece in deal.pieces().filter(|piece| piece.rank == rank) {
+    for piece in partition.pieces().filter(|piece| piece.rank == rank) {
         let positions = piece.positions(index);
         while ahead > 0 && ahead + positions > window {
             if !is_taken(communicator)? {
@@ -153,25 +167,25 @@ fn send(
     Ok(Ok(()))
 }
 
-/// What rank 0 says of a piece.
+/// Receives the reply of rank 0 to a piece.
 fn is_taken(communicator: &mut dyn Communicator) -> Result<bool, CommunicationError> {
     Ok(communicator.receive(0)? == [TAKEN])
 }
 
-/// Captures for what is rank 0's, and writes all.
+/// Captures the pieces of rank 0, and writes those of all ranks.
 fn lead(
-    deal: &CapturePartition,
+    partition: &CapturePartition,
     index: &Index,
     communicator: &mut dyn Communicator,
     capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<(), StageError>,
     write: Write,
 ) -> Result<Result<(), StageError>, CommunicationError> {
     let ranks = communicator.size();
-    // By rank: pieces that it knows were taken, and whether it sends no more.
+    // By rank: replies sent, and whether its stream has ended.
     let (mut taken, mut ended) = (vec![0; ranks], vec![false; ranks]);
     let mut best = Vec::new();
     let mut written = Ok(());
-    for piece in deal.pieces() {
+    for piece in partition.pieces() {
         let CapturePiece { rank, .. } = piece;
         written = if rank == 0 {
             capture(&piece, &mut best)
@@ -191,10 +205,10 @@ fn lead(
     }
     if written.is_err() {
         let mut pieces = vec![0; ranks];
-        deal.pieces().for_each(|piece| pieces[piece.rank] += 1);
+        partition.pieces().for_each(|piece| pieces[piece.rank] += 1);
         for rank in (1..ranks).filter(|&rank| taken[rank] < pieces[rank]) {
             communicator.send(rank, vec![0])?;
-            // What it sent before it heard of that would be taken for what comes next.
+            // Pieces in flight must not be mistaken for later messages.
             while !ended[rank] {
                 ended[rank] = communicator.receive(rank)?.is_empty();
             }
@@ -203,7 +217,7 @@ fn lead(
     Ok(written)
 }
 
-/// The captures of a piece from the message of its rank.
+/// Decodes the captures of a piece.
 fn take(
     message: &[u8],
     piece: &CapturePiece,
@@ -211,7 +225,7 @@ fn take(
     best: &mut Vec<Score>,
 ) -> Result<Result<(), StageError>, CommunicationError> {
     if message.is_empty() {
-        // That rank says why when all have come to the end.
+        // The ranks agree on that rank's error at the end.
         return Ok(Err(StageError::Stopped));
     }
     let expected = piece.positions(index);
@@ -233,14 +247,14 @@ mod tests {
 
     const STONES: u32 = 5;
 
-    /// What a rank ends with, and what rank 0 has written, where one rank fails at one of its pieces, or the file does.
+    /// Returns whether each rank succeeds, and the captures written, if one rank fails at one of its pieces, or the file does.
     fn exchange(window: u64, ranks: usize, failing: Option<(usize, usize)>, full_at: usize) -> (Vec<bool>, Vec<Score>) {
         let index = Index::new(STONES, PositionSet::All);
-        let deal = CapturePartition::new(index.slabs(), ranks);
+        let partition = CapturePartition::new(index.slabs(), ranks);
         let mut written = Vec::new();
         let mut writes = 0;
         let ended = std::thread::scope(|scope| {
-            let (index, deal) = (&index, &deal);
+            let (index, partition) = (&index, &partition);
             let mut ends = ThreadCommunicator::job(ranks, NetworkFaults::none()).into_iter();
             let first = ends.next().unwrap();
             let pieces = |rank: usize| {
@@ -258,8 +272,8 @@ mod tests {
             let follow = |mut end: ThreadCommunicator| {
                 let capture = pieces(end.rank());
                 scope.spawn(move || {
-                    let sent = send(deal, index, window, &mut end, capture).unwrap();
-                    // Whatever is left over would be taken for a part of this.
+                    let sent = send(partition, index, window, &mut end, capture).unwrap();
+                    // A message left over would be mistaken for a part of this.
                     end.barrier().unwrap();
                     sent.is_ok()
                 })
@@ -274,7 +288,7 @@ mod tests {
                 written.extend_from_slice(best);
                 Ok(())
             };
-            let led = lead(deal, index, &mut end, pieces(0), &mut write).unwrap();
+            let led = lead(partition, index, &mut end, pieces(0), &mut write).unwrap();
             end.barrier().unwrap();
             let others = running.into_iter().map(|rank| rank.join().unwrap());
             std::iter::once(led.is_ok()).chain(others).collect()
@@ -283,20 +297,20 @@ mod tests {
     }
 
     #[test]
-    fn all_ranks_come_to_the_end_whatever_fails() {
+    fn all_ranks_end_after_any_failure() {
         let index = Index::new(STONES, PositionSet::All);
         for (window, ranks) in [(1, 2), (300, 2), (1, 3), (300, 3), (1 << 20, 3)] {
             let (ended, whole) = exchange(window, ranks, None, usize::MAX);
             assert!(ended.iter().all(|&is_ok| is_ok) && whole.len() as u64 == index.positions());
-            let deal = CapturePartition::new(index.slabs(), ranks);
+            let partition = CapturePartition::new(index.slabs(), ranks);
             for rank in 0..ranks {
-                let pieces = deal.pieces().filter(|piece| piece.rank == rank).count();
+                let pieces = partition.pieces().filter(|piece| piece.rank == rank).count();
                 for at in 0..pieces {
                     let (ended, written) = exchange(window, ranks, Some((rank, at)), usize::MAX);
                     assert!(!ended[0] && !ended[rank] && whole.starts_with(&written), "rank {rank}, piece {at}");
                 }
             }
-            for full_at in 0..deal.pieces().count() {
+            for full_at in 0..partition.pieces().count() {
                 let (ended, written) = exchange(window, ranks, None, full_at);
                 assert!(!ended[0] && ended[1..].iter().all(|&is_ok| is_ok), "write {full_at}");
                 assert!(written.len() < whole.len() && whole.starts_with(&written));

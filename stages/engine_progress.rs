@@ -1,80 +1,80 @@
-//! Progress of an engine, passed on to the pipeline; requests to stop, passed on to the engine.
+//! Adapter between the progress of an engine and that of the pipeline.
 
 use engines::EndedPass;
 use pipeline::StageContext;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Passes on the progress of one engine call.
-pub(crate) struct Watch<'a> {
+/// Reports the progress of one engine call to the pipeline, and requests to stop to the engine.
+pub(crate) struct EngineProgress<'a> {
     context: &'a StageContext<'a>,
     positions: u64,
-    count: Count,
+    count: CountedUnits,
 }
 
-/// What an engine counts.
-enum Count {
-    /// A share of all that there is to do, shown as positions.
+/// Unit in which an engine counts its progress.
+enum CountedUnits {
+    /// A share of the whole, shown as positions.
     Whole,
-    /// What it recomputed, pass after pass.
-    Passes(Recomputed),
-    /// Units of each pass, from 0.
+    /// Positions recomputed, pass after pass.
+    Passes(RecomputedPositions),
+    /// Units of the current pass.
     Units,
 }
 
-/// What passes recomputed.
+/// Positions that passes recomputed.
 #[derive(Default)]
-struct Recomputed {
-    /// By all so far.
+struct RecomputedPositions {
+    /// In all passes.
     all: AtomicU64,
-    /// By those that have ended.
+    /// In the passes that have ended.
     ended: AtomicU64,
-    /// Whether the pass at hand recomputes what may have changed only.
+    /// Whether the current pass recomputes only positions that may have changed.
     is_partial: AtomicBool,
 }
 
-impl<'a> Watch<'a> {
-    /// The only call of a stage on so many positions.
-    pub(crate) fn new(context: &'a StageContext<'a>, positions: u64) -> Watch<'a> {
+impl<'a> EngineProgress<'a> {
+    /// Begins an engine call on this many positions.
+    pub(crate) fn new(context: &'a StageContext<'a>, positions: u64) -> EngineProgress<'a> {
         context.progress().begin(positions, "positions");
-        Watch { context, positions, count: Count::Whole }
+        EngineProgress { context, positions, count: CountedUnits::Whole }
     }
 
-    /// Passes over so many positions, each of which changes at most `changes_max`.
-    pub(crate) fn passes(context: &'a StageContext<'a>, positions: u64, changes_max: u64) -> Watch<'a> {
-        let watch = Watch::new(context, positions);
+    /// Begins passes over this many positions, each of which changes at most `changes_max`.
+    pub(crate) fn passes(context: &'a StageContext<'a>, positions: u64, changes_max: u64) -> EngineProgress<'a> {
+        let watch = EngineProgress::new(context, positions);
         context.progress().begin_passes(changes_max, context.disk().clock().steady());
-        Watch { count: Count::Passes(Recomputed::default()), ..watch }
+        EngineProgress { count: CountedUnits::Passes(RecomputedPositions::default()), ..watch }
     }
 
-    /// Passes over the units of so many positions, to solve a bound of `of`.
-    pub(crate) fn bound(context: &'a StageContext<'a>, positions: u64, bound: u32, of: u32) -> Watch<'a> {
-        let watch = Watch::new(context, positions);
+    /// Begins passes that solve one of `of` bounds.
+    pub(crate) fn bound(context: &'a StageContext<'a>, positions: u64, bound: u32, of: u32) -> EngineProgress<'a> {
+        let watch = EngineProgress::new(context, positions);
         context.progress().begin_passes(positions, context.disk().clock().steady());
         context.progress().begin_bound(bound, of);
-        Watch { count: Count::Units, ..watch }
+        EngineProgress { count: CountedUnits::Units, ..watch }
     }
 
-    /// The engine is done; the stage goes on.
+    /// Ends the progress of the engine, before the stage does.
     pub(crate) fn end(self) {
         self.context.progress().begin(0, "");
     }
 }
 
-impl engines::DriverObserver for Watch<'_> {
+impl engines::DriverObserver for EngineProgress<'_> {
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
         let progress = self.context.progress();
         match &self.count {
-            Count::Whole => {
+            CountedUnits::Whole => {
                 let share = done as f64 / total.max(1) as f64;
                 progress.set((share * self.positions as f64) as u64);
             }
-            Count::Passes(recomputed) => {
+            CountedUnits::Passes(recomputed) => {
                 recomputed.all.store(done, Relaxed);
                 let total = if recomputed.is_partial.load(Relaxed) { 0 } else { self.positions };
                 progress.reach(done.saturating_sub(recomputed.ended.load(Relaxed)), total);
             }
-            Count::Units => progress.reach(done, total),
+            CountedUnits::Units => progress.reach(done, total),
         }
         match self.context.stop_requested() {
             true => ControlFlow::Break(()),
@@ -84,7 +84,7 @@ impl engines::DriverObserver for Watch<'_> {
 
     fn end_pass(&self, pass: EndedPass) {
         let EndedPass { is_full, is_next_full, changed } = pass;
-        if let Count::Passes(recomputed) = &self.count {
+        if let CountedUnits::Passes(recomputed) = &self.count {
             recomputed.ended.store(recomputed.all.load(Relaxed), Relaxed);
             recomputed.is_partial.store(!is_next_full, Relaxed);
         }

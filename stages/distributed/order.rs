@@ -1,62 +1,62 @@
-//! What the leader asks of the other ranks: one enum, and one text form.
+//! Orders of the leader to the other ranks, and their text form.
 
-use super::solve;
-use crate::bounds;
+use super::bound_task::BoundTask;
+use super::solve_task::SolveTask;
 use messaging::CommunicationError;
 use std::path::PathBuf;
 
-/// Something to do together.
+/// A stage that all ranks run, or the end of the job.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum JobOrder {
     /// `capture:n`.
-    Capture(Reading),
+    Capture(ReadTask),
     /// `sweep:n` or `counting:n`.
-    Solve(solve::Task),
+    Solve(SolveTask),
     /// `process:n:b`.
-    Bound(bounds::Task),
+    Bound(BoundTask),
     /// `verify:n`.
-    Verify(Reading),
+    Verify(ReadTask),
     /// `stats:n`.
-    Count(Reading),
-    /// To leave.
+    Count(ReadTask),
+    /// End of the job.
     Leave,
 }
 
-/// A database at work, and files to read for it.
+/// A database of a stage, and the files that the stage reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct ReadTask {
     pub(crate) stones: u32,
     /// Threads of the leader.
     pub(crate) threads: usize,
-    /// Databases, ascending by their stones; to count, captures and scores.
+    /// Databases in ascending order of stones; for `stats`, captures and scores.
     pub(crate) files: Vec<PathBuf>,
 }
 
-impl Order {
-    /// A word, and lines for the rest. No line ends within a path.
+impl JobOrder {
+    /// Encodes the order as a word and lines of text. Paths contain no line breaks.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (word, lines) = match self {
-            Order::Capture(reading) => ("capture", reading.lines()),
-            Order::Solve(task) => ("solve", task.lines()),
-            Order::Bound(task) => ("bound", task.lines()),
-            Order::Verify(reading) => ("verify", reading.lines()),
-            Order::Count(reading) => ("count", reading.lines()),
-            Order::Leave => ("leave", Vec::new()),
+            JobOrder::Capture(task) => ("capture", task.lines()),
+            JobOrder::Solve(task) => ("solve", task.lines()),
+            JobOrder::Bound(task) => ("bound", task.lines()),
+            JobOrder::Verify(task) => ("verify", task.lines()),
+            JobOrder::Count(task) => ("count", task.lines()),
+            JobOrder::Leave => ("leave", Vec::new()),
         };
         let lines: Vec<String> = std::iter::once(word.to_owned()).chain(lines).collect();
         lines.join("\n").into_bytes()
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Order, CommunicationError> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<JobOrder, CommunicationError> {
         let text = String::from_utf8_lossy(bytes);
         let lines: Vec<&str> = text.split('\n').collect();
         let order = match lines[..] {
-            ["capture", ref lines @ ..] => Reading::of_lines(lines).map(Order::Capture),
-            ["solve", ref lines @ ..] => solve::Task::of_lines(lines).map(Order::Solve),
-            ["bound", ref lines @ ..] => bounds::Task::of_lines(lines).map(Order::Bound),
-            ["verify", ref lines @ ..] => Reading::of_lines(lines).map(Order::Verify),
-            ["count", ref lines @ ..] => Reading::of_lines(lines).map(Order::Count),
-            ["leave"] => Some(Order::Leave),
+            ["capture", ref lines @ ..] => ReadTask::of_lines(lines).map(JobOrder::Capture),
+            ["solve", ref lines @ ..] => SolveTask::of_lines(lines).map(JobOrder::Solve),
+            ["bound", ref lines @ ..] => BoundTask::of_lines(lines).map(JobOrder::Bound),
+            ["verify", ref lines @ ..] => ReadTask::of_lines(lines).map(JobOrder::Verify),
+            ["count", ref lines @ ..] => ReadTask::of_lines(lines).map(JobOrder::Count),
+            ["leave"] => Some(JobOrder::Leave),
             _ => None,
         };
         let (expected, found) = ("an order".to_owned(), format!("{text:?}"));
@@ -64,18 +64,18 @@ impl Order {
     }
 }
 
-impl Reading {
-    /// Stones, threads, a path each.
+impl ReadTask {
+    /// Encodes the task as lines: stones, threads, paths.
     fn lines(&self) -> Vec<String> {
         let paths = self.files.iter().map(|path| path.display().to_string());
         [self.stones.to_string(), self.threads.to_string()].into_iter().chain(paths).collect()
     }
 
-    fn of_lines(lines: &[&str]) -> Option<Reading> {
+    fn of_lines(lines: &[&str]) -> Option<ReadTask> {
         let [stones, threads, paths @ ..] = lines else { return None };
         let (stones, threads) = (stones.parse().ok()?, threads.parse().ok()?);
         let is_one = stones <= game::STONES_MAX && threads > 0;
-        is_one.then(|| Reading { stones, threads, files: paths.iter().map(PathBuf::from).collect() })
+        is_one.then(|| ReadTask { stones, threads, files: paths.iter().map(PathBuf::from).collect() })
     }
 }
 
@@ -84,16 +84,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_understood() {
-        let reading =
-            |files: &[&str]| Reading { stones: 24, threads: 2, files: files.iter().map(PathBuf::from).collect() };
+    fn orders_are_decoded() {
+        let task =
+            |files: &[&str]| ReadTask { stones: 24, threads: 2, files: files.iter().map(PathBuf::from).collect() };
         let digest = disk::Digest::of(b"a result").to_string();
-        let solve = |lines: &[&str]| Order::Solve(solve::Task::of_lines(lines).unwrap());
+        let solve = |lines: &[&str]| JobOrder::Solve(SolveTask::of_lines(lines).unwrap());
         for order in [
-            Order::Capture(reading(&["/runs/a b/databases/00.awari", "/runs/a b/databases/01.awari"])),
-            Order::Capture(reading(&[])),
-            Order::Verify(reading(&["/runs/a b/databases/24.awari"])),
-            Order::Count(reading(&["/runs/a b/captures/24.cap", "/runs/a b/databases/24.awari"])),
+            JobOrder::Capture(task(&["/runs/a b/databases/00.awari", "/runs/a b/databases/01.awari"])),
+            JobOrder::Capture(task(&[])),
+            JobOrder::Verify(task(&["/runs/a b/databases/24.awari"])),
+            JobOrder::Count(task(&["/runs/a b/captures/24.cap", "/runs/a b/databases/24.awari"])),
             solve(&["sweep", "24", "/runs/a b/captures/24.cap", "24.awari", "", "", "", ""]),
             solve(&[
                 "sweep",
@@ -117,10 +117,10 @@ mod tests {
                 "awari-0123456789abcdef",
                 &digest,
             ]),
-            Order::Bound(bounds::Task::of_lines(&["1", "1", "a b", "c"]).unwrap()),
-            Order::Leave,
+            JobOrder::Bound(BoundTask::of_lines(&["1", "1", "a b", "c"]).unwrap()),
+            JobOrder::Leave,
         ] {
-            assert_eq!(Order::decode(&order.encode()).unwrap(), order);
+            assert_eq!(JobOrder::decode(&order.encode()).unwrap(), order);
         }
         for bytes in [
             &b""[..],
@@ -141,7 +141,7 @@ mod tests {
             b"sweep\n1\na\nb\n",
             b"\xff\n\n\n\n",
         ] {
-            assert!(Order::decode(bytes).is_err(), "{bytes:?}");
+            assert!(JobOrder::decode(bytes).is_err(), "{bytes:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Where the planes of a state live: memory, a scratch file, or a cache of pages over one.
+//! Storage of the planes of a state: memory, a scratch file, or a page cache over one.
 
-use super::state::Solve;
-use crate::Shared;
+use super::bound_solver::{BoundSolver, HasPageCounts};
+use crate::BuildContext;
 use disk::{Disk, DiskError, ScratchFile};
 use engines::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
@@ -13,18 +13,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use store::{PageCache, PageCounts};
 
-/// What the cache of a method counted, if it has one.
-pub(crate) trait Counted {
-    fn counts(&self) -> Option<PageCounts>;
-}
-
-impl Counted for WinsInMemory {
-    fn counts(&self) -> Option<PageCounts> {
-        None
-    }
-}
-
-/// Candidates in a scratch file, in units read and rewritten in place.
+/// Candidates in a scratch file, read and rewritten by unit.
 struct UnitsOnDisk {
     file: Box<dyn ScratchFile>,
     units: Vec<PlaneUnit>,
@@ -37,17 +26,17 @@ impl Units<DiskError> for UnitsOnDisk {
         let buffers = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = buffers().pop().unwrap_or_default();
         buffer.resize(words.len(), 0);
-        let place = words.start as u64 * 8;
-        self.file.read_at(place, disk::bytes_of_words_mut(&mut buffer))?;
+        let offset = words.start as u64 * 8;
+        self.file.read_at(offset, disk::bytes_of_words_mut(&mut buffer))?;
         if visitor(&mut buffer) {
-            self.file.write_at(place, disk::bytes_of_words(&buffer))?;
+            self.file.write_at(offset, disk::bytes_of_words(&buffer))?;
         }
         buffers().push(buffer);
         Ok(())
     }
 }
 
-/// Wins behind a cache, `OpponentMajor`: a row is in one piece.
+/// Wins behind a page cache, `OpponentMajor`: a row is contiguous.
 struct CachedWins {
     cache: PageCache,
     slabs: Vec<PlaneSlab>,
@@ -65,13 +54,13 @@ impl Wins<DiskError> for CachedWins {
         buffer
     }
 
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut notify: impl FnMut(u32, u64)) {
         let first = self.slabs[slab].word(row);
         let mut pages = self.cache.lock();
         for &(at, bits) in bits {
             let new = pages.set(first + at as usize, bits);
             if new != 0 {
-                tell(at, new);
+                notify(at, new);
             }
         }
     }
@@ -85,14 +74,14 @@ impl Wins<DiskError> for CachedWins {
     }
 }
 
-impl Counted for CachedWins {
+impl HasPageCounts for CachedWins {
     fn counts(&self) -> Option<PageCounts> {
         Some(self.cache.counts())
     }
 }
 
-/// Wins behind a cache, `MoverMajor` like the candidates: a row of wins is one bit of as many rows. What dual indexing
-/// is measured against.
+/// Wins behind a page cache, `MoverMajor` like the candidates: a row of wins is one bit in each of many rows. The baseline
+/// for dual indexing.
 struct SingleIndexWins {
     cache: PageCache,
     /// `MoverMajor`.
@@ -107,7 +96,7 @@ struct SingleIndexRow<'a> {
 }
 
 impl SingleIndexRow<'_> {
-    fn place(self, column: usize) -> (usize, u32) {
+    fn location(self, column: usize) -> (usize, u32) {
         (self.slab.word(column) + self.row / 64, self.row as u32 % 64)
     }
 }
@@ -118,7 +107,7 @@ impl RowBits for SingleIndexRow<'_> {
         let (mut left, mut bits) = (mask, 0);
         while left != 0 {
             let bit = left.trailing_zeros();
-            let (at, shift) = self.place(word * 64 + bit as usize);
+            let (at, shift) = self.location(word * 64 + bit as usize);
             bits |= (pages.word(at) >> shift & 1) << bit;
             left &= left - 1;
         }
@@ -133,19 +122,19 @@ impl Wins<DiskError> for SingleIndexWins {
         SingleIndexRow { wins: self, slab: self.slabs[slab], row }
     }
 
-    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut tell: impl FnMut(u32, u64)) {
+    fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut notify: impl FnMut(u32, u64)) {
         let row = SingleIndexRow { wins: self, slab: self.slabs[slab], row };
         let mut pages = self.cache.lock();
         for &(word, bits) in bits {
             let (mut left, mut new) = (bits, 0);
             while left != 0 {
                 let bit = left.trailing_zeros();
-                let (at, shift) = row.place(word as usize * 64 + bit as usize);
+                let (at, shift) = row.location(word as usize * 64 + bit as usize);
                 new |= u64::from(pages.set(at, 1 << shift) != 0) << bit;
                 left &= left - 1;
             }
             if new != 0 {
-                tell(word, new);
+                notify(word, new);
             }
         }
     }
@@ -167,30 +156,30 @@ impl Wins<DiskError> for SingleIndexWins {
     }
 }
 
-impl Counted for SingleIndexWins {
+impl HasPageCounts for SingleIndexWins {
     fn counts(&self) -> Option<PageCounts> {
         Some(self.cache.counts())
     }
 }
 
-/// An empty state of a database, as planned. ScratchFile files go below `directory`.
+/// Returns the solver of a database with empty planes, in the planned storage. ScratchFile files go to `directory`.
 pub(crate) fn empty(
-    shared: &Shared,
+    build: &BuildContext,
     index: &Index,
     disk: &dyn Disk,
     directory: &Path,
-) -> Result<Box<dyn Solve>, DiskError> {
+) -> Result<Box<dyn BoundSolver>, DiskError> {
     let layout = PlaneLayout::new(index, Orientation::MoverMajor);
     let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
-    let settings = shared.settings();
+    let settings = build.settings();
     let scratch = |name: &str, layout: &PlaneLayout| disk.scratch(&directory.join(name), layout.words() as u64 * 8);
     let on_disk = || -> Result<UnitsOnDisk, DiskError> {
         let file = scratch("candidates", &layout)?;
         Ok(UnitsOnDisk { file, units: layout.units(), buffers: Mutex::new(Vec::new()) })
     };
-    let (block_bytes, plan) = (settings.dual.block_bytes as usize, shared.plan(index.stones()));
+    let (block_bytes, plan) = (settings.dual.block_bytes as usize, build.plan(index.stones()));
     let cache = |file| PageCache::new(file, block_bytes, plan.memory().page_cache_bytes);
-    let (tables, kernel) = (shared.tables(), BitKernel::detect());
+    let (tables, kernel) = (build.tables(), BitKernel::detect());
     let index = index.clone();
     Ok(match plan.method() {
         Method::TwoBit => {

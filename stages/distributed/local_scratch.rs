@@ -1,10 +1,10 @@
-//! Directories of which each rank has one on a disk of its own, for snapshots and for what else nobody else reads.
+//! Rank-local scratch: a directory on a local disk of each rank, for snapshots and files that only this rank reads.
 //!
-//! In it a run has a directory of its own, by the place of its databases; ranks of one machine share it. It serves one
-//! stage at a time, which the fingerprint there tells, and is gone once that is done. What a crash leaves there the next
-//! stage removes.
+//! Each run has a subdirectory, named by the path of its databases; ranks of one machine share it. It serves one stage at a
+//! time, which its fingerprint identifies, and is removed at the end of that stage. The next stage removes what a crash
+//! leaves.
 
-use super::{Failure, agree};
+use super::agreement::{RankFailure, agree};
 use disk::{Digest, Disk, DiskError};
 use messaging::Communicator;
 use pipeline::{Snapshots, StageContext, StageError};
@@ -12,52 +12,51 @@ use planner::Settings;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What names of runs begin with, and how many digits follow.
+/// Prefix of the names of runs, and number of digits that follow.
 const RUN: &str = "awari-";
 const NAME_DIGITS: usize = 16;
 
-/// Where each rank has the snapshots, and what else nobody else reads, below a directory of its own: what tells this run
-/// from others there, and what the snapshots are made for.
+/// Subdirectory of a run in the scratch directory of each rank, and the fingerprint of the stage that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Apart {
+pub(super) struct LocalScratch {
     name: String,
     fingerprint: Digest,
 }
 
-impl Apart {
-    /// For a stage that is to make a database.
-    pub(super) fn new(context: &StageContext, database: &Path) -> Apart {
+impl LocalScratch {
+    /// Returns the subdirectory for a stage that makes a database.
+    pub(super) fn new(context: &StageContext, database: &Path) -> LocalScratch {
         let name = name_of(context.disk(), database.parent().unwrap_or(database));
-        Apart { name, fingerprint: context.snapshots().fingerprint() }
+        LocalScratch { name, fingerprint: context.snapshots().fingerprint() }
     }
 
-    /// What tells the run from others.
+    /// Returns the name of the subdirectory.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Both names, or nothing twice.
-    pub(super) fn lines(apart: Option<&Apart>) -> [String; 2] {
-        apart.map(|Apart { name, fingerprint }| [name.clone(), fingerprint.to_string()]).unwrap_or_default()
+    /// Encodes name and fingerprint as lines, or two empty ones.
+    pub(super) fn lines(scratch: Option<&LocalScratch>) -> [String; 2] {
+        scratch.map(|LocalScratch { name, fingerprint }| [name.clone(), fingerprint.to_string()]).unwrap_or_default()
     }
 
-    pub(super) fn of_lines(lines: [&str; 2]) -> Option<Option<Apart>> {
+    pub(super) fn of_lines(lines: [&str; 2]) -> Option<Option<LocalScratch>> {
         let [name, fingerprint] = lines;
         if lines == ["", ""] {
             return Some(None);
         }
         let fingerprint = fingerprint.parse().ok()?;
-        is_name(name).then(|| Some(Apart { name: name.to_owned(), fingerprint }))
+        is_name(name).then(|| Some(LocalScratch { name: name.to_owned(), fingerprint }))
     }
 
-    /// The directory of this rank, in which nothing is left of other stages: on all ranks, or on none.
+    /// Empties the directory of this rank of files of other stages, and returns it. Succeeds on all ranks or on none.
     pub(super) fn claim<'a>(
         &self,
         settings: &Settings,
         disk: &'a dyn Disk,
         stones: u32,
         communicator: &mut dyn Communicator,
-    ) -> Result<(PathBuf, Snapshots<'a>), Failure> {
+    ) -> Result<(PathBuf, Snapshots<'a>), RankFailure> {
         let unusable =
             |error: DiskError| StageError::failed(format!("cannot use the directory [cluster] scratch: {error}"));
         let ranks = communicator.size();
@@ -67,30 +66,30 @@ impl Apart {
             let snapshots = Snapshots::open(disk, directory.clone(), self.fingerprint, Duration::ZERO);
             Ok((directory, snapshots.map_err(unusable)?))
         };
-        // Ranks of one machine share it: it is emptied before anybody writes there.
+        // Ranks of one machine share the directory: all must have emptied it before any rank writes.
         let (directory, snapshots) = agree(communicator, open())?;
         let bytes = settings.set.positions(stones) / ranks as u64;
         let mut prepared = Ok(());
-        // In turn: what they write at first has the same name.
+        // One after the other: their first files have the same name.
         for turn in 0..ranks {
             if turn == communicator.rank() {
                 prepared = disk.probe(&directory, bytes).and_then(|()| snapshots.prepare().map(drop));
             }
-            communicator.barrier().map_err(Failure::lost)?;
+            communicator.barrier().map_err(RankFailure::lost)?;
         }
         agree(communicator, prepared.map_err(unusable))?;
         Ok((directory, snapshots))
     }
 }
 
-/// The name of a run in the directory of a rank, by the directory of its databases.
+/// Returns the name of the subdirectory of a run, by the directory of its databases.
 pub(crate) fn name_of(disk: &dyn Disk, databases: &Path) -> String {
     let run = disk.canonical(databases);
     let digest = Digest::of(run.as_os_str().as_encoded_bytes()).to_string();
     format!("{RUN}{}", &digest[..NAME_DIGITS])
 }
 
-/// Whether a name is that of a run in the directory of a rank.
+/// Whether a name is that of a subdirectory of a run.
 fn is_name(name: &str) -> bool {
     let digits = name.strip_prefix(RUN).unwrap_or_default();
     digits.len() == NAME_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -101,16 +100,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_no_paths() {
+    fn names_cannot_be_paths() {
         let fingerprint = Digest::of(b"a result");
-        let apart = Apart { name: "awari-0123456789abcdef".to_owned(), fingerprint };
-        let [name, digits] = Apart::lines(Some(&apart));
-        assert_eq!(Apart::of_lines([&name, &digits]), Some(Some(apart)));
-        assert_eq!(Apart::lines(None), ["", ""]);
-        assert_eq!(Apart::of_lines(["", ""]), Some(None));
+        let scratch = LocalScratch { name: "awari-0123456789abcdef".to_owned(), fingerprint };
+        let [name, digits] = LocalScratch::lines(Some(&scratch));
+        assert_eq!(LocalScratch::of_lines([&name, &digits]), Some(Some(scratch)));
+        assert_eq!(LocalScratch::lines(None), ["", ""]);
+        assert_eq!(LocalScratch::of_lines(["", ""]), Some(None));
         for other in ["", "..", "awari-0123456789abcde/", "awari-0123456789abcdef0", "/0123456789abcdef"] {
-            assert_eq!(Apart::of_lines([other, &digits]), None, "{other}");
+            assert_eq!(LocalScratch::of_lines([other, &digits]), None, "{other}");
         }
-        assert_eq!(Apart::of_lines([&name, ""]), None);
+        assert_eq!(LocalScratch::of_lines([&name, ""]), None);
     }
 }

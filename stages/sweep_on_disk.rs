@@ -1,9 +1,9 @@
-//! The stage `sweep:n` where its scores do not fit the memory: swept in a working file.
+//! The stage `sweep:n` for scores that do not fit the memory: they are swept in a working file.
 //!
-//! The file is the snapshot, at every moment: whatever a kill or a loss of power leaves of it, the next run goes on from
-//! there. Its cells have checksums; see `engines::sweep::disk`.
+//! The file is a valid snapshot at every moment: the next run resumes from whatever a kill or a power loss leaves. Its cells
+//! have checksums; see `engines::sweep::disk`.
 
-use crate::{Shared, files, watch::Watch};
+use crate::{BuildContext, engine_progress::EngineProgress, files};
 use disk::{Digest, RUN_BYTES_MAX, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
 use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
@@ -14,21 +14,21 @@ use std::path::PathBuf;
 use std::time::Instant;
 use store::FileKind;
 
-/// The name of the working file among the snapshots of its stage.
+/// Name of the working file in the snapshot directory of the stage.
 const WORKING_FILE: &str = "cells";
 
-/// The version of the layout of the file. One of another version has no checksum that is right.
+/// Version of the layout of the file. In a file of another version no checksum matches.
 const VERSION: u32 = 3;
 
 const _: () = assert!(RUN_BYTES <= RUN_BYTES_MAX, "runs of cells are read many at once");
 
 /// Runs the stage.
-pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    let settings = shared.settings();
-    // Other stages' tables: this one has what it needs for a slab at a time.
-    shared.forget_tables();
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+    let settings = build.settings();
+    // This stage makes the tables of one slab at a time.
+    build.forget_tables();
     let index = Index::new(stones, settings.set);
-    let allowed = shared.plan(stones).memory().arena_bytes.expect("the plan is to sweep on disk") as usize;
+    let allowed = build.plan(stones).memory().arena_bytes.expect("the plan is to sweep on disk") as usize;
     let plan = DiskPlan::new(&index, allowed).map_err(|least| {
         StageError::failed(format!("a task needs {} bytes of memory, {allowed} are allowed", least.needed))
     })?;
@@ -36,7 +36,7 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
     let path = context.snapshots().prepare()?.join(WORKING_FILE);
     let mut resumed = was_saved && context.disk().bytes(&path)?.is_some();
     let file = WorkingFile::open(settings, stones, path, plan.file_bytes(), context)?;
-    let mut sweep = Sweep { settings, index: &index, plan: &plan, file: &file, context };
+    let mut sweep = SweepOnDisk { settings, index: &index, plan: &plan, file: &file, context };
     let started = Instant::now();
     let solved = match sweep.solve(resumed) {
         Err(DiskSweepError::Endless) => {
@@ -62,8 +62,8 @@ pub(crate) fn run(shared: &Shared, stones: u32, context: &StageContext) -> Resul
         .with("resumed", u64::from(resumed)))
 }
 
-/// The sweep of one database.
-struct Sweep<'a> {
+/// Sweep of one database in a working file.
+struct SweepOnDisk<'a> {
     settings: &'a Settings,
     index: &'a Index,
     plan: &'a DiskPlan,
@@ -71,12 +71,12 @@ struct Sweep<'a> {
     context: &'a StageContext<'a>,
 }
 
-impl<'a> Sweep<'a> {
+impl<'a> SweepOnDisk<'a> {
     fn solve(
         &mut self,
         resumed: bool,
     ) -> Result<(DiskSweep<'a, WorkingFile<'a>>, DiskSweepReport), DiskSweepError<StageError>> {
-        let Sweep { settings, index, plan, file, context } = *self;
+        let SweepOnDisk { settings, index, plan, file, context } = *self;
         let name = files::capture(index.stones());
         let damaged = |error| files::unreadable(&name, error);
         let path = context.input(&name);
@@ -85,14 +85,14 @@ impl<'a> Sweep<'a> {
         let mut read =
             |first: u64, into: &mut [i8]| captures.read_range(first..first + into.len() as u64, into).map_err(damaged);
         let mut tiled = DiskSweep::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
-        let watch = Watch::passes(context, index.positions(), plan.changes_max());
+        let watch = EngineProgress::passes(context, index.positions(), plan.changes_max());
         let report = tiled.solve(&mut read, StageError::failed, &watch)?;
         watch.end();
         Ok((tiled, report))
     }
 
     fn publish(&self, tiled: &DiskSweep<WorkingFile<'_>>, stones: u32) -> Result<(), StageError> {
-        let Sweep { settings, index, context, .. } = self;
+        let SweepOnDisk { settings, index, context, .. } = self;
         let path = context.output(&files::database(stones));
         let mut writer = files::create(context.disk(), &path, settings, FileKind::Database, index, settings.codec)?;
         let unwritable = |error| files::unwritable_scores(stones, error);
@@ -102,11 +102,11 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// The working file of one stage.
+/// Working file of the stage.
 struct WorkingFile<'a> {
     file: Box<dyn ScratchFile + 'a>,
     path: PathBuf,
-    /// What it is of.
+    /// Seed of the checksums: layout, rules and database.
     key: Digest,
 }
 
@@ -127,16 +127,16 @@ impl<'a> WorkingFile<'a> {
 impl CellFile for WorkingFile<'_> {
     type Error = StageError;
 
-    fn read(&self, place: u64, into: &mut [i8]) -> Result<(), StageError> {
-        Ok(self.file.read_at(place, bytes_of_mut(into))?)
+    fn read(&self, offset: u64, into: &mut [i8]) -> Result<(), StageError> {
+        Ok(self.file.read_at(offset, bytes_of_mut(into))?)
     }
 
-    fn write(&self, place: u64, bytes: &[i8]) -> Result<(), StageError> {
-        Ok(self.file.write_at(place, bytes_of(bytes))?)
+    fn write(&self, offset: u64, bytes: &[i8]) -> Result<(), StageError> {
+        Ok(self.file.write_at(offset, bytes_of(bytes))?)
     }
 
     fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<(), StageError> {
-        let runs: Vec<_> = runs.iter().map(|&(place, bytes)| (place, bytes_of(bytes))).collect();
+        let runs: Vec<_> = runs.iter().map(|&(offset, bytes)| (offset, bytes_of(bytes))).collect();
         Ok(self.file.write_runs(&runs)?)
     }
 

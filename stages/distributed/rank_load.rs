@@ -1,55 +1,52 @@
-//! How a stage was spread over the ranks: what each of them did, told to rank 0.
+//! Balance of a stage over the ranks: traffic and waits of each, gathered by rank 0.
 
 use messaging::{CommunicationError, Communicator, MessageTraffic};
 use pipeline::StageReport;
 use std::time::{Duration, Instant};
 
-/// What a rank did while all of them were at a stage.
+/// MessageTraffic and time of a rank in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Load {
+struct RankLoad {
     messages_sent: u64,
     bytes_sent: u64,
     waited_micros: u64,
-    /// Waiting included.
+    /// Duration, including waits.
     took_micros: u64,
 }
 
-/// What all of them did, by rank.
+/// MessageTraffic and time of all ranks, by rank.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Loads(Vec<Load>);
+pub(crate) struct RankLoads(Vec<RankLoad>);
 
-/// When a rank began, and what it had sent by then.
-pub(crate) struct Meter {
+/// Measurement of a rank's traffic and time, from a start.
+pub(crate) struct LoadMeter {
     before: MessageTraffic,
     started: Instant,
 }
 
-impl Meter {
-    /// Begins now.
-    pub(crate) fn start(communicator: &dyn Communicator) -> Meter {
-        Meter { before: communicator.traffic(), started: Instant::now() }
+impl LoadMeter {
+    /// Starts to measure.
+    pub(crate) fn start(communicator: &dyn Communicator) -> LoadMeter {
+        LoadMeter { before: communicator.traffic(), started: Instant::now() }
     }
 
-    /// As [`gather`], of what this rank did since.
-    ///
-    /// # Errors
-    /// As that.
-    pub(crate) fn gather(&self, communicator: &mut dyn Communicator) -> Result<Option<Loads>, CommunicationError> {
+    /// Gathers traffic and time since the start, as [`gather`].
+    pub(crate) fn gather(&self, communicator: &mut dyn Communicator) -> Result<Option<RankLoads>, CommunicationError> {
         let traffic = communicator.traffic().since(&self.before);
         gather(communicator, &traffic, self.started.elapsed())
     }
 }
 
-/// Tells rank 0 what this rank did in so long: rank 0 gets what all did.
+/// Sends the traffic and time of this rank to rank 0, which gets those of all ranks.
 ///
 /// # Errors
-/// Where a rank cannot be reached any more.
+/// If a rank cannot be reached.
 pub(crate) fn gather(
     communicator: &mut dyn Communicator,
     traffic: &MessageTraffic,
     took: Duration,
-) -> Result<Option<Loads>, CommunicationError> {
-    let load = Load {
+) -> Result<Option<RankLoads>, CommunicationError> {
+    let load = RankLoad {
         messages_sent: traffic.messages_sent,
         bytes_sent: traffic.bytes_sent,
         waited_micros: (traffic.seconds_waited * 1e6) as u64,
@@ -58,33 +55,33 @@ pub(crate) fn gather(
     let Some(all) = communicator.gather(0, load.encode())? else { return Ok(None) };
     let decode = |(rank, bytes): (usize, &Vec<u8>)| {
         let (expected, found) = ("four numbers of 8 bytes".to_owned(), format!("{} bytes", bytes.len()));
-        Load::decode(bytes).ok_or(CommunicationError::Unexpected { rank, expected, found })
+        RankLoad::decode(bytes).ok_or(CommunicationError::Unexpected { rank, expected, found })
     };
-    Ok(Some(Loads(all.iter().enumerate().map(decode).collect::<Result<_, _>>()?)))
+    Ok(Some(RankLoads(all.iter().enumerate().map(decode).collect::<Result<_, _>>()?)))
 }
 
-impl Load {
+impl RankLoad {
     fn encode(&self) -> Vec<u8> {
-        let Load { messages_sent, bytes_sent, waited_micros, took_micros } = *self;
+        let RankLoad { messages_sent, bytes_sent, waited_micros, took_micros } = *self;
         [messages_sent, bytes_sent, waited_micros, took_micros].iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    fn decode(bytes: &[u8]) -> Option<Load> {
+    fn decode(bytes: &[u8]) -> Option<RankLoad> {
         let (words, rest) = bytes.as_chunks();
         let numbers: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
         let [messages_sent, bytes_sent, waited_micros, took_micros] = *numbers else { return None };
-        rest.is_empty().then_some(Load { messages_sent, bytes_sent, waited_micros, took_micros })
+        rest.is_empty().then_some(RankLoad { messages_sent, bytes_sent, waited_micros, took_micros })
     }
 }
 
-impl Loads {
-    /// Adds what they say: ranks, messages and bytes sent by all, the share of their time that they waited for messages,
-    /// and, of bytes sent and of the time at work, the most of a rank by the mean of all.
+impl RankLoads {
+    /// Adds figures to a report: ranks, messages and bytes sent, the share of time spent waiting for messages, and the
+    /// maximum by the mean of bytes sent and of time at work.
     pub(crate) fn report(&self, report: StageReport) -> StageReport {
-        let sum = |of: fn(&Load) -> u64| self.0.iter().fold(0, |sum: u64, load| sum.saturating_add(of(load)));
-        let most_by_mean = |of: fn(&Load) -> u64| {
+        let sum = |of: fn(&RankLoad) -> u64| self.0.iter().fold(0, |sum: u64, load| sum.saturating_add(of(load)));
+        let most_by_mean = |of: fn(&RankLoad) -> u64| {
             let most = self.0.iter().map(of).max().unwrap_or(0);
-            // Where nobody has any, all have the same.
+            // All ranks are equal if all have none.
             if most == 0 { 1.0 } else { most as f64 * self.0.len() as f64 / sum(of) as f64 }
         };
         let took = sum(|load| load.took_micros).max(1);
@@ -105,30 +102,30 @@ mod tests {
     use messaging::{NetworkFaults, ThreadCommunicator};
 
     fn report(loads: &[[u64; 4]]) -> Vec<f64> {
-        let load = |&[messages_sent, bytes_sent, waited_micros, took_micros]: &[u64; 4]| Load {
+        let load = |&[messages_sent, bytes_sent, waited_micros, took_micros]: &[u64; 4]| RankLoad {
             messages_sent,
             bytes_sent,
             waited_micros,
             took_micros,
         };
-        let report = Loads(loads.iter().map(load).collect()).report(StageReport::new(1));
+        let report = RankLoads(loads.iter().map(load).collect()).report(StageReport::new(1));
         let names = ["ranks", "messages_sent", "bytes_sent", "waited_share", "bytes_most_by_mean", "work_most_by_mean"];
         names.map(|name| report.counters[name].as_f64()).to_vec()
     }
 
     #[test]
-    fn most_is_beside_the_mean() {
+    fn maxima_are_relative_to_the_mean() {
         assert_eq!(report(&[[3, 100, 250, 1000], [5, 300, 750, 1000]]), [2.0, 8.0, 400.0, 0.5, 1.5, 1.5]);
         assert_eq!(report(&[[0, 0, 0, 0]]), [1.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
-        // Clocks are read one after the other.
+        // The clocks are read at slightly different times.
         assert_eq!(report(&[[1, 1, 11, 10], [1, 1, 0, 10]])[3..], [0.5, 1.0, 2.0][..]);
     }
 
     #[test]
-    fn rank_0_hears_of_all() {
+    fn rank_0_gathers_all() {
         let ends = ThreadCommunicator::job(3, NetworkFaults::none());
-        let heard: Vec<_> = std::thread::scope(|scope| {
-            let tell = |mut end: ThreadCommunicator| {
+        let gathered: Vec<_> = std::thread::scope(|scope| {
+            let send = |mut end: ThreadCommunicator| {
                 let traffic = MessageTraffic {
                     bytes_sent: 10 * end.rank() as u64,
                     seconds_waited: 0.5,
@@ -136,19 +133,20 @@ mod tests {
                 };
                 gather(&mut end, &traffic, Duration::from_secs(2)).unwrap()
             };
-            let running: Vec<_> = ends.into_iter().map(|end| scope.spawn(move || tell(end))).collect();
+            let running: Vec<_> = ends.into_iter().map(|end| scope.spawn(move || send(end))).collect();
             running.into_iter().map(|rank| rank.join().unwrap()).collect()
         });
-        let load = |bytes_sent| Load { messages_sent: 0, bytes_sent, waited_micros: 500_000, took_micros: 2_000_000 };
-        assert_eq!(heard, [Some(Loads(vec![load(0), load(10), load(20)])), None, None]);
+        let load =
+            |bytes_sent| RankLoad { messages_sent: 0, bytes_sent, waited_micros: 500_000, took_micros: 2_000_000 };
+        assert_eq!(gathered, [Some(RankLoads(vec![load(0), load(10), load(20)])), None, None]);
     }
 
     #[test]
-    fn other_messages_are_none() {
-        let load = Load { messages_sent: 1, bytes_sent: 2, waited_micros: 3, took_micros: u64::MAX };
-        assert_eq!(Load::decode(&load.encode()), Some(load));
+    fn invalid_messages_are_rejected() {
+        let load = RankLoad { messages_sent: 1, bytes_sent: 2, waited_micros: 3, took_micros: u64::MAX };
+        assert_eq!(RankLoad::decode(&load.encode()), Some(load));
         for length in [0, 8, 24, 31, 33, 40] {
-            assert_eq!(Load::decode(&vec![0; length]), None, "{length} bytes");
+            assert_eq!(RankLoad::decode(&vec![0; length]), None, "{length} bytes");
         }
     }
 }

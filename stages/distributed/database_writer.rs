@@ -1,10 +1,11 @@
-//! A database written by all ranks: each collects the scores of a part of the file, encodes its blocks and writes them
-//! to their place; rank 0 puts header and index around them, and publishes the file, the same as one machine makes.
+//! Writing of a database by all ranks: each collects the scores of a part of the file, encodes its blocks and writes them;
+//! rank 0 adds header and index, and publishes the file, which equals that of one machine.
 //!
-//! Where blocks are compressed, their places are known when all are encoded: till then each rank keeps its own in a file
-//! without a name. Nothing has a final name before all parts are durable, and a rank whose disk fails ends the stage.
+//! Offsets of compressed blocks are known once all are encoded: until then each rank keeps its blocks in an unnamed file. The
+//! file gets its final name when all parts are durable. A rank whose disk fails ends the stage.
 
-use super::{Failure, agree, is_shared};
+use super::agreement::{RankFailure, agree};
+use super::job::is_shared;
 use crate::files;
 use disk::{Disk, DiskError, Edge, Joint, Region, ScratchFile, edges_of};
 use game::Index;
@@ -15,30 +16,30 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use store::{Division, FileKind, StoreError};
 
-/// Bytes of a part that are moved at a time.
+/// Bytes of a copy at a time.
 const MOVED_BYTES: u64 = 4 << 20;
 
-/// A database to be written.
-pub(super) struct Output<'a> {
+/// A database to write.
+pub(super) struct DatabaseOutput<'a> {
     pub(super) settings: &'a Settings,
     pub(super) disk: &'a dyn Disk,
     pub(super) index: &'a Index,
-    /// Its final name.
+    /// Final path.
     pub(super) path: &'a Path,
-    /// Where each rank keeps what nobody else reads; if not, beside the file.
+    /// Directory on the local disk of each rank; `None` is that of the file.
     pub(super) scratch: Option<&'a Path>,
 }
 
-/// Takes scores in canonical order, and says whether it wants more.
-pub(super) type Sink<'a> = &'a mut dyn FnMut(&[i8]) -> ControlFlow<()>;
+/// Receives scores in canonical order, until it breaks.
+pub(super) type ScoreSink<'a> = &'a mut dyn FnMut(&[i8]) -> ControlFlow<()>;
 
-/// Gives each rank the scores of its range, as [`engines::distributed::collect`].
-pub(super) type Collect<'a> =
-    &'a mut dyn FnMut(&[Range<u64>], &mut dyn Communicator, Sink) -> Result<bool, CommunicationError>;
+/// Distributes the scores by the ranges of ranks, as [`engines::cluster::collect`].
+pub(super) type CollectScores<'a> =
+    &'a mut dyn FnMut(&[Range<u64>], &mut dyn Communicator, ScoreSink) -> Result<bool, CommunicationError>;
 
-impl Output<'_> {
-    /// Writes the database together with the other ranks.
-    pub(super) fn write(&self, communicator: &mut dyn Communicator, collect: Collect) -> Result<(), Failure> {
+impl DatabaseOutput<'_> {
+    /// Writes the database with the other ranks.
+    pub(super) fn write(&self, communicator: &mut dyn Communicator, collect: CollectScores) -> Result<(), RankFailure> {
         let (rank, ranks) = (communicator.rank(), communicator.size());
         if !is_shared(self.settings, self.index.stones(), ranks) {
             return self.write_alone(communicator, collect);
@@ -51,40 +52,43 @@ impl Output<'_> {
         };
         let mut writer = division.writer(rank, region);
         let mut failed = None;
-        let all = collect(&division.ranges(), communicator, &mut |run| taken(writer.append(run), &mut failed));
-        let encoded = match (failed, all.map_err(Failure::lost)?) {
+        let all =
+            collect(&division.ranges(), communicator, &mut |run| continue_or_record(writer.append(run), &mut failed));
+        let encoded = match (failed, all.map_err(RankFailure::lost)?) {
             (Some(error), _) => Err(error),
             (None, true) => writer.finish().map(Some),
-            // Whoever has enough says why.
+            // The rank that broke off has the error.
             (None, false) => Ok(None),
         };
         let unwritable = |error| files::unwritable_scores(self.index.stones(), error);
         let encoded = agree(communicator, encoded.map_err(unwritable))?;
         let (summary, region) = encoded.expect("a rank that has enough failed");
-        let summaries = communicator.gather(0, summary).map_err(Failure::lost)?;
+        let summaries = communicator.gather(0, summary).map_err(RankFailure::lost)?;
         let whole = summaries.map(|summaries| {
             let misfit = |(rank, expected, found)| CommunicationError::Unexpected { rank, expected, found };
             division.whole(summaries).map_err(misfit)
         });
-        let whole = whole.transpose().map_err(Failure::lost)?;
+        let whole = whole.transpose().map_err(RankFailure::lost)?;
         let (part_bytes, joint, region) = match known {
             Some(bytes) => (bytes, joint, region),
             None => {
-                let told = whole.as_ref().map(|whole| encode(&whole.part_bytes));
-                let told = communicator.broadcast(0, told).map_err(Failure::lost)?;
-                let bytes = decode(&told, &division, ranks).map_err(Failure::lost)?;
+                let message = whole.as_ref().map(|whole| encode(&whole.part_bytes));
+                let message = communicator.broadcast(0, message).map_err(RankFailure::lost)?;
+                let bytes = decode(&message, &division, ranks).map_err(RankFailure::lost)?;
                 let (joint, to) = self.open(communicator, &division, &bytes)?;
-                let moved = moved(region, bytes[rank], to, communicator).map_err(StageError::Disk);
-                (bytes, joint, agree(communicator, moved)?)
+                let copy_part = copy_part(region, bytes[rank], to, communicator).map_err(StageError::Disk);
+                (bytes, joint, agree(communicator, copy_part)?)
             }
         };
         let edges = agree(communicator, region.finish().map_err(StageError::Disk))?;
         let edges = communicator.gather(0, edges.into_iter().flat_map(|edge| edge.bytes).collect());
-        let published = match (joint, whole, edges.map_err(Failure::lost)?) {
-            (Some(joint), Some(whole), Some(told)) => {
+        let published = match (joint, whole, edges.map_err(RankFailure::lost)?) {
+            (Some(joint), Some(whole), Some(message)) => {
                 let mut edges = division.edges(&whole).to_vec();
-                for (rank, bytes) in told.iter().enumerate() {
-                    edges.extend(take_edges(rank, bytes, &division.place(rank, &part_bytes)).map_err(Failure::lost)?);
+                for (rank, bytes) in message.iter().enumerate() {
+                    edges.extend(
+                        take_edges(rank, bytes, &division.place(rank, &part_bytes)).map_err(RankFailure::lost)?,
+                    );
                 }
                 joint.publish(edges).map(drop)
             }
@@ -93,9 +97,9 @@ impl Output<'_> {
         agree(communicator, published.map_err(StageError::Disk))
     }
 
-    /// The same by rank 0, for the smallest databases.
-    fn write_alone(&self, communicator: &mut dyn Communicator, collect: Collect) -> Result<(), Failure> {
-        let Output { settings, disk, index, path, .. } = *self;
+    /// Writes the database on rank 0 alone, for the smallest databases.
+    fn write_alone(&self, communicator: &mut dyn Communicator, collect: CollectScores) -> Result<(), RankFailure> {
+        let DatabaseOutput { settings, disk, index, path, .. } = *self;
         let create = || files::create(disk, path, settings, FileKind::Database, index, settings.codec);
         let created = (communicator.rank() == 0).then(create).transpose();
         let mut writer = agree(communicator, created)?;
@@ -104,9 +108,9 @@ impl Output<'_> {
         let mut failed = None;
         let all = collect(&ranges, communicator, &mut |run| {
             let writer = writer.as_mut().expect("rank 0 alone has a range");
-            taken(writer.append(run), &mut failed)
+            continue_or_record(writer.append(run), &mut failed)
         });
-        let written = match (failed, all.map_err(Failure::lost)?) {
+        let written = match (failed, all.map_err(RankFailure::lost)?) {
             (None, true) => writer.map(|writer| writer.finish()).transpose().map(drop),
             (failed, _) => failed.map_or(Ok(()), Err),
         };
@@ -114,7 +118,7 @@ impl Output<'_> {
         agree(communicator, written.map_err(unwritable))
     }
 
-    /// The file in so many parts.
+    /// Returns the division of the file into parts.
     fn division(&self, parts: usize) -> Result<Division, StoreError> {
         let Settings { rules, set, codec, .. } = *self.settings;
         let (kind, stones) = (FileKind::Database, self.index.stones());
@@ -123,24 +127,24 @@ impl Output<'_> {
         Division::new(self.path, &identity, &shape, files::range(kind, stones), codec, parts)
     }
 
-    /// Opens the file under a temporary name, on all ranks: rank 0 makes it.
+    /// Creates the file under a temporary name on rank 0, and opens it on all ranks.
     fn open(
         &self,
         communicator: &mut dyn Communicator,
         division: &Division,
         part_bytes: &[u64],
-    ) -> Result<(Option<Joint<'_>>, Region<'_>), Failure> {
+    ) -> Result<(Option<Joint<'_>>, Region<'_>), RankFailure> {
         let (rank, bytes) = (communicator.rank(), division.file_bytes(part_bytes));
         let create = || Joint::create(self.disk, self.path, bytes).map_err(StageError::Disk);
         let joint = agree(communicator, (rank == 0).then(create).transpose())?;
-        let told = joint.as_ref().map(|joint| joint.temporary().display().to_string().into_bytes());
-        let told = communicator.broadcast(0, told).map_err(Failure::lost)?;
-        let temporary = PathBuf::from(String::from_utf8_lossy(&told).into_owned());
+        let message = joint.as_ref().map(|joint| joint.temporary().display().to_string().into_bytes());
+        let message = communicator.broadcast(0, message).map_err(RankFailure::lost)?;
+        let temporary = PathBuf::from(String::from_utf8_lossy(&message).into_owned());
         let region = Region::open(self.disk, &temporary, bytes, division.place(rank, part_bytes));
         Ok((joint, agree(communicator, region.map_err(StageError::Disk))?))
     }
 
-    /// Where a rank keeps its part until that has a place in the file.
+    /// Creates the file for the part of a rank whose offset is unknown.
     fn keep(&self, division: &Division, rank: usize) -> Result<Region<'_>, StageError> {
         let bytes = division.part_bytes_max(rank);
         let name = self.path.file_name().unwrap_or_default().display();
@@ -150,8 +154,8 @@ impl Output<'_> {
     }
 }
 
-/// Goes on, or notes why not.
-fn taken(appended: Result<(), StoreError>, failed: &mut Option<StoreError>) -> ControlFlow<()> {
+/// Continues, or records the error and breaks.
+fn continue_or_record(appended: Result<(), StoreError>, failed: &mut Option<StoreError>) -> ControlFlow<()> {
     match appended {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => {
@@ -161,8 +165,8 @@ fn taken(appended: Result<(), StoreError>, failed: &mut Option<StoreError>) -> C
     }
 }
 
-/// Moves what was kept of a part to where it belongs.
-fn moved<'d>(
+/// Copies a kept part into the file.
+fn copy_part<'d>(
     kept: Region<'_>,
     bytes: u64,
     mut to: Region<'d>,
@@ -174,37 +178,38 @@ fn moved<'d>(
         piece.resize((bytes - offset).min(MOVED_BYTES) as usize, 0);
         kept.read_at(offset, &mut piece)?;
         to.write(&piece)?;
-        // Tells the others that this rank lives. What goes wrong with messages shows when they are waited for.
+        // Shows the others that this rank is alive. An error shows again at the next message.
         let _ = communicator.poll();
     }
     Ok(to)
 }
 
-/// Bytes of all parts, as rank 0 tells them.
+/// Encodes the bytes of all parts.
 fn encode(part_bytes: &[u64]) -> Vec<u8> {
     part_bytes.iter().flat_map(|bytes| bytes.to_le_bytes()).collect()
 }
 
-fn decode(told: &[u8], division: &Division, ranks: usize) -> Result<Vec<u64>, CommunicationError> {
-    let (words, rest) = told.as_chunks();
+fn decode(message: &[u8], division: &Division, ranks: usize) -> Result<Vec<u64>, CommunicationError> {
+    let (words, rest) = message.as_chunks();
     let bytes: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
     let fits = |(part, &bytes): (usize, &u64)| bytes <= division.part_bytes_max(part);
     if rest.is_empty() && bytes.len() == ranks && bytes.iter().enumerate().all(fits) {
         return Ok(bytes);
     }
-    let (expected, found) = (format!("the bytes of {ranks} parts"), format!("{told:?}"));
+    let (expected, found) = (format!("the bytes of {ranks} parts"), format!("{message:?}"));
     Err(CommunicationError::Unexpected { rank: 0, expected, found })
 }
 
-/// The edges of the region of a rank, from its message.
-fn take_edges(rank: usize, told: &[u8], place: &Range<u64>) -> Result<Vec<Edge>, CommunicationError> {
+/// Decodes the edges of the region of a rank.
+fn take_edges(rank: usize, message: &[u8], place: &Range<u64>) -> Result<Vec<Edge>, CommunicationError> {
     let edges = edges_of(place);
     let expected: u64 = edges.iter().map(|edge| edge.end - edge.start).sum();
-    if told.len() as u64 != expected {
-        let (expected, found) = (format!("{expected} bytes at the ends of its part"), format!("{} bytes", told.len()));
+    if message.len() as u64 != expected {
+        let (expected, found) =
+            (format!("{expected} bytes at the ends of its part"), format!("{} bytes", message.len()));
         return Err(CommunicationError::Unexpected { rank, expected, found });
     }
-    let mut rest = told;
+    let mut rest = message;
     let edge = |edge: Range<u64>| {
         let (bytes, later) = rest.split_at((edge.end - edge.start) as usize);
         rest = later;
@@ -228,13 +233,13 @@ mod tests {
         Settings::new(&Manifest::parse(&text, "test", &planner::schema(), &[]).unwrap())
     }
 
-    /// Scores that compress, and are in range.
+    /// Returns scores that compress, and are in range.
     fn scores(index: &Index) -> Vec<i8> {
         let score = |position: u64| ((position / 9 % 13) as i8 - 6) * i8::from(!position.is_multiple_of(5)) / 2;
         (0..index.positions()).map(score).collect()
     }
 
-    /// What all ranks come to, with a disk each.
+    /// Returns the result of each rank, with a disk each.
     fn written(
         settings: &Settings,
         index: &Index,
@@ -247,9 +252,9 @@ mod tests {
             let run = |(mut end, disk): (ThreadCommunicator, &MemoryDisk)| {
                 let disk = disk.clone();
                 scope.spawn(move || {
-                    let output = Output { settings, disk: &disk, index, path: Path::new(PATH), scratch: None };
+                    let output = DatabaseOutput { settings, disk: &disk, index, path: Path::new(PATH), scratch: None };
                     let rank = end.rank();
-                    let mut collect = |ranges: &[Range<u64>], end: &mut dyn Communicator, sink: Sink| {
+                    let mut collect = |ranges: &[Range<u64>], end: &mut dyn Communicator, sink: ScoreSink| {
                         let Range { start, end: last } = ranges[rank];
                         let mut runs = scores[start as usize..last as usize].chunks(10_007);
                         let all = runs.all(|run| sink(run).is_continue());
@@ -265,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ranks_write_the_file_of_one() {
+    fn all_ranks_write_the_same_file_as_one() {
         for (codec, set) in ["raw", "packed", "zstd", "rans"]
             .into_iter()
             .flat_map(|codec| [(codec, PositionSet::All), (codec, PositionSet::Reachable)])
@@ -293,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_fails_ends_it_for_all() {
+    fn a_failing_disk_ends_the_stage_on_all_ranks() {
         for codec in ["packed", "zstd"] {
             let settings = settings(codec);
             let index = Index::new(10, settings.set);
@@ -313,7 +318,7 @@ mod tests {
                     let error = done[0].as_ref().unwrap_err();
                     assert!(failing == 0 || error.contains(&format!("rank {failing}: ")), "operation {k}: {error}");
                     assert!(done.iter().all(Result::is_err), "operation {k}: {done:?}");
-                    // Renamed, the file may be there though that is not durable.
+                    // After the rename, the file may exist though the rename is not durable.
                     assert!(failing == 0 || kept == b"old", "operation {k}");
                     assert!(!disks[0].paths().iter().any(|path| is_leftover(path)), "operation {k}");
                 }
@@ -323,16 +328,17 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_are_refused() {
+    fn invalid_messages_are_rejected() {
         let settings = settings("zstd");
         let index = Index::new(8, settings.set);
         let disk = MemoryDisk::new();
-        let output = Output { settings: &settings, disk: &disk, index: &index, path: Path::new(PATH), scratch: None };
+        let output =
+            DatabaseOutput { settings: &settings, disk: &disk, index: &index, path: Path::new(PATH), scratch: None };
         let division = output.division(3).unwrap();
         let part_bytes = [1000, division.part_bytes_max(1), 0];
         assert_eq!(decode(&encode(&part_bytes), &division, 3).unwrap(), part_bytes);
-        for told in [&[][..], &[0; 23], &[0; 25], &[0; 32], &encode(&[0, division.part_bytes_max(1) + 1, 0])] {
-            assert!(decode(told, &division, 3).is_err(), "{told:?}");
+        for message in [&[][..], &[0; 23], &[0; 25], &[0; 32], &encode(&[0, division.part_bytes_max(1) + 1, 0])] {
+            assert!(decode(message, &division, 3).is_err(), "{message:?}");
         }
         let place = 100..200_000;
         let bytes = edges_of(&place).iter().map(|edge| (edge.end - edge.start) as usize).sum::<usize>();

@@ -1,0 +1,168 @@
+//! Agreement of all ranks on whether a step succeeded.
+
+use messaging::{CommunicationError, Communicator};
+use pipeline::{ArtifactName, StageError};
+
+/// Failure of a task on a rank.
+#[derive(Debug)]
+pub(crate) enum RankFailure {
+    /// Known to all ranks, which continue with the next order.
+    Together(StageError),
+    /// Known to this rank only: it lost contact with the others.
+    Alone(StageError),
+}
+
+impl RankFailure {
+    /// Returns the failure for a message that could not be sent or received.
+    pub(crate) fn lost(error: CommunicationError) -> RankFailure {
+        RankFailure::Alone(StageError::failed(error))
+    }
+
+    /// Returns the error of the stage on rank 0.
+    pub(crate) fn into_error(self) -> StageError {
+        let (RankFailure::Together(error) | RankFailure::Alone(error)) = self;
+        error
+    }
+}
+
+/// Returns this rank's value if all ranks succeeded, else an error on each rank: its own, or the most severe one. Damage is
+/// more severe than any other error, and a request to stop less.
+pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, StageError>) -> Result<T, RankFailure> {
+    let message = mine.as_ref().err().map(|error| RemoteError::of(error, communicator.rank()).encode());
+    let all = communicator.gather(0, message.unwrap_or_default()).map_err(RankFailure::lost)?;
+    let verdict = match all {
+        Some(all) => {
+            let message = all.iter().enumerate().filter(|(_, message)| !message.is_empty());
+            let all = message.map(|(rank, message)| RemoteError::decode(message, rank)).collect::<Result<Vec<_>, _>>();
+            Some(RemoteError::worst(all.map_err(RankFailure::lost)?).map_or_else(Vec::new, |error| error.encode()))
+        }
+        None => None,
+    };
+    let verdict = communicator.broadcast(0, verdict).map_err(RankFailure::lost)?;
+    match mine {
+        Err(error) if !matches!(error, StageError::Stopped) => Err(RankFailure::Together(error)),
+        Ok(mine) if verdict.is_empty() => Ok(mine),
+        _ => Err(RankFailure::Together(RemoteError::decode(&verdict, 0).map_err(RankFailure::lost)?.into_error())),
+    }
+}
+
+/// Error of a stage in a message to other ranks.
+#[derive(Debug, PartialEq, Eq)]
+enum RemoteError {
+    Damaged { artifact: ArtifactName, what: String, silent: bool },
+    Failed(String),
+    Stopped,
+}
+
+impl RemoteError {
+    fn of(error: &StageError, rank: usize) -> RemoteError {
+        match error {
+            StageError::Stopped => RemoteError::Stopped,
+            StageError::Damaged { artifact, what, silent } => {
+                RemoteError::Damaged { artifact: artifact.clone(), what: what.clone(), silent: *silent }
+            }
+            error => RemoteError::Failed(format!("rank {rank}: {error}")),
+        }
+    }
+
+    /// Returns the most severe error: the first damage, or all failures together.
+    fn worst(all: Vec<RemoteError>) -> Option<RemoteError> {
+        let failed: Vec<&str> = all
+            .iter()
+            .filter_map(|error| match error {
+                RemoteError::Failed(what) => Some(&**what),
+                _ => None,
+            })
+            .collect();
+        let failed = (!failed.is_empty()).then(|| RemoteError::Failed(failed.join("; ")));
+        let is_damage = |error: &RemoteError| matches!(error, RemoteError::Damaged { .. });
+        let is_any = !all.is_empty();
+        let damaged = all.into_iter().find(is_damage);
+        damaged.or(failed).or(is_any.then_some(RemoteError::Stopped))
+    }
+
+    /// Encodes the error as a word and lines of text.
+    fn encode(&self) -> Vec<u8> {
+        let text = match self {
+            RemoteError::Damaged { artifact, what, silent } => {
+                format!("{}\n{artifact}\n{what}", if *silent { "wrong" } else { "damaged" })
+            }
+            RemoteError::Failed(what) => format!("failed\n{what}"),
+            RemoteError::Stopped => "stopped\n".to_owned(),
+        };
+        text.into_bytes()
+    }
+
+    fn decode(bytes: &[u8], rank: usize) -> Result<RemoteError, CommunicationError> {
+        let text = String::from_utf8_lossy(bytes);
+        let error = text.split_once('\n').and_then(|(word, rest)| match word {
+            "damaged" | "wrong" => {
+                let (artifact, what) = rest.split_once('\n')?;
+                let (artifact, silent) = (ArtifactName::new(artifact).ok()?, word == "wrong");
+                Some(RemoteError::Damaged { artifact, what: what.to_owned(), silent })
+            }
+            "failed" => Some(RemoteError::Failed(rest.to_owned())),
+            "stopped" => Some(RemoteError::Stopped),
+            _ => None,
+        });
+        let (expected, found) = ("an error of a stage".to_owned(), format!("{text:?}"));
+        error.ok_or(CommunicationError::Unexpected { rank, expected, found })
+    }
+
+    fn into_error(self) -> StageError {
+        match self {
+            RemoteError::Damaged { artifact, what, silent } => StageError::Damaged { artifact, what, silent },
+            RemoteError::Failed(what) => StageError::failed(what),
+            RemoteError::Stopped => StageError::Stopped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files;
+    use messaging::{NetworkFaults, ThreadCommunicator};
+
+    /// Returns the error that each rank gets if each starts with an error or none.
+    fn agreed(errors: Vec<Option<StageError>>) -> Vec<Option<String>> {
+        let ends = ThreadCommunicator::job(errors.len(), NetworkFaults::none());
+        std::thread::scope(|scope| {
+            let running: Vec<_> = ends
+                .into_iter()
+                .zip(errors)
+                .map(|(mut end, error)| scope.spawn(move || agree(&mut end, error.map_or(Ok(()), Err))))
+                .collect();
+            let agreed_errors =
+                |found: Result<(), RankFailure>| found.err().map(|failure| failure.into_error().to_string());
+            running.into_iter().map(|rank| agreed_errors(rank.join().unwrap())).collect()
+        })
+    }
+
+    #[test]
+    fn all_ranks_get_the_most_severe_error() {
+        let text = |text: &str| Some(text.to_owned());
+        let failed = |text: &str| Some(StageError::failed(text.to_owned()));
+        let damaged = |what: &str| {
+            let what = format!("{what},\nin two lines");
+            Some(StageError::Damaged { artifact: files::database(7), what, silent: true })
+        };
+        assert_eq!(agreed(vec![None, None, None]), [None, None, None]);
+        let all = text("rank 1: no room; rank 2: no disk");
+        assert_eq!(agreed(vec![None, failed("no room"), failed("no disk")])[0], all);
+        let stopped = agreed(vec![None, Some(StageError::Stopped), None]);
+        assert_eq!(stopped, vec![text("stopped on request"); 3]);
+        let agreed_errors =
+            agreed(vec![Some(StageError::Stopped), failed("no room"), damaged("first"), damaged("second")]);
+        let first = "databases/07.awari is damaged: first,\nin two lines";
+        assert_eq!(agreed_errors[0], text(first));
+        assert_eq!(agreed_errors[1], text("no room"), "each has its own");
+    }
+
+    #[test]
+    fn invalid_messages_are_rejected() {
+        for bytes in [&b""[..], b"stopped", b"damaged\nx", b"damaged\n../x\ny", b"other\nx"] {
+            assert!(RemoteError::decode(bytes, 1).is_err(), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The leader's end of a job.
+
+use super::order::JobOrder;
+use messaging::Communicator;
+use planner::Settings;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// Interval at which the leader handles messages while it does other work.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// Positions of a database below which rank 0 alone is faster than the exchange of messages.
+const SHARED_POSITIONS_MIN: u64 = 1 << 16;
+
+/// A job, as seen by rank 0, its leader.
+pub struct JobLeader {
+    communicator: Arc<Mutex<Box<dyn Communicator>>>,
+    ranks: usize,
+}
+
+impl JobLeader {
+    /// Starts to lead a job.
+    ///
+    /// # Errors
+    /// If the thread that handles messages cannot be started.
+    ///
+    /// # Panics
+    /// On a rank other than 0.
+    pub fn new(communicator: Box<dyn Communicator>) -> io::Result<JobLeader> {
+        assert_eq!(communicator.rank(), 0, "rank 0 leads");
+        let ranks = communicator.size();
+        let communicator = Arc::new(Mutex::new(communicator));
+        let weak = Arc::downgrade(&communicator);
+        std::thread::Builder::new().name("pulse".to_owned()).spawn(move || pulse(&weak))?;
+        Ok(JobLeader { communicator, ranks })
+    }
+
+    /// Returns the number of ranks, including the leader.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Ends the job on all ranks. A rank that has left already is not an error.
+    pub fn dismiss(&self) {
+        let _ = self.communicator().broadcast(0, Some(JobOrder::Leave.encode()));
+    }
+
+    /// Whether all ranks capture, write, verify and count the database of `stones`.
+    pub(crate) fn shares(&self, settings: &Settings, stones: u32) -> bool {
+        is_shared(settings, stones, self.ranks)
+    }
+
+    pub(crate) fn communicator(&self) -> MutexGuard<'_, Box<dyn Communicator>> {
+        self.communicator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// As [`JobLeader::shares`], for a number of ranks.
+pub(super) fn is_shared(settings: &Settings, stones: u32, ranks: usize) -> bool {
+    ranks > 1 && settings.set.positions(stones) >= SHARED_POSITIONS_MIN
+}
+
+impl fmt::Debug for JobLeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobLeader").field("ranks", &self.ranks).finish_non_exhaustive()
+    }
+}
+
+/// Handles messages while the leader does other work, until the job is dropped.
+fn pulse(communicator: &Weak<Mutex<Box<dyn Communicator>>>) {
+    while let Some(communicator) = communicator.upgrade() {
+        if let Ok(mut communicator) = communicator.try_lock() {
+            // The next receive returns the error again.
+            let _ = communicator.poll();
+        }
+        drop(communicator);
+        std::thread::sleep(PULSE);
+    }
+}

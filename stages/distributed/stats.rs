@@ -1,0 +1,96 @@
+//! The stage `stats:n` by all ranks: each counts a part, and rank 0 adds them up.
+
+use super::FollowerRank;
+use super::agreement::{RankFailure, agree};
+use super::job::JobLeader;
+use super::order::{JobOrder, ReadTask};
+use super::rank_load::{LoadMeter, RankLoads};
+use crate::stats::{CountedDatabase, StatsInputs, count, publish};
+use crate::{BuildContext, files};
+use check::Histogram;
+use disk::Disk;
+use engines::{DatabasePart, Tables};
+use game::Index;
+use messaging::Communicator;
+use pipeline::{StageContext, StageError, StageReport};
+use planner::{DatabasePlan, Settings};
+use store::FileKind;
+
+/// Runs the stage, on rank 0.
+pub(crate) fn run(
+    build: &BuildContext,
+    job: &JobLeader,
+    stones: u32,
+    context: &StageContext,
+) -> Result<StageReport, StageError> {
+    let index = Index::new(stones, build.settings().set);
+    if let Some(counted) = StatsInputs::open(build, &index, context)?.cached(build) {
+        return publish(&index, counted, context);
+    }
+    let both = [files::capture(stones), files::database(stones)].map(|name| context.input(&name));
+    let task = ReadTask { stones, threads: context.threads(), files: both.to_vec() };
+    let mut communicator = job.communicator();
+    communicator.broadcast(0, Some(JobOrder::Count(task.clone()).encode())).map_err(StageError::failed)?;
+    let (settings, plan, tables) = (build.settings(), build.plan(stones), &build.tables());
+    let member = StatsRank { settings, plan, disk: context.disk(), tables, index: &index };
+    let counted = member.take_part(&task, &mut **communicator).map_err(RankFailure::into_error)?;
+    let (counted, loads) = counted.expect("rank 0 gets the sums");
+    Ok(loads.report(publish(&index, counted, context)?))
+}
+
+/// Runs the stage on a rank other than 0.
+pub(super) fn follow(
+    follower: &FollowerRank,
+    task: &ReadTask,
+    tables: &Tables,
+    communicator: &mut dyn Communicator,
+) -> Result<(), RankFailure> {
+    let FollowerRank { plan, settings, disk, .. } = *follower;
+    let index = &Index::new(task.stones, settings.set);
+    let plan = plan.database(task.stones);
+    StatsRank { settings, plan, disk, tables, index }.take_part(task, communicator).map(drop)
+}
+
+/// Inputs of one rank.
+struct StatsRank<'a> {
+    settings: &'a Settings,
+    plan: &'a DatabasePlan,
+    disk: &'a dyn Disk,
+    tables: &'a Tables,
+    index: &'a Index,
+}
+
+impl StatsRank<'_> {
+    /// Counts a part; rank 0 gets the sums.
+    fn take_part(
+        &self,
+        task: &ReadTask,
+        communicator: &mut dyn Communicator,
+    ) -> Result<Option<(CountedDatabase, RankLoads)>, RankFailure> {
+        let meter = LoadMeter::start(communicator);
+        let part = DatabasePart { number: communicator.rank(), of: communicator.size() };
+        let counted = agree(communicator, self.count(task, part))?;
+        let CountedDatabase { choice, histogram } = counted;
+        let numbers: Vec<u64> = [choice.offered, choice.declined].into_iter().chain(histogram.counts()).collect();
+        let sums = communicator.sum(&numbers).map_err(RankFailure::lost)?;
+        let loads = meter.gather(communicator).map_err(RankFailure::lost)?;
+        let [offered, declined, counts @ ..] = &sums[..] else { unreachable!("as many sums as numbers") };
+        let (choice, histogram) = (
+            engines::ChoiceCounts { offered: *offered, declined: *declined },
+            Histogram::of_counts(counts.try_into().expect("as many sums as counts")),
+        );
+        Ok(loads.map(|loads| (CountedDatabase { choice, histogram }, loads)))
+    }
+
+    fn count(&self, task: &ReadTask, part: DatabasePart) -> Result<CountedDatabase, StageError> {
+        let [captures, scores] = &task.files[..] else {
+            return Err(StageError::failed(format!("two files to count, found {}", task.files.len())));
+        };
+        let stones = self.index.stones();
+        let captures = files::open_windowed(self.disk, captures, self.settings, FileKind::Capture, self.index)
+            .map_err(|error| files::unreadable(&files::capture(stones), error))?;
+        let scores = files::open_windowed(self.disk, scores, self.settings, FileKind::Database, self.index)
+            .map_err(|error| files::unreadable(&files::database(stones), error))?;
+        count(self.tables, self.index, self.plan.memory().stats_stripe_bytes, part, &captures, scores)
+    }
+}

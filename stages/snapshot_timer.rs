@@ -1,0 +1,60 @@
+//! Snapshots of a long stage, at the interval of the manifest.
+
+use disk::Stopwatch;
+use pipeline::{StageContext, StageError};
+use std::time::Duration;
+
+/// A stage that ran for a shorter time is cheaper to repeat than to save when it is asked to stop.
+const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
+
+/// Decides when a stage saves its state.
+pub(crate) struct SnapshotTimer<'a> {
+    started: Stopwatch<'a>,
+    last: Stopwatch<'a>,
+    interval: Duration,
+}
+
+impl<'a> SnapshotTimer<'a> {
+    /// Returns a timer that starts now.
+    pub(crate) fn start(context: &StageContext<'a>) -> SnapshotTimer<'a> {
+        let started = context.stopwatch();
+        SnapshotTimer { started, last: started, interval: context.snapshots().interval() }
+    }
+
+    /// Returns the time since the start.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Starts the first interval anew.
+    pub(crate) fn restart(&mut self) {
+        self.last.restart();
+    }
+
+    /// Whether the interval has passed; then the next one begins.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let is_due = self.last.elapsed() >= self.interval;
+        if is_due {
+            self.last.restart();
+        }
+        is_due
+    }
+
+    /// Saves a snapshot if the interval has passed. A failure is logged: without a snapshot a crash costs more time, which
+    /// is no reason to lose the work.
+    pub(crate) fn save_if_due(&mut self, stage: &str, save: impl FnOnce() -> Result<(), StageError>) {
+        if self.last.elapsed() < self.interval {
+            return;
+        }
+        match save() {
+            Ok(()) => tracing::info!("snapshot after {:.1} s", self.elapsed().as_secs_f64()),
+            Err(error) => tracing::warn!("cannot save a snapshot of {stage}: {error}"),
+        }
+        self.last.restart();
+    }
+
+    /// Saves a snapshot of a stage that was asked to stop, if it is worth the time.
+    pub(crate) fn save_at_stop(&self, save: impl FnOnce() -> Result<(), StageError>) -> Result<(), StageError> {
+        if self.elapsed() >= WORTH_A_SNAPSHOT { save() } else { Ok(()) }
+    }
+}
