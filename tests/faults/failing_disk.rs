@@ -71,6 +71,7 @@ fn a_wrong_capture_file_is_rebuilt() {
 
 /// A snapshot may be days of work: a failed read of it ends the run, and the next run resumes from it.
 #[test]
+#[ignore = "slow tier: a build for each operation"]
 fn an_unreadable_snapshot_is_an_error() {
     for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
         let build =
@@ -120,6 +121,7 @@ fn an_unreadable_snapshot_is_an_error() {
 /// Bits that leave the cache while a snapshot is written, and do not arrive, are bits lost: no reason to go without a
 /// snapshot, but to end the stage.
 #[test]
+#[ignore = "slow tier: a build for each operation"]
 fn bits_lost_while_a_snapshot_is_written_stop_the_stage() {
     let build = [
         ("build.stones", "0..7"),
@@ -276,6 +278,7 @@ fn a_sweep_on_disk_builds_the_files_of_one_in_memory() {
 /// Killed in any operation, or without power after it, with sectors written in any order: the next run goes on from the
 /// working file.
 #[test]
+#[ignore = "slow tier: a build for each operation"]
 fn a_sweep_on_disk_resumes_after_a_kill() {
     let (before, build, expected) = before_the_last_sweep("all");
     let disk = before();
@@ -340,6 +343,7 @@ fn largest(method: &str, stones: u32, on_disk: bool) -> (Awari, RunOptions) {
 /// Room that sufficed for a build suffices to go on with it, wherever it was killed: what is there already is not asked
 /// for once more.
 #[test]
+#[ignore = "slow tier: a build for each operation"]
 fn space_for_a_build_suffices_to_resume_it() {
     const STONES: u32 = 9;
     let smaller = MemoryDisk::new();

@@ -81,6 +81,7 @@ fn may_answer(change: FileChange, codec: &str, is_warm: bool) -> bool {
 }
 
 #[test]
+#[ignore = "slow tier: many builds"]
 fn play_names_the_damaged_database() {
     let asked = format!("position fen {}-19-19-S\ngo\n", POSITION.replace(' ', "-"));
     let engine = ["engine", "--dir", "run"];
@@ -121,6 +122,7 @@ fn play_names_the_damaged_database() {
 
 /// One request meets the damage; the server says so, answers others, and this one again once the file is right.
 #[test]
+#[ignore = "slow tier: many builds"]
 fn a_server_refuses_only_what_needs_the_damaged_database() {
     let ten = format!("/v1/probe?pos={}", POSITION.replace(' ', "+"));
     let nine = "/v1/probe?pos=1+1+1+1+0+1+1+0+1+1+1+0";

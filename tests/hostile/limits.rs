@@ -65,6 +65,7 @@ fn limited_file_size() {
 }
 
 #[test]
+#[ignore = "slow tier: hundreds of commands"]
 fn little_memory() {
     let place = TestDirectory::built(5);
     let mebibytes = [1, 4, 8, 16, 28, 32, 36, 40, 48, 64, 100, 200, 500, 1000].map(|size| size << 20);
@@ -111,6 +112,7 @@ fn few_threads() {
 }
 
 #[test]
+#[ignore = "slow tier: hundreds of commands"]
 fn few_files_little_stack_and_time() {
     let place = TestDirectory::built(5);
     assert!(under(&place, &each("nofile", &[4, 5, 6, 7, 8, 10, 12, 16, 24])) > 10);

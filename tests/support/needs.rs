@@ -56,8 +56,8 @@ impl Need {
     ];
 
     /// The needs of the tests that are ignored by default.
-    pub const OF_THE_SLOW_TIER: [Need; 6] =
-        [Need::Bash, Need::Chromium, Need::Numpy, Need::Zstandard, Need::Blake3, Need::LoopDevice];
+    pub const OF_THE_SLOW_TIER: [Need; 7] =
+        [Need::Bash, Need::Chromium, Need::Numpy, Need::Zstandard, Need::Blake3, Need::Root, Need::LoopDevice];
 
     /// The needs of the tests that the feature `mpi` adds.
     pub const OF_MPI: [Need; 2] = [Need::Mpirun, Need::Namespaces];
